@@ -1,0 +1,30 @@
+"""Builds the Redis module (module/Makefile) as part of the wheel; everything else is in pyproject.toml and setup.cfg."""
+
+import subprocess
+
+from setuptools import Command, Distribution, setup
+from setuptools.command.build import build
+
+
+class BuildModule(Command):
+    description = "build module/shardqa.so with make"
+    user_options: list[tuple[str, str, str]] = []
+
+    def initialize_options(self) -> None: ...
+
+    def finalize_options(self) -> None: ...
+
+    def run(self) -> None:
+        subprocess.run(["make", "-s", "-C", "module"], check=True)
+
+
+class Build(build):
+    sub_commands = [("build_module", None), *build.sub_commands]
+
+
+class BinaryDistribution(Distribution):
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+setup(distclass=BinaryDistribution, cmdclass={"build": Build, "build_module": BuildModule})

@@ -1,0 +1,3 @@
+"""shardqa: extractive question answering inside Redis Cluster."""
+
+__version__ = "0.1.0"

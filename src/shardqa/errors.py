@@ -1,0 +1,115 @@
+"""Faults a user can cause, one class each.
+
+Every class has a `code` (stable, machine readable), an HTTP `status` for the API, and a message that
+names the value met, the value wanted and the way out. Impossible states assert instead.
+"""
+
+from typing import ClassVar
+
+
+class ShardqaError(Exception):
+    """Base of all faults a user can cause. `str(error)` is a sentence for people."""
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 400
+
+
+class BadCorpusName(ShardqaError):
+    code = "bad_corpus_name"
+    status = 422
+
+
+class UnknownCorpus(ShardqaError):
+    code = "unknown_corpus"
+    status = 404
+
+
+class BadDocumentId(ShardqaError):
+    code = "bad_document_id"
+    status = 422
+
+
+class UnknownDocument(ShardqaError):
+    code = "unknown_document"
+    status = 404
+
+
+class DocumentTooLarge(ShardqaError):
+    code = "document_too_large"
+    status = 413
+
+
+class BadDocument(ShardqaError):
+    """Empty, binary or undecodable text, or a file format that can't be read."""
+
+    code = "bad_document"
+    status = 422
+
+
+class EmptyQuestion(ShardqaError):
+    code = "empty_question"
+    status = 422
+
+
+class QuestionTooLong(ShardqaError):
+    code = "question_too_long"
+    status = 422
+
+
+class BadKey(ShardqaError):
+    """A Redis key that is not of the form its type word promises."""
+
+    code = "bad_key"
+    status = 422
+
+
+class BadLimit(ShardqaError):
+    """k, n_best or another number outside its range."""
+
+    code = "bad_limit"
+    status = 422
+
+
+class TooManyRequests(ShardqaError):
+    code = "too_many_requests"
+    status = 429
+
+
+class ClusterUnavailable(ShardqaError):
+    """No shard could be reached, or none has the functions or the model it needs."""
+
+    code = "cluster_unavailable"
+    status = 503
+
+
+class ShardFailed(ShardqaError):
+    """A shard answered with an error."""
+
+    code = "shard_failed"
+    status = 502
+
+
+class AnswerTimeout(ShardqaError):
+    code = "timeout"
+    status = 504
+
+
+class BadModel(ShardqaError):
+    """A model folder or file that is missing, truncated or not what its card says."""
+
+    code = "bad_model"
+    status = 422
+
+
+class BadData(ShardqaError):
+    """A question file or corpus file whose content breaks its format; names file and place."""
+
+    code = "bad_data"
+    status = 422
+
+
+class SetupError(ShardqaError):
+    """Something this machine lacks (redis-server, a free port, a built module) or has in another version."""
+
+    code = "setup"
+    status = 500

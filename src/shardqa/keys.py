@@ -1,0 +1,186 @@
+"""The one place that spells a Redis key (see docs/keys.md for the table with examples).
+
+Type, then corpus, then tag, then the rest: one folder per corpus in key browsers, one ACL pattern per
+corpus (`~doc:cia:*`). Corpus names hold no brace, so the first `{` of a key is always the tag's.
+All functions are pure; they raise BadCorpusName, BadDocumentId, EmptyQuestion or BadKey.
+"""
+
+import re
+import unicodedata
+import zlib
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from shardqa.errors import BadCorpusName, BadDocumentId, BadKey, EmptyQuestion
+
+BUCKETS = 256  # hash tags that documents spread over; many per shard, so that resharding moves few documents at a time
+MAX_CORPUS = 64  # characters; the name is repeated in every key
+MAX_DOCUMENT_ID = 512  # UTF-8 bytes; the id is repeated in every passage's key
+MAX_QUESTION_IN_KEY = 256  # UTF-8 bytes; a longer question is hashed
+HASHED = "#"  # marks a hashed question; normalisation never leaves it first
+
+CORPUS = re.compile(r"[a-z0-9._-]+")
+BLANKS = re.compile(r"\s+")
+END_PUNCTUATION = " ?!.…。？！؟;:,¿¡#"
+
+EPOCH_CHANNEL = "shardqa:epoch"  # pub/sub: "<corpus> <tag> <epoch>" whenever a shard's part of a corpus changes
+
+
+def check_corpus(corpus: str) -> str:
+    """Returns `corpus`, or raises BadCorpusName."""
+    if len(corpus) > MAX_CORPUS or not CORPUS.fullmatch(corpus):
+        raise BadCorpusName(
+            f"corpus name {corpus[:80]!r} is not of the form [a-z0-9._-]+ with at most {MAX_CORPUS} characters; "
+            "choose a name like 'handbook-2026'"
+        )
+    return corpus
+
+
+def check_document_id(document: str) -> str:
+    """Returns `document`, or raises BadDocumentId (empty, too long, control characters, lone surrogates)."""
+    if not document:
+        raise BadDocumentId("the document id is empty; give it 1 to 512 bytes, like a path or a title")
+    try:
+        size = len(document.encode())
+    except UnicodeEncodeError:
+        raise BadDocumentId(f"document id {document[:80]!r} is not valid Unicode; re-encode it as UTF-8") from None
+    if size > MAX_DOCUMENT_ID:
+        raise BadDocumentId(
+            f"document id of {size} bytes is longer than {MAX_DOCUMENT_ID}; shorten it (a hash of it will do)"
+        )
+    if any(unicodedata.category(c) == "Cc" for c in document):
+        raise BadDocumentId(f"document id {document[:80]!r} holds a control character; remove it")
+    return document
+
+
+def bucket(document: str) -> str:
+    """The hash tag (without braces) of a document and of all that belongs to it: 'b0017'."""
+    return f"b{zlib.crc32(document.encode()) % BUCKETS:04d}"
+
+
+def doc(corpus: str, document: str) -> str:
+    return f"doc:{check_corpus(corpus)}:{{{bucket(check_document_id(document))}}}:{document}"
+
+
+def passage(corpus: str, document: str, n: int) -> str:
+    return f"passage:{corpus}:{{{bucket(document)}}}:{document}:{n}"
+
+
+def tokens(corpus: str, document: str, n: int) -> str:
+    return f"tokens:{corpus}:{{{bucket(document)}}}:{document}:{n}"
+
+
+def tokens_of_passage(passage_key: str) -> str:
+    return "tokens:" + passage_key.removeprefix("passage:")
+
+
+def model(name: str, tag: str) -> str:
+    return f"model:{name}:{{{tag}}}"
+
+
+def epoch(corpus: str, tag: str) -> str:
+    """String: the epoch of a shard's part of a corpus; see `next_epoch`."""
+    return f"epoch:{corpus}:{{{tag}}}"
+
+
+def rank(corpus: str, tag: str, question: str) -> str:
+    return f"rank:{corpus}:{{{tag}}}:{question_in_key(question)}"
+
+
+def answer(corpus: str, tag: str, epoch: int, model: str, k: int, question: str) -> str:
+    return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question)}"
+
+
+def ask(corpus: str, epoch: str, model: str, k: int, question: str) -> str:
+    """`epoch` is the digest of all shards' epochs (`corpus_epoch`)."""
+    return f"ask:{corpus}:{epoch}:{model}:{k}:{question_in_key(question)}"
+
+
+def normalise_question(question: str) -> str:
+    """NFKC, case folded, blanks collapsed, end punctuation dropped: what is ranked, read and cached.
+
+    Raises EmptyQuestion when nothing is left.
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", question).casefold())
+    normal = BLANKS.sub(" ", folded).strip(END_PUNCTUATION)
+    if not normal:
+        raise EmptyQuestion(f"the question {question[:40]!r} has no words; ask something like 'Who founded the mill?'")
+    return normal
+
+
+def question_in_key(question: str) -> str:
+    """A normalised question as it stands in keys: itself, or '#' and 32 hex digits past 256 bytes."""
+    raw = question.encode("utf-8", "surrogatepass")
+    if len(raw) <= MAX_QUESTION_IN_KEY:
+        return question
+    return HASHED + blake2b(raw, digest_size=16).hexdigest()
+
+
+def next_epoch(previous: int, now_ms: int) -> int:
+    """Epochs rise with every change and never repeat, even after the counter itself was lost: milliseconds, or one more."""
+    return max(previous + 1, now_ms)
+
+
+def corpus_epoch(epochs: dict[str, int]) -> str:
+    """One short name for the state of a corpus, from the epochs of all shards (tag -> epoch)."""
+    joined = " ".join(f"{tag}={number}" for tag, number in sorted(epochs.items()))
+    return blake2b(joined.encode(), digest_size=6).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class DocKey:
+    corpus: str
+    tag: str  # the bucket
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class PassageKey:
+    corpus: str
+    tag: str  # the bucket
+    document: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerKey:
+    corpus: str
+    tag: str  # of the shard
+    epoch: int
+    model: str
+    k: int
+    question: str  # normalised, or hashed (starts with '#')
+
+
+def _head(key: str, word: str) -> tuple[str, str, str]:
+    """(corpus, tag, rest) of `<word>:<corpus>:{<tag>}:<rest>`."""
+    match = re.fullmatch(rf"{word}:([a-z0-9._-]+):\{{([^}}]+)\}}:(.+)", key, re.DOTALL)
+    if match is None:
+        raise BadKey(f"key {key[:120]!r} is not of the form {word}:<corpus>:{{tag}}:…")
+    return match[1], match[2], match[3]
+
+
+def parse_doc(key: str) -> DocKey:
+    found = DocKey(*_head(key, "doc"))
+    if found.tag != bucket(found.document):
+        raise BadKey(
+            f"key {key[:120]!r} has the tag {{{found.tag}}} but documents of this id belong to "
+            f"{{{bucket(found.document)}}}; write it under {doc(found.corpus, found.document)!r}"
+        )
+    return found
+
+
+def parse_passage(key: str) -> PassageKey:
+    corpus, tag, rest = _head(key, "passage")
+    document, _, n = rest.rpartition(":")
+    if not document or not n.isascii() or not n.isdigit():
+        raise BadKey(f"key {key[:120]!r} does not end in :<document id>:<number>")
+    return PassageKey(corpus, tag, document, int(n))
+
+
+def parse_answer(key: str) -> AnswerKey:
+    corpus, tag, rest = _head(key, "answer")
+    parts = rest.split(":", 3)
+    if len(parts) < 4 or not all(p.isascii() and p.isdigit() for p in (parts[0], parts[2])) or not parts[3]:
+        raise BadKey(f"key {key[:120]!r} is not of the form answer:<corpus>:{{tag}}:<epoch>:<model>:<k>:<question>")
+    return AnswerKey(corpus, tag, int(parts[0]), parts[1], int(parts[2]), parts[3])
