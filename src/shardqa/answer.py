@@ -1,0 +1,133 @@
+"""What goes in and what comes out: documents, ranked passages, answers.
+
+Offsets are character indices (Python str) of the document's text, half open: `text[start:end] == answer`.
+The same models are the HTTP replies, the CLI's `--json` and the values of `ask:` keys.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    text: str
+    corpus: str | None = None
+    title: str = ""
+    source: str = ""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class Ingested(BaseModel):
+    """What became of one document."""
+
+    corpus: str
+    document: str
+    passages: int
+    characters: int
+    changed: bool  # False: the same text was already there, nothing was written
+
+
+class CorpusInfo(BaseModel):
+    name: str
+    documents: int
+    passages: int
+    characters: int
+    epoch: str  # digest of all shards' epochs; changes with every change of the corpus
+
+
+class ShardInfo(BaseModel):
+    """One master of the cluster, as this process sees it."""
+
+    node: str  # host:port
+    tag: str | None  # hash tag of the shard; None when its worker did not answer
+    error: str | None = None
+
+
+class RankedPassage(BaseModel):
+    key: str
+    document: str
+    score: float
+    node: str
+    tag: str
+
+
+class RankedList(BaseModel):
+    """Passages of all shards, best first; ties are broken by key."""
+
+    corpus: str
+    question: str
+    passages: list[RankedPassage]
+    epochs: dict[str, int]  # tag -> epoch
+    failed: list[str] = Field(default_factory=list)  # nodes that did not answer
+    terms_ms: float = 0.0
+    rank_ms: float = 0.0
+
+
+class Candidate(BaseModel):
+    """One span of one document."""
+
+    answer: str
+    score: float  # probability that this span answers the question, calibrated
+    document: str
+    title: str
+    start: int
+    end: int
+    passage: str  # text of the passage read
+    passage_start: int  # its first character in the document
+    shard: str  # tag of the shard that read it
+    rank_score: float
+    margin: float  # span logit minus no-answer logit
+
+
+class ShardUse(BaseModel):
+    """What one shard did for a question."""
+
+    node: str
+    tag: str
+    passages: int  # read there
+    cached: bool  # its answer key was there already
+    us: dict[str, int] = Field(default_factory=dict)  # microseconds by phase, as measured on the shard
+
+
+class Timing(BaseModel):
+    """Milliseconds as the API saw them; a phase that did not run is 0."""
+
+    cache: float = 0.0
+    terms: float = 0.0
+    rank: float = 0.0
+    read: float = 0.0
+    total: float = 0.0
+
+
+class Answer(BaseModel):
+    """Reply to a question. `answer` is None exactly when `no_answer` is true."""
+
+    question: str
+    corpus: str
+    answer: str | None
+    score: float  # of the answer; of the best candidate when there is no answer
+    no_answer: bool
+    document: str | None
+    title: str | None
+    start: int | None
+    end: int | None
+    passage: str | None
+    passage_start: int | None
+    n_best: list[Candidate]
+    cached: bool
+    cache: Literal["process", "redis"] | None
+    partial: bool  # some shard did not answer: its documents were not looked at
+    failed: list[str]  # nodes that did not answer
+    shards: list[ShardUse]
+    model: str
+    timing: Timing
+
+
+class Asked(BaseModel):
+    """The cached part of an answer: all candidates, before n_best and min_score are applied."""
+
+    candidates: list[Candidate]
+    shards: list[ShardUse]
