@@ -117,7 +117,7 @@ def question_in_key(question: str) -> str:
 
 
 def next_epoch(previous: int, now_ms: int) -> int:
-    """Epochs rise with every change and never repeat, even after the counter itself was lost: milliseconds, or one more."""
+    """Rises with every change and never repeats, even after the counter was lost: the time in ms, or one more."""
     return max(previous + 1, now_ms)
 
 

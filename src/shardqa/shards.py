@@ -1,0 +1,190 @@
+"""Connections to the masters of a cluster, and their errors told as ours.
+
+One asyncio loop owns a Shards. Commands go straight to a node's pool (`ClusterNode.execute_command`): a blocked
+GET or trigger holds its connection's pipeline, so each one in flight has a connection of its own, and a dead node
+costs one refused connection rather than the cluster client's retries. The client's retry and redirect loop is the
+second try, for a slot that moved.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    ConnectionError,
+    MovedError,
+    NoPermissionError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+    TimeoutError,
+    TryAgainError,
+)
+
+from shardqa import errors
+from shardqa.config import Settings
+from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardFailed, ShardqaError, TooManyRequests
+
+Argument: TypeAlias = str | bytes | int | float
+CONNECT_SECONDS = 1.0  # loopback and one data centre connect in milliseconds; a dead host must not hold a question
+PASSING = ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "UNBLOCKED")  # errors that end by themselves
+REFRESH_SECONDS = 0.5  # least time between two looks at the topology, however many questions fail meanwhile
+
+BY_CODE: dict[str, type[ShardqaError]] = {
+    cls.code: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, ShardqaError)
+}
+
+
+def explain(error: BaseException, node: str) -> ShardqaError:
+    """A redis error as the fault it means: functions on shards reply `ERR <code>: <sentence>`."""
+    text = str(error)
+    code, colon, sentence = text.partition(": ")
+    if colon and code in BY_CODE:
+        return BY_CODE[code](sentence)
+    if isinstance(error, AuthenticationError | NoPermissionError):
+        return ClusterUnavailable(
+            f"shard {node} refuses this user: {text}; it needs the password and +get +shardqa.get +rg.trigger +rg.triggeronkey"
+        )
+    if text.startswith("BUSY"):
+        return TooManyRequests(f"shard {node} has as much waiting as it takes ({text}); try again in a moment")
+    if text.startswith("TIMEOUT") or isinstance(error, TimeoutError | asyncio.TimeoutError):
+        return AnswerTimeout(f"shard {node} did not answer in time ({text or 'no reply'}); ask again later")
+    if isinstance(error, ConnectionError | OSError | TryAgainError) or text.startswith(PASSING):
+        return ClusterUnavailable(f"shard {node} can't answer now ({text}); try again in a moment")
+    if "nknown command" in text:
+        return ClusterUnavailable(
+            f"node {node} runs without the shardqa module ({text}); load it, or start nodes that have it with 'shardqa up'"
+        )
+    return ShardFailed(f"shard {node} failed: {text}")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one node said: a value or the fault."""
+
+    node: str  # host:port
+    value: Any = None
+    fault: ShardqaError | None = None
+
+
+class Shards:
+    """The masters of the cluster that `settings.redis` belongs to."""
+
+    def __init__(self, settings: Settings, cluster: RedisCluster) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._refreshing: asyncio.Task[None] | None = None  # at most one look at the topology at a time
+
+    @classmethod
+    async def connect(cls, settings: Settings) -> "Shards":
+        """Raises ClusterUnavailable when no node answers or the server is no cluster."""
+        host, port = settings.address
+        password = settings.password.get_secret_value() if settings.password else None
+        cluster: RedisCluster = RedisCluster(
+            host=host,
+            port=port,
+            username=settings.user if password else None,
+            password=password,
+            socket_timeout=settings.timeout,
+            socket_connect_timeout=CONNECT_SECONDS,
+            require_full_coverage=False,
+            retry=Retry(NoBackoff(), 0),
+            protocol=3,
+        )
+        try:
+            await cluster.initialize()
+        except RedisClusterException as error:
+            await cluster.aclose()
+            raise ClusterUnavailable(
+                f"no cluster at {settings.redis}: {error}; start one with 'shardqa up' or name a node with --redis"
+            ) from error
+        except (RedisError, OSError) as error:
+            await cluster.aclose()
+            raise explain(error, settings.redis) from error
+        return cls(settings, cluster)
+
+    async def close(self) -> None:
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        await self._cluster.aclose()
+
+    def nodes(self) -> list[ClusterNode]:
+        """The masters, in an order that does not change while the topology does not."""
+        return sorted(self._cluster.get_primaries(), key=lambda node: str(node.name))
+
+    def subscriber(self) -> Redis:
+        """A client of its own for pub/sub on any one node; the caller closes it."""
+        nodes = self.nodes()
+        host, port = (nodes[0].host, nodes[0].port) if nodes else self._settings.address
+        password = self._settings.password.get_secret_value() if self._settings.password else None
+        return Redis(
+            host=host,
+            port=int(port),
+            username=self._settings.user if password else None,
+            password=password,
+            socket_connect_timeout=CONNECT_SECONDS,
+            health_check_interval=5,
+        )
+
+    async def on(self, node: ClusterNode, *args: Argument) -> Any:
+        """Runs a command on one node. Raises a ShardqaError; a MOVED or ASK sends it through the cluster client."""
+        name = str(node.name)
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                return await node.execute_command(*args)
+        except (MovedError, AskError):
+            self.refresh()
+            return await self.by_key(*args)
+        except (RedisError, OSError) as error:
+            if not isinstance(error, ResponseError):
+                self.refresh()
+            raise explain(error, name) from error
+
+    async def everywhere(self, *args: Argument) -> list[Reply]:
+        """The same command on every master at once, in the order of `nodes()`."""
+        nodes = self.nodes()
+        return list(await asyncio.gather(*(self._reply(node, args) for node in nodes)))
+
+    async def _reply(self, node: ClusterNode, args: Sequence[Argument]) -> Reply:
+        try:
+            return Reply(str(node.name), value=await self.on(node, *args))
+        except ShardqaError as fault:
+            return Reply(str(node.name), fault=fault)
+
+    async def by_key(self, *args: Argument) -> Any:
+        """Runs a command where its key lives, following redirects."""
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                return await self._cluster.execute_command(*args)
+        except (RedisError, OSError) as error:
+            raise explain(error, self._settings.redis) from error
+
+    def node(self, name: str) -> ClusterNode | None:
+        return next((node for node in self.nodes() if node.name == name), None)
+
+    def owner(self, key: str) -> ClusterNode:
+        """The master that serves `key`'s slot. Raises ClusterUnavailable when none does."""
+        try:
+            return self._cluster.get_node_from_key(key)  # type: ignore[return-value]
+        except RedisClusterException as error:
+            self.refresh()
+            raise ClusterUnavailable(f"no master serves the slot of {key!r}: {error}; see 'shardqa status'") from error
+
+    def refresh(self) -> None:
+        """Looks at the topology again soon, once for any number of callers."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._refresh())
+
+    async def _refresh(self) -> None:
+        await asyncio.sleep(REFRESH_SECONDS)
+        try:
+            await self._cluster.nodes_manager.initialize()
+        except (RedisError, OSError):
+            return  # every node is gone: the next question that fails asks again
