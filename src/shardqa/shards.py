@@ -50,7 +50,7 @@ def explain(error: BaseException, node: str) -> ShardqaError:
         return BY_CODE[code](sentence)
     if isinstance(error, AuthenticationError | NoPermissionError):
         return ClusterUnavailable(
-            f"shard {node} refuses this user: {text}; it needs the password and +get +shardqa.get +rg.trigger +rg.triggeronkey"
+            f"shard {node} refuses this user: {text}; it needs its password and +get +shardqa.get +rg.trigger"
         )
     if text.startswith("BUSY"):
         return TooManyRequests(f"shard {node} has as much waiting as it takes ({text}); try again in a moment")
@@ -60,7 +60,7 @@ def explain(error: BaseException, node: str) -> ShardqaError:
         return ClusterUnavailable(f"shard {node} can't answer now ({text}); try again in a moment")
     if "nknown command" in text:
         return ClusterUnavailable(
-            f"node {node} runs without the shardqa module ({text}); load it, or start nodes that have it with 'shardqa up'"
+            f"node {node} runs without the shardqa module ({text}); load it, or start nodes with 'shardqa up'"
         )
     return ShardFailed(f"shard {node} failed: {text}")
 

@@ -28,18 +28,10 @@ MAY_IMPORT = {
 
 
 def sources() -> list[Path]:
-    tracked = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [
-        ROOT / name
-        for name in tracked.stdout.splitlines()
-        if (ROOT / name).is_file() and not (ROOT / name).is_symlink()
-    ]
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [ROOT / name for name in listed.splitlines()]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
 
 
 def room_of(path: Path) -> str | None:
