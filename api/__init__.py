@@ -1,0 +1,1 @@
+"""The HTTP face: routes over the engine, limits, problems, metrics and the page."""

@@ -1,0 +1,52 @@
+"""`python -m shardqa.api`: serves the app. WEB_CONCURRENCY (uvicorn's own variable) sets the number of processes."""
+
+import sys
+from typing import Any
+
+import uvicorn
+from pydantic import ValidationError
+
+from shardqa.config import Settings
+
+KEEP_ALIVE = 30  # seconds that an idle connection stays open
+GRACE = 10  # seconds that running requests get when the process is told to stop
+BACKLOG = 512  # connections that wait to be accepted
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
+    "loggers": {
+        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "shardqa": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+    },
+}
+
+
+def main() -> int:
+    try:
+        settings = Settings()  # type: ignore[call-arg]
+    except (ValidationError, FileNotFoundError) as error:
+        print(f"shardqa: {error}", file=sys.stderr)
+        return 1
+    uvicorn.run(
+        "shardqa.api.app:create_app",
+        factory=True,
+        host=settings.http_host,
+        port=settings.http_port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        log_config=LOGGING,
+        access_log=False,  # shardqa.api.access writes its own, with times and request ids
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""The ASGI app. Read in this order: access (outermost), limits, routes, problems, connection.
+
+`python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+
+import shardqa
+from shardqa.api import openapi, problems
+from shardqa.api.access import Access
+from shardqa.api.connection import Connection
+from shardqa.api.limits import Limits
+from shardqa.api.metrics import Metrics
+from shardqa.api.routes import ask, corpora, documents, health, page
+from shardqa.api.state import State
+from shardqa.config import Settings
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """An app with metrics and a way to the cluster of its own; without `settings`, those of the environment.
+
+    Raises ValueError when `settings.redis` is not HOST:PORT; whether a cluster is there shows in /readyz.
+    """
+    settings = settings if settings is not None else Settings()  # type: ignore[call-arg]
+    assert settings.address
+    metrics = Metrics()
+    connection = Connection(settings, metrics)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await connection.open()
+        try:
+            yield
+        finally:
+            await connection.close()
+
+    app = FastAPI(
+        title="shardqa",
+        version=shardqa.__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # ids may end in a slash
+        middleware=[
+            Middleware(Access, metrics=metrics),
+            Middleware(Limits, concurrency=settings.concurrency, metrics=metrics),
+        ],
+    )
+    app.state.shardqa = State(settings, metrics, connection)
+    problems.install(app)
+    openapi.install(app)
+    for routes in (ask, documents, corpora, health):
+        app.include_router(routes.router)
+    page.mount(app)
+    return app

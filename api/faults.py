@@ -1,0 +1,62 @@
+"""Faults of an HTTP request itself; faults of questions, documents and the cluster are in shardqa.errors."""
+
+from shardqa.errors import ShardqaError
+
+
+class NoSuchRoute(ShardqaError):
+    code = "no_such_route"
+    status = 404
+
+
+class MethodNotAllowed(ShardqaError):
+    code = "method_not_allowed"
+    status = 405
+
+
+class SlowBody(ShardqaError):
+    """The body did not arrive in time."""
+
+    code = "slow_body"
+    status = 408
+
+
+class BodyTooLarge(ShardqaError):
+    code = "body_too_large"
+    status = 413
+
+
+class NotJson(ShardqaError):
+    """The Content-Type is another than application/json."""
+
+    code = "not_json"
+    status = 415
+
+
+class BadJson(ShardqaError):
+    code = "bad_json"
+    status = 400
+
+
+class InvalidRequest(ShardqaError):
+    """A field or parameter that is missing, unknown or of the wrong type; the problem's `errors` name each."""
+
+    code = "invalid_request"
+    status = 422
+
+
+class DuplicateDocument(ShardqaError):
+    """Two documents of one request have the same id and corpus."""
+
+    code = "duplicate_document"
+    status = 422
+
+
+class InternalError(ShardqaError):
+    """A fault of the server; the traceback is in its log, under the problem's `instance`."""
+
+    code = "internal"
+    status = 500
+
+
+class ClientLeft(Exception):
+    """The client closed its connection while its request was being served."""

@@ -1,0 +1,187 @@
+"""What one process takes at once: requests, and bytes of their bodies.
+
+One ASGI middleware, on the event loop's only thread, so its counters need no lock. A body is read here, whole and
+bounded in size, time and sum, before the request takes its place: a slow upload holds bytes of the budget, never a
+place. What is refused is refused at once; nothing queues.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shardqa.api import problems
+from shardqa.api.faults import BodyTooLarge, ClientLeft, SlowBody
+from shardqa.api.metrics import Metrics
+from shardqa.errors import ShardqaError, TooManyRequests
+
+MIB = 1024 * 1024
+MAX_DOCUMENTS_BODY = 64 * MIB  # of POST /v1/documents: one document of the largest size, with JSON's escapes
+MAX_BODY = 2 * MIB  # of everything else; room for a 1 MB question to get its own error
+MAX_BODIES = 256 * MIB  # sum of all bodies held at once
+BODY_PAUSE = 15.0  # seconds between two parts of a body
+BODY_SECONDS = 120.0  # for a whole body: 64 MiB at 0.5 MiB/s
+SEND_SECONDS = 30.0  # for one part of a reply, when the client does not read
+DISCARDED = 16 * MIB  # of a refused body, read so that a client that only writes then sees the reply
+DISCARD_SECONDS = 2.0
+
+LIMITED = "/v1/"  # health, metrics and the page are always served
+
+
+class Limits:
+    """ASGI middleware: bounded concurrency and bodies for paths under /v1/, send deadlines for all."""
+
+    def __init__(self, app: ASGIApp, concurrency: int, metrics: Metrics) -> None:
+        self.app = app
+        self.concurrency = concurrency
+        self.metrics = metrics
+        self.serving = 0  # requests that hold a place
+        self.held = 0  # bytes of bodies in memory
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        send = _in_time(send)
+        if not scope["path"].startswith(LIMITED):
+            await self.app(scope, receive, send)
+            return
+        try:
+            await self._serve(scope, receive, send)
+        except _Refused as refused:
+            self.metrics.rejected.labels(refused.fault.code).inc()
+            await _discard(receive, refused.body_left)
+            headers = {"Connection": "close"} if refused.body_left else {}
+            await problems.reply(refused.fault, scope, headers=headers)(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        self._check_place(body_left=has_body)
+        with self._budget() as budget:
+            body = await self._read(receive, _bound(scope), headers, budget) if has_body else b""
+            self._check_place(body_left=False)
+            self.serving += 1
+            try:
+                await self.app(scope, _replay(body, receive), send)
+            finally:
+                self.serving -= 1
+
+    def _check_place(self, body_left: bool) -> None:
+        if self.serving >= self.concurrency:
+            raise _Refused(
+                TooManyRequests(
+                    f"{self.serving} requests are being served; this process serves {self.concurrency} at once"
+                ),
+                body_left,
+            )
+
+    @contextmanager
+    def _budget(self) -> Iterator["_Budget"]:
+        budget = _Budget(self)
+        try:
+            yield budget
+        finally:
+            self.held -= budget.taken
+
+    async def _read(self, receive: Receive, bound: int, headers: Headers, budget: "_Budget") -> bytes:
+        declared = headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > bound:
+            raise _Refused(_too_large(f"{int(declared):,}", bound), body_left=True)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                more = True
+                while more:
+                    message = await asyncio.wait_for(receive(), BODY_PAUSE)
+                    if message["type"] == "http.disconnect":
+                        raise ClientLeft
+                    part = message.get("body", b"")
+                    if len(body) + len(part) > bound:
+                        raise _Refused(_too_large(f"more than {bound:,}", bound), body_left=True)
+                    budget.take(len(part))
+                    body += part
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise _Refused(
+                SlowBody(
+                    f"{len(body):,} bytes of the body came; the next must come within {BODY_PAUSE:g} s "
+                    f"and all within {BODY_SECONDS:g} s"
+                ),
+                body_left=True,
+            ) from None
+        return bytes(body)
+
+
+class _Budget:
+    """The bytes that one request holds of the process' sum."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.taken = 0
+
+    def take(self, size: int) -> None:
+        if self.limits.held + size > MAX_BODIES:
+            raise _Refused(
+                TooManyRequests(f"bodies of {self.limits.held:,} bytes are in memory, of {MAX_BODIES:,} at most"),
+                body_left=True,
+            )
+        self.taken += size
+        self.limits.held += size
+
+
+class _Refused(Exception):
+    """Ends a request with a problem before it reached the app."""
+
+    def __init__(self, fault: ShardqaError, body_left: bool) -> None:
+        self.fault = fault
+        self.body_left = body_left  # the client may still be writing
+
+
+def _bound(scope: Scope) -> int:
+    return MAX_DOCUMENTS_BODY if scope["path"].startswith("/v1/documents") else MAX_BODY
+
+
+def _too_large(met: str, bound: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body has {met} bytes, and at most {bound:,} are taken here")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A receive that gives the body once, then what the server has to say (that the client left)."""
+    given = False
+
+    async def replayed() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+def _in_time(send: Send) -> Send:
+    """A send that gives up on a client which does not read."""
+
+    async def sent(message: Message) -> None:
+        try:
+            await asyncio.wait_for(send(message), SEND_SECONDS)
+        except TimeoutError:
+            raise ClientLeft from None
+
+    return sent
+
+
+async def _discard(receive: Receive, body_left: bool) -> None:
+    """Reads some of what a refused client still writes: closing at once would reset the connection under the reply."""
+    size = 0
+    try:
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while body_left and size < DISCARDED:
+                message = await receive()
+                size += len(message.get("body", b""))
+                body_left = message.get("more_body", False)
+    except TimeoutError:
+        return  # the client stalls: it gets the reply now

@@ -1,0 +1,66 @@
+"""The OpenAPI description: FastAPI's, with problems as the errors of every operation and the list of their codes."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+import shardqa
+from shardqa.api import faults
+from shardqa.api.problems import MEDIA_TYPE, TITLES, FieldError, Problem
+from shardqa.api.routes.documents import NewDocument
+from shardqa.errors import ShardqaError
+
+DESCRIPTION = (
+    "Extractive question answering inside Redis Cluster: every answer is a span of a document, with its exact place, "
+    "a calibrated score, and no answer when the documents don't say."
+)
+REF = "#/components/schemas/{model}"
+
+
+def install(app: FastAPI) -> None:
+    """Makes `app.openapi()`, and so /openapi.json, this description; it is built once."""
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _describe(app)
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(title="shardqa", version=shardqa.__version__, description=DESCRIPTION, routes=app.routes)
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    for model in (Problem, FieldError, NewDocument):
+        described = model.model_json_schema(ref_template=REF)
+        described.pop("$defs", None)
+        schemas[model.__name__] = described
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["default"] = {
+                "description": "A problem (RFC 9457)",
+                "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            }
+    schema["x-problems"] = problem_codes()
+    return schema
+
+
+def problem_codes() -> list[dict[str, Any]]:
+    """Every code with its status, title and way out, by status."""
+    classes: list[type[ShardqaError]] = [ShardqaError, *_below(ShardqaError)]
+    ours = (ShardqaError.__module__, faults.__name__)
+    found = {fault.code: _entry(fault) for fault in classes if fault.__module__ in ours}
+    return sorted(found.values(), key=lambda entry: (entry["status"], entry["code"]))
+
+
+def _entry(fault: type[ShardqaError]) -> dict[str, Any]:
+    title, way_out = TITLES[fault.code]
+    return {"code": fault.code, "status": fault.status, "title": title, "way_out": way_out}
+
+
+def _below(fault: type[ShardqaError]) -> list[type[ShardqaError]]:
+    return [found for child in fault.__subclasses__() for found in (child, *_below(child))]

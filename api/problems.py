@@ -1,0 +1,198 @@
+"""Errors as RFC 9457 problem details.
+
+Every reply of status 400 and above is `application/problem+json` with a stable `code`. `type` is a relative
+reference to this server's own list of codes (/docs#<code>); `instance` is the request's id, which the log has too.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
+
+from shardqa.api import faults
+from shardqa.errors import ShardqaError
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = {429: 1, 503: 2}  # Retry-After: a slot frees in about one question; a shard is back in seconds
+CLIENT_LEFT = 499  # nginx's number for it; nobody reads this reply, but the log and the metrics do
+SHOWN = 80  # characters of a refused value that a problem repeats
+
+log = logging.getLogger("shardqa.api")
+
+# code -> (title, the way out that holds for every such fault; `detail` names the one at hand)
+TITLES: Mapping[str, tuple[str, str]] = {
+    "bad_corpus_name": ("Not a corpus name", "Use lower case letters, digits, dot, underscore and hyphen."),
+    "bad_data": ("A file breaks its format", "Correct the file at the place named."),
+    "bad_document": ("A document that can't be used", "Send its text as UTF-8 text that is not empty."),
+    "bad_document_id": ("Not a document id", "Use 1 to 512 bytes of text without control characters."),
+    "bad_json": ("The body is not JSON", "Send one JSON value, encoded as UTF-8."),
+    "bad_key": ("Not a key of this form", "docs/keys.md lists the forms."),
+    "bad_limit": ("A number outside its range", "Use a number inside the range named."),
+    "bad_model": ("A model that can't be used", "Store the model again, from a folder that passes its checks."),
+    "body_too_large": ("The body is too large", "Send the documents in several requests."),
+    "cluster_unavailable": ("No shard can answer", "GET /readyz says what is missing; try again once it is ready."),
+    "document_too_large": ("The document is too large", "Split it into several documents."),
+    "duplicate_document": ("One id twice in a request", "Give each document of a request an id of its own."),
+    "empty_question": ("The question has no words", "Ask with at least one word."),
+    "error": ("The request failed", "The detail says what to change."),
+    "internal": ("A fault of the server", "Try again; if it stays, report the instance, which the log has."),
+    "invalid_request": ("The request has a wrong field", "Correct the fields named in errors; /docs lists them all."),
+    "method_not_allowed": ("Not a method of this address", "Use a method named in the Allow header."),
+    "no_such_route": ("No such address", "GET /docs lists all addresses."),
+    "not_json": ("The body has another type", "Send JSON with the header Content-Type: application/json."),
+    "question_too_long": ("The question is too long", "Ask it in one short sentence."),
+    "setup": ("The server lacks something", "Run `shardqa doctor` on the server."),
+    "shard_failed": ("A shard failed", "Try again; the shard's log says why it failed."),
+    "slow_body": ("The body came too slowly", "Send it again over a faster connection, or in smaller parts."),
+    "timeout": ("The answer took too long", "Ask again: what was computed is kept. Or ask with a smaller k."),
+    "too_many_requests": ("Too many requests at once", "Wait for the seconds named in Retry-After, then try again."),
+    "unknown_corpus": ("No such corpus", "GET /v1/corpora lists the corpora; adding a document makes a new one."),
+    "unknown_document": ("No such document", "Check its id and corpus; an id in an address is percent-encoded."),
+}
+
+
+class FieldError(BaseModel):
+    at: str  # dotted path, like body.k
+    message: str
+    got: str  # the refused value as JSON-like text, cut at 80 characters
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details, with a code for programs and a way out for people."""
+
+    type: str  # reference to the code's entry in /docs
+    title: str
+    status: int
+    detail: str
+    instance: str  # urn:uuid of the request, as in the header X-Request-Id and the log
+    code: str
+    way_out: str
+    errors: list[FieldError] | None = None  # for invalid_request: every field at fault
+
+
+def of(error: ShardqaError, request_id: str, errors: list[FieldError] | None = None) -> Problem:
+    title, way_out = TITLES.get(error.code, TITLES["error"])
+    return Problem(
+        type=f"/docs#{error.code}",
+        title=title,
+        status=error.status,
+        detail=str(error) or title,
+        instance=f"urn:uuid:{request_id}",
+        code=error.code,
+        way_out=way_out,
+        errors=errors,
+    )
+
+
+def reply(
+    error: ShardqaError,
+    scope: Scope,
+    errors: list[FieldError] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The HTTP response for `error`; 429 and 503 get a Retry-After."""
+    problem = of(error, request_id(scope), errors)
+    sent = dict(headers or {})
+    if problem.status in RETRY_SECONDS:
+        sent["Retry-After"] = str(RETRY_SECONDS[problem.status])
+    return Response(problem.model_dump_json(exclude_none=True), problem.status, sent, MEDIA_TYPE)
+
+
+def request_id(scope: Scope) -> str:
+    """The id that the access log gave this request."""
+    found = scope["state"]["request_id"]
+    assert isinstance(found, str)
+    return found
+
+
+def fields(errors: Iterable[Mapping[str, Any]]) -> list[FieldError]:
+    """Pydantic's errors without the values' bulk: a refused value may be megabytes long."""
+    return [
+        FieldError(
+            at=".".join(str(part) for part in error["loc"]),
+            message=error["msg"],
+            got=shown(error.get("input")),
+        )
+        for error in errors
+    ]
+
+
+def shown(value: object) -> str:
+    """A short, printable form of a value: cut before it is formatted, escaped where it is not valid Unicode."""
+    if isinstance(value, (str, bytes)):
+        value = value[: SHOWN + 1]
+    elif isinstance(value, Mapping):
+        value = f"an object with the fields {sorted(str(key)[:20] for key in value)[:8]}"
+    elif isinstance(value, Sequence):
+        value = f"a list of {len(value)}"
+    text = value if isinstance(value, str) else repr(value)
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def invalid(errors: Iterable[Mapping[str, Any]]) -> tuple[faults.InvalidRequest, list[FieldError]]:
+    """The fault and its fields for Pydantic's errors; the sentence names the first."""
+    found = fields(errors)
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return faults.InvalidRequest(f"{first.at}: {first.message}, got {first.got!r}{more}"), found
+
+
+def install(app: FastAPI) -> None:
+    """Makes every fault of `app` a problem; unexpected ones are left to `shardqa.api.access`."""
+
+    async def shardqa_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, ShardqaError)
+        return reply(error, request.scope)
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        fault, headers = _of_http(request, error)
+        return reply(fault, request.scope, headers=headers)
+
+    async def validation_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        found = error.errors()
+        if found[0]["type"] == "json_invalid":
+            reason = found[0]["ctx"]["error"].removesuffix(" at")
+            place = found[0]["loc"][-1]
+            return reply(faults.BadJson(f"the body is not JSON: {reason} (at character {place})"), request.scope)
+        fault, at = invalid(found)
+        return reply(fault, request.scope, at)
+
+    async def client_left(request: Request, error: Exception) -> Response:
+        return Response(status_code=CLIENT_LEFT)
+
+    app.add_exception_handler(ShardqaError, shardqa_error)
+    app.add_exception_handler(HTTPException, http_error)
+    app.add_exception_handler(RequestValidationError, validation_error)
+    app.add_exception_handler(faults.ClientLeft, client_left)
+
+
+def _of_http(request: Request, error: HTTPException) -> tuple[ShardqaError, Mapping[str, str]]:
+    """Starlette's own errors: no route, wrong method, a body that is not text; the fault and its headers."""
+    path = shown(request.url.path)
+    if error.status_code == 404:
+        return faults.NoSuchRoute(f"there is nothing at {path}"), {}
+    if error.status_code == 405:
+        allowed = _allowed(request)
+        return faults.MethodNotAllowed(f"{path} does not take {request.method}; it takes {allowed}"), {"Allow": allowed}
+    if error.status_code == 400:
+        return faults.BadJson(f"the body can't be read: {error.detail}"), {}
+    log.error("no problem is written for the HTTP error %s %s", error.status_code, error.detail)
+    return faults.InternalError(f"the server raised an unexpected HTTP error {error.status_code}"), {}
+
+
+def _allowed(request: Request) -> str:
+    """The methods of an address. Starlette's own header names those of its first route only."""
+    route = getattr(request.scope.get("route"), "path", None)
+    operations = request.app.openapi()["paths"].get(route, {"get": None})
+    methods = {method.upper() for method in operations}
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))

@@ -1,0 +1,42 @@
+"""/healthz, /readyz and /metrics: for what watches the process. They are served however busy it is."""
+
+from typing import Literal
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import BaseModel
+
+from shardqa.api.state import Shared
+from shardqa.errors import ClusterUnavailable
+
+router = APIRouter(tags=["operations"])
+
+
+class Health(BaseModel):
+    status: Literal["alive"] = "alive"
+
+
+class Ready(BaseModel):
+    status: Literal["ready", "degraded"]  # degraded: some shard can't answer, others can
+    problems: list[str]
+
+
+@router.get("/healthz", summary="Is the process alive?")
+async def healthz() -> Health:
+    return Health()
+
+
+@router.get("/readyz", response_model=Ready, summary="Can questions be answered?")
+async def readyz(state: Shared) -> Ready:
+    """503 while no shard can answer; the detail lists what is missing."""
+    can_answer, missing = await state.connection.readiness()
+    if not can_answer:
+        raise ClusterUnavailable("; ".join(missing))
+    return Ready(status="degraded" if missing else "ready", problems=missing)
+
+
+@router.get("/metrics", summary="Prometheus metrics", response_class=Response)
+async def metrics(state: Shared) -> Response:
+    """Of this process; with several API processes, scrape each."""
+    return Response(state.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
