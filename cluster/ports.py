@@ -1,0 +1,46 @@
+"""TCP ports on loopback: are they free, and who is told what when they are not."""
+
+import random
+import socket
+from collections.abc import Iterable
+
+from shardqa.errors import SetupError
+
+HOST = "127.0.0.1"
+HIGHEST = 65535
+RANDOM_RANGE = (10_000, 30_000)  # below Linux' ephemeral ports (32768..), so that no client's own port gets in the way
+
+
+def is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            s.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def check_free(ports: Iterable[int], purpose: str, option: str) -> None:
+    """Raises SetupError naming the ports in use, what they were wanted for, and the option that changes them."""
+    wanted = list(ports)
+    beyond = [p for p in wanted if not 0 < p <= HIGHEST]
+    if beyond:
+        raise SetupError(f"port {beyond[0]} for {purpose} is outside 1..{HIGHEST}; choose others with {option}")
+    taken = [p for p in wanted if not is_free(p)]
+    if taken:
+        listed = ", ".join(map(str, taken))
+        raise SetupError(
+            f"port{'s' if len(taken) > 1 else ''} {listed} on {HOST} {'are' if len(taken) > 1 else 'is'} in use, "
+            f"wanted for {purpose}; stop what listens there, or choose another with {option}"
+        )
+
+
+def random_block(size: int, bus_offset: int) -> int:
+    """First of `size` neighbouring ports that are free, with their bus ports. Raises SetupError if none is found."""
+    for _ in range(200):
+        base = random.randrange(*RANDOM_RANGE)
+        ports = range(base, base + size)
+        if all(is_free(p) and is_free(p + bus_offset) for p in ports):
+            return base
+    raise SetupError(f"no {size} neighbouring free ports found in {RANDOM_RANGE[0]}..{RANDOM_RANGE[1]}; close some")

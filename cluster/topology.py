@@ -1,0 +1,75 @@
+"""The nodes of a cluster as one of them sees them: roles, slots, who replicates whom."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from redis import Redis
+
+from shardqa.cluster.node import text
+
+SLOTS = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    id: str  # 40 hex digits
+    host: str
+    port: int
+    role: str  # "master" | "replica"
+    master: str | None  # id of a replica's master
+    slots: tuple[tuple[int, int], ...]  # ranges, both ends included
+    flags: frozenset[str]
+    connected: bool
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def owns(self, slot: int) -> bool:
+        return any(first <= slot <= last for first, last in self.slots)
+
+    def slot_count(self) -> int:
+        return sum(last - first + 1 for first, last in self.slots)
+
+
+def parse(reply: str) -> list[Node]:
+    """The reply of CLUSTER NODES, masters by their first slot, each followed by its replicas."""
+    nodes = [_parse_line(line) for line in reply.splitlines() if line.strip()]
+    masters = sorted((n for n in nodes if n.role == "master"), key=lambda n: (n.slots or ((SLOTS, SLOTS),), n.port))
+    ordered: list[Node] = []
+    for master in masters:
+        replicas = [n for n in nodes if n.master == master.id]
+        ordered += [master, *sorted(replicas, key=lambda n: (n.host, n.port))]
+    return ordered + [n for n in nodes if n not in ordered]
+
+
+def _parse_line(line: str) -> Node:
+    id_, address, flags_, master, _ping, _pong, _epoch, link, *slots = line.split()
+    flags = frozenset(flags_.split(","))
+    host, _, port = address.split("@")[0].split(",")[0].rpartition(":")
+    return Node(
+        id=id_,
+        host=host or "127.0.0.1",  # a node that has met nobody does not know its own address
+        port=int(port),
+        role="replica" if "slave" in flags else "master",
+        master=None if master == "-" else master,
+        slots=tuple(_range(s) for s in slots if not s.startswith("[")),
+        flags=flags,
+        connected=link == "connected",
+    )
+
+
+def _range(slots: str) -> tuple[int, int]:
+    first, _, last = slots.partition("-")
+    return int(first), int(last or first)
+
+
+def read(client: Redis) -> list[Node]:
+    """The topology as this node sees it, without half-met nodes. Raises redis.RedisError (outside cluster mode too)."""
+    return [n for n in parse(text(client, "CLUSTER", "NODES")) if "handshake" not in n.flags]
+
+
+def even_ranges(shards: int) -> list[tuple[int, int]]:
+    """The slots of each of `shards` masters, both ends included."""
+    cuts = [SLOTS * i // shards for i in range(shards + 1)]
+    return [(a, b - 1) for a, b in pairwise(cuts)]

@@ -1,0 +1,79 @@
+"""The reader: stores the shipped model on every master, under the tag of its shard, where it is not there yet."""
+
+import asyncio
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio.cluster import ClusterNode
+
+from shardqa import keys
+from shardqa.engine import Engine
+from shardqa.errors import BadModel, ClusterUnavailable
+from shardqa.loader.functions import PATIENCE, tag
+from shardqa.loader.patience import patiently
+
+BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
+MODEL_FILE = "model.onnx"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    name: str
+    blob: bytes  # ONNX
+    label: str  # what AI.MODELGET … META shows as the tag: name and digest, by which an equal model is known
+
+    @classmethod
+    def read(cls, name: str, folder: Path) -> "Model":
+        """Raises BadModel when the folder has no model file."""
+        path = folder / MODEL_FILE
+        try:
+            blob = path.read_bytes()
+        except OSError as error:
+            raise BadModel(
+                f"the model {path} can't be read: {error.strerror}; check out the repository whole"
+            ) from error
+        return cls(name, blob, f"{name}@{sha256(blob).hexdigest()[:16]}")
+
+
+async def store(engine: Engine, model: Model) -> list[str]:
+    """Stores the model on every master that has not this very one; returns those it stored it on.
+
+    Raises ClusterUnavailable (also where the functions are not registered yet), AnswerTimeout, ShardFailed.
+    """
+    nodes = engine.masters.nodes()
+    stored = await asyncio.gather(*(_store_on(engine, node, model) for node in nodes))
+    return [str(node.name) for node, is_new in zip(nodes, stored, strict=True) if is_new]
+
+
+async def _store_on(engine: Engine, node: ClusterNode, model: Model) -> bool:
+    shard = await tag(engine, node)
+    if shard is None:
+        raise ClusterUnavailable(
+            f"node {node.name} has no functions yet, so its tag is unknown; run 'shardqa up' again"
+        )
+    key = keys.model(model.name, shard)
+    if await label_of(engine, node, key) == model.label:
+        return False
+    command = ("AI.MODELSTORE", key, "ONNX", "CPU", "TAG", model.label, "BATCHSIZE", BATCH_SIZE, "BLOB", model.blob)
+    await patiently(lambda: engine.masters.on(node, *command), PATIENCE)
+    return True
+
+
+async def label_of(engine: Engine, node: ClusterNode, key: str) -> str | None:
+    """The tag of the model stored at `key`; None where there is none."""
+    if not await patiently(lambda: engine.masters.on(node, "EXISTS", key), PATIENCE):
+        return None
+    reply = await patiently(lambda: engine.masters.on(node, "AI.MODELGET", key, "META"), PATIENCE)
+    return _fields(reply).get("tag", "")
+
+
+def _fields(reply: Any) -> dict[str, str]:
+    """Name/value pairs, whether they came flat (RESP2) or as a map (RESP3)."""
+    pairs = list(reply.items()) if isinstance(reply, dict) else list(zip(reply[::2], reply[1::2], strict=True))
+    return {_text(name): _text(value) for name, value in pairs}
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

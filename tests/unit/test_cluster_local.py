@@ -1,0 +1,147 @@
+"""Ports, state files and topology of local clusters; what needs running nodes is in tests/cluster."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from shardqa.cluster import local, ports, processes, redis_server, state, topology
+from shardqa.errors import SetupError
+
+
+def test_a_port_in_use_is_named_together_with_the_option_that_changes_it() -> None:
+    with socket.socket() as taken:
+        taken.bind((ports.HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SetupError, match=rf"port {port} .* in use.*--port"):
+            ports.check_free([port], "Redis", "--port")
+
+
+def test_a_port_beyond_the_last_one_is_named() -> None:
+    with pytest.raises(SetupError, match=r"port 65536 .*outside"):
+        ports.check_free([65536], "Redis", "--port")
+
+
+def test_slots_are_given_out_once_each() -> None:
+    for shards in (1, 2, 3, 5, 7, 64):
+        ranges = topology.even_ranges(shards)
+        slots = [slot for first, last in ranges for slot in range(first, last + 1)]
+        assert slots == list(range(topology.SLOTS))
+
+
+def test_a_topology_lists_each_master_before_its_replicas() -> None:
+    reply = (
+        "c 127.0.0.1:7003@17003 slave b 0 1 2 connected\n"
+        "b 127.0.0.1:7001@17001,host.example master - 0 1 2 connected 8192-16383 [93-<-x]\n"
+        "a :7000@17000 myself,master - 0 0 1 connected 0-8190 8191\n"
+    )
+    nodes = topology.parse(reply)
+    assert [n.id for n in nodes] == ["a", "b", "c"]
+    assert (nodes[0].host, nodes[0].slot_count(), nodes[2].role, nodes[2].master) == ("127.0.0.1", 8192, "replica", "b")
+
+
+def test_data_of_another_version_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / state.STATE).write_text(json.dumps({"layout": 99}))
+    with pytest.raises(SetupError, match=r"layout 99.*--data"):
+        state.load(tmp_path)
+
+
+def test_a_folder_of_somebody_elses_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(SetupError, match="not empty"):
+        state.load(tmp_path)
+
+
+def test_a_torn_state_file_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / state.STATE).write_text('{"layout": 1, "sha')
+    with pytest.raises(SetupError, match="can't be read"):
+        state.load(tmp_path)
+
+
+def test_a_state_file_without_nodes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / state.STATE).write_text(json.dumps({"layout": state.LAYOUT, "shards": 3}))
+    with pytest.raises(SetupError, match="damaged"):
+        state.load(tmp_path)
+
+
+def test_a_state_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    me = processes.identify(os.getpid())
+    written = state.ClusterState(3, 0, 7000, 10_000, [state.NodeState("node-0", 7000, me)], 8080, None)
+    state.save(tmp_path, written)
+    assert state.load(tmp_path) == written
+
+
+def test_two_commands_do_not_get_the_same_data_directory(tmp_path: Path) -> None:
+    with state.lock(tmp_path), pytest.raises(SetupError, match="another shardqa command"), state.lock(tmp_path):
+        pass
+
+
+def test_a_process_with_another_start_time_is_never_stopped() -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        identity = processes.identify(child.pid)
+        assert identity is not None
+        stranger = processes.ProcessId(identity.pid, identity.started + 1)
+        assert processes.stop([stranger]) == []
+        assert processes.alive(identity)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_process_that_ignores_the_request_to_end_is_killed() -> None:
+    child = subprocess.Popen(["sh", "-c", "trap '' TERM; echo; sleep 60 & wait"], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    identity = processes.identify(child.pid)
+    assert identity is not None
+    assert processes.stop([identity], seconds=0.1) == [identity]
+    assert child.wait() == -signal.SIGKILL
+    child.stdout.close()
+
+
+def test_a_missing_redis_server_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("SHARDQA_REDIS_SERVER", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupError, match="apt-get install redis-server"):
+        redis_server.find_server()
+
+
+def test_redis_6_is_refused_with_both_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "redis-server"
+    old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=00000000:0 malloc=jemalloc bits=64'\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("SHARDQA_REDIS_SERVER", str(old))
+    with pytest.raises(SetupError, match=r"Redis 6\.2\.14, wanted at least 7\.0\.0"):
+        redis_server.find_server()
+
+
+def test_a_cluster_without_masters_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="--shards 0"):
+        local.start(local.Wanted(data=tmp_path / "data", shards=0, module=Path("/nowhere.so")))
+
+
+@pytest.mark.parametrize("value", ["plain", "", "two words", 'quo"te', "back\\slash", "línea\n", "\x00\x7f"])
+def test_any_value_survives_the_configuration_file(value: str) -> None:
+    assert _unquote(redis_server.quote(value)) == value.encode()
+
+
+def _unquote(text: str) -> bytes:
+    """As redis.conf is read: a double-quoted string with \\xHH escapes, or a bare word."""
+    if not text.startswith('"'):
+        return text.encode()
+    body = text[1:-1].encode()
+    out, i = bytearray(), 0
+    while i < len(body):
+        if body[i : i + 2] == b"\\x":
+            out.append(int(body[i + 2 : i + 4], 16))
+            i += 4
+        else:
+            out.append(body[i])
+            i += 1
+    return bytes(out)
