@@ -1,0 +1,177 @@
+"""What surrounds the reader's network: rows in, spans out. Pure functions on numpy arrays, no state, any thread.
+
+A row is ``[CLS] question [SEP] passage [SEP]`` (Devlin et al. 2019, section 4.2). The network gives each token a
+start and an end logit; a span's logit is the sum of its start's and its end's, searched for jointly, since the best
+start and the best end taken alone may not even be in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shardqa.errors import BadDocument, BadModel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PAD, CLS, SEP = 0, 101, 102
+"""Ids of the special tokens in BERT's uncased vocabulary."""
+
+MAX_ROW_TOKENS = 512
+"""The network has this many position embeddings."""
+
+MAX_SPAN_TOKENS = 30
+"""Longest answer in wordpieces; SQuAD's own baseline uses the same bound."""
+
+BUCKET_TOKENS = 16
+"""Rows whose lengths round up to the same multiple of this share a batch, so at most 15 tokens of a row are padding."""
+
+MAX_BATCH_ROWS = 16
+"""Rows of a batch: past this a batch takes longer without being faster per row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question joined with one passage."""
+
+    input_ids: NDArray[np.int64]
+    """Vocabulary ids, int64 [n]."""
+    token_type_ids: NDArray[np.int64]
+    """0 for the question and its special tokens, 1 for the passage and the last [SEP], int64 [n]."""
+    passage: slice
+    """The passage's tokens within the row."""
+
+    @property
+    def attention_mask(self) -> NDArray[np.int64]:
+        """1 for every token: a row alone has no padding, int64 [n]."""
+        return np.ones(len(self.input_ids), dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of similar length, padded to the longest; int64 [rows, tokens] each."""
+
+    rows: tuple[int, ...]
+    """Which of the rows given these are, in the batch's order."""
+    input_ids: NDArray[np.int64]
+    attention_mask: NDArray[np.int64]
+    token_type_ids: NDArray[np.int64]
+
+    def feeds(self) -> dict[str, NDArray[np.int64]]:
+        """The network's inputs by name."""
+        return {
+            "input_ids": self.input_ids,
+            "attention_mask": self.attention_mask,
+            "token_type_ids": self.token_type_ids,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A run of a passage's tokens, counted from the passage's first."""
+
+    start_token: int
+    end_token: int
+    """The last token of the span, itself included."""
+    logit: float
+    """Start logit + end logit."""
+
+
+def join(question_ids: NDArray[np.int32], passage_ids: NDArray[np.int32]) -> Row:
+    """Make the row ``[CLS] question [SEP] passage [SEP]``; raises BadDocument past MAX_ROW_TOKENS."""
+    length = len(question_ids) + len(passage_ids) + 3
+    if length > MAX_ROW_TOKENS:
+        raise BadDocument(
+            f"a question of {len(question_ids)} and a passage of {len(passage_ids)} wordpieces make a row of {length}, "
+            f"the reader takes {MAX_ROW_TOKENS}; split the passage"
+        )
+    first = len(question_ids) + 2
+    input_ids = np.full(length, SEP, dtype=np.int64)
+    input_ids[0] = CLS
+    input_ids[1 : first - 1] = question_ids
+    input_ids[first:-1] = passage_ids
+    token_type_ids = np.zeros(length, dtype=np.int64)
+    token_type_ids[first:] = 1
+    return Row(input_ids, token_type_ids, slice(first, length - 1))
+
+
+def batches(rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS, bucket_tokens: int = BUCKET_TOKENS) -> list[Batch]:
+    """Put rows of similar length together, shortest first; every row is in exactly one batch."""
+    assert max_rows > 0, max_rows
+    assert bucket_tokens > 0, bucket_tokens
+    buckets: dict[int, list[int]] = {}
+    for number, row in enumerate(rows):
+        buckets.setdefault(-(-len(row) // bucket_tokens), []).append(number)
+    return [
+        _pad(rows, tuple(members[first : first + max_rows]))
+        for _, members in sorted(buckets.items())
+        for first in range(0, len(members), max_rows)
+    ]
+
+
+def _pad(rows: Sequence[Row], members: tuple[int, ...]) -> Batch:
+    shape = len(members), max(len(rows[member]) for member in members)
+    input_ids = np.full(shape, PAD, dtype=np.int64)
+    attention_mask = np.zeros(shape, dtype=np.int64)
+    token_type_ids = np.zeros(shape, dtype=np.int64)
+    for line, member in enumerate(members):
+        row = rows[member]
+        input_ids[line, : len(row)] = row.input_ids
+        attention_mask[line, : len(row)] = 1
+        token_type_ids[line, : len(row)] = row.token_type_ids
+    return Batch(members, input_ids, attention_mask, token_type_ids)
+
+
+def best_spans(
+    start_logits: NDArray[np.float32],
+    end_logits: NDArray[np.float32],
+    passage: slice,
+    n_best: int,
+    max_tokens: int = MAX_SPAN_TOKENS,
+) -> list[Span]:
+    """Find the spans of highest logit, best first, no two sharing a token.
+
+    ``start_logits`` and ``end_logits`` are one row's, float32 [n]; ``passage`` is the row's slice. Each span lies
+    within the passage and has at most ``max_tokens`` tokens. Fewer than ``n_best`` come back when no more fit; of
+    equals the earlier, then the shorter, wins. Raises BadModel when the network gave NaN or infinity.
+    """
+    start, end = start_logits[passage], end_logits[passage]
+    if not (np.isfinite(start).all() and np.isfinite(end).all()):
+        raise BadModel("the reader gave logits that are not finite; export or quantise it again")
+    scores = _band(start, end, max_tokens)
+    spans: list[Span] = []
+    while len(spans) < n_best and scores.size:
+        first, extra = divmod(int(scores.argmax()), scores.shape[1])
+        logit = float(scores[first, extra])
+        if logit == -np.inf:
+            break
+        last = first + extra
+        spans.append(Span(first, last, logit))
+        _strike_out(scores, first, last)
+    return spans
+
+
+def _band(start: NDArray[np.float32], end: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """``band[i, d]`` is the logit of the span from i to i + d, minus infinity past the passage's end."""
+    padded = np.concatenate([end, np.full(width - 1, -np.inf, dtype=end.dtype)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, width) if len(end) else padded[:0, None]
+    return np.asarray(start[:, None] + windows, dtype=np.float32)
+
+
+def _strike_out(band: NDArray[np.float32], first: int, last: int) -> None:
+    """Set every span that shares a token with first..last to minus infinity, in place."""
+    band[first : last + 1] = -np.inf
+    for begin in range(max(0, first - band.shape[1] + 1), first):
+        band[begin, first - begin :] = -np.inf
+
+
+def null_logit(start_logits: NDArray[np.float32], end_logits: NDArray[np.float32]) -> float:
+    """The logit of "the passage does not say": start and end at [CLS], the row's first token."""
+    return float(start_logits[0]) + float(end_logits[0])

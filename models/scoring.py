@@ -1,0 +1,80 @@
+"""How sure an answer is: from a candidate's logits and rank to a probability, and the line below which nothing is said.
+
+A question's candidates come from several passages of several shards. Each is scored alone, with the best rank among
+all of them as the only thing shared, so the score does not depend on how the corpus is sharded. The weights are the
+reader's (``scoring.json`` beside its network) and are fitted by `calibrate.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from shardqa.errors import BadModel
+from shardqa.models import shipped
+
+SCORING_FILE = "scoring.json"
+
+_FARTHEST = 30.0
+"""Log-odds are held within +-this, so that no score is exactly 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """A logistic regression over a candidate's three signals."""
+
+    bias: float
+    """Log-odds that a candidate is right with every signal at 0."""
+    margin: float
+    """Log-odds per logit that the span lies above "the passage does not say" (span_logit - null_logit)."""
+    rank: float
+    """Log-odds per unit of the passage's rank score."""
+    gap: float
+    """Log-odds per unit that the passage ranks below the question's best passage; negative."""
+    no_answer_below: float
+    """Probability under which the answer is "the documents don't say"."""
+
+    @classmethod
+    def load(cls, folder: Path) -> Scoring:
+        """Read ``scoring.json`` of a reader's folder; raises BadModel when it is missing or not of this form."""
+        path = folder / SCORING_FILE
+        try:
+            return cls(**{name: float(value) for name, value in json.loads(path.read_bytes()).items()})
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise BadModel(f"{path} can't be read: {error}; fit it again with shardqa.models.calibrate") from None
+
+    def save(self, folder: Path) -> None:
+        """Write ``scoring.json`` into a reader's folder."""
+        text = json.dumps(asdict(self), indent=2) + "\n"
+        (folder / SCORING_FILE).write_text(text, encoding="utf-8")
+
+    def score(self, span_logit: float, null_logit: float, rank_score: float, best_rank: float) -> float:
+        """The probability, above 0 and below 1, that this span answers the question."""
+        odds = (
+            self.bias
+            + self.margin * (span_logit - null_logit)
+            + self.rank * rank_score
+            + self.gap * (best_rank - rank_score)
+        )
+        return 1 / (1 + math.exp(-max(-_FARTHEST, min(_FARTHEST, odds))))
+
+
+def candidate_score(span_logit: float, null_logit: float, rank_score: float, best_rank: float) -> float:
+    """The probability, above 0 and below 1, that a candidate of the shipped reader answers the question.
+
+    ``best_rank`` is the highest rank score among the question's candidates.
+    """
+    return _shipped().score(span_logit, null_logit, rank_score, best_rank)
+
+
+def threshold() -> float:
+    """The score below which the shipped reader's best candidate is not an answer."""
+    return _shipped().no_answer_below
+
+
+@cache
+def _shipped() -> Scoring:
+    return Scoring.load(shipped.folder())

@@ -1,0 +1,61 @@
+"""The reader that comes with shardqa: where it lies, and that it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from shardqa.errors import BadModel
+
+NAME = "reader-v0-int8"
+"""The reader's name in keys and in what the API reports."""
+
+CHECKSUMS_FILE = "checksums.json"
+"""SHA-256 (hex) of each other file of a reader's folder, by name."""
+
+# Compared with a checkpoint's git-lfs pointer or a copy cut short, a file differs long before it fails to load.
+_CHUNK_BYTES = 1 << 20
+
+
+def folder() -> Path:
+    """The shipped reader's folder."""
+    return Path(__file__).resolve().parent / NAME
+
+
+def checked_folder(path: Path | None = None) -> Path:
+    """The folder (the shipped one unless given) once every file in it is what ``checksums.json`` says.
+
+    Raises BadModel that names the first file missing or different.
+    """
+    path = path or folder()
+    try:
+        listed = json.loads((path / CHECKSUMS_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadModel(f"{path / CHECKSUMS_FILE} can't be read: {error}; restore the reader's folder") from None
+    for name, wanted in sorted(listed.items()):
+        try:
+            found = sha256(path / name)
+        except OSError as error:
+            raise BadModel(f"{path / name} can't be read: {error}; restore the reader's folder") from None
+        if found != wanted:
+            raise BadModel(
+                f"{path / name} has SHA-256 {found}, {CHECKSUMS_FILE} says {wanted}; restore the reader's folder"
+            )
+    return path
+
+
+def write_checksums(path: Path) -> None:
+    """Write ``checksums.json`` for the files of a reader's folder, the card aside: people may add notes to it."""
+    sums = {file.name: sha256(file) for file in sorted(path.iterdir()) if file.suffix in (".onnx", ".json")}
+    sums.pop(CHECKSUMS_FILE, None)
+    (path / CHECKSUMS_FILE).write_text(json.dumps(sums, indent=2) + "\n", encoding="utf-8")
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, as hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

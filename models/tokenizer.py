@@ -1,0 +1,123 @@
+"""Text to wordpieces and back to exact characters.
+
+The rules (uncased WordPiece, BERT's normaliser) live in the reader's own ``tokenizer.json``; this wrapper adds
+what an answer needs: character offsets that hold for any Unicode text, no special tokens out of a user's text,
+and a bound on questions. A Tokenizer never changes after loading and may be shared between threads.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import tokenizers
+
+from shardqa.errors import BadData, BadDocument, QuestionTooLong, ShardqaError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_QUESTION_TOKENS = 64
+"""Wordpieces of a question. SQuAD's longest has 61; what is left of the reader's 512 belongs to the passage."""
+
+TOKENIZER_FILE = "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PassageTokens:
+    """The wordpieces of a text, without special tokens."""
+
+    ids: NDArray[np.int32]
+    """Vocabulary ids, int32 [n]."""
+    offsets: NDArray[np.int32]
+    """Where each piece stands in the text, int32 [n, 2]: first character and one past the last, as Python indexes."""
+    words: NDArray[np.int32]
+    """Which word or mark, counted from 0, each piece is of, int32 [n]: a text cut where this changes keeps its pieces."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Tokenizer:
+    """The reader's uncased WordPiece tokenizer."""
+
+    def __init__(self, pieces: tokenizers.Tokenizer) -> None:
+        # A text may contain the characters "[SEP]"; they must not become the separator.
+        pieces.encode_special_tokens = True
+        pieces.no_truncation()
+        pieces.no_padding()
+        self._pieces = pieces
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Tokenizer:
+        """Load ``tokenizer.json`` of a reader's folder; FileNotFoundError names the file that is missing."""
+        path = Path(folder) / TOKENIZER_FILE
+        return cls.parse(path.read_text(encoding="utf-8"))
+
+    @classmethod
+    def parse(cls, text: str) -> Tokenizer:
+        """Make a tokenizer of the text of a ``tokenizer.json``."""
+        return cls(tokenizers.Tokenizer.from_str(text))
+
+    def passage(self, text: str) -> PassageTokens:
+        """Cut a text of any length into wordpieces with exact character offsets.
+
+        Starts never decrease and every piece covers at least one character; pieces of one character that
+        normalises to several (Hangul syllables) share it. Raises BadDocument on lone surrogates.
+        """
+        encoding = self._encode(text, BadDocument)
+        ids = np.asarray(encoding.ids, dtype=np.int32)
+        offsets = np.asarray(encoding.offsets, dtype=np.int32).reshape(-1, 2)
+        _take_in_marks(text, offsets)
+        return PassageTokens(ids, offsets, np.asarray(encoding.word_ids, dtype=np.int32))
+
+    def question(self, text: str) -> NDArray[np.int32]:
+        """Cut a question into wordpieces, int32 [n]; n may be 0.
+
+        Raises QuestionTooLong past MAX_QUESTION_TOKENS, BadData on lone surrogates.
+        """
+        ids = np.asarray(self._encode(text, BadData).ids, dtype=np.int32)
+        if len(ids) > MAX_QUESTION_TOKENS:
+            raise QuestionTooLong(
+                f"the question has {len(ids)} wordpieces, at most {MAX_QUESTION_TOKENS} are read; ask it in fewer words"
+            )
+        return ids
+
+    def _encode(self, text: str, fault: type[ShardqaError]) -> tokenizers.Encoding:
+        try:
+            return self._pieces.encode(text, add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError):
+            # The Rust side takes UTF-8 only; JSON can spell what UTF-8 can't.
+            place = _lone_surrogate(text)
+            if place is None:
+                raise
+            raise fault(
+                f"character {place} is the lone surrogate U+{ord(text[place]):04X}; send text that UTF-8 can hold"
+            ) from None
+
+
+def _lone_surrogate(text: str) -> int | None:
+    """The index of the first lone surrogate of the text."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
+def _take_in_marks(text: str, offsets: NDArray[np.int32]) -> None:
+    """Stretch each piece over the combining marks that follow it, in place.
+
+    The normaliser drops marks, so of "cafe" + U+0301 it reports four characters: an answer would lose its accent.
+    """
+    if text.isascii():
+        return
+    for piece, end in enumerate(offsets[:, 1].tolist()):
+        stretched = end
+        while stretched < len(text) and unicodedata.category(text[stretched]) == "Mn":
+            stretched += 1
+        if stretched > end and (piece + 1 == len(offsets) or offsets[piece + 1, 0] >= end):
+            offsets[piece, 1] = stretched
