@@ -1,0 +1,72 @@
+"""From many shards' replies to one."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardqa.answer import Asked, Timing
+from shardqa.merging import candidates_of, conclude, sum_terms
+
+
+def span(document: str, start: int, end: int, margin: float, rank: float = 10.0) -> dict[str, Any]:
+    return {
+        "document": document, "title": "T", "text": "x" * (end - start), "start": start, "end": end,
+        "span_logit": margin, "null_logit": 0.0, "rank_score": rank, "passage_text": "p", "passage_start": 0,
+    }  # fmt: skip
+
+
+def shard(tag: str, *spans: dict[str, Any]) -> dict[str, Any]:
+    return {"tag": tag, "spans": list(spans)}
+
+
+def conclusion(asked: Asked, min_score: float | None) -> Any:
+    return conclude(asked, "q?", "c", "m", 3, min_score, None, [], Timing())
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries({"passages": st.integers(0, 99), "df": st.dictionaries(st.text(), st.integers(0, 9))})
+    )
+)
+def test_statistics_add_up_in_any_order(replies: list[dict[str, Any]]) -> None:
+    assert sum_terms(replies) == sum_terms(replies[::-1])
+    assert sum_terms(replies).get("passages", 0) == sum(reply["passages"] for reply in replies)
+
+
+def test_tags_and_epochs_are_not_summed() -> None:
+    assert sum_terms([{"tag": "06S", "epoch": 5, "documents": 1}, {"tag": "5M5", "epoch": 6, "documents": 2}]) == {
+        "documents": 3
+    }
+
+
+def test_candidates_of_all_shards_come_best_first() -> None:
+    found = candidates_of([shard("a", span("d1", 0, 3, 1.0)), shard("b", span("d2", 0, 3, 5.0), span("d3", 0, 3, 3.0))])
+    assert [c.document for c in found] == ["d2", "d3", "d1"]
+    assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
+
+
+def test_of_overlapping_spans_of_one_document_the_better_stays() -> None:
+    found = candidates_of(
+        [shard("a", span("d", 10, 20, 2.0), span("d", 15, 25, 4.0), span("d", 20, 22, 1.0), span("e", 15, 25, 1.0))]
+    )
+    assert {(c.document, c.start) for c in found} == {("d", 15), ("e", 15)}
+
+
+def test_the_order_of_the_shards_does_not_matter() -> None:
+    one, two = shard("a", span("d1", 0, 3, 1.0)), shard("b", span("d2", 0, 3, 1.0))
+    assert candidates_of([one, two]) == candidates_of([two, one])
+
+
+def test_no_candidate_is_no_answer() -> None:
+    answer = conclusion(Asked(candidates=[], shards=[]), None)
+    assert (answer.answer, answer.no_answer, answer.score) == (None, True, 0.0)
+
+
+@pytest.mark.parametrize(("min_score", "refused"), [(0.0, False), (1.0, True)])
+def test_min_score_decides_between_answer_and_refusal(min_score: float, refused: bool) -> None:
+    answer = conclusion(Asked(candidates=candidates_of([shard("a", span("d", 0, 3, 1.0))]), shards=[]), min_score)
+    assert answer.no_answer is refused
+    assert (answer.answer is None) is refused
+    assert len(answer.n_best) == 1
