@@ -19,7 +19,7 @@ class Question(BaseModel):
     model_config = ConfigDict(
         strict=True,
         extra="forbid",
-        json_schema_extra={"examples": [{"question": "Who founded the mill?", "corpus": "seeds", "n_best": 3}]},
+        json_schema_extra={"examples": [{"question": "Who designed UTF-8?", "corpus": "seeds", "n_best": 3}]},
     )
 
     question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})

@@ -1,0 +1,186 @@
+// An answer as elements: the answer in its passage, the other candidates, the times, the shards.
+
+import { count, foreign, make, percent, plural } from "/static/dom.js";
+import { split } from "/static/text.js";
+
+const LONG = 90; // characters of an answer that gets smaller type
+const PHASES = [
+  ["cache", "looked for a kept answer"],
+  ["terms", "collected term statistics"],
+  ["rank", "ranked passages"],
+  ["read", "read passages"],
+];
+
+/** All parts of an answer, in reading order. `again` asks the same question past the caches. */
+export function answerParts(answer, again) {
+  return [
+    answer.partial ? partialNote(answer) : null,
+    answer.no_answer ? noAnswerCard(answer, again) : answerCard(answer, again),
+    candidatesSection(answer),
+    timesSection(answer),
+    shardsSection(answer),
+  ].filter(Boolean);
+}
+
+/** One sentence for screen readers. */
+export function spoken(answer) {
+  if (answer.no_answer) return "The documents don’t say.";
+  return `Answer: ${answer.answer}. ${percent(answer.score)} sure, from ${answer.title || answer.document}.`;
+}
+
+function answerCard(answer, again) {
+  return make(
+    "article",
+    { class: "card answer", "aria-label": "Answer" },
+    make("p", { class: answer.answer.length > LONG ? "answer-text long" : "answer-text", dir: "auto" }, answer.answer),
+    make(
+      "p",
+      { class: "facts" },
+      sure(answer.score),
+      documentLink(answer, answer.document, answer.title, answer.start, answer.end),
+      make("span", { class: "quiet" }, `characters ${count(answer.start)}–${count(answer.end)}`),
+      make("span", { class: "quiet" }, `shard ${shardOf(answer)}`),
+      cacheChip(answer, again),
+    ),
+    passage(answer),
+  );
+}
+
+function noAnswerCard(answer, again) {
+  const guesses = answer.n_best.length > 0;
+  return make(
+    "article",
+    { class: "card answer none", "aria-label": "No answer" },
+    make("p", { class: "answer-text" }, "The documents don’t say."),
+    make(
+      "p",
+      { class: "lead" },
+      guesses
+        ? `Nothing in ${answer.corpus} answers this well enough. The best guess is only ${percent(answer.score)} sure.`
+        : `Nothing in ${answer.corpus} comes near this question.`,
+    ),
+    make("p", { class: "facts" }, cacheChip(answer, again)),
+  );
+}
+
+function sure(score) {
+  return make("span", { class: "sure" }, gauge(score), `${percent(score)} sure`);
+}
+
+function gauge(score) {
+  const fill = make("i");
+  fill.style.width = `${Math.max(0, Math.min(1, score)) * 100}%`;
+  return make("span", { class: "gauge", "aria-hidden": "true" }, fill);
+}
+
+function documentLink(answer, id, title, start, end) {
+  const query = new URLSearchParams({ corpus: answer.corpus, id, start, end, q: answer.question });
+  return make("a", { class: "doc", href: `/document?${query}` }, foreign(title || id));
+}
+
+function cacheChip(answer, again) {
+  if (!answer.cached) return make("span", { class: "chip" }, "read just now");
+  const place = answer.cache === "process" ? "kept in memory" : "kept in Redis";
+  return make("span", {}, make("span", { class: "chip" }, place), " ", make("button", { type: "button", class: "plain", click: again }, "Read afresh"));
+}
+
+function passage(candidate) {
+  const [before, inside, after] = split(
+    candidate.passage,
+    candidate.start - candidate.passage_start,
+    candidate.end - candidate.passage_start,
+  );
+  return make("blockquote", { class: "passage", dir: "auto" }, before, make("mark", {}, inside), after);
+}
+
+function partialNote(answer) {
+  return make(
+    "p",
+    { class: "note", role: "note" },
+    `${plural(answer.failed.length, "shard", "shards")} did not answer (${answer.failed.join(", ")}): the documents there were not looked at.`,
+  );
+}
+
+function candidatesSection(answer) {
+  const others = answer.no_answer ? answer.n_best : answer.n_best.filter((one) => !isAnswer(one, answer));
+  if (others.length === 0) return null;
+  return make(
+    "section",
+    { class: "section", "aria-label": "Candidates" },
+    make("h2", {}, answer.no_answer ? "Closest guesses" : "Other candidates"),
+    make("ol", { class: "candidates" }, others.map((one) => candidateRow(answer, one))),
+  );
+}
+
+/** The shard whose reader found the answer; the answer is always the first of the candidates. */
+const shardOf = (answer) => answer.n_best[0].shard;
+
+const isAnswer = (one, answer) => one.document === answer.document && one.start === answer.start && one.end === answer.end;
+
+function candidateRow(answer, one) {
+  const summary = make(
+    "summary",
+    {},
+    make("span", { class: "what", dir: "auto" }, one.answer),
+    make("span", { class: "from" }, foreign(one.title || one.document)),
+    gauge(one.score),
+    make("span", { class: "percent" }, percent(one.score)),
+  );
+  const more = make(
+    "div",
+    { class: "more" },
+    passage(one),
+    documentLink(answer, one.document, one.title, one.start, one.end),
+    make("span", { class: "quiet" }, ` · characters ${count(one.start)}–${count(one.end)} · shard ${one.shard}`),
+  );
+  return make("li", {}, make("details", {}, summary, more));
+}
+
+const milliseconds = (value) => `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
+
+function timesSection(answer) {
+  const timing = answer.timing;
+  const parts = PHASES.map(([name, what]) => ({ name, what, time: timing[name] })).filter((part) => part.time > 0);
+  const rest = timing.total - parts.reduce((sum, part) => sum + part.time, 0);
+  if (rest > 0) parts.push({ name: "rest", what: "all else", time: rest });
+  const bar = make("div", { class: "times", "aria-hidden": "true" }, parts.map((part) => timeSlice(part, timing.total)));
+  const legend = parts.map((part) =>
+    make("li", {}, make("i", { class: `of-${part.name}` }), `${part.what} `, make("b", {}, milliseconds(part.time))),
+  );
+  return make(
+    "section",
+    { class: "section", "aria-label": "Times" },
+    make("h2", {}, "Where the time went", make("b", {}, milliseconds(timing.total))),
+    bar,
+    make("ul", { class: "legend" }, legend),
+  );
+}
+
+function timeSlice(part, total) {
+  const slice = make("i", { class: `of-${part.name}`, title: `${part.what}: ${milliseconds(part.time)}` });
+  slice.style.flexGrow = String((100 * part.time) / total);
+  return slice;
+}
+
+function shardsSection(answer) {
+  if (answer.shards.length === 0) return null;
+  const winner = answer.no_answer ? null : shardOf(answer);
+  const rows = answer.shards.map((shard) =>
+    make(
+      "tr",
+      {},
+      make("td", {}, make("code", {}, shard.node)),
+      make("td", {}, make("code", {}, shard.tag), shard.tag === winner ? make("span", {}, " ", make("span", { class: "chip" }, "gave the answer")) : null),
+      make("td", {}, count(shard.passages)),
+      make("td", {}, shard.cached ? "kept answer" : "read"),
+      make("td", {}, shard.us.total === undefined ? "" : milliseconds(shard.us.total / 1000)),
+    ),
+  );
+  const heads = ["Node", "Shard", "Passages", "How", "Time there"].map((head) => make("th", { scope: "col" }, head));
+  return make(
+    "section",
+    { class: "section", "aria-label": "Shards" },
+    make("h2", {}, answer.cached ? "Which shards read it, when it was read" : "Which shards read it"),
+    make("div", { class: "scroll", tabindex: "0" }, make("table", {}, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, rows))),
+  );
+}

@@ -1,0 +1,130 @@
+// The ask page: the form, the address bar, and what is shown meanwhile. One question at a time: a new one aborts the last.
+
+import { answerParts, spoken } from "/static/answer.js";
+import { byId, make, plural, problemCard } from "/static/dom.js";
+import { call } from "/static/http.js";
+import { installOwnText } from "/static/own.js";
+
+const N_BEST = 6; // candidates shown: the answer and five others
+
+// Questions to try on the corpus that is shipped; the last one it does not answer.
+const EXAMPLES = {
+  seeds: [
+    "Who designed UTF-8?",
+    "Where did the organist hide the pipes in 1944?",
+    "How many plums must a tarte Séverine contain?",
+    "What is the capital of Mongolia?",
+  ],
+};
+
+let asking = null; // AbortController of the question under way
+let corpora = [];
+
+const form = byId("ask");
+const question = byId("question");
+const corpus = byId("corpus");
+const result = byId("result");
+
+/** Reads the corpora into the choice; `wanted` is selected, a new name included. */
+async function loadCorpora(wanted) {
+  let known;
+  try {
+    known = await call("GET", "/v1/corpora");
+  } catch (problem) {
+    if (wanted) corpus.replaceChildren(make("option", { value: wanted }, wanted));
+    result.replaceChildren(problemCard(problem, () => start()));
+    return;
+  }
+  corpora = known.corpora;
+  const chosen = wanted || (corpora.some((one) => one.name === known.default) || corpora.length === 0 ? known.default : corpora[0].name);
+  const names = new Set([...corpora.map((one) => one.name), chosen]);
+  corpus.replaceChildren(...[...names].map((name) => make("option", { value: name, selected: name === chosen }, name)));
+  corpus.value = chosen;
+  showCorpus();
+}
+
+function showCorpus() {
+  const one = corpora.find((known) => known.name === corpus.value);
+  byId("size").textContent = one
+    ? `${plural(one.documents, "document", "documents")}, ${plural(one.passages, "passage", "passages")}`
+    : "no documents yet: add a text below";
+  const examples = (one && EXAMPLES[one.name]) || [];
+  byId("examples").hidden = examples.length === 0;
+  byId("examples").replaceChildren(...examples.map((text) => make("li", {}, make("button", { type: "button", click: () => ask(text) }, text))));
+  if (corpora.length === 0) byId("own").open = true;
+}
+
+async function ask(text, { fresh = false, remember = true } = {}) {
+  question.value = text;
+  if (!text.trim()) {
+    question.focus();
+    return;
+  }
+  asking?.abort();
+  const mine = (asking = new AbortController());
+  if (remember) history.pushState(null, "", `/?${new URLSearchParams({ q: text, corpus: corpus.value })}`);
+  document.title = `${text} · shardqa`;
+  document.body.classList.add("asked");
+  wait();
+  try {
+    const body = { question: text, corpus: corpus.value || null, n_best: N_BEST, fresh };
+    const answer = await call("POST", "/v1/ask", { body, signal: mine.signal });
+    show(answerParts(answer, () => ask(text, { fresh: true, remember: false })), spoken(answer));
+    byId("model").textContent = answer.model;
+  } catch (problem) {
+    if (problem.name === "AbortError") return;
+    show([problemCard(problem, () => ask(text, { remember: false }))], problem.title);
+  }
+}
+
+function wait() {
+  result.setAttribute("aria-busy", "true");
+  if (!result.hasChildNodes()) result.append(make("div", { class: "waiting", "aria-hidden": "true" }, make("i")));
+  byId("status").textContent = "Looking for the answer …";
+}
+
+function show(parts, sentence) {
+  result.setAttribute("aria-busy", "false");
+  result.replaceChildren(...parts);
+  byId("status").textContent = sentence;
+}
+
+/** What the address says: asks its question, or shows the empty page. */
+async function start() {
+  const address = new URLSearchParams(location.search);
+  await loadCorpora(address.get("corpus"));
+  const text = address.get("q");
+  if (text) {
+    await ask(text, { remember: false });
+  } else if (!result.querySelector(".problem")) {
+    asking?.abort();
+    result.replaceChildren();
+    document.body.classList.remove("asked");
+    document.title = "shardqa: ask your documents";
+    question.value = "";
+  }
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask(question.value);
+});
+corpus.addEventListener("change", showCorpus);
+addEventListener("popstate", start);
+addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    question.focus();
+    question.select();
+  }
+});
+
+installOwnText(async (name) => {
+  await loadCorpora(name);
+  document.body.classList.remove("asked");
+  result.replaceChildren();
+  question.value = "";
+  question.focus();
+});
+start();

@@ -1,0 +1,36 @@
+// Elements from plain values. Strings become text nodes, always: documents are hostile, and nothing here parses HTML.
+
+/** An element: `make("a", {href: "/"}, "text", other)`. Listeners go in as functions under their event's name. */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Text of a document inside a line of ours: it keeps its own direction. */
+export const foreign = (text) => make("bdi", {}, text);
+
+export const byId = (id) => document.getElementById(id);
+
+/** A card that shows a problem, with a button to try again when there is something to try. */
+export function problemCard(problem, retry = null) {
+  return make(
+    "div",
+    { class: "card problem", role: "alert" },
+    make("h3", {}, problem.title),
+    make("p", {}, problem.detail),
+    problem.way_out ? make("p", {}, problem.way_out) : null,
+    make("p", {}, retry ? make("button", { type: "button", click: retry, class: "plain" }, "Try again") : null, " ", make("code", {}, problem.code)),
+  );
+}
+
+export const percent = (score) => `${Math.round(score * 100)} %`;
+
+export const count = (number) => number.toLocaleString("en");
+
+export const plural = (number, one, many) => `${count(number)} ${number === 1 ? one : many}`;
