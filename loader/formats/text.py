@@ -1,0 +1,62 @@
+"""Plain text: a file is a document, unless it begins with a `# Title` line; then each such line begins one."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+
+from shardqa.config import MAX_DOCUMENT
+from shardqa.errors import DocumentTooLarge
+from shardqa.loader.opened import Item, Opened
+
+PAGE = "# "
+
+
+def read(opened: Opened) -> Iterator[Item]:
+    lines = opened.lines()
+    start = list(_to_first_words(lines))
+    if start and start[-1].startswith(PAGE):
+        yield from _pages(opened, chain(start[-1:], lines))
+    else:
+        yield opened.document("".join(f"{line}\n" for line in _bounded(chain(start, lines))))
+
+
+def _to_first_words(lines: Iterator[str]) -> Iterator[str]:
+    """Lines up to the first that is not blank, that one included."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
+
+
+def _bounded(lines: Iterator[str]) -> Iterator[str]:
+    """The same lines; stops a document that is too large before it fills the memory."""
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        if size > MAX_DOCUMENT:
+            raise DocumentTooLarge(f"more than {MAX_DOCUMENT:,} characters of text; split it")
+        yield line
+
+
+def _pages(opened: Opened, lines: Iterator[str]) -> Iterator[Item]:
+    """Pages are named by their title below the file; a title met again gets a number."""
+    met: Counter[str] = Counter()
+    title, body = "", list[str]()
+    size = 0  # characters of the body, so that one page without end does not fill the memory
+    for line in lines:
+        size += len(line) + 1
+        if line.startswith(PAGE):
+            if title:
+                yield _page(opened, title, body, met)
+            title, body, size = line.removeprefix(PAGE).strip(), [], 0
+        elif size > MAX_DOCUMENT:
+            raise DocumentTooLarge(f"the page {title[:80]!r} has more than {MAX_DOCUMENT:,} characters; split it")
+        else:
+            body.append(line)
+    yield _page(opened, title, body, met)
+
+
+def _page(opened: Opened, title: str, body: list[str], met: Counter[str]) -> Item:
+    met[title] += 1
+    number = f" ({met[title]})" if met[title] > 1 else ""
+    return opened.document("\n".join(body).strip("\n"), title, f"{opened.name}/{title}{number}")
