@@ -1,0 +1,245 @@
+"""From a document's text to passages: overlapping windows on sentence boundaries, with exact places and word pieces.
+
+Pure functions, any thread; time and memory are linear in the text. The text is cut into blocks (so that neither the
+sentence finder nor the tokenizer ever sees more than `BLOCK` characters), each block is tokenised once, and passages
+are slices of those pieces. A cut is only made where a word begins, so a passage's pieces are those of its text alone.
+
+Rejected: greedy packing (leaves a tiny last passage); windows of a fixed number of pieces (cut sentences, and with
+them answers and what the reader needs to find them).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sentencex
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from shardqa.models.tokenizer import Tokenizer
+
+VERSION = 1  # part of a document's digest: raise it when the same text would be split otherwise
+
+WINDOW = 128  # word pieces a passage aims at: a few sentences, what a reader trained on paragraphs expects
+OVERLAP = 24  # word pieces two neighbours share at least: about a sentence, so that no answer loses its context
+ALONE = 192  # a document of at most this many word pieces stays in one passage: cutting it would only lose context
+MAX_PASSAGE = 320  # word pieces; with a question of 64 and three special tokens a row stays below the reader's 512
+MAX_UNIT = 90  # word pieces; a longer sentence is cut between words, so WINDOW + two units never pass MAX_PASSAGE
+BLOCK = 32_768  # characters tokenised at a time: bounds the tokenizer's memory, large enough to keep its speed
+MAX_RUN = 1_000  # characters without a blank that stay whole; past it (base64, a list of numbers) they are cut
+MAX_GAP = 1_000  # blank or ignored characters inside a passage; past it a passage ends, so that its text stays short
+CHARACTERS_PER_PIECE = 24  # a piece of more characters than this weighs more than one, which bounds a passage's text
+
+LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
+LAST_BREAK = re.compile(r"[^\w\s](?=\w*\Z)")  # the last place in a run where a word surely ends
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A window of a document."""
+
+    start: int  # characters of the document, half open: document[start:end] == text
+    end: int
+    text: str
+    ids: NDArray[np.int32]  # word pieces of `text` without special tokens, int32 [n], 1 <= n <= MAX_PASSAGE
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The word pieces of a whole document."""
+
+    ids: NDArray[np.int32]  # [n]
+    starts: NDArray[np.int64]  # [n] first character of each piece
+    ends: NDArray[np.int64]  # [n] one past its last character
+    heads: NDArray[np.bool_]  # [n] whether the piece begins a word
+    cuts: NDArray[np.int64]  # sorted piece numbers at which a sentence begins, from 0, without n
+    forced: list[int]  # characters where a run without blanks was cut: pieces beside them may not be those of the text
+
+
+def split(text: str, tokenizer: Tokenizer) -> list[Passage]:
+    """Cuts `text` into passages in order; none when the tokenizer sees nothing in it (blanks, control characters).
+
+    What lies outside of all passages is what the tokenizer ignores. Each passage has at most MAX_PASSAGE pieces, and
+    `tokenizer.passage(passage.text).ids` equals its ids. Raises BadDocument on lone surrogates.
+    """
+    pieces = _tokenise(text, tokenizer)
+    if not len(pieces.ids):
+        return []
+    mass = _mass(pieces)
+    return [
+        _passage(text, tokenizer, pieces, first, last)
+        for section in _sections(pieces)
+        for first, last in _windows(mass, _units(pieces, mass, *section))
+    ]
+
+
+def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, first: int, last: int) -> Passage:
+    start, end = int(pieces.starts[first]), int(pieces.ends[last - 1])
+    ids = pieces.ids[first:last]
+    cut = bisect_right(pieces.forced, start)
+    if cut < len(pieces.forced) and pieces.forced[cut] < end:
+        ids = tokenizer.passage(text[start:end]).ids
+    return Passage(start, end, text[start:end], ids)
+
+
+# ---- characters: blocks
+
+
+def _blocks(text: str) -> tuple[list[int], list[int]]:
+    """(where blocks end, where runs without blanks were cut), in characters, rising."""
+    forced = [cut for run in LONG_RUN.finditer(text) for cut in _run_cuts(text, *run.span())]
+    ends, start = list[int](), 0
+    while start < len(text):
+        start = _block_end(text, start, forced)
+        ends.append(start)
+    return ends, forced
+
+
+def _run_cuts(text: str, start: int, end: int) -> Iterator[int]:
+    """Cuts so that no part of a run has more than MAX_RUN characters; the last has at least a quarter of that.
+
+    The tokenizer makes one unknown piece of a word of more than 100 characters: parts must stay longer.
+    """
+    while end - start > MAX_RUN:
+        size = MAX_RUN if end - start >= 1.25 * MAX_RUN else (end - start) // 2
+        found = LAST_BREAK.search(text, start + size // 2, start + size)
+        start = found.end() if found else start + size
+        yield start
+
+
+def _block_end(text: str, start: int, forced: list[int]) -> int:
+    """The end of the block that begins at `start`: after a paragraph, else a line, else a blank, else a forced cut."""
+    limit = start + BLOCK
+    if limit >= len(text):
+        return len(text)
+    for separator in ("\n\n", "\n", " "):
+        found = text.rfind(separator, start + BLOCK // 2, limit)
+        if found >= 0:
+            return found + len(separator)
+    cut = bisect_right(forced, limit)
+    if cut and forced[cut - 1] > start:
+        return forced[cut - 1]
+    blank = max((n for n in range(start + 1, limit) if text[n].isspace()), default=limit - 1)
+    return blank + 1
+
+
+# ---- word pieces and sentences
+
+
+def _tokenise(text: str, tokenizer: Tokenizer) -> _Pieces:
+    ids, starts, ends, heads, cuts = [], [], [], [], []
+    block_ends, forced = _blocks(text)
+    begin, count = 0, 0
+    for block_end in sorted({*block_ends, *forced}):
+        block = text[begin:block_end]
+        tokens = tokenizer.passage(block)
+        first = np.ones(len(tokens), dtype=np.bool_)
+        first[1:] = tokens.words[1:] != tokens.words[:-1]
+        ids.append(tokens.ids)
+        starts.append(tokens.offsets[:, 0].astype(np.int64) + begin)
+        ends.append(tokens.offsets[:, 1].astype(np.int64) + begin)
+        heads.append(first)
+        cuts.append(count + _sentence_cuts(block, tokens.offsets[:, 0], first))
+        begin, count = block_end, count + len(tokens)
+    joined = np.unique(np.concatenate(cuts)) if cuts else np.zeros(0, dtype=np.int64)
+    empty = np.zeros(0, dtype=np.int64)
+    return _Pieces(
+        np.concatenate(ids) if ids else empty.astype(np.int32),
+        np.concatenate(starts) if starts else empty,
+        np.concatenate(ends) if ends else empty,
+        np.concatenate(heads) if heads else empty.astype(np.bool_),
+        joined[joined < count],
+        forced,
+    )
+
+
+def _sentence_cuts(block: str, starts: NDArray[np.int32], heads: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Numbers of the block's pieces at which a sentence begins."""
+    sentences = sentencex.get_sentence_boundaries("en", block)
+    cuts = np.searchsorted(starts, [sentence["start_index"] for sentence in sentences])
+    cuts = cuts[cuts < len(starts)]
+    return np.asarray(cuts[heads[cuts]], dtype=np.int64)
+
+
+def _mass(pieces: _Pieces) -> NDArray[np.int64]:
+    """Weight of all pieces before each one, int64 [n + 1]; a piece of many characters weighs more than one."""
+    weights = np.clip((pieces.ends - pieces.starts) // CHARACTERS_PER_PIECE, 1, MAX_RUN // CHARACTERS_PER_PIECE)
+    return np.concatenate([[0], np.cumsum(weights)])
+
+
+# ---- windows
+
+
+def _sections(pieces: _Pieces) -> Iterator[tuple[int, int]]:
+    """Ranges of pieces between gaps too long to lie inside a passage."""
+    gaps = np.flatnonzero(pieces.starts[1:] - pieces.ends[:-1] > MAX_GAP) + 1
+    edges = [0, *gaps.tolist(), len(pieces.ids)]
+    return itertools.pairwise(edges)
+
+
+def _units(pieces: _Pieces, mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """Edges of what windows are made of, first and last included: sentences, and parts of long ones."""
+    inner = pieces.cuts[np.searchsorted(pieces.cuts, first, "right") : np.searchsorted(pieces.cuts, last)]
+    edges = np.concatenate([[first], inner, [last]])
+    long = np.flatnonzero(mass[edges[1:]] - mass[edges[:-1]] > MAX_UNIT)
+    parts = [_sentence_parts(pieces.heads, mass, int(edges[n]), int(edges[n + 1])) for n in long]
+    return np.unique(np.concatenate([edges, *parts]))
+
+
+def _sentence_parts(heads: NDArray[np.bool_], mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """Where to cut a sentence into parts of nearly equal weight, none above MAX_UNIT but for a single longer word."""
+    words = first + np.flatnonzero(heads[first:last])
+    cuts, start = [], first
+    while (weight := int(mass[last] - mass[start])) > MAX_UNIT:
+        part = weight / -(-weight // MAX_UNIT)
+        place = int(np.searchsorted(mass[words], mass[start] + part, "right")) - 1
+        if words[place] <= start:  # a single word is longer: it stays whole
+            place += 1
+        if place >= len(words):
+            break
+        start = int(words[place])
+        cuts.append(start)
+    return np.asarray(cuts, dtype=np.int64)
+
+
+def _windows(mass: NDArray[np.int64], edges: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Ranges of pieces, evenly spread: each begins at the edge before and ends at the edge nearest to its ideal place.
+
+    Even spreading leaves no short last window. Ideal places overlap by OVERLAP, and rounding keeps their order, so
+    windows leave nothing out.
+    """
+    places = mass[edges] - mass[edges[0]]
+    total = int(places[-1])
+    if total <= ALONE:
+        return [(int(edges[0]), int(edges[-1]))]
+    count = -(-(total - OVERLAP) // (WINDOW - OVERLAP))
+    ideal = np.arange(count) * ((total - OVERLAP) / count)
+    begins = np.searchsorted(places, ideal, "right") - 1
+    stops = _nearest(places, ideal + (total - OVERLAP) / count + OVERLAP)
+    stops[-1] = len(edges) - 1
+    found = sorted({(int(a), int(b)) for a, b in zip(begins, np.maximum(stops, begins + 1), strict=True)})
+    return [(int(edges[a]), int(edges[b])) for a, b in _without_contained(found)]
+
+
+def _nearest(places: NDArray[np.int64], ideal: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
+    after = np.clip(np.searchsorted(places, ideal), 1, len(places) - 1)
+    before = after - 1
+    return np.where(ideal - places[before] < places[after] - ideal, before, after)
+
+
+def _without_contained(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drops windows that lie within another; `windows` are sorted."""
+    kept: list[tuple[int, int]] = []
+    for begin, stop in windows:
+        if kept and kept[-1][0] == begin:
+            kept.pop()
+        if not kept or stop > kept[-1][1]:
+            kept.append((begin, stop))
+    return kept
