@@ -1,0 +1,75 @@
+"""What the worker gives to the functions of this folder; the worker implements it, they only see this Protocol.
+
+Threading: coroutines run in the worker's one event loop; `changed` and `resync` are awaited there, one at a
+time per watch. `hashtag`, `role`, `log` and `stat` may be called from any thread.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from numpy.typing import NDArray
+
+Argument: TypeAlias = bytes | str | int | float
+Reply: TypeAlias = Any  # as hiredis decodes it: bytes, int, None, list; a nested error is an exception object
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEvent:
+    """One keyspace event of a watched prefix."""
+
+    event: str  # Redis' name: 'hset', 'del', 'expired', …
+    key: str  # bytes that are not UTF-8 are kept as surrogates ('surrogateescape')
+    type: str  # type of the key after the event: 'hash', 'string', …, 'none' when it is gone
+
+
+class Runtime(Protocol):
+    async def call(self, *args: Argument) -> Reply:
+        """Runs one Redis command on this node as the session's user. Raises redis.ResponseError on an error reply."""
+        ...
+
+    async def calls(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
+        """Runs several in one tick, in order: replicas and AOF see their writes as one MULTI. Errors are items."""
+        ...
+
+    def hashtag(self) -> str:
+        """The tag of this shard now (lowest slot it owns, '06S' for slot 0 and outside cluster mode)."""
+        ...
+
+    def role(self) -> str:
+        """'master' or 'replica'."""
+        ...
+
+    def watch(
+        self,
+        prefix: str,
+        changed: Callable[[Sequence[KeyEvent]], Awaitable[None]],
+        resync: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Follows keys with this prefix, on masters and replicas alike.
+
+        `changed` gets events in order, batched; `resync(reason)` says that everything may differ (also once
+        at the start), so scan. Both are awaited one after another, never at once.
+        """
+        ...
+
+    async def run_model(
+        self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
+    ) -> list[NDArray[Any]]:
+        """Runs the model stored at `key`; requests of equal shape that wait are batched on dimension 0.
+
+        Raises redis.ResponseError when there is no such model or it fails.
+        """
+        ...
+
+    async def peers(self, *args: Argument) -> list[Reply | Exception]:
+        """The same command on every other master at once, in the order of their slots; a failed one is an exception."""
+        ...
+
+    def log(self, text: str, level: str = "notice") -> None:
+        """A line in the Redis log; level is debug, verbose, notice or warning."""
+        ...
+
+    def stat(self, name: str, value: int | float | str) -> None:
+        """Shows a number in `INFO shardqa`."""
+        ...

@@ -1,0 +1,85 @@
+"""`python -I -m shardqa.module.worker`: the worker of one Redis node. Started by the module, with its socket as fd 3.
+
+It must never outlive its Redis: the kernel kills it when its parent dies, and the end of the socket ends it (which
+also covers a parent that died before the first line here ran). SIGTERM and SIGINT are ignored, because a service
+manager sends them to Redis and worker alike, and Redis may still be saving.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+# numeric libraries read these when they are first imported; the models have threads of their own
+for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(library, "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from shardqa.module.worker.frames import MalformedFrame, Type  # noqa: E402
+from shardqa.module.worker.link import Link  # noqa: E402
+from shardqa.module.worker.worker import Worker  # noqa: E402
+
+SOCKET = 3  # file descriptor
+PR_SET_PDEATHSIG = 1  # of prctl(2)
+NICENESS = 5  # the worker computes, Redis answers: Redis comes first
+OOM_SCORE = 500  # of 1000: the kernel takes the worker before Redis
+SWITCH = 0.0005  # seconds the interpreter's lock may stay with one thread while a reply waits for it
+
+
+def main() -> NoReturn:
+    follow_parent()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICENESS)
+    prefer_for_oom()
+    sys.setswitchinterval(SWITCH)
+    sys.stdout = sys.stderr  # print() of functions goes where errors go: into the Redis log
+    link = Link(socket.socket(fileno=SOCKET))
+    try:
+        serve(link)
+    except (MalformedFrame, ValueError) as error:
+        leave(f"the module sent what the protocol does not know: {error}")
+    except OSError as error:
+        leave(f"the socket to the module broke: {error}")
+    leave("")
+
+
+def serve(link: Link) -> None:
+    """Until the module closes its end."""
+    arriving = link.frames()
+    hello = next(arriving, None)
+    if hello is None:
+        return
+    if hello.type is not Type.HELLO:
+        raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
+    worker = Worker(link, hello)
+    for frame in arriving:
+        worker.handle(frame)
+
+
+def follow_parent() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        leave(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
+
+
+def prefer_for_oom() -> None:
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write(str(OOM_SCORE))
+    except OSError as error:  # not every sandbox has it; Redis then shares the risk
+        print(f"oom_score_adj can't be set: {error}", file=sys.stderr)
+
+
+def leave(reason: str) -> NoReturn:
+    """At once: threads may be inside a model's run or a function that never ends."""
+    if reason:
+        print(reason, file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(1 if reason else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""One loaded model: a thread of its own that owns the queue, batches what waits, runs, and answers.
+
+Requests are put by any thread and owned by the model's thread from then on. Those with equal types and equal
+dimensions 1..n run together, stacked on dimension 0, up to `size` rows; fewer than `minimum` rows wait up to
+`patience` seconds for more. An answer goes out straight from this thread. When a merged run fails, each of its
+requests runs alone, so one bad input hurts only its sender.
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from shardqa.module.worker.ai import backend
+from shardqa.module.worker.ai.backend import Model, ModelError
+from shardqa.module.worker.ai.tensors import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    size: int  # rows of one run; 0: no batching
+    minimum: int  # rows worth a run
+    patience: float  # seconds a run waits for the minimum; 0 with a minimum: for ever
+
+
+@dataclass(slots=True)
+class Result:
+    outputs: list[Array]
+    microseconds: int  # of the run
+    rows: int  # of this request
+    batch: int  # rows of the run
+    queued: int  # microseconds before the run
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    arrays: Sequence[Array]  # in the order of the model's inputs
+    done: Callable[[Result | Exception], None]  # called once, in the model's thread
+    deadline: float | None = None  # of time.monotonic(); later the request is dropped with Expired
+    cancelled: bool = False  # set by any thread: nobody waits for it any more
+    put: float = field(default_factory=time.perf_counter)
+
+    @property
+    def rows(self) -> int:
+        return self.arrays[0].shape[0] if self.arrays and self.arrays[0].ndim else 1
+
+    def likeness(self) -> tuple[object, ...] | None:
+        """Equal for requests that can be stacked; None when this one can't be."""
+        rows = self.rows
+        if not self.arrays or any(a.ndim == 0 or a.shape[0] != rows for a in self.arrays):
+            return None
+        return tuple((a.dtype, a.shape[1:]) for a in self.arrays)
+
+
+class Expired(Exception):
+    """The request's time was over before its run began."""
+
+
+class LoadedModel:
+    """`loaded` is called in the model's thread with the model, or with why it can't be loaded."""
+
+    def __init__(
+        self, load: Callable[[], Model], batching: Batching, loaded: Callable[["LoadedModel", ModelError | None], None]
+    ) -> None:
+        self._load = load
+        self._batching = batching
+        self._loaded = loaded
+        self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
+        self._waiting: list[Request] = []  # model's thread only
+        self._dropped = False
+        self._model: Model | None = None
+        self._running: tuple[list[Request], object] | None = None  # and the handle of the run
+        self._thread = threading.Thread(target=self._live, name="model", daemon=True)
+        self._thread.start()
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        assert self._model is not None
+        return self._model.inputs
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        assert self._model is not None
+        return self._model.outputs
+
+    def put(self, request: Request) -> None:
+        self._arriving.put(request)
+
+    def cancel(self, request: Request) -> None:
+        """Any thread: drops it from the queue, or ends the run when nobody else waits for that."""
+        request.cancelled = True
+        running = self._running
+        if running is not None and self._model is not None and all(r.cancelled for r in running[0]):
+            self._model.terminate(running[1])
+        self._arriving.put(None)
+
+    def drop(self) -> None:
+        """The model is gone: what waits is answered with an error, then the thread ends."""
+        self._dropped = True
+        self._arriving.put(None)
+
+    def queued(self) -> int:
+        return self._arriving.qsize() + len(self._waiting)
+
+    def _live(self) -> None:
+        try:
+            self._model = self._load()
+        except ModelError as error:
+            self._loaded(self, error)
+            self._dropped = True
+        else:
+            self._loaded(self, None)
+        while not self._dropped:
+            batch = self._next()
+            if batch:
+                self._run(batch)
+        self._arrive(0)
+        for request in self._waiting:
+            request.done(ModelError("ERR model key is empty"))
+        self._model = None
+
+    def _next(self) -> list[Request]:
+        """The next requests to run together; empty when there is none after all."""
+        self._arrive(0 if self._waiting else None)
+        first = next(iter(self._waiting), None)
+        if first is None or self._dropped:
+            return []
+        batch = self._alike(first)
+        if self._batching.minimum:
+            until = first.put + self._batching.patience if self._batching.patience else None
+            while not self._enough(batch) and not self._dropped and (left := _left(until)) != 0:
+                self._arrive(left)
+                if first not in self._waiting:
+                    return []
+                batch = self._alike(first)
+        self._waiting = [r for r in self._waiting if r not in batch]
+        return batch
+
+    def _arrive(self, timeout: float | None) -> None:
+        """Takes in what has arrived, waiting for the first (None: for ever, 0: not at all); clears out the dead."""
+        try:
+            item = self._arriving.get(timeout != 0, timeout)
+            while True:
+                if item is not None:
+                    self._waiting.append(item)
+                item = self._arriving.get_nowait()
+        except queue.Empty:
+            pass
+        now = time.monotonic()
+        for request in [r for r in self._waiting if r.cancelled or (r.deadline is not None and r.deadline < now)]:
+            self._waiting.remove(request)
+            request.done(Expired())
+
+    def _alike(self, first: Request) -> list[Request]:
+        likeness = first.likeness()
+        batch, rows = [first], first.rows
+        if not self._batching.size or likeness is None:
+            return batch
+        for request in self._waiting:
+            if request is first or rows + request.rows > self._batching.size or request.likeness() != likeness:
+                continue
+            batch.append(request)
+            rows += request.rows
+        return batch
+
+    def _enough(self, batch: list[Request]) -> bool:
+        return sum(r.rows for r in batch) >= self._batching.minimum
+
+    def _run(self, batch: list[Request]) -> None:
+        if len(batch) == 1:
+            self._run_alone(batch[0])
+            return
+        rows = [r.rows for r in batch]
+        stacked = [np.concatenate(arrays) for arrays in zip(*(r.arrays for r in batch), strict=True)]
+        started = time.perf_counter()
+        try:
+            outputs = self._compute(batch, stacked)
+        except ModelError:
+            outputs = []
+        if not outputs or any(o.ndim == 0 or o.shape[0] != sum(rows) for o in outputs):
+            for request in batch:  # one of them is bad, or the model's outputs don't follow the rows
+                self._run_alone(request)
+            return
+        microseconds = round((time.perf_counter() - started) * 1e6)
+        at = 0
+        for request, n in zip(batch, rows, strict=True):
+            part = [output[at : at + n] for output in outputs]
+            request.done(Result(part, microseconds, n, sum(rows), round((started - request.put) * 1e6)))
+            at += n
+
+    def _run_alone(self, request: Request) -> None:
+        started = time.perf_counter()
+        try:
+            outputs = self._compute([request], request.arrays)
+        except ModelError as error:
+            request.done(error)
+            return
+        microseconds = round((time.perf_counter() - started) * 1e6)
+        queued = round((started - request.put) * 1e6)
+        request.done(Result(outputs, microseconds, request.rows, request.rows, queued))
+
+    def _compute(self, batch: list[Request], arrays: Sequence[Array]) -> list[Array]:
+        assert self._model is not None
+        options = self._model.options()
+        self._running = (batch, options)
+        try:
+            return self._model.run(arrays, options)
+        finally:
+            self._running = None
+
+
+def _left(until: float | None) -> float | None:
+    """Seconds to `until` (of time.perf_counter()), not below 0; None: for ever."""
+    return None if until is None else max(0.0, until - time.perf_counter())
+
+
+def loader(kind: str, device: str, blob: bytes, threads: int) -> Callable[[], Model]:
+    return lambda: backend.load(kind, device, blob, threads)

@@ -1,0 +1,188 @@
+"""The models of this shard: MODELLOAD, MODELDROP, EXECUTE and CANCEL frames, and `run_model` of functions.
+
+Frames are handled in the reading thread, which only decodes and queues; answers leave from the model's own thread.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from redis import ResponseError
+
+from shardqa.module.worker import resp
+from shardqa.module.worker.ai import tensors
+from shardqa.module.worker.ai.backend import ModelError
+from shardqa.module.worker.ai.batching import Batching, Expired, LoadedModel, Request, Result, loader
+from shardqa.module.worker.ai.tensors import Array, BadTensor
+from shardqa.module.worker.frames import Frame, PayloadTooLarge, Type
+from shardqa.module.worker.link import Link
+from shardqa.module.worker.statistics import Statistics
+
+TIMED_OUT = b"+TIMEDOUT\r\n"
+
+
+class Models:
+    def __init__(self, link: Link, statistics: Statistics, threads: int) -> None:
+        self._link = link
+        self._statistics = statistics
+        self._threads = threads  # of one run (intra-op)
+        self._lock = threading.Lock()  # of the dictionaries below: reading, loop's and models' threads use them
+        self._settled = threading.Condition(self._lock)
+        self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
+        self._ids: dict[str, bytes] = {}  # key -> id
+        self._loading = 0
+        self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id
+
+    def load(self, frame: Frame) -> None:
+        """MODELLOAD: model id, backend, device, tag, batchsize, minbatchsize, minbatchtimeout (ms), key, blob."""
+        id, kind, device, _tag, size, minimum, patience, key, blob = frame.items()
+        batching = Batching(int(size), int(minimum), int(patience) / 1000)
+
+        def loaded(model: LoadedModel, error: ModelError | None) -> None:
+            with self._lock:
+                if error is None and self._models.get(id) is model:
+                    self._ids[key.decode("utf-8", "surrogateescape")] = id
+                elif self._models.get(id) is model:
+                    del self._models[id]
+                self._loading -= 1
+                self._settled.notify_all()
+            if error is not None:
+                self._link.send(Type.REPLY, frame.id, resp.error(str(error)))
+            else:
+                self._link.send(Type.REPLY, frame.id, resp.encode([list(model.inputs), list(model.outputs)]))
+
+        with self._lock:
+            self._loading += 1
+            load = loader(kind.decode(), device.decode(), blob, self._threads)
+            self._models[id] = LoadedModel(load, batching, loaded)
+
+    def drop(self, frame: Frame) -> None:
+        """MODELDROP: model id."""
+        (id,) = frame.items()
+        with self._lock:
+            model = self._models.pop(id, None)
+            self._ids = {key: other for key, other in self._ids.items() if other != id}
+        if model is not None:
+            model.drop()
+
+    def execute(self, frame: Frame) -> None:
+        """EXECUTE: model id, timeout ms, n inputs, (dtype, shape, data)…, n outputs. Answered by TENSORS or REPLY."""
+        items = frame.items()
+        with self._lock:
+            model = self._models.get(items[0])
+        if model is None:
+            self._link.send(Type.REPLY, frame.id, resp.error("ERR model key is empty"))
+            return
+        timeout, count = int(items[1]), int(items[2])
+        try:
+            arrays = [_array(*items[3 + 3 * i : 6 + 3 * i]) for i in range(count)]
+        except BadTensor as error:
+            self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
+            return
+        deadline = time.monotonic() + timeout / 1000 if timeout else None
+        request = Request(arrays, self._answer(frame.id, int(items[3 + 3 * count])), deadline)
+        self._executing[frame.id] = (model, request)
+        model.put(request)
+
+    def cancel(self, id: int) -> None:
+        executing = self._executing.get(id)
+        if executing is not None:
+            executing[0].cancel(executing[1])
+
+    async def run(self, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        """Of functions: inputs and outputs by name. Raises redis.ResponseError."""
+        model = self.at(key)
+        names = list(model.outputs)
+        missing = [name for name in outputs if name not in names]
+        if missing:
+            raise ResponseError(f"ERR model {key} has no output {missing[0]!r}; it has {', '.join(names)}")
+        results = await self.run_ordered(model, _by_name(model, inputs))
+        return [results[names.index(name)] for name in outputs]
+
+    async def run_ordered(self, model: LoadedModel, arrays: Sequence[Array]) -> list[Array]:
+        """Inputs and outputs in the model's order. Raises redis.ResponseError."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Array]] = loop.create_future()
+
+        def settle(result: Result | Exception) -> None:
+            if future.done():  # its waiter was cancelled
+                return
+            if isinstance(result, Result):
+                future.set_result(result.outputs)
+            else:
+                future.set_exception(ResponseError(str(result) or "TIMEOUT the run was cancelled"))
+
+        def done(result: Result | Exception) -> None:
+            loop.call_soon_threadsafe(settle, self._noted(result))
+
+        request = Request(arrays, done)
+        model.put(request)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            model.cancel(request)
+            raise
+
+    def at(self, key: str) -> LoadedModel:
+        """The model stored at a key. Raises redis.ResponseError."""
+        with self._lock:
+            model = self._models.get(self._ids.get(key, b""))
+        if model is None:
+            raise ResponseError(f"ERR model key is empty: no model {key} on this shard; store it with AI.MODELSTORE")
+        return model
+
+    def wait_settled(self) -> None:
+        """Blocks until no model is being loaded; for a helper thread."""
+        with self._settled:
+            self._settled.wait_for(lambda: self._loading == 0)
+
+    def queued(self) -> int:
+        with self._lock:
+            return sum(model.queued() for model in self._models.values())
+
+    def _answer(self, id: int, outputs: int) -> Callable[[Result | Exception], None]:
+        def done(result: Result | Exception) -> None:
+            del self._executing[id]
+            match self._noted(result):
+                case Result() as good:
+                    self._send_tensors(id, outputs, good)
+                case Expired():
+                    self._link.send(Type.REPLY, id, TIMED_OUT)
+                case failure:
+                    self._link.send(Type.REPLY, id, resp.error(str(failure)))
+
+        return done
+
+    def _send_tensors(self, id: int, wanted: int, result: Result) -> None:
+        if wanted != len(result.outputs):
+            text = "ERR Number of keys given as OUTPUTS here does not match model definition"
+            self._link.send(Type.REPLY, id, resp.error(text))
+            return
+        items: list[bytes | str] = [b"%d" % result.microseconds, b"%d" % result.rows]
+        try:
+            for output in result.outputs:
+                items += tensors.encode(output)
+            self._link.send_list(Type.TENSORS, id, items)
+        except (BadTensor, PayloadTooLarge) as error:
+            self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
+
+    def _noted(self, result: Result | Exception) -> Result | Exception:
+        if isinstance(result, Result):
+            self._statistics.time("model_run", result.microseconds)
+            self._statistics.time("model_queue", result.queued)
+            self._statistics.add("model_requests")
+            self._statistics.add("model_rows", result.rows)
+        else:
+            self._statistics.add("model_errors")
+        return result
+
+
+def _array(dtype: bytes, shape: bytes, data: bytes) -> Array:
+    return tensors.decode(dtype.decode(), tensors.parse_shape(shape), data)
+
+
+def _by_name(model: LoadedModel, inputs: Mapping[str, Array]) -> list[Array]:
+    if set(inputs) != set(model.inputs):
+        raise ResponseError(f"ERR the model has the inputs {', '.join(model.inputs)}, not {', '.join(inputs)}")
+    return [inputs[name] for name in model.inputs]

@@ -1,0 +1,94 @@
+"""Tensors on the wire: RedisAI's type names, a shape like '1,128', little-endian bytes in C order; and numpy.
+
+STRING data is its strings one after another, each ended by a zero byte; as numpy it is an array of objects (str).
+Error texts are RedisAI's.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "FLOAT": np.dtype("<f4"),
+    "DOUBLE": np.dtype("<f8"),
+    "INT8": np.dtype("i1"),
+    "INT16": np.dtype("<i2"),
+    "INT32": np.dtype("<i4"),
+    "INT64": np.dtype("<i8"),
+    "UINT8": np.dtype("u1"),
+    "UINT16": np.dtype("<u2"),
+    "BOOL": np.dtype("?"),
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+MAX_DIMENSIONS = 32  # more than any model has; bounds what a shape can make us do
+
+
+class BadTensor(ValueError):
+    """Bytes, values or a shape that make no tensor of the type."""
+
+
+def parse_shape(text: bytes) -> tuple[int, ...]:
+    """'1,128' -> (1, 128); '' is a scalar. Raises BadTensor."""
+    if not text:
+        return ()
+    parts = text.split(b",")
+    if len(parts) > MAX_DIMENSIONS or not all(part.isdigit() for part in parts):
+        raise BadTensor("invalid or negative value found in tensor shape")
+    return tuple(map(int, parts))
+
+
+def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
+    """A read-only array over `data` (STRING: a new array of str). Raises BadTensor."""
+    count = 1
+    for dimension in shape:
+        count *= dimension
+    if dtype == "STRING":
+        return _decode_strings(shape, count, data)
+    numpy_type = DTYPES.get(dtype)
+    if numpy_type is None:
+        raise BadTensor("invalid data type")
+    if count * numpy_type.itemsize != len(data):
+        raise BadTensor("data length does not match tensor shape and type")
+    if dtype == "BOOL" and data.translate(None, b"\0\1"):
+        raise BadTensor("BOOL tensor elements must be 0 or 1")
+    return np.frombuffer(data, numpy_type).reshape(shape)
+
+
+def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
+    if data[-1:] not in (b"", b"\0") or data.count(b"\0") != count:
+        raise BadTensor("Number of string elements in data blob does not match tensor length")
+    array = np.empty(count, dtype=object)
+    array[:] = [part.decode("utf-8", "surrogateescape") for part in data.split(b"\0")[:-1]]
+    return array.reshape(shape)
+
+
+def encode(array: Array) -> tuple[str, str, bytes]:
+    """(type name, shape, data). Raises BadTensor for a type that has no name here."""
+    shape = ",".join(map(str, array.shape))
+    if array.dtype == object or array.dtype.kind in "US":
+        return "STRING", shape, b"".join(_string(item) + b"\0" for item in array.ravel())
+    name = NAMES.get(array.dtype.newbyteorder("<"))
+    if name is None:
+        raise BadTensor(f"tensors of type {array.dtype} are not supported; cast to one of {', '.join(DTYPES)}")
+    return name, shape, np.ascontiguousarray(array, DTYPES[name]).tobytes()
+
+
+def _string(item: Any) -> bytes:
+    data = item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape")
+    if b"\0" in data:
+        raise BadTensor("C-string value contains null character")
+    return data
+
+
+def from_values(dtype: str, shape: tuple[int, ...], values: Any) -> Array:
+    """An array of the type and shape from flat Python values. Raises BadTensor."""
+    if dtype != "STRING" and dtype not in DTYPES:
+        raise BadTensor("invalid data type")
+    try:
+        array = np.array(values, dtype=object if dtype == "STRING" else DTYPES[dtype])
+        return array.reshape(shape)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadTensor(f"invalid value: {error}") from None

@@ -1,0 +1,109 @@
+"""Redis commands sent through the module: CALL frames and their CALLED replies.
+
+Any thread may call. A thread that waits (`run`) sleeps on a future that the reading thread resolves, so the
+reading thread itself must never wait here; the event loop may (RedisGears' `execute` is synchronous there too)
+and has `run_async` for code that wants to go on.
+"""
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import hiredis
+from redis import ResponseError
+
+from shardqa.module.worker import frames
+from shardqa.module.worker.frames import Frame, Type
+from shardqa.module.worker.link import Link
+
+Argument = bytes | str | int | float
+Command = Sequence[Argument]
+MAX_CALLS = 4096  # commands of one frame: one frame is one tick of Redis, which must stay short
+
+
+class Calls:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, tuple[int, Callable[[bytes], object]]] = {}  # id -> (commands, whoever wants the RESP)
+        self._reader = threading.current_thread()
+
+    def called(self, frame: Frame) -> None:
+        """The reading thread hands over a CALLED frame."""
+        waiting = self._waiting.pop(frame.id, None)
+        if waiting is None:
+            raise frames.MalformedFrame(f"CALLED for the unknown call {frame.id}")
+        waiting[1](frame.payload)
+
+    def run(self, user: str, commands: Sequence[Command]) -> list[Any]:
+        """Replies of all commands, run in one tick; an error reply is an item. Blocks the calling thread."""
+        assert threading.current_thread() is not self._reader, "the reading thread would wait for itself"
+        done: Future[bytes] = Future()
+        self._send(user, commands, done.set_result)
+        return parse(done.result(), len(commands))
+
+    async def run_async(self, user: str, commands: Sequence[Command]) -> list[Any]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[bytes] = loop.create_future()
+
+        def resolve(raw: bytes) -> None:
+            if not done.done():  # its waiter may have been cancelled
+                done.set_result(raw)
+
+        self._send(user, commands, lambda raw: loop.call_soon_threadsafe(resolve, raw))
+        return parse(await done, len(commands))
+
+    def _send(self, user: str, commands: Sequence[Command], done: Callable[[bytes], object]) -> None:
+        if len(commands) > MAX_CALLS:
+            raise ValueError(f"{len(commands)} commands in one call, at most {MAX_CALLS}; split them")
+        items = [_bytes(user), b"0", b"%d" % len(commands)]
+        for command in commands:
+            items.append(b"%d" % len(command))
+            items += map(_bytes, command)
+        payload = frames.pack(items)
+        id = next(self._ids)
+        self._waiting[id] = (len(commands), done)
+        try:
+            self._link.send(Type.CALL, id, payload)
+        except (frames.PayloadTooLarge, OSError):
+            del self._waiting[id]
+            raise
+
+
+def parse(raw: bytes, count: int) -> list[Any]:
+    """`count` replies of a CALLED payload, as hiredis decodes them. Raises MalformedFrame."""
+    reader = hiredis.Reader(protocolError=frames.MalformedFrame, replyError=ResponseError, notEnoughData=frames)
+    reader.feed(raw)
+    replies = [reader.gets() for _ in range(count)]
+    if any(reply is frames for reply in replies) or reader.has_data():
+        raise frames.MalformedFrame(f"CALLED payload of {len(raw)} bytes does not hold {count} replies")
+    return replies
+
+
+def first(replies: list[Any]) -> Any:
+    """The reply of a single command, raising what is an error."""
+    (reply,) = replies
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def _bytes(argument: Argument) -> bytes:
+    match argument:
+        case bytes():
+            return argument
+        case str():
+            return argument.encode("utf-8", "surrogateescape")
+        case bool():
+            return str(argument).encode()
+        case int():
+            return b"%d" % argument
+        case float():
+            return repr(argument).encode()
+        case bytearray() | memoryview():
+            return bytes(argument)
+        case _:
+            return str(argument).encode("utf-8", "surrogateescape")  # as RedisGears does: numpy numbers, paths, …

@@ -1,0 +1,57 @@
+"""The worker's side of gears_functions/runtime.py, for one session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply
+from shardqa.module.worker.calls import first
+from shardqa.module.worker.gears.watches import Watch
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.sessions import Session
+
+
+class SessionRuntime:
+    """Implements gears_functions.runtime.Runtime; calls run as the session's user."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._shard = session.shard
+
+    async def call(self, *args: Argument) -> Reply:
+        return first(await self.calls([args]))
+
+    async def calls(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
+        return await self._shard.calls.run_async(self._session.user, commands)
+
+    def hashtag(self) -> str:
+        return self._shard.cluster.hashtag()
+
+    def role(self) -> str:
+        return self._shard.cluster.role
+
+    def watch(
+        self,
+        prefix: str,
+        changed: Callable[[Sequence[KeyEvent]], Awaitable[None]],
+        resync: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._session.watch(Watch(self._session.id, prefix, changed, resync))
+
+    async def run_model(
+        self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
+    ) -> list[NDArray[Any]]:
+        return await self._shard.models.run(key, inputs, outputs)
+
+    async def peers(self, *args: Argument) -> list[Reply | Exception]:
+        return await self._shard.cluster.ask_peers(args)
+
+    def log(self, text: str, level: str = "notice") -> None:
+        self._shard.log(text, level)
+
+    def stat(self, name: str, value: int | float | str) -> None:
+        self._shard.statistics.set(name, value)

@@ -1,0 +1,82 @@
+"""Python values as RESP: what functions return, and what `override_reply` carries.
+
+A str or bytes is always data (a bulk string), also when it begins with '-' or '+'. Maps, sets, doubles and
+booleans use their RESP3 forms; the module turns them down for a RESP2 client.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Set
+
+CODES = frozenset(
+    [
+        *("ERR", "BUSY", "TIMEOUT", "TRYAGAIN", "READONLY", "WRONGTYPE", "NOPERM"),
+        *("MOVED", "ASK", "CLUSTERDOWN", "LOADING", "OOM", "MISCONF", "NOREPLICAS"),
+    ]
+)
+MAX_DEPTH = 16  # nested replies; the module refuses deeper ones
+MAX_ERROR = 1000  # characters of an error text
+BREAKS = re.compile(r"[\r\n\0]+")
+
+OK = b"+OK\r\n"
+NIL = b"$-1\r\n"
+
+
+class FlatError:
+    """A value that is sent as an error reply with exactly this text (`flat_error`)."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: object) -> None:
+        self.text = str(text)
+
+
+def encode(value: object, depth: int = 0) -> bytes:
+    """One RESP reply. Objects of other types are sent as their str()."""
+    if depth > MAX_DEPTH:
+        return error(f"ERR the reply is nested deeper than {MAX_DEPTH}; return a flatter value")
+    match value:
+        case None:
+            return NIL
+        case bytes() | bytearray() | memoryview():
+            return bulk(bytes(value))
+        case str():
+            return bulk(value.encode("utf-8", "surrogateescape" if not _lone_surrogate(value) else "replace"))
+        case bool():
+            return b"#t\r\n" if value else b"#f\r\n"
+        case int():
+            return b":%d\r\n" % value if -(1 << 63) <= value < 1 << 63 else bulk(b"%d" % value)
+        case float():
+            return b",%s\r\n" % repr(value).encode() if math.isfinite(value) else bulk(repr(value).encode())
+        case FlatError():
+            return error(value.text)
+        case list() | tuple():
+            return b"*%d\r\n" % len(value) + b"".join(encode(item, depth + 1) for item in value)
+        case Mapping():
+            pairs = (encode(k, depth + 1) + encode(v, depth + 1) for k, v in value.items())
+            return b"%%%d\r\n" % len(value) + b"".join(pairs)
+        case Set():
+            return b"~%d\r\n" % len(value) + b"".join(encode(item, depth + 1) for item in value)
+        case _:
+            return encode(str(value), depth)
+
+
+def bulk(data: bytes) -> bytes:
+    return b"$%d\r\n%s\r\n" % (len(data), data)
+
+
+def error(text: str) -> bytes:
+    """An error reply of one line; a text without a known code gets ERR."""
+    line = BREAKS.sub(" ", text).strip()[:MAX_ERROR] or "ERR unknown error"
+    if line.split(" ", 1)[0] not in CODES:
+        line = f"ERR {line}"
+    return b"-" + line.encode("utf-8", "replace") + b"\r\n"
+
+
+def _lone_surrogate(text: str) -> bool:
+    """True when `text` holds a surrogate that surrogateescape can't turn back into a byte."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return True
+    return False

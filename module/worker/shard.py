@@ -1,0 +1,39 @@
+"""The parts of a worker that functions reach, in one place. Built once by __main__; nothing here is replaced later."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shardqa.module.worker.ai.models import Models
+from shardqa.module.worker.calls import Calls, Command, first
+from shardqa.module.worker.frames import Type
+from shardqa.module.worker.gears.cluster import Cluster
+from shardqa.module.worker.gears.registrations import Registrations
+from shardqa.module.worker.gears.watches import Watches
+from shardqa.module.worker.link import Link
+from shardqa.module.worker.statistics import Statistics
+from shardqa.module.worker.threads import Threads
+
+LEVELS = ("debug", "verbose", "notice", "warning")
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    link: Link
+    calls: Calls
+    threads: Threads
+    cluster: Cluster
+    models: Models
+    registrations: Registrations
+    watches: Watches
+    statistics: Statistics
+    config: Mapping[str, str]  # module arguments, names in lower case
+
+    def execute(self, user: str, command: Command) -> Any:
+        """One Redis command, from any thread but the reading one. Raises redis.ResponseError."""
+        return first(self.calls.run(user, [command]))
+
+    def log(self, text: str, level: str = "notice") -> None:
+        if level not in LEVELS:
+            raise ValueError(f"log level {level!r} does not exist; choose one of {', '.join(LEVELS)}")
+        self.link.send_list(Type.LOG, 0, [level, text[:4000]])

@@ -1,0 +1,43 @@
+"""Numbers of the worker for `INFO shardqa`: counters, gauges and the percentiles of recent times.
+
+Any thread may add; a coroutine sends what changed once a second.
+"""
+
+import threading
+from collections import deque
+
+RECENT = 1000  # times a percentile looks back on
+
+
+class Statistics:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, int | float | str] = {}
+        self._times: dict[str, deque[float]] = {}
+        self._sent: dict[str, str] = {}
+
+    def set(self, name: str, value: int | float | str) -> None:
+        with self._lock:
+            self._values[name] = value
+
+    def add(self, name: str, amount: int = 1) -> None:
+        with self._lock:
+            self._values[name] = int(self._values.get(name, 0)) + amount
+
+    def time(self, name: str, microseconds: float) -> None:
+        """Shown as <name>_us_p50 and <name>_us_p99."""
+        with self._lock:
+            self._times.setdefault(name, deque(maxlen=RECENT)).append(microseconds)
+
+    def changes(self) -> list[str]:
+        """name, value, … of everything when anything differs from the last time, else nothing."""
+        with self._lock:
+            now = {name: str(value) for name, value in self._values.items()}
+            for name, times in self._times.items():
+                ordered = sorted(times)
+                now[f"{name}_us_p50"] = f"{ordered[len(ordered) // 2]:.0f}"
+                now[f"{name}_us_p99"] = f"{ordered[len(ordered) * 99 // 100]:.0f}"
+        if now == self._sent:
+            return []
+        self._sent = now
+        return [item for pair in sorted(now.items()) for item in pair]

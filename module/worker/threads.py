@@ -1,0 +1,126 @@
+"""The worker's threads, and how functions of users run on them.
+
+The main thread reads the socket. One thread runs the event loop with all async code. A pool of three runs
+synchronous functions (RedisGears' ExecutionThreads). Each model has its own thread (ai/batching.py).
+A function that is cancelled while it computes gets `Cancelled` raised inside its thread, at its next bytecode;
+a function that holds the loop's thread longer than STALL seconds gets the same from the watchdog, because
+nothing else of the worker moves meanwhile. A call that sleeps inside C can't be reached that way.
+"""
+
+import asyncio
+import contextvars
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import uvloop
+
+T = TypeVar("T")
+
+POOL = 3  # threads for synchronous functions
+HELPERS = 2  # threads of asyncio.to_thread
+STALL = 10.0  # seconds the loop may stand still inside one function
+PULSE = 1.0  # seconds between two looks of the watchdog
+
+
+class Cancelled(BaseException):
+    """Raised inside a function that ran too long or whose client left. No `except Exception` swallows it."""
+
+
+class Breakable:
+    """A piece of work whose thread can be interrupted while it is inside `running()`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: int | None = None  # thread ident, while user code of this work runs there
+        self.cancelled = False
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with self._lock:
+            self._thread = threading.get_ident()
+        try:
+            if self.cancelled:
+                raise Cancelled
+            yield
+        finally:
+            with self._lock:
+                self._thread = None
+
+    def interrupt(self) -> None:
+        """Any thread."""
+        self.cancelled = True
+        with self._lock:
+            if self._thread is not None:
+                raise_in(self._thread)
+
+
+class Threads:
+    def __init__(self) -> None:
+        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self.loop.set_default_executor(ThreadPoolExecutor(HELPERS, "helper"))
+        self._pool = ThreadPoolExecutor(POOL, "function")
+        self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself keeps only weak references
+        self._beat = time.monotonic()  # when the loop last moved
+        self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
+        self._watchdog = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._watchdog.start()
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Starts a coroutine in the loop, from any thread. It must handle its own errors."""
+        self.loop.call_soon_threadsafe(self.task, coroutine)
+
+    def task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """The same inside the loop's thread."""
+        task = self.loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def in_pool(self, work: Breakable, function: Callable[..., T], *args: Any) -> T:
+        """Runs a synchronous function on the pool, in the caller's context."""
+        context = contextvars.copy_context()
+        return await self.loop.run_in_executor(self._pool, context.run, _broken_by, work, function, *args)
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine in the loop and waits for it; for threads of the pool."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def in_loop(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        while True:
+            try:
+                self.loop.run_forever()
+            except (SystemExit, KeyboardInterrupt, Cancelled):  # a task of a function's own tried to leave
+                continue
+
+    def _watch(self) -> None:
+        while True:
+            self.loop.call_soon_threadsafe(self._pulse)
+            time.sleep(PULSE)
+            if time.monotonic() - self._beat > STALL and self._thread.ident is not None:
+                self._beat = time.monotonic()
+                raise_in(self._thread.ident)
+
+    def _pulse(self) -> None:
+        self._beat = time.monotonic()
+
+
+def _broken_by(work: Breakable, function: Callable[..., T], *args: Any) -> T:
+    with work.running():
+        return function(*args)
+
+
+def raise_in(thread: int) -> None:
+    """Raises Cancelled in another thread at its next bytecode."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Cancelled))

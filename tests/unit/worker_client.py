@@ -1,0 +1,141 @@
+"""The module's side of the socket, for tests: starts a real worker process and speaks frames with it."""
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import hiredis
+from redis import ResponseError
+
+from shardqa.module.worker.frames import Frame, Type
+from shardqa.module.worker.link import Link
+
+NODE = "a" * 40
+PATIENCE = 20  # seconds a test waits for a frame before it fails
+Item = bytes | str
+
+
+class WorkerClient:
+    """`answer` gives the RESP of one command a function calls; frames that nobody awaited are kept in `seen`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        role: str = "master",
+        clustered: bool = False,
+        config: Sequence[str] = (),
+        answer: Callable[[list[bytes]], bytes] = lambda command: b"+OK\r\n",
+    ) -> None:
+        self.answer = answer
+        self.seen: list[Frame] = []
+        self.log = folder / "worker.log"
+        self.pid, self._socket = self._spawn()
+        self.link = Link(self._socket)
+        self._id = 0
+        self._news = threading.Condition()
+        self.closed = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.send(Type.HELLO, "1", NODE, role, str(int(clustered)), "7000", *config)
+
+    def _spawn(self) -> tuple[int, socket.socket]:
+        ours, theirs = socket.socketpair()
+        assert theirs.fileno() > 3  # dup2 onto itself would leave it to be closed at exec
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 2, str(self.log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, theirs.fileno(), 3),
+        ]
+        command = [sys.executable, "-I", "-m", "shardqa.module.worker"]
+        pid = os.posix_spawn(sys.executable, command, dict(os.environ), file_actions=actions)
+        theirs.close()
+        return pid, ours
+
+    def send(self, type: Type, *items: Item, id: int = 0) -> None:
+        self.link.send_list(type, id, items)
+
+    def start(self) -> list[bytes]:
+        """START; returns READY's items."""
+        self.send(Type.START)
+        return self.wait(lambda f: f.type is Type.READY).items()
+
+    def ask(self, type: Type, *items: Item) -> int:
+        """Sends a frame that wants a reply; returns its id."""
+        self._id += 1
+        self.send(type, *items, id=self._id)
+        return self._id
+
+    def reply(self, id: int) -> Any:
+        """What came for `ask`: RESP as hiredis decodes it (an error as exception object), or TENSORS as its items."""
+        frame = self.wait(lambda f: f.id == id and f.type in (Type.REPLY, Type.TENSORS))
+        return frame.items() if frame.type is Type.TENSORS else decode(frame.payload)
+
+    def request(self, *words: Item, user: str = "default") -> Any:
+        return self.reply(self.ask(Type.REQUEST, user, *words))
+
+    def miss(self, registration: str, key: Item, *command: Item) -> Any:
+        return self.reply(self.ask(Type.MISS, "default", registration, key, *(command or (b"GET", key))))
+
+    def wait(self, wanted: Callable[[Frame], bool]) -> Frame:
+        """The first frame of this kind, taken out of `seen`."""
+        until = time.monotonic() + PATIENCE
+        with self._news:
+            while True:
+                for frame in self.seen:
+                    if wanted(frame):
+                        self.seen.remove(frame)
+                        return frame
+                if self.closed or not self._news.wait(until - time.monotonic()):
+                    raise AssertionError(f"no such frame came; the worker's log: {self.log.read_text()}")
+
+    def of(self, type: Type) -> list[Frame]:
+        with self._news:
+            return [frame for frame in self.seen if frame.type is type]
+
+    def close(self) -> int:
+        """Closes the socket; returns the exit status."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        _, status = os.waitpid(self.pid, 0)
+        self._reader.join(PATIENCE)
+        self._socket.close()
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> None:
+        try:
+            for frame in self.link.frames():
+                if frame.type is Type.CALL:
+                    self._call(frame)
+                    continue
+                with self._news:
+                    self.seen.append(frame)
+                    self._news.notify_all()
+        except OSError:
+            pass  # the worker was killed
+        with self._news:
+            self.closed = True
+            self._news.notify_all()
+
+    def _call(self, frame: Frame) -> None:
+        """Answers every command of a CALL."""
+        _user, _flags, count, *rest = frame.items()
+        replies = b""
+        for _ in range(int(count)):
+            length = int(rest[0])
+            replies += self.answer(rest[1 : 1 + length])
+            rest = rest[1 + length :]
+        self.link.send(Type.CALLED, frame.id, replies)
+
+
+def decode(raw: bytes) -> Any:
+    reader = hiredis.Reader(replyError=ResponseError)
+    reader.feed(raw)
+    return reader.gets()
+
+
+def run_log(client: WorkerClient) -> list[str]:
+    return [frame.items()[1].decode() for frame in client.of(Type.LOG)]
