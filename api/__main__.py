@@ -26,7 +26,7 @@ LOGGING: dict[str, Any] = {
 
 def main() -> int:
     try:
-        settings = Settings()  # type: ignore[call-arg]
+        settings = Settings()
     except (ValidationError, FileNotFoundError) as error:
         print(f"shardqa: {error}", file=sys.stderr)
         return 1

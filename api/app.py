@@ -25,7 +25,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     Raises ValueError when `settings.redis` is not HOST:PORT; whether a cluster is there shows in /readyz.
     """
-    settings = settings if settings is not None else Settings()  # type: ignore[call-arg]
+    settings = settings if settings is not None else Settings()
     assert settings.address
     metrics = Metrics()
     connection = Connection(settings, metrics)

@@ -26,6 +26,7 @@ BODY_SECONDS = 120.0  # for a whole body: 64 MiB at 0.5 MiB/s
 SEND_SECONDS = 30.0  # for one part of a reply, when the client does not read
 DISCARDED = 16 * MIB  # of a refused body, read so that a client that only writes then sees the reply
 DISCARD_SECONDS = 2.0
+DISCARD_PAUSE = 0.25  # seconds without a part after which the client is taken to wait for the reply
 
 LIMITED = "/v1/"  # health, metrics and the page are always served
 
@@ -100,7 +101,7 @@ class Limits:
                         raise ClientLeft
                     part = message.get("body", b"")
                     if len(body) + len(part) > bound:
-                        raise _Refused(_too_large(f"more than {bound:,}", bound), body_left=True)
+                        raise _Refused(_too_large(f"more than {bound:,}", bound), message.get("more_body", False))
                     budget.take(len(part))
                     body += part
                     more = message.get("more_body", False)
@@ -180,8 +181,8 @@ async def _discard(receive: Receive, body_left: bool) -> None:
     try:
         async with asyncio.timeout(DISCARD_SECONDS):
             while body_left and size < DISCARDED:
-                message = await receive()
+                message = await asyncio.wait_for(receive(), DISCARD_PAUSE)
                 size += len(message.get("body", b""))
                 body_left = message.get("more_body", False)
     except TimeoutError:
-        return  # the client stalls: it gets the reply now
+        return  # it stalls or waits: it gets the reply now

@@ -126,7 +126,7 @@ async function load() {
       ...operations.map(({ method, path, operation }) => operationCard(method, path, operation)),
       codesSection(described["x-problems"]),
     );
-    if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+    if (location.hash) location.replace(location.hash); // its target exists only now
   } catch (problem) {
     main.replaceChildren(problemCard(problem, load));
   }

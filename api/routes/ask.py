@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from shardqa.answer import Answer
 from shardqa.api.leaving import unless_left
@@ -30,6 +30,16 @@ class Question(BaseModel):
         None, allow_inf_nan=False, description="0 to 1: below it, no answer. Without it, the model's own threshold."
     )
     fresh: bool = Field(False, description="Leave the caches alone: compute the answer anew.")
+
+    @field_validator("question")
+    @classmethod
+    def check_unicode(cls, question: str) -> str:
+        """JSON can spell half a character, which no encoding can carry to a shard."""
+        try:
+            question.encode()
+        except UnicodeEncodeError:
+            raise ValueError("holds a lone surrogate; send whole characters") from None
+        return question
 
 
 @router.post(

@@ -1,10 +1,13 @@
 """The page: static files, no build step, nothing from elsewhere."""
 
+import os
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import FileResponse
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 FOLDER = Path(__file__).parent.parent / "page"
 FRESH = {"Cache-Control": "no-cache"}  # asked about with the ETag each time: a new version shows at once
@@ -36,8 +39,10 @@ async def icon() -> FileResponse:
 class _Fresh(StaticFiles):
     """Static files that are revalidated at each use."""
 
-    def file_response(self, *args: object, **kwargs: object):  # type: ignore[no-untyped-def]
-        response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers.update(FRESH)
         return response
 

@@ -1,0 +1,289 @@
+"""The whole way over HTTP: documents in, questions asked, answers with their exact places."""
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from .conftest import Server, free_port  # noqa: TID251 (this package is tests/api)
+from .test_problems import problem  # noqa: TID251 (this package is tests/api)
+
+if TYPE_CHECKING:
+    from shardqa.cluster.local import LocalCluster
+
+MILL = (
+    "🌾 The mill of Ōtani stands by the river 水. Ada Holm founded the mill in 1871 with money she had won at cards. "
+    "It grinds rye, barley and 𝕨heat. In 1904 a flood carried its wheel to the sea."
+)
+TOWER = (
+    "The tower of Brack has ninety-nine steps. Its bell, called Old Susan, was cast by Piet Vermeer in 1632. "
+    "Nobody lives in the tower, but a family of storks comes every spring."
+)
+
+
+@pytest.fixture
+def put(http: httpx.Client, corpus: str) -> Callable[..., httpx.Response]:
+    """Posts one document into this test's corpus."""
+
+    def put(text: str, **fields: Any) -> httpx.Response:
+        return http.post("/v1/documents", json={"corpus": corpus, "text": text, **fields})
+
+    return put
+
+
+@pytest.fixture
+def asked(http: httpx.Client, corpus: str, put: Callable[..., httpx.Response]) -> Callable[..., dict[str, Any]]:
+    """Asks about the mill and the tower."""
+    assert put(MILL, id="mill", title="The mill").status_code == 201
+    assert put(TOWER, id="tower").status_code == 201
+
+    def ask(question: str, **fields: Any) -> dict[str, Any]:
+        reply = http.post("/v1/ask", json={"question": question, "corpus": corpus, **fields})
+        assert reply.status_code == 200, reply.text
+        answer: dict[str, Any] = reply.json()
+        return answer
+
+    return ask
+
+
+def test_a_question_is_answered_with_its_exact_place(
+    asked: Callable[..., dict[str, Any]], http: httpx.Client, corpus: str
+) -> None:
+    answer = asked("Who founded the mill?")
+    document = http.get("/v1/documents/mill", params={"corpus": corpus}).json()
+    assert answer["answer"] == "Ada Holm"
+    assert document["text"] == MILL
+    assert MILL[answer["start"] : answer["end"]] == "Ada Holm"
+    passage = answer["passage"]
+    assert passage[answer["start"] - answer["passage_start"] : answer["end"] - answer["passage_start"]] == "Ada Holm"
+    assert (answer["document"], answer["title"], answer["no_answer"]) == ("mill", "The mill", False)
+
+
+def test_every_candidate_is_cut_from_its_document(asked: Callable[..., dict[str, Any]]) -> None:
+    texts = {"mill": MILL, "tower": TOWER}
+    candidates = asked("What happened in 1904?", n_best=20)["n_best"]
+    assert len(candidates) > 1
+    for one in candidates:
+        assert texts[one["document"]][one["start"] : one["end"]] == one["answer"]
+        assert 0 <= one["score"] <= 1
+
+
+def test_what_the_documents_do_not_say_is_not_answered(asked: Callable[..., dict[str, Any]]) -> None:
+    answer = asked("What is the capital of Mongolia?")
+    assert (answer["no_answer"], answer["answer"], answer["document"]) == (True, None, None)
+
+
+def test_a_minimum_score_turns_an_answer_into_none(asked: Callable[..., dict[str, Any]]) -> None:
+    assert asked("Who founded the mill?", min_score=0)["answer"] == "Ada Holm"
+    answer = asked("Who founded the mill?", min_score=1)
+    assert answer["no_answer"]
+    assert answer["n_best"][0]["answer"] == "Ada Holm"
+
+
+def test_the_second_time_is_cached_and_fresh_passes_the_cache_by(asked: Callable[..., dict[str, Any]]) -> None:
+    first = asked("Who founded the mill?")
+    second = asked("  who FOUNDED the mill ")
+    assert (first["cached"], second["cached"]) == (False, True)
+    assert (second["answer"], second["start"]) == (first["answer"], first["start"])
+    assert asked("Who founded the mill?", fresh=True)["cached"] is False
+
+
+def test_a_changed_document_changes_the_answer(
+    asked: Callable[..., dict[str, Any]], put: Callable[..., httpx.Response]
+) -> None:
+    assert asked("Who founded the mill?")["answer"] == "Ada Holm"
+    assert put(MILL.replace("Ada Holm", "Rosa Lind"), id="mill").status_code == 201
+    assert asked("Who founded the mill?")["answer"] == "Rosa Lind"
+
+
+def test_an_address_can_ask_too(asked: Callable[..., dict[str, Any]], http: httpx.Client, corpus: str) -> None:
+    body = asked("Who cast the bell of the tower?")
+    reply = http.get("/v1/ask", params={"q": "Who cast the bell of the tower?", "corpus": corpus, "n_best": 1})
+    assert reply.json()["answer"] == body["answer"] == "Piet Vermeer"
+    assert len(reply.json()["n_best"]) == 1
+
+
+def test_the_times_add_up_and_the_shards_are_named(asked: Callable[..., dict[str, Any]]) -> None:
+    answer = asked("Who founded the mill?")
+    timing = answer["timing"]
+    assert 0 < timing["terms"] + timing["rank"] + timing["read"] <= timing["total"]
+    assert answer["n_best"][0]["shard"] in {shard["tag"] for shard in answer["shards"]}
+    assert (answer["partial"], answer["failed"]) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "code"),
+    [
+        ({"question": ""}, 422, "empty_question"),
+        ({"question": " ?! "}, 422, "empty_question"),
+        ({"question": "why " * 400_000}, 422, "question_too_long"),
+        ({"question": "why " * 400}, 422, "question_too_long"),
+        ({"question": "Who?", "k": 0}, 422, "bad_limit"),
+        ({"question": "Who?", "k": 10_000}, 422, "bad_limit"),
+        ({"question": "Who?", "n_best": 21}, 422, "bad_limit"),
+        ({"question": "Who?", "min_score": 1.5}, 422, "bad_limit"),
+        ({"question": "Who?", "corpus": "no such corpus"}, 422, "bad_corpus_name"),
+        ({"question": "Who?", "corpus": "nobody-made-this"}, 404, "unknown_corpus"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_question_that_cannot_be_asked_is_told_why(
+    http: httpx.Client, fields: dict[str, Any], status: int, code: str
+) -> None:
+    problem(http.post("/v1/ask", json=fields), status, code)
+
+
+def test_a_question_of_any_characters_is_safe(asked: Callable[..., dict[str, Any]]) -> None:
+    for question in ("\x00\x01 what", "{b0001}:who?", "水 'or' 1=1; FLUSHALL\r\n", "𝕨ho 👩‍👩‍👧"):
+        assert asked(question)["question"] == question
+
+
+def test_an_equal_document_is_not_written_again(put: Callable[..., httpx.Response]) -> None:
+    first, second = put(TOWER, id="tower"), put(TOWER, id="tower")
+    assert (first.status_code, first.json()["changed"]) == (201, True)
+    assert (second.status_code, second.json()["changed"]) == (200, False)
+
+
+def test_a_document_without_an_id_is_named_by_its_text(put: Callable[..., httpx.Response]) -> None:
+    first, second = put(TOWER), put(TOWER)
+    assert first.json()["document"] == second.json()["document"]
+    assert second.status_code == 200
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "a b", "ключ", "水/🌾", "100%", "x?y#z", "{tag}", "a:b:7", "trailing/"])
+def test_any_id_finds_its_document(
+    http: httpx.Client, corpus: str, put: Callable[..., httpx.Response], name: str
+) -> None:
+    put(TOWER, id=name, source="https://example.org/tower", metadata={"pages": 3, "名": ["x"]})
+    address = f"/v1/documents/{quote(name, safe='')}"
+    found = http.get(address, params={"corpus": corpus}).json()
+    assert (found["id"], found["text"], found["metadata"]) == (name, TOWER, {"pages": 3, "名": ["x"]})
+    assert http.delete(address, params={"corpus": corpus}).status_code == 204
+    problem(http.get(address, params={"corpus": corpus}), 404, "unknown_document")
+    problem(http.delete(address, params={"corpus": corpus}), 404, "unknown_document")
+
+
+def test_a_deleted_document_answers_nothing(
+    asked: Callable[..., dict[str, Any]], http: httpx.Client, corpus: str
+) -> None:
+    assert asked("Who founded the mill?")["answer"] == "Ada Holm"
+    http.delete("/v1/documents/mill", params={"corpus": corpus})
+    assert "Ada Holm" not in [one["answer"] for one in asked("Who founded the mill?")["n_best"]]
+
+
+def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> None:
+    sent: list[Any] = [
+        {"id": "good", "corpus": corpus, "text": TOWER},
+        {"id": "empty", "corpus": corpus, "text": " \n"},
+        {"id": "good", "corpus": corpus, "text": MILL},
+        {"id": "x" * 600, "corpus": corpus, "text": MILL},
+        {"id": "elsewhere", "corpus": "Not a name", "text": MILL},
+        {"id": "wrong", "text": 7, "size": 1},
+        "not even an object",
+    ]
+    reply = http.post("/v1/documents", json=sent)
+    outcomes = reply.json()
+    assert reply.status_code == 207
+    assert (outcomes["taken"], outcomes["refused"]) == (1, 6)
+    codes = [one.get("problem", {}).get("code") for one in outcomes["results"]]
+    expected = ["bad_document", "duplicate_document", "bad_document_id", "bad_corpus_name", *["invalid_request"] * 2]
+    assert codes == [None, *expected]
+    found = http.get("/v1/documents/good", params={"corpus": corpus})
+    assert found.json()["text"] == TOWER
+
+
+def test_a_list_of_good_documents_is_taken_whole(http: httpx.Client, corpus: str) -> None:
+    sent = [{"id": f"n{n}", "corpus": corpus, "text": f"The number of house {n} is {n * 7}."} for n in range(40)]
+    reply = http.post("/v1/documents", json=sent)
+    assert (reply.status_code, reply.json()["taken"]) == (200, 40)
+    listed = {one["name"]: one for one in http.get("/v1/corpora").json()["corpora"]}
+    assert listed[corpus]["documents"] == 40
+
+
+@pytest.mark.parametrize("sent", [[], 7, "text", None])
+def test_what_is_no_document_is_refused(http: httpx.Client, sent: Any) -> None:
+    assert http.post("/v1/documents", json=sent).status_code in (400, 422)
+
+
+def test_half_a_character_is_refused(http: httpx.Client) -> None:
+    reply = http.post("/v1/documents", content=b'{"text": "\\ud800"}', headers={"Content-Type": "application/json"})
+    problem(reply, 400, "bad_json")
+
+
+def test_a_document_past_the_bound_is_refused(put: Callable[..., httpx.Response]) -> None:
+    problem(put("word " * 10_000_001, id="huge"), 413, "document_too_large")
+    problem(put("word " * 14_000_000, id="huger"), 413, "body_too_large")
+
+
+def test_a_corpus_is_listed_once_it_has_a_document(
+    http: httpx.Client, corpus: str, put: Callable[..., httpx.Response]
+) -> None:
+    put(TOWER)
+    before = {one["name"]: one for one in http.get("/v1/corpora").json()["corpora"]}[corpus]
+    put(MILL)
+    after = {one["name"]: one for one in http.get("/v1/corpora").json()["corpora"]}[corpus]
+    assert (before["documents"], after["documents"]) == (1, 2)
+    assert after["characters"] == len(TOWER) + len(MILL)
+    assert after["epoch"] != before["epoch"]
+
+
+def test_it_is_ready(http: httpx.Client) -> None:
+    assert http.get("/readyz").json() == {"status": "ready", "problems": []}
+
+
+def test_questions_are_measured_by_phase_and_cache(asked: Callable[..., dict[str, Any]], http: httpx.Client) -> None:
+    asked("Who founded the mill?")
+    asked("Who founded the mill?")
+    metrics = http.get("/metrics").text
+    assert 'shardqa_ask_seconds_count{cache="none",phase="read"}' in metrics
+    assert 'shardqa_ask_seconds_count{cache="process",phase="total"}' in metrics
+    assert 'shardqa_answers_total{outcome="answered",partial="false"}' in metrics
+    assert "shardqa_cluster_connected 1.0" in metrics
+
+
+class Forwarder:
+    """Passes the bytes of one port on to another, from the moment it is opened."""
+
+    def __init__(self, port: int, target: int) -> None:
+        self.target = target
+        self.listener = socket.create_server(("127.0.0.1", port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return  # closed
+            far = socket.create_connection(("127.0.0.1", self.target))
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
+
+    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        finally:
+            sink.close()
+
+
+def test_an_api_that_started_first_finds_the_cluster_later(
+    cluster: "LocalCluster", start_api: Callable[..., Server]
+) -> None:
+    late_port = free_port()
+    server = start_api(redis=f"127.0.0.1:{late_port}")
+    with server.client() as client:
+        assert client.get("/readyz").status_code == 503
+        forwarder = Forwarder(late_port, int(cluster.seed().rpartition(":")[2]))
+        for _ in range(400):
+            if client.get("/readyz").status_code == 200:
+                break
+            threading.Event().wait(0.05)
+        assert client.get("/readyz").json()["status"] == "ready"
+        forwarder.listener.close()

@@ -1,0 +1,207 @@
+"""Bounds of one process: requests at once, sizes and speeds of bodies, clients that leave."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from shardqa.api import limits
+from shardqa.api.access import Access
+from shardqa.api.faults import ClientLeft
+from shardqa.api.leaving import unless_left
+from shardqa.api.limits import Limits
+from shardqa.api.metrics import Metrics
+
+from .conftest import Server  # noqa: TID251 (this package is tests/api)
+
+
+class Slow:
+    """An app that works until it is let go, and notes what became of its work."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.started = threading.Semaphore(0)
+        self.cancelled = threading.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        body = await request.body()
+        try:
+            await unless_left(request, self.work(request.url.path))
+        except ClientLeft:
+            return
+        await PlainTextResponse(f"{len(body)}")(scope, receive, send)
+
+    async def work(self, path: str) -> None:
+        if not path.endswith("/slow"):
+            return
+        self.started.release()
+        try:
+            while not self.go.is_set():  # noqa: ASYNC110 (a threading.Event, set by the test's thread)
+                await asyncio.sleep(0.005)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+
+def read_all(sender: socket.socket) -> bytes:
+    """What comes until the server closes the connection."""
+    return b"".join(iter(lambda: sender.recv(65536), b""))
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    slow = Slow()
+    yield slow
+    slow.go.set()
+
+
+@pytest.fixture
+def metrics() -> Metrics:
+    return Metrics()
+
+
+@pytest.fixture
+def server(slow: Slow, metrics: Metrics, serve: Callable[[ASGIApp], Server]) -> Server:
+    """The app behind the limits, two requests at once."""
+    return serve(Access(Limits(slow, 2, metrics), metrics))
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client
+
+
+def test_one_more_than_the_limit_is_refused_at_once_and_served_later(
+    slow: Slow, client: httpx.Client, metrics: Metrics
+) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        served = [pool.submit(client.get, "/v1/slow") for _ in range(2)]
+        for _ in served:
+            assert slow.started.acquire(timeout=10)
+        refused = client.get("/v1/more")
+        slow.go.set()
+        assert [one.result().status_code for one in served] == [200, 200]
+    assert refused.status_code == 429
+    assert refused.json()["code"] == "too_many_requests"
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert client.get("/v1/more").status_code == 200
+    assert b'shardqa_http_rejected_total{code="too_many_requests"} 1.0' in metrics.text()
+
+
+def test_health_is_served_however_busy_it_is(slow: Slow, client: httpx.Client) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            pool.submit(client.get, "/v1/slow")
+            assert slow.started.acquire(timeout=10)
+        assert client.get("/healthz").status_code == 200
+        slow.go.set()
+
+
+def test_a_client_that_leaves_ends_its_work_and_frees_its_place(
+    slow: Slow, server: Server, client: httpx.Client
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        stays = pool.submit(client.get, "/v1/slow")
+        assert slow.started.acquire(timeout=10)
+        with socket.create_connection(("127.0.0.1", server.port)) as leaving:
+            leaving.sendall(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert slow.started.acquire(timeout=10)
+        assert slow.cancelled.wait(10)
+        assert client.get("/v1/free").status_code == 200
+        slow.go.set()
+        assert stays.result().status_code == 200
+
+
+def test_a_body_reaches_the_app_whole(client: httpx.Client) -> None:
+    assert client.post("/v1/x", content=b"y" * 1_500_000).text == "1500000"
+    assert client.post("/v1/x", content=iter([b"y" * 1000] * 7)).text == "7000"
+    assert client.post("/v1/x", content=b"").text == "0"
+
+
+def test_documents_may_be_larger_than_questions(client: httpx.Client) -> None:
+    size = limits.MAX_BODY + 1
+    assert client.post("/v1/documents", content=b"y" * size).text == str(size)
+    assert client.post("/v1/ask", content=b"y" * size).status_code == 413
+
+
+def test_a_body_that_says_it_is_too_large_is_refused_unread(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
+        sender.sendall(b"POST /v1/documents HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
+        reply = read_all(sender)
+    assert b"413" in reply.split(b"\r\n", 1)[0]
+    assert b"body_too_large" in reply
+
+
+def test_a_body_that_turns_out_too_large_is_refused(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_BODY", 10_000)
+    reply = client.post("/v1/ask", content=iter([b"y" * 6_000] * 2))
+    assert (reply.status_code, reply.json()["code"]) == (413, "body_too_large")
+    assert "10,000" in reply.json()["detail"]
+
+
+def test_the_sum_of_bodies_is_bounded_and_given_back(
+    slow: Slow, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_BODIES", 1_500_000)
+    with ThreadPoolExecutor(1) as pool:
+        holder = pool.submit(client.post, "/v1/slow", content=b"y" * 1_000_000)
+        assert slow.started.acquire(timeout=10)
+        assert client.post("/v1/x", content=b"y" * 1_000_000).json()["code"] == "too_many_requests"
+        slow.go.set()
+        assert holder.result().status_code == 200
+    assert client.post("/v1/x", content=b"y" * 1_000_000).status_code == 200
+
+
+def test_a_body_that_stalls_is_given_up_and_holds_no_place(
+    server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "BODY_PAUSE", 0.1)
+    monkeypatch.setattr(limits, "DISCARD_SECONDS", 0.1)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
+        sender.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+        assert client.get("/v1/free").status_code == 200
+        reply = read_all(sender)
+    assert b"408" in reply.split(b"\r\n", 1)[0]
+    assert b"slow_body" in reply
+
+
+def test_a_client_that_does_not_read_is_given_up(
+    serve: Callable[[ASGIApp], Server], metrics: Metrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SEND_SECONDS", 0.1)
+    ended = threading.Event()
+
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        try:
+            while True:
+                await send({"type": "http.response.body", "body": b"y" * 1_000_000, "more_body": True})
+        finally:
+            ended.set()
+
+    server = serve(Access(Limits(endless, 2, metrics), metrics))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
+        sender.sendall(b"GET /v1/x HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert ended.wait(10)
+
+
+def test_many_clients_that_leave_leave_nothing_behind(slow: Slow, server: Server, client: httpx.Client) -> None:
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", server.port)) as leaving:
+            leaving.sendall(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert slow.started.acquire(timeout=10)
+        deadline = time.monotonic() + 10
+        while not slow.cancelled.is_set() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        slow.cancelled.clear()
+    assert client.get("/v1/free").status_code == 200

@@ -1,0 +1,259 @@
+"""The page in real Chromium: asking, hostile documents, one's own text, offsets, keyboard, small screens."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from .browser import Watched, running_browser  # noqa: TID251 (this package is tests/api)
+from .conftest import Server  # noqa: TID251 (this package is tests/api)
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+MILL = (
+    "🌾🌾 The mill of Ōtani stands by the river. Ada Holm founded the mill in 1871 with money she had won at cards. "
+    "In 1904 a flood carried its wheel to the sea."
+)
+HOSTILE = (
+    "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\"> "
+    "The captain of the ship is <b>Grace</b> O'Malley & sons. </mark><style>*{display:none}</style>"
+)
+PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_page(browser: "Browser") -> Iterator[Callable[..., Watched]]:
+    """Opens pages of a server; afterwards no page may have met an error or asked another server for anything."""
+    opened: list[tuple[Watched, str]] = []
+
+    def open_page(server: Server, **options: Any) -> Watched:
+        watched = Watched(browser, server.url, **options)
+        opened.append((watched, server.url))
+        return watched
+
+    yield open_page
+    for watched, url in opened:
+        watched.context.close()
+        assert watched.errors == []
+        assert [address for address in watched.asked if not address.startswith((url, "data:"))] == []
+
+
+@pytest.fixture
+def filled(http: httpx.Client, corpus: str) -> str:
+    """This test's corpus, with the mill and a hostile document."""
+    sent = [
+        {"id": "mill/1", "corpus": corpus, "title": "The mill", "text": MILL},
+        {
+            "id": "<i>ship</i>",
+            "corpus": corpus,
+            "title": "<u>The ship</u>",
+            "text": HOSTILE,
+            "source": "javascript:alert(1)",
+        },
+    ]
+    assert http.post("/v1/documents", json=sent).status_code == 200
+    return corpus
+
+
+def ask(page: "Page", question: str) -> None:
+    page.get_by_label("Your question").fill(question)
+    page.get_by_role("button", name="Ask", exact=True).click()
+
+
+def test_an_answer_is_marked_in_its_passage(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
+    page = open_page(api).page
+    page.goto(f"/?corpus={filled}")
+    ask(page, "Who founded the mill?")
+    answer = page.get_by_role("article", name="Answer", exact=True)
+    answer.wait_for()
+    assert answer.locator(".answer-text").inner_text() == "Ada Holm"
+    assert answer.locator("mark").inner_text() == "Ada Holm"
+    assert "% sure" in answer.inner_text()
+    assert page.get_by_role("region", name="Times").is_visible()
+    assert page.get_by_role("region", name="Shards").is_visible()
+    assert page.get_by_role("status").first.inner_text().startswith("Answer: Ada Holm.")
+    assert "q=Who+founded+the+mill" in page.url
+
+
+def test_the_answer_leads_to_its_place_in_the_document(
+    open_page: Callable[..., Watched], api: Server, filled: str
+) -> None:
+    page = open_page(api).page
+    page.goto(f"/?corpus={filled}&q=Who founded the mill?")
+    page.get_by_role("link", name="The mill").first.click()
+    page.locator(".text mark").wait_for()
+    assert page.locator(".text mark").inner_text() == "Ada Holm"
+    assert page.locator(".text").inner_text() == MILL
+    page.get_by_role("link", name="Back to the answer").click()
+    page.get_by_role("article", name="Answer", exact=True).wait_for()
+
+
+def test_a_hostile_document_stays_text(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
+    page = open_page(api).page
+    page.goto(f"/?corpus={filled}&q=Who is the captain of the ship?")
+    page.locator("#result .passage").first.wait_for()
+    assert page.locator("#result script, #result img, #result b > bdi, #result style, #result u").count() == 0
+    page.get_by_role("link", name="<u>The ship</u>").first.click()
+    page.locator(".text").wait_for()
+    assert page.locator(".text").inner_text() == HOSTILE
+    assert page.locator("main a[href^='javascript']").count() == 0
+    assert page.title() == "<u>The ship</u> · shardqa"
+
+
+def test_what_the_documents_do_not_say_is_said(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
+    page = open_page(api).page
+    page.goto(f"/?corpus={filled}")
+    ask(page, "What is the capital of Mongolia?")
+    page.get_by_role("article", name="No answer").wait_for()
+    assert "The documents don’t say." in page.get_by_role("article", name="No answer").inner_text()
+
+
+def test_a_kept_answer_says_so_and_can_be_read_afresh(
+    open_page: Callable[..., Watched], api: Server, filled: str
+) -> None:
+    page = open_page(api).page
+    page.goto(f"/?corpus={filled}&q=Who founded the mill?")
+    page.get_by_text("read just now").wait_for()
+    page.reload()
+    page.get_by_text("kept in memory").wait_for()
+    page.get_by_role("button", name="Read afresh").click()
+    page.get_by_text("read just now").wait_for()
+
+
+def test_a_pasted_text_can_be_asked_and_taken_back(open_page: Callable[..., Watched], api: Server, corpus: str) -> None:
+    page = open_page(api).page
+    page.goto("/")
+    page.get_by_text("Ask your own text").click()
+    page.get_by_label("Text", exact=True).fill(
+        "My aunt Wilma\nMy aunt Wilma keeps eleven goats and a parrot named Caesar."
+    )
+    page.locator("#into").fill(corpus)
+    page.get_by_role("button", name="Add the text").click()
+    page.get_by_text("Added My aunt Wilma").wait_for()
+    assert page.locator("#corpus").input_value() == corpus
+    ask(page, "What is the name of the parrot?")
+    page.get_by_role("article", name="Answer", exact=True).wait_for()
+    assert page.locator(".answer-text").inner_text() == "Caesar"
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_text("Removed My aunt Wilma").wait_for()
+
+
+def test_a_chosen_file_can_be_asked(open_page: Callable[..., Watched], api: Server, corpus: str) -> None:
+    page = open_page(api).page
+    page.goto("/")
+    page.get_by_text("Ask your own text").click()
+    page.locator("#into").fill(corpus)
+    page.locator("#files").set_input_files(
+        {"name": "bell.txt", "mimeType": "text/plain", "buffer": b"Piet Vermeer cast the bell."}
+    )
+    page.get_by_text("Added bell").wait_for()
+    ask(page, "Who cast the bell?")
+    page.locator(".answer-text").wait_for()
+    assert page.locator(".answer-text").inner_text() == "Piet Vermeer"
+
+
+def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(
+    open_page: Callable[..., Watched], lonely: Server
+) -> None:
+    page = open_page(lonely).page
+    page.goto("/")
+    page.evaluate(
+        """() => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array([0xff, 0xfe, 0x00])], "photo.txt"));
+            window.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true}));
+        }"""
+    )
+    page.get_by_text("photo.txt is not UTF-8 text").wait_for()
+
+
+def test_a_problem_is_shown_with_its_way_out(open_page: Callable[..., Watched], lonely: Server) -> None:
+    page = open_page(lonely).page
+    page.goto("/?q=Who is there?")
+    alert = page.get_by_role("alert")
+    alert.wait_for()
+    assert "No shard can answer" in alert.inner_text()
+    assert "cluster_unavailable" in alert.inner_text()
+    assert alert.get_by_role("button", name="Try again").is_visible()
+
+
+def test_a_new_question_takes_the_place_of_one_under_way(
+    open_page: Callable[..., Watched], api: Server, filled: str
+) -> None:
+    page = open_page(api).page
+    page.goto(f"/?corpus={filled}")
+    page.get_by_role("status").first.wait_for(state="attached")
+    for question in ("What happened in 1904?", "Who founded the mill?"):
+        page.get_by_label("Your question").fill(question)
+        page.get_by_label("Your question").press("Enter")
+    page.wait_for_function("document.querySelector('.answer-text')?.textContent === 'Ada Holm'")
+
+
+def test_the_keyboard_suffices(open_page: Callable[..., Watched], lonely: Server) -> None:
+    page = open_page(lonely).page
+    page.goto("/?q=Who?")
+    page.get_by_role("alert").wait_for()
+    page.locator("body").click(position={"x": 5, "y": 400})
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "question"
+    assert page.get_by_label("Your question").input_value() == "Who?"
+
+
+def test_every_field_has_a_name(open_page: Callable[..., Watched], lonely: Server) -> None:
+    page = open_page(lonely).page
+    page.goto("/")
+    page.get_by_text("Ask your own text").click()
+    nameless = page.evaluate(
+        """[...document.querySelectorAll("input, select, textarea")]
+            .filter((field) => field.labels.length === 0)
+            .map((field) => field.id)"""
+    )
+    assert nameless == []
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/document?corpus=x&id=y"])
+def test_nothing_is_wider_than_a_phone(open_page: Callable[..., Watched], lonely: Server, path: str) -> None:
+    page = open_page(lonely, **PHONE).page
+    page.goto(path)
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_an_answer_fits_a_phone(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
+    page = open_page(api, **PHONE).page
+    page.goto(f"/?corpus={filled}&q=Who founded the mill?")
+    page.locator("#result .passage").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_description_lists_every_operation_and_code(open_page: Callable[..., Watched], lonely: Server) -> None:
+    page = open_page(lonely).page
+    page.goto("/docs#unknown_corpus")
+    page.get_by_role("heading", name="The HTTP API").wait_for()
+    assert page.locator(".operation").count() == 9
+    assert "No such corpus" in page.locator("tr:target").inner_text()
+
+
+def test_offsets_count_characters_as_python_does(open_page: Callable[..., Watched], lonely: Server) -> None:
+    page = open_page(lonely).page
+    page.goto("/")
+    chance = random.Random(7)
+    texts = ["".join(chance.choices("aé水🌾𝕨\u0301\u200d\n", k=chance.randrange(30))) for _ in range(300)]
+    spans = [sorted(chance.choices(range(len(text) + 1), k=2)) for text in texts]
+    found = page.evaluate(
+        """async ([texts, spans]) => {
+            const { split } = await import("/static/text.js");
+            return texts.map((text, n) => split(text, ...spans[n]));
+        }""",
+        [texts, spans],
+    )
+    assert found == [[t[:start], t[start:end], t[end:]] for t, (start, end) in zip(texts, spans, strict=True)]

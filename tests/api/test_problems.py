@@ -1,0 +1,155 @@
+"""Every error is a problem (RFC 9457) with a code and a way out, whoever raised it."""
+
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from shardqa import errors
+from shardqa.api import faults, problems
+from shardqa.api.access import Access
+from shardqa.api.metrics import Metrics
+from shardqa.api.problems import shown
+from shardqa.errors import ShardqaError
+
+from .conftest import Server  # noqa: TID251 (this package is tests/api)
+
+JSON = {"Content-Type": "application/json"}
+ALL_FAULTS = [
+    fault
+    for module in (errors, faults)
+    for fault in vars(module).values()
+    if isinstance(fault, type) and issubclass(fault, ShardqaError)
+]
+
+
+def problem(reply: httpx.Response, status: int, code: str) -> dict[str, object]:
+    """The problem of a reply, after the checks that hold for every problem."""
+    assert reply.headers["Content-Type"] == "application/problem+json"
+    body: dict[str, object] = reply.json()
+    assert (reply.status_code, body["status"], body["code"]) == (status, status, code)
+    assert body["type"] == f"/docs#{code}"
+    assert body["instance"] == f"urn:uuid:{reply.headers['X-Request-Id']}"
+    assert body["title"]
+    assert body["detail"]
+    assert body["way_out"]
+    return body
+
+
+@pytest.mark.parametrize("fault", ALL_FAULTS, ids=lambda fault: fault.__name__)
+def test_every_fault_has_a_title_and_a_way_out(fault: type[ShardqaError]) -> None:
+    assert all(problems.TITLES[fault.code])
+
+
+def test_no_title_belongs_to_a_code_that_does_not_exist() -> None:
+    assert set(problems.TITLES) == {fault.code for fault in ALL_FAULTS}
+
+
+def test_an_unknown_address_is_a_problem(alone: httpx.Client) -> None:
+    problem(alone.get("/v2/ask"), 404, "no_such_route")
+
+
+def test_a_wrong_method_is_told_all_the_right_ones(alone: httpx.Client) -> None:
+    reply = alone.put("/v1/ask", json={})
+    problem(reply, 405, "method_not_allowed")
+    assert reply.headers["Allow"] == "GET, HEAD, POST"
+
+
+def test_a_missing_question_is_named(alone: httpx.Client) -> None:
+    body = problem(alone.post("/v1/ask", json={}), 422, "invalid_request")
+    assert body["errors"] == [
+        {"at": "body.question", "message": "Field required", "got": "an object with the fields []"}
+    ]
+
+
+def test_every_wrong_field_is_named(alone: httpx.Client) -> None:
+    sent = {"question": 7, "k": "5", "n_best": True, "min_score": "high", "extra": 1}
+    body = problem(alone.post("/v1/ask", json=sent), 422, "invalid_request")
+    at = [error["at"] for error in body["errors"]]  # type: ignore[attr-defined]
+    assert at == ["body.question", "body.k", "body.n_best", "body.min_score", "body.extra"]
+
+
+def test_a_refused_value_is_not_sent_back_whole(alone: httpx.Client) -> None:
+    reply = alone.post("/v1/ask", json={"question": ["x" * 100_000]})
+    problem(reply, 422, "invalid_request")
+    assert len(reply.content) < 1_000
+
+
+def test_a_question_of_a_lone_surrogate_is_refused(alone: httpx.Client) -> None:
+    problem(alone.post("/v1/ask", content=b'{"question": "\\ud800"}', headers=JSON), 422, "invalid_request")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"question": ', b"\xff\xfe", b"[" * 100_000, b'{"question": "\xff"}'])
+def test_a_body_that_is_not_json_is_a_problem(alone: httpx.Client, body: bytes) -> None:
+    for path in ("/v1/ask", "/v1/documents"):
+        reply = alone.post(path, content=body, headers=JSON)
+        assert reply.headers["Content-Type"] == "application/problem+json"
+        assert reply.status_code in (400, 422)
+
+
+@pytest.mark.parametrize("path", ["/v1/ask", "/v1/documents"])
+def test_a_form_of_another_site_is_refused(alone: httpx.Client, path: str) -> None:
+    text = alone.post(path, content=b'{"question": "a"}', headers={"Content-Type": "text/plain"})
+    problem(text, 415, "not_json")
+    problem(alone.post(path, data={"question": "a"}), 415, "not_json")
+
+
+def test_a_wrong_parameter_of_an_address_is_named(alone: httpx.Client) -> None:
+    body = problem(alone.get("/v1/ask", params={"q": "a", "k": "many"}), 422, "invalid_request")
+    assert "query.k" in str(body["detail"])
+
+
+def test_a_cluster_that_is_not_there_is_said_and_when_to_come_back(alone: httpx.Client) -> None:
+    reply = alone.post("/v1/ask", json={"question": "Who is there?"})
+    body = problem(reply, 503, "cluster_unavailable")
+    assert "127.0.0.1" in str(body["detail"])
+    assert int(reply.headers["Retry-After"]) > 0
+
+
+def test_a_wrong_request_is_told_before_the_missing_cluster(alone: httpx.Client) -> None:
+    problem(alone.get("/v1/ask"), 422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a" * 90, "a" * 79 + "…"),
+        (b"\xff" * 1_000, None),
+        (["x" * 1_000] * 3, "a list of 3"),
+        ({"b": 1, "a": 2}, "an object with the fields ['a', 'b']"),
+        ("\ud800", "\\ud800"),
+        (None, "None"),
+    ],
+)
+def test_a_value_is_shown_short_and_printable(value: object, expected: str | None) -> None:
+    short = shown(value)
+    short.encode()
+    assert len(short) <= problems.SHOWN
+    assert expected is None or short == expected
+
+
+async def secretive(scope: Scope, receive: Receive, send: Send) -> None:
+    raise ZeroDivisionError("the secret is 42")
+
+
+async def half_done(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"10")]})
+    await send({"type": "http.response.body", "body": b"half", "more_body": True})
+    raise ZeroDivisionError
+
+
+def test_an_unexpected_fault_keeps_its_cause_to_the_log(
+    serve: Callable[[ASGIApp], Server], caplog: pytest.LogCaptureFixture
+) -> None:
+    reply = httpx.get(serve(Access(secretive, Metrics())).url + "/x")
+    body = problem(reply, 500, "internal")
+    assert "42" not in json.dumps(body)
+    assert "the secret is 42" in caplog.text
+    assert str(reply.headers["X-Request-Id"]) in caplog.text
+
+
+def test_a_reply_that_broke_off_is_not_taken_for_a_whole_one(serve: Callable[[ASGIApp], Server]) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(serve(Access(half_done, Metrics())).url + "/x")
