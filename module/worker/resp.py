@@ -15,6 +15,7 @@ CODES = frozenset(
     ]
 )
 MAX_DEPTH = 16  # nested replies; the module refuses deeper ones
+MAX_STRING = 512 << 20  # bytes of one string, Redis' own proto-max-bulk-len; looked at before anything is copied
 MAX_ERROR = 1000  # characters of an error text
 BREAKS = re.compile(r"[\r\n\0]+")
 
@@ -38,6 +39,10 @@ def encode(value: object, depth: int = 0) -> bytes:
     match value:
         case None:
             return NIL
+        case str() | bytes() | bytearray() | memoryview() if len(value) > MAX_STRING:
+            return error(
+                f"ERR the reply holds a string of {len(value)} bytes, at most {MAX_STRING}; return less at once"
+            )
         case bytes() | bytearray() | memoryview():
             return bulk(bytes(value))
         case str():

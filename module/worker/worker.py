@@ -106,7 +106,8 @@ class Worker:
         shard = self._shard
         user, *words = [text(item) for item in frame.items()]
         miss = frame.type is Type.MISS
-        execution = Execution(shard.threads, user, words[2:] if miss else words)
+        script = not miss and str(words[0]).upper() == "RG.PYEXECUTE"  # its own reply can't be overridden
+        execution = Execution(shard.threads, user, words[2:] if miss else () if script else words)
         execution.task = asyncio.current_task()
         self._running[frame.id] = execution
         enter(execution)

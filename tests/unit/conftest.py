@@ -1,4 +1,4 @@
-"""Fixtures of the unit tests."""
+"""Fixtures of the unit tests: real worker processes, with the test playing the module's side of the socket."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.worker_client import WorkerClient
+from tests.unit.worker_client import WorkerClient, ok
 
 
 @pytest.fixture
@@ -20,13 +20,21 @@ def start_worker(tmp_path: Path) -> Iterator[Callable[..., WorkerClient]]:
 
     yield start
     for client in clients:
-        if not client.closed:
+        if not client.ended:
             client.close()
 
 
-@pytest.fixture
-def worker(start_worker: Callable[..., WorkerClient]) -> WorkerClient:
-    """A started worker outside any cluster."""
-    client = start_worker()
+@pytest.fixture(scope="module")
+def shared_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerClient]:
+    client = WorkerClient(tmp_path_factory.mktemp("worker"))
     client.start()
-    return client
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def worker(shared_worker: WorkerClient) -> WorkerClient:
+    """A started worker outside any cluster, shared by the tests of a file: use trigger names of your own."""
+    shared_worker.seen.clear()
+    shared_worker.answer = ok
+    return shared_worker

@@ -20,6 +20,10 @@ PATIENCE = 20  # seconds a test waits for a frame before it fails
 Item = bytes | str
 
 
+def ok(command: list[bytes]) -> bytes:
+    return b"+OK\r\n"
+
+
 class WorkerClient:
     """`answer` gives the RESP of one command a function calls; frames that nobody awaited are kept in `seen`."""
 
@@ -30,16 +34,18 @@ class WorkerClient:
         role: str = "master",
         clustered: bool = False,
         config: Sequence[str] = (),
-        answer: Callable[[list[bytes]], bytes] = lambda command: b"+OK\r\n",
+        answer: Callable[[list[bytes]], bytes] = ok,
     ) -> None:
         self.answer = answer
         self.seen: list[Frame] = []
+        self.users: list[str] = []  # of the CALL frames, in order
         self.log = folder / "worker.log"
         self.pid, self._socket = self._spawn()
         self.link = Link(self._socket)
+        self.ended = False  # the process was reaped
         self._id = 0
         self._news = threading.Condition()
-        self.closed = False
+        self._silent = False  # the worker closed its end
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.send(Type.HELLO, "1", NODE, role, str(int(clustered)), "7000", *config)
@@ -78,8 +84,17 @@ class WorkerClient:
     def request(self, *words: Item, user: str = "default") -> Any:
         return self.reply(self.ask(Type.REQUEST, user, *words))
 
-    def miss(self, registration: str, key: Item, *command: Item) -> Any:
-        return self.reply(self.ask(Type.MISS, "default", registration, key, *(command or (b"GET", key))))
+    def execute(self, code: str, *words: Item, user: str = "default") -> Any:
+        return self.request("RG.PYEXECUTE", code, *words, user=user)
+
+    def register(self, code: str) -> str:
+        """Runs a script that registers one thing; returns the registration's id."""
+        reply = self.execute(code)
+        assert reply == b"OK", reply
+        return self.wait(lambda f: f.type is Type.REGISTER).items()[4].decode()
+
+    def miss(self, registration: str, key: Item) -> Any:
+        return self.reply(self.ask(Type.MISS, "default", registration, key, b"GET", key))
 
     def wait(self, wanted: Callable[[Frame], bool]) -> Frame:
         """The first frame of this kind, taken out of `seen`."""
@@ -90,20 +105,29 @@ class WorkerClient:
                     if wanted(frame):
                         self.seen.remove(frame)
                         return frame
-                if self.closed or not self._news.wait(until - time.monotonic()):
+                if self._silent or not self._news.wait(until - time.monotonic()):
                     raise AssertionError(f"no such frame came; the worker's log: {self.log.read_text()}")
 
     def of(self, type: Type) -> list[Frame]:
         with self._news:
             return [frame for frame in self.seen if frame.type is type]
 
-    def close(self) -> int:
-        """Closes the socket; returns the exit status."""
-        self._socket.shutdown(socket.SHUT_RDWR)
+    def wait_log(self, part: str) -> str:
+        """The text of a LOG frame that holds `part`."""
+        return self.wait(lambda f: f.type is Type.LOG and part.encode() in f.payload).items()[1].decode()
+
+    def leave(self) -> int:
+        """Waits until the worker ends by itself; returns its exit status."""
         _, status = os.waitpid(self.pid, 0)
+        self.ended = True
         self._reader.join(PATIENCE)
         self._socket.close()
         return os.waitstatus_to_exitcode(status)
+
+    def close(self) -> int:
+        """Closes the socket; returns the exit status."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        return self.leave()
 
     def _read(self) -> None:
         try:
@@ -117,12 +141,13 @@ class WorkerClient:
         except OSError:
             pass  # the worker was killed
         with self._news:
-            self.closed = True
+            self._silent = True
             self._news.notify_all()
 
     def _call(self, frame: Frame) -> None:
         """Answers every command of a CALL."""
-        _user, _flags, count, *rest = frame.items()
+        user, _flags, count, *rest = frame.items()
+        self.users.append(user.decode())
         replies = b""
         for _ in range(int(count)):
             length = int(rest[0])
@@ -135,7 +160,3 @@ def decode(raw: bytes) -> Any:
     reader = hiredis.Reader(replyError=ResponseError)
     reader.feed(raw)
     return reader.gets()
-
-
-def run_log(client: WorkerClient) -> list[str]:
-    return [frame.items()[1].decode() for frame in client.of(Type.LOG)]

@@ -1,0 +1,184 @@
+"""RG.PYEXECUTE: what a script leaves registered, replaces, or leaves undone when it fails."""
+
+from collections.abc import Callable
+
+import pytest
+from redis import ResponseError
+
+from shardqa.module.worker.frames import Type
+from tests.unit.worker_client import NODE, WorkerClient
+
+ECHO = "GB('CommandReader').map(lambda r: {value!r}).register(trigger={trigger!r}, mode='async_local')"
+
+
+def echo(trigger: str, value: str = "yes") -> str:
+    return ECHO.format(trigger=trigger, value=value)
+
+
+def test_a_script_that_only_registers_replies_ok_and_tells_the_module_first(worker: WorkerClient) -> None:
+    assert worker.execute(echo("first"), "ID", "s-first") == b"OK"
+    session, user, code, count, id, *rest = worker.wait(lambda f: f.type is Type.REGISTER).items()
+    assert (session, user, code.decode(), count) == (b"s-first", b"default", echo("first"), b"1")
+    assert id.startswith(NODE.encode())
+    assert rest == [b"CommandReader", b"async_local", b"", b"", b"first", b"0", b"0", b"0"]
+
+
+def test_a_keys_reader_tells_its_prefix_events_types_and_commands(worker: WorkerClient) -> None:
+    worker.register(
+        "GB('KeysReader', desc='why').register(prefix='p:*', eventTypes=['keymiss'], commands=['get'], "
+        "keyTypes=['string', 'hash'], mode='async_local')"
+    )
+    worker.execute("GB().register(prefix='q:*', mode='async_local')")
+    items = worker.wait(lambda f: f.type is Type.REGISTER).items()
+    assert items[5:] == [b"KeysReader", b"async_local", b"", b"q:*", b"", b"0", b"0", b"0"]
+
+
+def test_a_script_that_raises_leaves_nothing_registered(worker: WorkerClient) -> None:
+    reply = worker.execute(echo("lost") + "\nraise ValueError('no')")
+    assert isinstance(reply, ResponseError)
+    assert 'ValueError: no (File "<session' in str(reply)
+    assert "line 2" in str(reply)
+    assert str(worker.request("RG.TRIGGER", "lost")) == "ERR subcommand not found"
+    assert not worker.of(Type.REGISTER)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("def f(:", "SyntaxError"),
+        ("raise StopIteration", "StopIteration"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("import nothing_of_this_name", "ModuleNotFoundError"),
+        ("GB('StreamReader')", "reader 'StreamReader' does not exist here"),
+        ("GB().register(mode='sync')", "mode 'sync' is not supported"),
+        ("GB().register(commands=['set'], eventTypes=['set'])", "can't be hooked"),
+        ("GB().register(keyTypes=['tree'])", "key type 'tree'"),
+        ("GB().register(eventTypes='del')", "wants a list"),
+        ("GB().map(3)", "map wants a function"),
+        ("GB('CommandReader').register()", "needs trigger="),
+        ("GB('CommandReader').run()", "register it with a trigger"),
+        ("GB().run(); GB().run()", "a script may run once"),
+        ("override_reply(1)", "override_reply works only"),
+    ],
+)
+def test_a_failing_script_gets_an_error_that_says_why(worker: WorkerClient, code: str, text: str) -> None:
+    assert text in str(worker.execute(code))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["ID"], "ID needs a value"),
+        (["UNBLOCKING"], "UNBLOCKING is not supported"),
+        (["REQUIREMENTS", "numpy"], "install the packages into the worker's Python"),
+        (["REPLACE_WITH", "nobody"], "does not exist"),
+        (["WHAT"], "'WHAT' is unknown"),
+    ],
+)
+def test_arguments_that_can_not_be_followed_are_refused(worker: WorkerClient, words: list[str], text: str) -> None:
+    assert text in str(worker.execute(echo("refused"), *words))
+    assert str(worker.request("RG.TRIGGER", "refused")) == "ERR subcommand not found"
+
+
+def test_a_script_that_is_not_utf8_is_refused(worker: WorkerClient) -> None:
+    assert "not UTF-8" in str(worker.request("RG.PYEXECUTE", b"\xff\xfe"))
+
+
+def test_an_id_that_is_taken_needs_upgrade(worker: WorkerClient) -> None:
+    assert worker.execute(echo("taken"), "ID", "s-taken") == b"OK"
+    assert "Session s-taken already exists" in str(worker.execute(echo("taken", "new"), "ID", "s-taken"))
+    assert worker.request("RG.TRIGGER", "taken") == [b"yes"]
+
+
+def test_upgrade_replaces_all_that_the_session_registered(worker: WorkerClient) -> None:
+    worker.execute(echo("old-a") + "\n" + echo("old-b"), "ID", "s-upgraded")
+    assert worker.execute(echo("old-b", "new"), "ID", "s-upgraded", "UPGRADE") == b"OK"
+    assert worker.request("RG.TRIGGER", "old-b") == [b"new"]
+    assert str(worker.request("RG.TRIGGER", "old-a")) == "ERR subcommand not found"
+
+
+def test_an_upgrade_that_fails_keeps_the_old_session(worker: WorkerClient) -> None:
+    worker.execute(echo("kept"), "ID", "s-kept")
+    assert "ZeroDivisionError" in str(worker.execute("1/0", "ID", "s-kept", "UPGRADE"))
+    assert worker.request("RG.TRIGGER", "kept") == [b"yes"]
+
+
+def test_replace_with_drops_the_other_session(worker: WorkerClient) -> None:
+    worker.execute(echo("before"), "ID", "s-before")
+    assert worker.execute(echo("after"), "ID", "s-after", "REPLACE_WITH", "s-before") == b"OK"
+    assert str(worker.request("RG.TRIGGER", "before")) == "ERR subcommand not found"
+    assert worker.request("RG.TRIGGER", "after") == [b"yes"]
+    assert len(worker.of(Type.UNREGISTER)) == 1
+
+
+def test_a_trigger_of_another_session_can_not_be_taken(worker: WorkerClient) -> None:
+    worker.execute(echo("mine"))
+    assert "'mine' is already registered" in str(worker.execute(echo("mine", "thief")))
+    assert worker.request("RG.TRIGGER", "mine") == [b"yes"]
+
+
+def test_unregister_ends_a_registration(worker: WorkerClient) -> None:
+    id = worker.register(echo("short-lived"))
+    assert worker.request("RG.UNREGISTER", id) == b"OK"
+    assert worker.of(Type.UNREGISTER)[0].items() == [id.encode()]
+    assert str(worker.request("RG.TRIGGER", "short-lived")) == "ERR subcommand not found"
+    assert "does not exist" in str(worker.request("RG.UNREGISTER", id))
+
+
+def test_a_stored_session_gets_its_registration_ids_back(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker()
+    worker.send(Type.SESSION, "s", "alice", echo("back"), "1", f"{NODE}-1")
+    worker.start()
+    assert worker.request("RG.TRIGGER", "back") == [b"yes"]
+    (dumped,) = worker.request("RG.DUMPREGISTRATIONS")
+    assert dumped[1].decode() == f"{NODE}-1"
+    assert not worker.of(Type.REGISTER)
+    assert worker.register(echo("later")) not in ("", f"{NODE}-1")
+
+
+def test_a_stored_session_that_now_registers_more_is_stored_anew(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker()
+    worker.send(Type.SESSION, "s", "alice", echo("a") + "\n" + echo("b"), "1", f"{NODE}-7")
+    worker.start()
+    items = worker.wait(lambda f: f.type is Type.REGISTER).items()
+    assert (items[0], items[1], items[3]) == (b"s", b"alice", b"2")
+
+
+def test_a_stored_session_that_fails_does_not_keep_the_worker_from_starting(
+    start_worker: Callable[..., WorkerClient],
+) -> None:
+    worker = start_worker()
+    worker.send(Type.SESSION, "bad", "default", "import gone_since", "1", f"{NODE}-1")
+    worker.send(Type.SESSION, "good", "default", echo("good"), "1", f"{NODE}-2")
+    worker.start()
+    assert "session bad could not be replayed" in worker.wait_log("bad")
+    assert "No module named 'gone_since'" in str(worker.miss(f"{NODE}-1", "answer:x"))
+    assert worker.request("RG.TRIGGER", "good") == [b"yes"]
+
+
+def test_on_registered_runs_with_the_registration(worker: WorkerClient) -> None:
+    code = "GB('CommandReader').register(trigger='told', mode='async_local', onRegistered=lambda: log('registered!'))"
+    assert worker.execute(code) == b"OK"
+    assert worker.wait_log("registered!")
+
+
+def test_functions_run_as_the_user_who_registered_them(worker: WorkerClient) -> None:
+    code = "GB('CommandReader').map(lambda r: execute('get', 'x')).register(trigger='whose', mode='async_local')"
+    assert worker.execute(code, user="alice") == b"OK"
+    worker.users.clear()
+    worker.request("RG.TRIGGER", "whose", user="bob")
+    assert worker.users == ["alice"]
+
+
+def test_registrations_show_what_they_did(worker: WorkerClient) -> None:
+    id = worker.register(
+        "GB('CommandReader').map(lambda r: 1/int(r[1])).register(trigger='counted', mode='async_local')"
+    )
+    worker.request("RG.TRIGGER", "counted", "1")
+    worker.request("RG.TRIGGER", "counted", "0")
+    dumps = {dump[1].decode(): dump for dump in worker.request("RG.DUMPREGISTRATIONS")}
+    data = dict(zip(dumps[id][7][::2], dumps[id][7][1::2], strict=True))
+    assert (data[b"numTriggered"], data[b"numSuccess"], data[b"numFailures"]) == (2, 1, 1)
+    assert b"ZeroDivisionError" in data[b"lastError"]
+    assert data[b"args"] == [b"trigger", b"counted", b"inorder", 0]
