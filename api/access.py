@@ -43,7 +43,8 @@ class Access:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if scope["method"] == "HEAD":
+        method = scope["method"] if scope["method"] in METHODS else "OTHER"
+        if method == "HEAD":
             scope = {**scope, "method": "GET"}  # of our copy only: the server, which sees HEAD, drops the body
         request_id = str(uuid.uuid4())
         scope.setdefault("state", {})["request_id"] = request_id
@@ -64,7 +65,7 @@ class Access:
             await self._catch(scope, receive, noted, lambda: status != problems.CLIENT_LEFT)
         finally:
             self.metrics.in_flight.dec()
-            self._note(scope, status, time.perf_counter() - started)
+            self._note(method, scope, status, time.perf_counter() - started)
 
     async def _catch(self, scope: Scope, receive: Receive, send: Send, started: Callable[[], bool]) -> None:
         try:
@@ -78,8 +79,7 @@ class Access:
             fault = InternalError("the server met an unexpected fault; its log has the cause under this instance")
             await problems.reply(fault, scope)(scope, receive, send)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        method = scope["method"] if scope["method"] in METHODS else "OTHER"
+    def _note(self, method: str, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", None) or "unmatched"
         self.metrics.requests.labels(method, route, str(status)).inc()
         lines.info("%s %s %d %.1f ms %s", method, _path(scope), status, seconds * 1000, problems.request_id(scope))
