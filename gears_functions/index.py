@@ -62,6 +62,14 @@ class Index:
         np.maximum.at(ends, _view(self._document, np.int32)[alive], _view(self._ends, np.int32)[alive])
         return int(ends.sum())
 
+    def passages_of(self, document: str) -> list[str]:
+        """Keys of a document's passages, in no order."""
+        number = self._documents.get(document)
+        if number is None or not self._passages_of[number]:
+            return []
+        slots = np.flatnonzero((_view(self._document, np.int32) == number) & (_view(self._alive, np.int8) != 0))
+        return [self._keys[slot] for slot in slots]
+
     # ---- changing
 
     def put(self, key: str, title: str, text: str, end: int = 0) -> bool:

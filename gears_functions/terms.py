@@ -22,12 +22,12 @@ MARKS = {
 }  # for str.translate; the planes left out hold none
 
 STOP_WORDS = frozenset(
-    (
+    (  # noqa: SIM905
         "a about an and any are as at be been being both but by can could did do does doing during each either for "
         "from had has have having he her hers him his how i if in into is it its itself may me might more most much "
         "must my of on one or other our shall she should so some such than that the their them then there these they "
         "this those to too was we were what when where which while who whom whose why will with would you your"
-    ).split(" ")  # noqa: SIM905
+    ).split(" ")
 )
 """Words that say nothing about the passage sought; a question looks for them only when it has no others."""
 

@@ -15,7 +15,7 @@ from shardqa.errors import ShardFailed
 from shardqa.loader.patience import patiently
 
 SESSION = "shardqa"
-CODE = "from shardqa.gears_functions.registration import register\nregister(GearsBuilder, runtime)\n"
+CODE = "from shardqa.gears_functions.registration import register\nregister(GearsBuilder, runtime, override_reply)\n"
 PATIENCE = 90.0  # seconds for workers that still start: importing their libraries takes some, more on a busy machine
 
 

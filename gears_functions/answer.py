@@ -1,0 +1,265 @@
+"""A GET of an `answer:` key that misses: this shard's reader answers from its best k passages.
+
+    GET answer:<corpus>:{T}:<epoch>:<model>:<k>:<question>
+
+The client is answered first; the value is stored a moment later, and only while the key's epoch is the shard's, so that
+an answer never outlives the text it came from. The worker's loop only; the network runs in the model's own thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import orjson
+
+from shardqa import keys
+from shardqa.config import MAX_K, MAX_N_BEST
+from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable
+from shardqa.gears_functions import arguments
+from shardqa.models import reader, scoring
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from shardqa.gears_functions.copies import Copies
+    from shardqa.gears_functions.rank import Ranking, Ranks
+    from shardqa.gears_functions.shard import Shard
+    from shardqa.models.tokenizer import PassageTokens
+
+ANSWER_SECONDS = 3_600  # life of a stored answer
+STORE_AFTER = 0.002  # seconds between reply and SET: a tracking client must see the reply before the invalidation
+SPANS_PER_PASSAGE = 5  # candidates of one passage, enough for an n-best over a few
+ATTEMPTS = 3  # rankings until all passages found are still there
+OUTPUTS = ("start_logits", "end_logits")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A passage to read."""
+
+    key: str
+    score: float  # of its rank
+    text: str
+    start: int  # in the document
+    title: str
+    ids: NDArray[np.int32]  # word pieces, [n]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A span of a passage."""
+
+    passage: Loaded
+    start: int  # characters of the passage's text, half open
+    end: int
+    span_logit: float
+    null_logit: float
+
+    def record(self) -> dict[str, Any]:
+        p = self.passage
+        return {
+            "passage": p.key,
+            "document": keys.parse_passage(p.key).document,
+            "title": p.title,
+            "text": p.text[self.start : self.end],
+            "start": p.start + self.start,
+            "end": p.start + self.end,
+            "span_logit": self.span_logit,
+            "null_logit": self.null_logit,
+            "rank_score": p.score,
+            "passage_text": p.text,
+            "passage_start": p.start,
+        }
+
+
+class Phases:
+    """Microseconds by phase."""
+
+    def __init__(self) -> None:
+        self.us: dict[str, int] = {}
+        self._start = self._last = perf_counter()
+
+    def done(self, phase: str) -> None:
+        now = perf_counter()
+        self.us[phase] = round((now - self._last) * 1e6)
+        self._last = now
+
+    def total(self) -> dict[str, int]:
+        return {**self.us, "total": round((perf_counter() - self._start) * 1e6)}
+
+
+class Answers:
+    def __init__(self, shard: Shard, ranks: Ranks, copies: Copies, override_reply: Callable[[bytes], None]) -> None:
+        self._shard = shard
+        self._ranks = ranks
+        self._copies = copies
+        self._override_reply = override_reply
+        self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
+
+    async def missed(self, event: dict[str, Any]) -> None:
+        """Answers the client whose GET missed. Raises what it should be told."""
+        key = event["key"]
+        if isinstance(key, bytes):
+            raise BadKey(
+                f"key {key[:80]!r} is not UTF-8; ask for answer:<corpus>:{{tag}}:<epoch>:<model>:<k>:<question>"
+            )
+        parsed = keys.parse_answer(key)
+        if not 1 <= parsed.k <= MAX_K:
+            raise BadLimit(f"k={parsed.k} is outside 1 to {MAX_K}; choose a number in between")
+        reply = await self._answer(parsed)
+        self._override_reply(orjson.dumps({**reply, "cached": False}))
+        self._store(key, parsed, reply)
+
+    async def _answer(self, parsed: keys.AnswerKey) -> dict[str, Any]:
+        phases = Phases()
+        question = self._question(parsed)
+        question_ids = self._shard.tokenizer.question(question)
+        ranking, passages = await self._passages(parsed, question, phases)
+        pieces = [self._pieces(passage) for passage in passages]
+        rows = [reader.join(question_ids, passage.ids) for passage in passages]
+        phases.done("tokenise")
+        found = await self._read(parsed.model, passages, pieces, rows, phases)
+        return {
+            "tag": self._shard.runtime.hashtag(),
+            "epoch": ranking.epoch,
+            "model": parsed.model,
+            "question": question,
+            "spans": [span.record() for span in found],
+            "us": phases.total(),
+            "batch": len(rows),
+        }
+
+    def _question(self, parsed: keys.AnswerKey) -> str:
+        """In full: a long one stands hashed in its key, and was ranked just before."""
+        if not parsed.question.startswith(keys.HASHED):
+            return arguments.question(parsed.question)
+        ranking = self._ranks.remembered(parsed.corpus, parsed.question)
+        if ranking is None:
+            raise BadKey(
+                f"this shard does not know the long question {parsed.question}; send RG.TRIGGER Rank with it first"
+            )
+        return ranking.question
+
+    # ---- passages
+
+    async def _passages(self, parsed: keys.AnswerKey, question: str, phases: Phases) -> tuple[Ranking, list[Loaded]]:
+        """The best k, read from the keyspace. One that is gone leaves the index, and the next best comes in."""
+        for _ in range(ATTEMPTS):
+            ranking = await self._ranking(parsed, question)
+            phases.done("rank")
+            wanted = ranking.passages[: parsed.k]
+            loaded = await self._load(wanted)
+            phases.done("load")
+            if None not in loaded:
+                return ranking, [passage for passage in loaded if passage is not None]
+            for (name, _score), passage in zip(wanted, loaded, strict=True):
+                if passage is None:
+                    self._shard.index(parsed.corpus).remove(name)
+            await self._shard.raise_epoch(parsed.corpus)
+        raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
+
+    async def _ranking(self, parsed: keys.AnswerKey, question: str) -> Ranking:
+        await self._shard.synced()
+        ranking = self._ranks.remembered(parsed.corpus, keys.question_in_key(question))
+        if (
+            ranking is not None
+            and ranking.reaches(parsed.k)
+            and ranking.epoch == await self._shard.epoch(parsed.corpus)
+        ):
+            return ranking
+        return await self._ranks.ranking(parsed.corpus, question, parsed.k)
+
+    async def _load(self, wanted: list[tuple[str, float]]) -> list[Loaded | None]:
+        if not wanted:
+            return []
+        commands = [
+            command
+            for key, _ in wanted
+            for command in (
+                ("HMGET", key, "text", "start", "title"),
+                ("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"),
+            )
+        ]
+        replies = await self._shard.runtime.calls(commands)
+        return [
+            _loaded(key, score, hash, blob)
+            for (key, score), hash, blob in zip(wanted, replies[::2], replies[1::2], strict=True)
+        ]
+
+    # ---- reading
+
+    async def _read(
+        self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
+    ) -> list[Found]:
+        """The best spans of all passages, best first."""
+        batches = reader.batches(rows)
+        logits = await asyncio.gather(*(self._copies.run(model, batch.feeds(), OUTPUTS) for batch in batches))
+        phases.done("read")
+        found = [
+            span
+            for batch, (starts, ends) in zip(batches, logits, strict=True)
+            for line, row in enumerate(batch.rows)
+            for span in _spans(passages[row], pieces[row], rows[row], starts[line], ends[line])
+        ]
+        best_rank = max((passage.score for passage in passages), default=0.0)
+        found.sort(key=lambda span: (-_score(span, best_rank), span.passage.key, span.start, span.end))
+        phases.done("span")
+        return found[:MAX_N_BEST]
+
+    def _pieces(self, passage: Loaded) -> PassageTokens:
+        """Where each of its word pieces stands in its text."""
+        pieces = self._shard.tokenizer.passage(passage.text)
+        if not np.array_equal(pieces.ids, passage.ids):
+            raise BadModel(
+                f"the tokens of {passage.key!r} are not this shard's tokenizer's; delete and ingest the document again"
+            )
+        return pieces
+
+    # ---- storing
+
+    def _store(self, key: str, parsed: keys.AnswerKey, reply: dict[str, Any]) -> None:
+        task = asyncio.create_task(self._set(key, parsed, orjson.dumps({**reply, "cached": True}), reply["epoch"]))
+        self._stores.add(task)
+        task.add_done_callback(self._stores.discard)
+
+    async def _set(self, key: str, parsed: keys.AnswerKey, value: bytes, epoch: int) -> None:
+        await asyncio.sleep(STORE_AFTER)
+        if parsed.epoch != epoch or not self._shard.is_current(parsed.corpus, parsed.tag, epoch):
+            return
+        (reply,) = await self._shard.runtime.calls([("SET", key, value, "EX", ANSWER_SECONDS)])
+        if isinstance(reply, Exception):
+            self._shard.runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
+
+
+def _loaded(key: str, score: float, hash: Any, blob: Any) -> Loaded | None:
+    """None when the passage is gone."""
+    if isinstance(hash, Exception) or isinstance(blob, Exception) or hash[0] is None:
+        return None
+    text, start, title = hash
+    ids = np.frombuffer(blob, dtype="<i4")
+    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids)
+
+
+def _spans(
+    passage: Loaded, pieces: PassageTokens, row: reader.Row, starts: NDArray[np.float32], ends: NDArray[np.float32]
+) -> list[Found]:
+    null = reader.null_logit(starts, ends)
+    return [
+        Found(
+            passage,
+            int(pieces.offsets[span.start_token, 0]),
+            int(pieces.offsets[span.end_token, 1]),
+            span.logit,
+            null,
+        )
+        for span in reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE)
+    ]
+
+
+def _score(span: Found, best_rank: float) -> float:
+    return scoring.candidate_score(span.span_logit, span.null_logit, span.passage.score, best_rank)

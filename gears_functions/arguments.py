@@ -1,0 +1,41 @@
+"""What a client sent to a function: checked before anything is looked at or written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shardqa import keys
+from shardqa.config import MAX_QUESTION
+from shardqa.errors import BadData, BadLimit, QuestionTooLong
+
+Record = Sequence[str | bytes]  # trigger and arguments; bytes where they are not UTF-8
+
+
+def words(record: Record, usage: str, least: int, most: int) -> list[str]:
+    """The arguments after the trigger; raises BadData when they are too few, too many or not UTF-8."""
+    arguments = record[1:]
+    if not least <= len(arguments) <= most:
+        raise BadData(f"{len(arguments)} arguments were given; the form is RG.TRIGGER {usage}")
+    return [text(argument, usage) for argument in arguments]
+
+
+def text(argument: str | bytes, usage: str) -> str:
+    if isinstance(argument, bytes):
+        raise BadData(f"argument {argument[:40]!r} is not UTF-8; encode all of RG.TRIGGER {usage} as UTF-8")
+    return argument
+
+
+def question(raw: str) -> str:
+    """The question as it is ranked and read; raises QuestionTooLong, EmptyQuestion."""
+    if len(raw) > MAX_QUESTION:
+        raise QuestionTooLong(
+            f"the question has {len(raw):,} characters, at most {MAX_QUESTION:,} are taken; ask one short question"
+        )
+    return keys.normalise_question(raw)
+
+
+def number(name: str, raw: str, low: int, high: int) -> int:
+    """A whole number within bounds; raises BadLimit."""
+    if not raw.isascii() or not raw.isdigit() or len(raw) > 9 or not low <= int(raw) <= high:
+        raise BadLimit(f"{name}={raw[:20]!r} is not a number from {low} to {high}; choose one in between")
+    return int(raw)

@@ -1,0 +1,106 @@
+"""A document goes, and all that belongs to it.
+
+    RG.TRIGGERONKEY Delete <doc key>
+
+A `doc:` key that someone else removed (DEL, expiry) takes its passages with it. One that left because its slot is moving
+to another shard does not: MIGRATE shows as a `del` too, so the slot is looked at first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import orjson
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.gears_functions import arguments
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.runtime import Argument
+    from shardqa.gears_functions.shard import Shard
+
+USAGE = "Delete <doc key>"
+CHUNK = 500  # passages unlinked by one command
+FRAME = 5_000  # passages unlinked in one tick: about 5 ms of Redis' time
+MOVING = re.compile(r"\[(\d+)-[<>]-")  # in CLUSTER NODES: a slot on its way here or away
+
+
+class Delete:
+    """The worker's loop only."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+
+    async def delete(self, record: Record) -> str:
+        (key,) = arguments.words(record, USAGE, 1, 1)
+        async with self._shard.document(key) as parsed:
+            existed = bool(await self._shard.runtime.call("EXISTS", key))
+            passages, epoch = await self._remove(key, parsed, [("UNLINK", key)] if existed else [])
+        tag = self._shard.runtime.hashtag()
+        reply = {"tag": tag, "document": parsed.document, "deleted": existed, "passages": passages, "epoch": epoch}
+        return orjson.dumps(reply).decode()
+
+    async def passages_of(self, key: str, parsed: keys.DocKey) -> None:
+        """Removes the passages of a document, held by the caller, that is gone or no longer fit to be read."""
+        if await self._slot_stays(key):
+            forget = [("HDEL", key, "digest", "passages")] if await self._is_hash(key) else []
+            await self._remove(key, parsed, forget)
+
+    async def _is_hash(self, key: str) -> bool:
+        return bool(await self._shard.runtime.call("TYPE", key) == b"hash")
+
+    async def _remove(self, key: str, parsed: keys.DocKey, last: Sequence[tuple[Argument, ...]]) -> tuple[int, int]:
+        """(passages removed, epoch); `last` are commands that end it."""
+        shard, index = self._shard, self._shard.index_to_change(parsed.corpus)
+        numbers = await self._numbers(key, parsed)
+        epoch = await shard.epoch(parsed.corpus)
+        if not numbers and not last:
+            return 0, epoch
+        while len(numbers) > FRAME:
+            await shard.write(self.unlinks(parsed, numbers[:FRAME]))
+            numbers = numbers[FRAME:]
+        tag, epoch, announce = shard.next_epoch(parsed.corpus)
+        await shard.write([*self.unlinks(parsed, numbers), *last, *announce])
+        removed = [name for name in index.passages_of(parsed.document) if index.remove(name)]
+        shard.epoch_written(parsed.corpus, tag, epoch)
+        return len(removed), epoch
+
+    async def _numbers(self, key: str, parsed: keys.DocKey) -> list[int]:
+        """Of all passages that the document may have."""
+        known = {keys.parse_passage(name).n for name in self._shard.index(parsed.corpus).passages_of(parsed.document)}
+        try:
+            known.update(range(int(await self._shard.runtime.call("HGET", key, "passages") or 0)))
+        except ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+        return sorted(known)
+
+    @staticmethod
+    def unlinks(parsed: keys.DocKey, numbers: Iterable[int]) -> list[tuple[Argument, ...]]:
+        """Commands that remove passages and their tokens."""
+        names = [name(parsed.corpus, parsed.document, n) for n in numbers for name in (keys.passage, keys.tokens)]
+        return [("UNLINK", *names[first : first + 2 * CHUNK]) for first in range(0, len(names), 2 * CHUNK)]
+
+    async def _slot_stays(self, key: str) -> bool:
+        """Whether this shard owns the key's slot and it is not moving."""
+        try:
+            slot = int(await self._shard.runtime.call("CLUSTER", "KEYSLOT", key))
+        except ResponseError as error:
+            if "cluster support disabled" in str(error):
+                return True
+            raise
+        nodes = (await self._shard.runtime.call("CLUSTER", "NODES")).decode("utf-8", "replace")
+        return owns(nodes, slot)
+
+
+def owns(nodes: str, slot: int) -> bool:
+    """Whether CLUSTER NODES says that this node owns a slot and is not giving it away or taking it in."""
+    mine = next(line.split(" ") for line in nodes.splitlines() if "myself" in line)
+    if any(int(moving) == slot for moving in MOVING.findall(" ".join(mine[8:]))):
+        return False
+    ranges = (part.split("-") for part in mine[8:] if not part.startswith("["))
+    return any(int(first[0]) <= slot <= int(first[-1]) for first in ranges)

@@ -1,0 +1,87 @@
+"""A document as it stands in a `doc:` hash: from a client's words or from the key, checked, told apart by digest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from shardqa.config import MAX_DOCUMENT
+from shardqa.errors import BadDocument, DocumentTooLarge
+from shardqa.gears_functions import splitting
+
+FIELDS = ("title", "text", "source", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a writer gives; the rest of the hash is ours."""
+
+    title: str
+    text: str
+    source: str
+    metadata: str  # JSON object
+
+    def pairs(self) -> tuple[str, ...]:
+        """As HSET takes them."""
+        return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
+
+    def digest(self) -> str:
+        """Equal for equal passages: of title, text and the way of splitting."""
+        digest = blake2b(f"{splitting.VERSION}\0{len(self.title)}\0{self.title}".encode(), digest_size=16)
+        digest.update(self.text.encode())
+        return digest.hexdigest()
+
+
+def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:
+    """From `field value …`; fields left out are empty. Raises BadDocument, DocumentTooLarge."""
+    if len(pairs) % 2:
+        raise BadDocument(
+            f"document {key!r} came with {len(pairs)} words; send field value pairs of {', '.join(FIELDS)}"
+        )
+    given = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    unknown = [name for name in given if name not in FIELDS]
+    if unknown:
+        raise BadDocument(f"document {key!r} has the field {unknown[0]!r}; fields are {', '.join(FIELDS)}")
+    return _checked(key, {name: given.get(name, "") for name in FIELDS})
+
+
+def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:
+    """From the reply of `HMGET key` with FIELDS. Raises BadDocument, DocumentTooLarge."""
+    return _checked(key, {name: value or b"" for name, value in zip(FIELDS, values, strict=True)})
+
+
+def _checked(key: str, given: dict[str, str | bytes]) -> Fields:
+    fields = Fields(**{name: _decoded(key, name, value) for name, value in given.items()})
+    if not fields.text.strip():
+        raise BadDocument(f"document {key!r} has no text; give it at least one word")
+    size = len(fields.text.encode())
+    if size > MAX_DOCUMENT:
+        raise DocumentTooLarge(f"document {key!r} has {size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
+    _check_metadata(key, fields.metadata)
+    return fields
+
+
+def _decoded(key: str, name: str, value: str | bytes) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise BadDocument(
+            f"the {name} of document {key!r} is not UTF-8 (byte {error.start}: 0x{value[error.start]:02x}); re-encode it"
+        ) from None
+
+
+def _check_metadata(key: str, metadata: str) -> None:
+    if not metadata:
+        return
+    try:
+        found: Any = orjson.loads(metadata)
+    except orjson.JSONDecodeError as error:
+        raise BadDocument(f"the metadata of document {key!r} is not JSON ({error}); send an object") from None
+    if not isinstance(found, dict):
+        raise BadDocument(f"the metadata of document {key!r} is a JSON {type(found).__name__}; send an object")

@@ -1,0 +1,158 @@
+"""`Terms`, `Rank` and `Corpora`: which passages of this shard are likely to answer, and what it holds.
+
+RG.TRIGGER Terms <corpus> <question>
+RG.TRIGGER Rank <corpus> <question> <limit> [<statistics: the sum of all shards' Terms, JSON>]
+RG.TRIGGER Corpora
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from shardqa import keys
+from shardqa.errors import BadData, ClusterUnavailable
+from shardqa.gears_functions import arguments
+from shardqa.gears_functions.statistics import Statistics, total
+from shardqa.gears_functions.terms import query
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.shard import Shard
+
+MAX_LIMIT = 1_000  # passages of one list
+RANK_SECONDS = 300  # life of a `rank:` key: it shows why, nothing reads it
+REMEMBERED = 512  # rankings kept for the GET that follows; a few dozen kilobytes each at most
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    question: str  # normalised, in full: keys may hold only its hash
+    epoch: int  # of the corpus when it was ranked
+    limit: int
+    passages: list[tuple[str, float]]  # key and score, best first
+
+    def reaches(self, k: int) -> bool:
+        """Whether the best k are among these."""
+        return len(self.passages) >= k or self.limit >= k
+
+
+class Ranks:
+    """The ranking functions of one shard. The worker's loop only."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._recent: OrderedDict[tuple[str, str], Ranking] = OrderedDict()  # (corpus, question in keys), oldest first
+        self._writes: set[asyncio.Task[None]] = set()  # rank: keys on their way, held so that they are not collected
+
+    # ---- functions
+
+    async def terms(self, record: Record) -> str:
+        corpus, asked = arguments.words(record, "Terms <corpus> <question>", 2, 2)
+        keys.check_corpus(corpus)
+        statistics = await self._statistics(corpus, arguments.question(asked))
+        return self._reply(epoch=await self._shard.epoch(corpus), **statistics.record())
+
+    async def rank(self, record: Record) -> str:
+        usage = "Rank <corpus> <question> <limit> [<statistics>]"
+        corpus, asked, wanted, *given = arguments.words(record, usage, 3, 4)
+        keys.check_corpus(corpus)
+        question = arguments.question(asked)
+        limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
+        statistics = _parse(given[0]) if given else None
+        start = perf_counter()
+        ranking = await self.ranking(corpus, question, limit, statistics)
+        us = round((perf_counter() - start) * 1e6)
+        await self._show(corpus, ranking)
+        return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us)
+
+    async def corpora(self, record: Record) -> str:
+        arguments.words(record, "Corpora", 0, 0)
+        await self._shard.synced()
+        return self._reply(
+            corpora={
+                corpus: {
+                    "documents": index.documents,
+                    "passages": len(index),
+                    "characters": index.characters,
+                    "epoch": await self._shard.epoch(corpus),
+                }
+                for corpus, index in sorted(self._shard.corpora.items())
+            }
+        )
+
+    def _reply(self, **fields: Any) -> str:
+        return orjson.dumps({"tag": self._shard.runtime.hashtag(), **fields}).decode()
+
+    # ---- ranking
+
+    async def ranking(self, corpus: str, question: str, limit: int, statistics: Statistics | None = None) -> Ranking:
+        """The best passages of this shard; without `statistics` the other shards are asked for theirs.
+
+        Raises ClusterUnavailable when one of them does not answer: with less than all numbers the order is another.
+        """
+        if statistics is None:
+            statistics = await self._everyones_statistics(corpus, question)
+        await self._shard.synced()
+        epoch = await self._shard.epoch(corpus)
+        # Nothing is awaited from here to the list: it is of this epoch.
+        passages = self._shard.index(corpus).rank(query(question), statistics, limit)
+        ranking = Ranking(question, epoch, limit, passages)
+        self._remember(corpus, ranking)
+        return ranking
+
+    def remembered(self, corpus: str, question_in_key: str) -> Ranking | None:
+        """The last ranking of a question, by the form it has in keys; it may be of an older epoch."""
+        return self._recent.get((corpus, question_in_key))
+
+    def _remember(self, corpus: str, ranking: Ranking) -> None:
+        name = (corpus, keys.question_in_key(ranking.question))
+        self._recent[name] = ranking
+        self._recent.move_to_end(name)
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
+
+    async def _statistics(self, corpus: str, question: str) -> Statistics:
+        await self._shard.synced()
+        return self._shard.index(corpus).statistics(query(question))
+
+    async def _everyones_statistics(self, corpus: str, question: str) -> Statistics:
+        replies = await self._shard.runtime.peers("RG.TRIGGER", "Terms", corpus, question)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise ClusterUnavailable(f"another shard gave no statistics: {reply}; ask again in a moment")
+        return total(
+            [
+                await self._statistics(corpus, question),
+                *(_parse(reply[0]) for reply in replies if not isinstance(reply, Exception)),
+            ]
+        )
+
+    async def _show(self, corpus: str, ranking: Ranking) -> None:
+        """Sends the list to its `rank:` key, ahead of the reply on the same socket, and does not wait for it."""
+        task = asyncio.create_task(self._write(corpus, ranking))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        await asyncio.sleep(0)
+
+    async def _write(self, corpus: str, ranking: Ranking) -> None:
+        runtime = self._shard.runtime
+        key = keys.rank(corpus, runtime.hashtag(), ranking.question)
+        pairs = [word for passage, score in ranking.passages for word in (score, passage)]
+        fill = [("ZADD", key, *pairs), ("EXPIRE", key, RANK_SECONDS)] if pairs else []
+        for reply in await runtime.calls([("UNLINK", key), *fill]):
+            if isinstance(reply, Exception):
+                runtime.log(f"{key!r} was not written: {reply}", "verbose")
+
+
+def _parse(raw: str | bytes) -> Statistics:
+    try:
+        record = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise BadData(f"the statistics are not JSON: {error}; send the sum of all shards' Terms") from None
+    return Statistics.parse(record)

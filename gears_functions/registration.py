@@ -1,0 +1,52 @@
+"""All functions of a shard, registered as one session: the only file here that knows how RedisGears says it.
+
+The session's code is
+
+    from shardqa.gears_functions.registration import register
+    register(GearsBuilder, runtime, override_reply)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from shardqa.gears_functions.answer import Answers
+from shardqa.gears_functions.copies import Copies
+from shardqa.gears_functions.delete import Delete
+from shardqa.gears_functions.ingest import Ingest
+from shardqa.gears_functions.rank import Ranks
+from shardqa.gears_functions.shard import Shard
+from shardqa.models import shipped
+from shardqa.models.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Runtime
+
+HERE = "async_local"  # on this shard alone, without holding Redis
+DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rename_from", "rename_to", "copy_to", "set"]
+
+
+def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
+    """Builds the shard's state and registers its functions; raises what loading the tokenizer raises."""
+    shard = Shard(runtime, Tokenizer.load(shipped.folder()))
+    ranks = Ranks(shard)
+    delete = Delete(shard)
+    ingest = Ingest(shard, delete)
+    answers = Answers(shard, ranks, Copies(runtime), override_reply)
+    commands: dict[str, Callable[..., Any]] = {
+        "Terms": ranks.terms,
+        "Rank": ranks.rank,
+        "Corpora": ranks.corpora,
+        "Ingest": ingest.ingest,
+        "Delete": delete.delete,
+    }
+    for trigger, function in commands.items():
+        builder("CommandReader", desc=f"shardqa: {trigger}").map(function).register(trigger=trigger, mode=HERE)
+    builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(answers.missed).register(
+        prefix="answer:*", eventTypes=["keymiss"], commands=["get"], mode=HERE
+    )
+    builder("KeysReader", desc="shardqa: documents of any writer").foreach(ingest.settle).register(
+        prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=HERE
+    )
+    shard.follow()

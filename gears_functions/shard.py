@@ -1,0 +1,219 @@
+"""What a shard knows: an index per corpus, kept equal to its `passage:` keys, and the epoch of its part of each corpus.
+
+Lives on masters and replicas, so that a failover finds a warm index; only masters write. Everything here runs in the
+worker's loop. Ingest puts what it wrote into the index itself; the watch brings in what came any other way
+(replication, resharding, other writers), and then the master raises the epoch: no cached answer outlives its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.errors import BadKey, ShardFailed
+from shardqa.gears_functions.index import Index
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply, Runtime
+    from shardqa.models.tokenizer import Tokenizer
+
+PREFIX = "passage:"
+PAGE = 128  # passages read in one tick and indexed before the loop serves others: about 20 ms
+SCAN_COUNT = 1_000  # keys looked at per SCAN
+RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
+PASSING = ("TRYAGAIN", "MOVED", "ASK", "READONLY", "OOM", "CLUSTERDOWN", "LOADING", "MASTERDOWN")
+ELSEWHERE = ("MOVED", "ASK", "ERR Attempted to access a non local key")  # Redis on a key of another shard's slot
+
+
+class Shard:
+    def __init__(self, runtime: Runtime, tokenizer: Tokenizer) -> None:
+        self.runtime = runtime
+        self.tokenizer = tokenizer
+        self.corpora: dict[str, Index] = {}
+        self._synced = asyncio.Event()  # set while the index holds all that the keyspace does
+        self._epochs: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
+        self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
+        self._held: set[tuple[str, str]] = set()  # (corpus, document) that a function is changing
+
+    def follow(self) -> None:
+        """Starts to keep the index equal to the keyspace."""
+        self.runtime.watch(PREFIX, self._changed, self._resync)
+
+    async def synced(self) -> None:
+        """Waits until the index is whole: after a start, and after events were lost."""
+        await self._synced.wait()
+
+    def index(self, corpus: str) -> Index:
+        """The index of a corpus to ask; an empty one if the shard holds none of it."""
+        found = self.corpora.get(corpus)
+        return Index() if found is None else found
+
+    def index_to_change(self, corpus: str) -> Index:
+        return self.corpora.setdefault(corpus, Index())
+
+    # ---- one document at a time
+
+    @asynccontextmanager
+    async def document(self, key: str) -> AsyncIterator[keys.DocKey]:
+        """Holds a document against other functions; the watch leaves its passages to the holder.
+
+        Where the change fails, its part of the index is read back from the keyspace. Raises BadKey.
+        """
+        parsed = keys.parse_doc(key)
+        name = (parsed.corpus, parsed.document)
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
+            self._held.add(name)
+            try:
+                yield parsed
+            except BaseException:
+                self._held.discard(name)
+                await self._read_back(key, parsed)
+                raise
+            finally:
+                self._held.discard(name)
+
+    async def _read_back(self, key: str, parsed: keys.DocKey) -> None:
+        try:
+            count = int(await self.runtime.call("HGET", key, "passages") or 0)
+            numbered = {keys.passage(parsed.corpus, parsed.document, n) for n in range(count)}
+            await self._refresh(sorted(numbered.union(self.index(parsed.corpus).passages_of(parsed.document))))
+        except ResponseError as error:
+            self.runtime.log(f"passages of {key!r} can't be read back: {error}", "warning")
+
+    async def write(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
+        """Runs commands in one tick. Raises ShardFailed for the first that failed; Redis' own error if it will pass."""
+        replies = await self.runtime.calls(commands)
+        for command, reply in zip(commands, replies, strict=True):
+            if isinstance(reply, Exception):
+                if str(reply).startswith(PASSING):
+                    raise reply
+                raise ShardFailed(f"{command[0]!s} {str(command[1])[:120]!r} failed: {reply}; see the shard's log")
+        return replies
+
+    # ---- epochs
+
+    async def epoch(self, corpus: str) -> int:
+        """The epoch of this shard's part of a corpus; 0 if it never held any of it."""
+        epoch = await self._stored_epoch(corpus)
+        if epoch == 0 and len(self.index(corpus)) and self.runtime.role() == "master":
+            return await self.raise_epoch(corpus)  # slots moved here, and with them the tag
+        return epoch
+
+    def is_current(self, corpus: str, tag: str, epoch: int) -> bool:
+        """Whether this is the shard's tag and its epoch now; False where Redis would have to be asked."""
+        return tag == self.runtime.hashtag() and self._epochs.get((tag, corpus)) == epoch
+
+    async def _stored_epoch(self, corpus: str) -> int:
+        tag = self.runtime.hashtag()
+        known = self._epochs.get((tag, corpus))
+        if known is not None:
+            return known
+        epoch = int(await self.runtime.call("GET", keys.epoch(corpus, tag)) or 0)
+        if self.runtime.role() == "master":
+            self.epoch_written(corpus, tag, epoch)
+        return epoch
+
+    async def raise_epoch(self, corpus: str) -> int:
+        await self._stored_epoch(corpus)
+        tag, epoch, commands = self.next_epoch(corpus)
+        await self.write(commands)
+        self.epoch_written(corpus, tag, epoch)
+        return epoch
+
+    def next_epoch(self, corpus: str) -> tuple[str, int, list[tuple[Argument, ...]]]:
+        """(tag, epoch, the commands that end a change); call `epoch_written` once they have run.
+
+        The commands must be sent before anything else is awaited: epochs reach Redis in the order they are made.
+        """
+        tag = self.runtime.hashtag()
+        last = max(self._epochs.get((tag, corpus), 0), self._issued.get(corpus, 0))
+        epoch = self._issued[corpus] = keys.next_epoch(last, time.time_ns() // 1_000_000)
+        announcement = f"{corpus} {tag} {epoch}"
+        return tag, epoch, [("SET", keys.epoch(corpus, tag), epoch), ("PUBLISH", keys.EPOCH_CHANNEL, announcement)]
+
+    def epoch_written(self, corpus: str, tag: str, epoch: int) -> None:
+        self._epochs[tag, corpus] = max(epoch, self._epochs.get((tag, corpus), 0))
+
+    # ---- following the keyspace
+
+    async def _changed(self, events: Sequence[KeyEvent]) -> None:
+        changed = await self._refresh(dict.fromkeys(event.key for event in events))
+        if self.runtime.role() != "master":
+            self._epochs.clear()  # the master raises them, unseen here
+            return
+        for corpus in sorted(changed):
+            await self.raise_epoch(corpus)
+
+    async def _resync(self, reason: str) -> None:
+        self._synced.clear()
+        self._epochs.clear()
+        start = time.perf_counter()
+        while True:
+            try:
+                changed = await self._scan()
+                break
+            except ResponseError as error:
+                self.runtime.log(f"the index waits, the keyspace can't be read: {error}")
+                await asyncio.sleep(RETRY_SECONDS)
+        self._synced.set()
+        passages = sum(map(len, self.corpora.values()))
+        self.runtime.log(f"index: {passages} passages after '{reason}', {time.perf_counter() - start:.1f} s")
+        if reason == "overflow" and self.runtime.role() == "master":
+            for corpus in sorted(changed):
+                await self.raise_epoch(corpus)
+
+    async def _scan(self) -> set[str]:
+        """Makes the index equal to the keyspace; returns the corpora that were not."""
+        seen, changed, cursor = set[str](), set[str](), b"0"
+        while True:
+            cursor, found = await self.runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
+            names = [name.decode("utf-8", "surrogateescape") for name in found]
+            changed |= await self._refresh(names)
+            seen.update(names)
+            if cursor == b"0":
+                break
+        gone = [key for index in self.corpora.values() for key in index if key not in seen]
+        return changed | await self._refresh(gone)
+
+    async def _refresh(self, names: Iterable[str]) -> set[str]:
+        """Reads passages and makes the index hold just what is there; returns the corpora this changed."""
+        todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name)) is not None]
+        changed = set[str]()
+        for first in range(0, len(todo), PAGE):
+            page = todo[first : first + PAGE]
+            replies = await self.runtime.calls([("HMGET", _raw(name), "title", "text", "end") for name, _ in page])
+            # Nothing is awaited between the replies and the index: a later write's replies come later.
+            changed.update(c for (n, c), reply in zip(page, replies, strict=True) if self._apply(n, c, reply))
+        return changed
+
+    def _corpus_of(self, name: str) -> str | None:
+        """The corpus of a passage's key; None when a function that holds its document sees to it, or it is not ours."""
+        try:
+            parsed = keys.parse_passage(name)
+        except BadKey as error:
+            self.runtime.log(str(error), "verbose")
+            return None
+        return None if (parsed.corpus, parsed.document) in self._held else parsed.corpus
+
+    def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
+        """Whether the index changed."""
+        if isinstance(reply, Exception) and not str(reply).startswith(ELSEWHERE):
+            self.runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
+            reply = (None, None, None)
+        if isinstance(reply, Exception) or reply[1] is None:
+            return self.index(corpus).remove(name)
+        title, text = ((field or b"").decode("utf-8", "replace") for field in reply[:2])
+        return self.index_to_change(corpus).put(name, title, text, int(reply[2] or 0))
+
+
+def _raw(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
