@@ -63,9 +63,10 @@ def start(wanted: Wanted, say: Say = lambda text: None) -> LocalCluster:
     Raises SetupError: no redis-server, Redis before 7.0, module not built, port in use, data of another version or
     shape, or a node that ended or did not come up. What was started is stopped again before the error leaves.
     """
+    data = wanted.data.resolve()
+    _check_counts(wanted)
     server = redis_server.find_server()
     module = wanted.module or redis_server.module_path()
-    data = wanted.data.resolve()
     with state.lock(data):
         found = state.load(data)
         shape = _shape(found, wanted, data)
@@ -133,7 +134,6 @@ def _shape(found: ClusterState | None, wanted: Wanted, data: Path) -> ClusterSta
     if found is None:
         shards = DEFAULT_SHARDS if wanted.shards is None else wanted.shards
         replicas = wanted.replicas or 0
-        _check_counts(shards, replicas)
     else:
         shards, replicas = found.shards, found.replicas
         for name, have, want in (("shards", shards, wanted.shards), ("replicas", replicas, wanted.replicas)):
@@ -151,7 +151,9 @@ def _shape(found: ClusterState | None, wanted: Wanted, data: Path) -> ClusterSta
     return ClusterState(shards, replicas, port, offset, nodes, *kept)
 
 
-def _check_counts(shards: int, replicas: int) -> None:
+def _check_counts(wanted: Wanted) -> None:
+    shards = DEFAULT_SHARDS if wanted.shards is None else wanted.shards
+    replicas = wanted.replicas or 0
     if shards < 1:
         raise SetupError(f"--shards {shards}: a cluster has at least 1 master")
     if replicas < 0:

@@ -5,6 +5,8 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from shardqa.cluster.ports import HOST
 
@@ -13,18 +15,33 @@ TIMEOUT = 5.0  # seconds to connect, and for each reply
 
 @contextmanager
 def connected(port: int, host: str = HOST, timeout: float = TIMEOUT) -> Iterator[Redis]:
-    with closing(Redis(host=host, port=port, socket_timeout=timeout, socket_connect_timeout=timeout)) as client:
-        yield client
+    with closing(client(host, port, timeout=timeout)) as connection:
+        yield connection
 
 
-def command(client: Redis, *words: str | int | bytes) -> Any:
+def client(
+    host: str, port: int, user: str | None = None, password: str | None = None, timeout: float = TIMEOUT
+) -> Redis:
+    """A client that tries once: who asks knows better whether to ask again."""
+    return Redis(
+        host=host,
+        port=port,
+        username=user,
+        password=password,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def command(connection: Redis, *words: str | int | bytes) -> Any:
     """One command, its reply as it came. Raises redis.RedisError."""
-    return client.execute_command(*words)  # type: ignore[no-untyped-call]
+    return connection.execute_command(*words)  # type: ignore[no-untyped-call]
 
 
-def text(client: Redis, *words: str | int | bytes) -> str:
+def text(connection: Redis, *words: str | int | bytes) -> str:
     """One command whose reply is text."""
-    reply = command(client, *words)
+    reply = command(connection, *words)
     return reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
 
 

@@ -1,0 +1,84 @@
+# The verbs. Stamps under .venv/ keep what is done from being done again; `make clean` forgets them.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DATA   ?= .data
+SHARDS ?=
+PORT   ?=
+HTTP   ?=
+T      ?=
+
+RUN_OPTIONS := --data $(DATA) $(if $(SHARDS),--shards $(SHARDS)) $(if $(PORT),--port $(PORT)) $(if $(HTTP),--http $(HTTP))
+export OMP_NUM_THREADS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help run build setup setup-test test test-one lint test-c asan bench clean distclean
+
+help: ## explain the verbs
+	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r verb what; do \
+	    printf '  make %-10s %s\n' "$$verb" "$$what"; done
+
+run: setup ## set up, start a cluster, ingest seeds/, ask; PORT=7000 HTTP=8080 SHARDS=3 DATA=.data
+	@exec $(BIN)/shardqa demo seeds/documents $(RUN_OPTIONS)
+
+build: packages-build ## compile module/shardqa.so
+	@$(MAKE) -s -C module
+
+setup: packages-run $(VENV)/stamp-install build ## install what is missing, without starting anything
+
+setup-test: packages-test $(VENV)/stamp-install build
+
+.PHONY: packages-run packages-build packages-test
+packages-run:
+	@PYTHON=$(PYTHON) .ci/install-packages redis build python
+
+packages-build:
+	@.ci/install-packages build
+
+packages-test:
+	@PYTHON=$(PYTHON) .ci/install-packages redis build python chromium
+
+$(VENV)/stamp-venv:
+	@echo 'shardqa: making $(VENV)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/stamp-packages: requirements.lock $(VENV)/stamp-venv
+	@echo 'shardqa: installing the Python packages of requirements.lock'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock || \
+	    { echo 'shardqa: pip could not install requirements.lock; is the package index reachable?' >&2; exit 1; }
+	@touch $@
+
+$(VENV)/stamp-install: pyproject.toml setup.py setup.cfg $(VENV)/stamp-packages | build
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+test: setup-test lint test-c ## set up and run all tests
+	@$(BIN)/python -m pytest -q
+
+test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T="-k offsets"
+	@test -n '$(T)' || { echo 'name one: make test-one T=tests/unit/test_keys.py' >&2; exit 1; }
+	@$(BIN)/python -m pytest -q $(T)
+
+lint: $(VENV)/stamp-install ## ruff and mypy --strict
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check -q . || { echo 'some files are not formatted; run: $(BIN)/ruff format .' >&2; exit 1; }
+	@$(BIN)/mypy --strict src/shardqa tests bench
+
+test-c: packages-build ## the pure C files' own tests
+	@$(MAKE) -s -C module test
+
+asan: packages-build ## the same under address and undefined-behaviour sanitizers
+	@$(MAKE) -s -C module asan
+
+bench: setup ## print the figures; some take minutes
+	@BIN=$(BIN) bench/run
+
+clean: ## remove what was built (not the data, not the venv)
+	@$(MAKE) -s -C module clean
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(VENV)/stamp-*
+
+distclean: clean ## remove the venv too; the data of .data stays
+	@rm -rf $(VENV)

@@ -1,0 +1,30 @@
+"""Hash tags and slots: which master holds a key, and the tag under which each shard keeps what can be made again."""
+
+import json
+from collections.abc import Sequence
+
+from redis import Redis
+from redis.crc import key_slot
+from redis.exceptions import ResponseError
+
+from shardqa.cluster.node import command
+from shardqa.cluster.topology import Node
+
+
+def slot(key: str) -> int:
+    """The slot of a key, from its hash tag where it has one (https://redis.io/docs/latest/reference/cluster-spec/)."""
+    return key_slot(key.encode())
+
+
+def owner(nodes: Sequence[Node], key: str) -> Node | None:
+    """The master that holds `key`; None when no node owns its slot."""
+    return next((node for node in nodes if node.role == "master" and node.owns(slot(key))), None)
+
+
+def of_shard(client: Redis) -> str | None:
+    """The shard's own tag, as its functions tell it; None where they are not registered. Raises redis.RedisError."""
+    try:
+        reply = command(client, "RG.TRIGGER", "Corpora")
+    except ResponseError:
+        return None
+    return str(json.loads(reply[0] if isinstance(reply, list) else reply)["tag"])

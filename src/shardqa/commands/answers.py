@@ -1,0 +1,97 @@
+"""`shardqa ask`: one question, its answer in its sentence."""
+
+import re
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from shardqa.answer import Answer, Candidate
+from shardqa.commands.connection import (
+    CorpusOption,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+    with_engine,
+)
+from shardqa.commands.output import out, print_json
+
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
+MARKS = ("»", "«")  # around the answer where there is no colour
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="A question in plain words.")],
+    corpus: CorpusOption = None,
+    k: Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)] = None,
+    n_best: Annotated[int, typer.Option("--n-best", help="Candidates to show.")] = 3,
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", help="Least score of an answer.", show_default=False)
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Ask a question; prints the answer in its sentence, its document, score and times.
+
+    Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
+    """
+    settings = settings_of(redis, user, password, corpus=corpus)
+    answer = with_engine(settings, lambda engine: engine.ask(question, None, k, n_best, min_score, fresh))
+    if as_json:
+        print_json(answer.model_dump(mode="json"))
+    else:
+        show(answer)
+
+
+def show(answer: Answer) -> None:
+    _line("question", Text(answer.question))
+    if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
+        _line("answer", Text("no answer in the documents", style="bold yellow"))
+    else:
+        start = answer.start - answer.passage_start
+        _line("answer", Text(answer.answer, style="bold green"))
+        _line("in", sentence(answer.passage, start, start + len(answer.answer)))
+        _line("document", Text(f"{answer.document} ({answer.title}), characters {answer.start} to {answer.end}"))
+    _line("score", Text(f"{answer.score:.3f}"))
+    for candidate in answer.n_best[1 if answer.answer is not None else 0 :]:
+        _line("also", _candidate(candidate))
+    _line("time", Text(times(answer)))
+    if answer.partial:
+        _line("partial", Text(f"no reply from {', '.join(answer.failed)}", style="bold red"))
+
+
+def _line(name: str, value: Text) -> None:
+    out.print(Text(f"{name:<10}", style="dim") + value)
+
+
+def _candidate(candidate: Candidate) -> Text:
+    return Text(f"{candidate.answer} ({candidate.score:.3f}, {candidate.document})")
+
+
+def times(answer: Answer) -> str:
+    if answer.cached:
+        return f"{answer.timing.total:.1f} ms (from the cache of {answer.cache})"
+    phases = answer.timing
+    return f"{phases.total:.1f} ms (terms {phases.terms:.1f}, rank {phases.rank:.1f}, read {phases.read:.1f})"
+
+
+def sentence(passage: str, start: int, end: int) -> Text:
+    """The sentence around the answer, the answer highlighted."""
+    first, last = 0, len(passage)
+    for match in SENTENCE_END.finditer(passage):
+        if match.end() <= start:
+            first = match.end()
+        elif match.start() >= end:
+            last = match.start()
+            break
+    before, answer, after = (
+        re.sub(r"\s+", " ", part) for part in (passage[first:start], passage[start:end], passage[end:last])
+    )
+    if out.is_terminal:
+        return Text(before) + Text(answer, style="bold reverse green") + Text(after)
+    return Text(f"{before}{MARKS[0]}{answer}{MARKS[1]}{after}")
