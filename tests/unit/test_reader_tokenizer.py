@@ -100,12 +100,21 @@ def test_a_word_past_a_hundred_characters_is_one_unknown_token() -> None:
 
 
 def test_a_question_may_fill_its_bound() -> None:
-    assert len(TOKENIZER.question("why " * MAX_QUESTION_TOKENS)) == MAX_QUESTION_TOKENS
+    assert len(TOKENIZER.question("why " * (MAX_QUESTION_TOKENS - 1))) == MAX_QUESTION_TOKENS
 
 
 def test_a_question_past_its_bound_is_refused_with_both_values() -> None:
     with pytest.raises(QuestionTooLong, match="has 65 wordpieces, at most 64"):
-        TOKENIZER.question("why " * 65)
+        TOKENIZER.question("why " * 64)
+
+
+def test_a_question_gets_back_the_mark_that_keys_drop() -> None:
+    assert TOKENIZER.question("who built it").tolist() == TOKENIZER.question("Who built it??").tolist()
+
+
+@pytest.mark.parametrize("text", ["", " \n", "?", " ?? "])
+def test_a_question_of_nothing_but_its_mark_has_no_tokens(text: str) -> None:
+    assert len(TOKENIZER.question(text)) == 0
 
 
 def test_a_lone_surrogate_in_a_passage_is_a_bad_document() -> None:

@@ -1,0 +1,179 @@
+"""Fit ``scoring.json``: how likely a candidate is right, and the score below which nothing is answered.
+
+    python bench/candidates.py --squad train-v1.1.json.gz --squad train-v2.0-unanswerable.json.gz --out train.jsonl
+    python -m shardqa.models.calibrate --candidates train.jsonl --out models/reader-v0-int8
+
+Input: a question a line, ``{"id", "question", "answers": [..], "candidates": [{"text", "span_logit", "null_logit",
+"rank_score"}, ..]}``, where no answers mean that the documents don't say.
+
+A logistic regression over all candidates, fitted by Newton's method. Answerable and unanswerable questions weigh the
+same in total, whatever the file holds of each; so the score is a probability for a question of which one knows nothing.
+The threshold is where the shares of questions treated rightly, among the answerable and among the unanswerable, have
+the highest mean (Youden's index).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from shardqa.errors import BadData
+from shardqa.models import metrics
+from shardqa.models.scoring import Scoring
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RIGHT_F1 = 0.8
+"""A candidate this near to a reference answer is right."""
+
+RIDGE = 1e-3
+"""Keeps Newton's method from running away where right and wrong can be told apart perfectly."""
+
+NEWTON_STEPS = 30
+"""Far more than it needs; it converges in about eight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question and what was found."""
+
+    answerable: bool
+    signals: NDArray[np.float64]
+    """[candidates, 3]: margin, rank score, gap to the best rank score."""
+    right: NDArray[np.bool_]
+    """Whether each candidate is right, [candidates]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a scoring treats questions, percent."""
+
+    answered_right: float
+    """Of the answerable ones: the best candidate is right and given."""
+    refused: float
+    """Of the unanswerable ones."""
+    calibration_error: float
+    """Mean distance between score and share of right candidates over ten bins of equal size, in percent points."""
+
+
+def read_candidates(path: Path) -> list[Asked]:
+    """Read questions with candidates; raises BadData with the line, OSError as open() does."""
+    asked = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            asked.append(_asked(json.loads(line)))
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadData(f"{path}, line {number}: {error!r}; write it again with bench/candidates.py") from None
+    return asked
+
+
+def _asked(record: dict[str, list[dict[str, str | float]]]) -> Asked:
+    answers = [str(answer) for answer in record["answers"]]
+    found = record["candidates"]
+    rank = np.array([float(candidate["rank_score"]) for candidate in found])
+    margin = np.array([float(candidate["span_logit"]) - float(candidate["null_logit"]) for candidate in found])
+    gap = rank.max(initial=0) - rank
+    right = [bool(answers) and metrics.f1(str(candidate["text"]), answers) >= RIGHT_F1 for candidate in found]
+    return Asked(bool(answers), np.stack([margin, rank, gap], axis=1), np.array(right, dtype=np.bool_))
+
+
+def fit(asked: Sequence[Asked]) -> Scoring:
+    """Fit weights and threshold; raises BadData unless there are both answerable and unanswerable questions."""
+    answerable = sum(one.answerable for one in asked)
+    if answerable in (0, len(asked)):
+        raise BadData(f"{answerable} of {len(asked)} questions are answerable; some of both kinds are needed")
+    share = {True: 0.5 / answerable, False: 0.5 / (len(asked) - answerable)}
+    signals = np.concatenate([one.signals for one in asked])
+    right = np.concatenate([one.right for one in asked])
+    weights = np.concatenate([np.full(len(one.right), share[one.answerable]) for one in asked])
+    bias, margin, rank, gap = _logistic(signals, right, weights * len(signals) / weights.sum())
+    free = Scoring(bias, margin, rank, gap, no_answer_below=0.0)
+    return Scoring(bias, margin, rank, gap, _threshold(free, asked))
+
+
+def _logistic(
+    signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> tuple[float, float, float, float]:
+    """Weighted logistic regression with a little ridge: bias, then a coefficient per signal."""
+    design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(NEWTON_STEPS):
+        chance = 1 / (1 + np.exp(-np.clip(design @ coefficients, -30, 30)))
+        slope = design.T @ (weights * (right - chance)) - RIDGE * coefficients
+        curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design
+        coefficients += np.linalg.solve(curvature + RIDGE * np.eye(len(coefficients)), slope)
+    bias, margin, rank, gap = coefficients.tolist()
+    return bias, margin, rank, gap
+
+
+def scores(scoring: Scoring, one: Asked) -> NDArray[np.float64]:
+    """The score of each candidate, [candidates]."""
+    odds = scoring.bias + one.signals @ np.array([scoring.margin, scoring.rank, scoring.gap])
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
+
+
+def _best(scoring: Scoring, asked: Sequence[Asked]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Each question's best score (0 without candidates) and whether that candidate is right."""
+    best = np.zeros(len(asked))
+    right = np.zeros(len(asked), dtype=np.bool_)
+    for number, one in enumerate(asked):
+        if len(one.right):
+            found = scores(scoring, one)
+            best[number], right[number] = found.max(), one.right[found.argmax()]
+    return best, right
+
+
+def _threshold(scoring: Scoring, asked: Sequence[Asked]) -> float:
+    """The score with the highest mean of answered_right and refused, rounded to 0.01."""
+    best, right = _best(scoring, asked)
+    answerable = np.array([one.answerable for one in asked])
+    lines = np.arange(1, 100) / 100
+    kept = [(best[answerable] >= line) & right[answerable] for line in lines]
+    index = [yes.mean() + (best[~answerable] < line).mean() for yes, line in zip(kept, lines, strict=True)]
+    return float(lines[int(np.argmax(index))])
+
+
+def outcome(scoring: Scoring, asked: Sequence[Asked]) -> Outcome:
+    """What a scoring does with questions; a kind of which there are none counts as 0."""
+    best, right = _best(scoring, asked)
+    answerable = np.array([one.answerable for one in asked])
+    given = best >= scoring.no_answer_below
+    return Outcome(
+        answered_right=100 * float((given & right)[answerable].sum()) / max(1, int(answerable.sum())),
+        refused=100 * float((~given)[~answerable].sum()) / max(1, int((~answerable).sum())),
+        calibration_error=100 * _calibration_error(best, right),
+    )
+
+
+def _calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 10) -> float:
+    order = np.argsort(score, kind="stable")
+    parts = [part for part in np.array_split(order, bins) if len(part)]
+    return float(sum(len(part) * abs(score[part].mean() - right[part].mean()) for part in parts)) / max(1, len(score))
+
+
+def main(
+    candidates: Annotated[Path, typer.Option(help="Questions with candidates, JSON lines.")],
+    out: Annotated[Path, typer.Option(help="The reader's folder to write scoring.json to.")],
+    test: Annotated[list[Path] | None, typer.Option(help="More such files, only to report on.")] = None,
+) -> None:
+    """Fit scoring.json of a reader and print how it does.
+
+    Example: python -m shardqa.models.calibrate --candidates train.jsonl --out models/reader-v0-int8 --test seeds.jsonl
+    """
+    asked = read_candidates(candidates)
+    scoring = fit(asked)
+    scoring.save(out)
+    typer.echo(f"{scoring}")
+    for path in [candidates, *(test or [])]:
+        typer.echo(f"{path}: {outcome(scoring, read_candidates(path))}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
