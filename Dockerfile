@@ -1,0 +1,27 @@
+# One image for nodes and API: redis-server, the module and the Python package. Runs as a user without rights.
+FROM python:3.11-slim-bookworm AS build
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends gcc libc6-dev make \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /opt/shardqa
+# Libraries first: they change less often than the code, so that a rebuild takes seconds.
+COPY requirements.lock pyproject.toml setup.py setup.cfg ./
+RUN python -m venv venv \
+ && python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\\n')" > runtime.txt
+RUN venv/bin/pip install --no-cache-dir -c requirements.lock -r runtime.txt setuptools wheel
+COPY . .
+RUN make -C module && venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation -e .
+
+FROM python:3.11-slim-bookworm
+# Debian's package would start its own Redis; the policy file keeps it from that.
+RUN printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d \
+ && apt-get update \
+ && apt-get install -y --no-install-recommends redis-server redis-tools \
+ && rm -rf /var/lib/apt/lists/* /usr/sbin/policy-rc.d \
+ && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin shardqa \
+ && install -d -o shardqa -g shardqa /data
+COPY --from=build /opt/shardqa /opt/shardqa
+ENV PATH=/opt/shardqa/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
+USER 10001:10001
+WORKDIR /data
+VOLUME /data
