@@ -3,7 +3,7 @@
 The main thread reads the socket. One thread runs the event loop with all async code. A pool of three runs
 synchronous functions (RedisGears' ExecutionThreads). Each model has its own thread (ai/batching.py).
 A function that is cancelled while it computes gets `Cancelled` raised inside its thread, at its next bytecode;
-a function that holds the loop's thread longer than STALL seconds gets the same from the watchdog, because
+a function that holds the loop's thread longer than `stall` seconds gets the same from the watchdog, because
 nothing else of the worker moves meanwhile. A call that sleeps inside C can't be reached that way.
 """
 
@@ -23,8 +23,7 @@ T = TypeVar("T")
 
 POOL = 3  # threads for synchronous functions
 HELPERS = 2  # threads of asyncio.to_thread
-STALL = 10.0  # seconds the loop may stand still inside one function
-PULSE = 1.0  # seconds between two looks of the watchdog
+PULSE = 0.5  # seconds between two looks of the watchdog
 
 
 class Cancelled(BaseException):
@@ -60,12 +59,13 @@ class Breakable:
 
 
 class Threads:
-    def __init__(self) -> None:
+    def __init__(self, stall: float) -> None:
+        self._stall = stall  # seconds the loop may stand still inside one function
         self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         self.loop.set_default_executor(ThreadPoolExecutor(HELPERS, "helper"))
         self._pool = ThreadPoolExecutor(POOL, "function")
         self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself keeps only weak references
-        self._beat = time.monotonic()  # when the loop last moved
+        self._moved = False  # the loop has moved since the watchdog last looked
         self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
         self._watchdog = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
@@ -105,15 +105,18 @@ class Threads:
                 continue
 
     def _watch(self) -> None:
+        looks = 0  # in vain, one after another: a clock would also count the time the whole process was stopped
         while True:
-            self.loop.call_soon_threadsafe(self._pulse)
+            self.loop.call_soon_threadsafe(self._move)
             time.sleep(PULSE)
-            if time.monotonic() - self._beat > STALL and self._thread.ident is not None:
-                self._beat = time.monotonic()
+            looks = 0 if self._moved else looks + 1
+            self._moved = False
+            if looks * PULSE >= self._stall and self._thread.ident is not None:
+                looks = 0
                 raise_in(self._thread.ident)
 
-    def _pulse(self) -> None:
-        self._beat = time.monotonic()
+    def _move(self) -> None:
+        self._moved = True
 
 
 def _broken_by(work: Breakable, function: Callable[..., T], *args: Any) -> T:

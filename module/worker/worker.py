@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 import sys
+from collections.abc import Callable, Coroutine
 
 from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker import frames, resp
@@ -28,6 +29,9 @@ from shardqa.module.worker.threads import Cancelled, Threads
 
 WATCH = "watch"  # target of an EVENT that is for watches
 STATISTICS_EVERY = 1.0  # seconds
+STALL = 10.0  # seconds a function may hold the loop when requests have no deadline; else their deadline
+
+Answer = Callable[[Execution, list[bytes]], Coroutine[None, None, bytes]]
 
 
 class Worker:
@@ -38,7 +42,8 @@ class Worker:
         if protocol != str(frames.VERSION):
             raise MalformedFrame(f"HELLO of protocol {protocol}, wanted {frames.VERSION}; build module and worker anew")
         settings = {name.lower(): value for name, value in zip(config[::2], config[1::2], strict=True)}
-        calls, threads, statistics = Calls(link), Threads(), Statistics()
+        stall = int(settings.get("timeout", "0")) / 1000 or STALL
+        calls, threads, statistics = Calls(link), Threads(stall), Statistics()
         self._shard = Shard(
             link=link,
             calls=calls,
@@ -68,7 +73,11 @@ class Worker:
             case Type.EVENT:
                 self._event(*_texts(frame))
             case Type.REQUEST | Type.MISS:
-                spawn(self._answer(frame))
+                user, *words = frame.items()
+                if len(words) < (1 if frame.type is Type.REQUEST else 3):
+                    raise MalformedFrame(f"{frame.type.name} of {len(words) + 1} items")
+                answer = self._request if frame.type is Type.REQUEST else self._miss
+                spawn(self._answer(frame.id, answer, user.decode("utf-8", "surrogateescape"), words))
             case Type.CANCEL:
                 shard.models.cancel(frame.id)
                 shard.threads.loop.call_soon_threadsafe(self._cancel, frame.id)
@@ -77,10 +86,10 @@ class Worker:
             case Type.MODELDROP:
                 shard.models.drop(frame)
             case Type.SESSION:
-                id, user, code, count, *ids = _texts(frame)
+                id, owner, code, count, *ids = _texts(frame)
                 if int(count) != len(ids):
                     raise MalformedFrame(f"SESSION {id} says {count} registrations and names {len(ids)}")
-                spawn(self._sessions.replay(id, user, code, ids))
+                spawn(self._sessions.replay(id, owner, code, ids))
             case Type.START:
                 spawn(self._start())
             case Type.ROLE:
@@ -101,34 +110,37 @@ class Worker:
         shard.threads.task(shard.cluster.keep_fresh())
         shard.threads.task(self._send_statistics())
 
-    async def _answer(self, frame: Frame) -> None:
-        """A REQUEST or MISS from its frame to its REPLY."""
-        shard = self._shard
-        user, *words = [text(item) for item in frame.items()]
-        miss = frame.type is Type.MISS
-        script = not miss and str(words[0]).upper() == "RG.PYEXECUTE"  # its own reply can't be overridden
-        execution = Execution(shard.threads, user, words[2:] if miss else () if script else words)
+    async def _answer(self, id: int, answer: Answer, user: str, words: list[bytes]) -> None:
+        """A request or miss from its frame to its REPLY."""
+        execution = Execution(self._shard.threads, user)
         execution.task = asyncio.current_task()
-        self._running[frame.id] = execution
+        self._running[id] = execution
         enter(execution)
         try:
-            if miss:
-                reply = await self._miss(execution, words[0], words[1])
-            else:
-                reply = await self._commands.run(execution, str(words[0]).upper(), frame.items()[2:])
+            reply = await answer(execution, words)
         except asyncio.CancelledError:
             reply = resp.error(describe(Cancelled()))
         except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
             reply = resp.error(describe(error))
         finally:
-            del self._running[frame.id]
-        shard.statistics.add("misses" if miss else "requests")
+            del self._running[id]
         try:
-            shard.link.send(Type.REPLY, frame.id, reply)
+            self._shard.link.send(Type.REPLY, id, reply)
         except frames.PayloadTooLarge as error:
-            shard.link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
+            self._shard.link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
 
-    async def _miss(self, execution: Execution, id: str, key: str | bytes) -> bytes:
+    async def _request(self, execution: Execution, words: list[bytes]) -> bytes:
+        """REQUEST: command, argument…"""
+        self._shard.statistics.add("requests")
+        name = words[0].decode("utf-8", "replace").upper()
+        if name != "RG.PYEXECUTE":  # its own reply can't be overridden
+            execution.command = text(words)
+        return await self._commands.run(execution, name, words[1:])
+
+    async def _miss(self, execution: Execution, words: list[bytes]) -> bytes:
+        """MISS: registration id, key, command, argument…"""
+        self._shard.statistics.add("misses")
+        id, key, execution.command = words[0].decode(), text(words[1]), text(words[2:])
         registration = self._shard.registrations.get(id)
         if registration is None:
             why = self._sessions.why_inactive(id)

@@ -1,5 +1,6 @@
 """RG.PYEXECUTE: what a script leaves registered, replaces, or leaves undone when it fails."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -155,6 +156,27 @@ def test_a_stored_session_that_fails_does_not_keep_the_worker_from_starting(
     assert "session bad could not be replayed" in worker.wait_log("bad")
     assert "No module named 'gone_since'" in str(worker.miss(f"{NODE}-1", "answer:x"))
     assert worker.request("RG.TRIGGER", "good") == [b"yes"]
+
+
+def test_what_was_unregistered_stays_out_of_a_replay(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker()
+    worker.send(Type.SESSION, "s", "default", echo("one") + "\n" + echo("two"), "2", "", f"{NODE}-2")
+    worker.start()
+    assert worker.request("RG.TRIGGER", "two") == [b"yes"]
+    assert str(worker.request("RG.TRIGGER", "one")) == "ERR subcommand not found"
+    assert not worker.of(Type.REGISTER)
+
+
+def test_a_replica_forgets_a_session_whose_last_registration_went(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker(role="replica")
+    worker.send(Type.SESSION, "s", "default", echo("one"), "1", f"{NODE}-1")
+    worker.start()
+    worker.send(Type.SESSION, "s", "default", echo("one"), "1", "")
+    worker.execute("")  # a replay takes a moment: the dump below must not overtake it
+    deadline = time.monotonic() + 10
+    while worker.request("RG.DUMPREGISTRATIONS") and time.monotonic() < deadline:
+        pass
+    assert worker.request("RG.DUMPREGISTRATIONS") == []
 
 
 def test_on_registered_runs_with_the_registration(worker: WorkerClient) -> None:

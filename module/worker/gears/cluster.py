@@ -12,6 +12,8 @@ from typing import Any
 
 from redis import RedisError, ResponseError
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from shardqa.module.worker.calls import Argument, Calls, first
 from shardqa.module.worker.gears.hashtags import tag_of_slot
@@ -105,6 +107,7 @@ class Cluster:
                 protocol=2,
                 max_connections=CONNECTIONS,
                 socket_connect_timeout=CONNECT_TIMEOUT,
+                retry=Retry(NoBackoff(), 0),  # a run must not happen twice; pooled connections are checked before use
             )
             self._clients[node] = client
         return client

@@ -111,7 +111,7 @@ class Commands:
     async def _trigger(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
         if len(arguments) < (1 if name == "RG.TRIGGER" else 2):
             return resp.error(f"ERR wrong number of arguments for '{name}' command")
-        record = [text(argument) for argument in arguments]
+        record = text(arguments)
         registration = self._shard.registrations.triggered_by(str(record[0]))
         if registration is None:
             return resp.error("ERR subcommand not found")

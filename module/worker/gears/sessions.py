@@ -9,7 +9,7 @@ import asyncio
 import inspect
 import itertools
 import linecache
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from shardqa.module.worker.frames import Type
@@ -54,6 +54,8 @@ class Session:
     def register(self, registration: Registration, on_registered: Callable[[], Any] | None) -> None:
         if self._committed:
             raise RuntimeError("register belongs at the script's top level, not inside a function")
+        if not registration.id:  # a replay of what was unregistered since
+            return
         self.registrations.append(registration)
         if on_registered is not None:
             self._on_registered.append(on_registered)
@@ -132,21 +134,26 @@ class Sessions:
         return session
 
     async def replay(self, id: str, user: str, code: str, ids: Sequence[str]) -> None:
-        """A stored session, on start or on a replica. A failure is logged and kept as their reason."""
+        """A stored session, on start or on a replica; a failure is logged and kept as its registrations' reason.
+
+        `ids` go to its registrations in order; an empty one was unregistered since and stays out.
+        """
         async with self._replaying:
+            self._forget(id, tell=False)
+            if ids and not any(ids):
+                return
             stored = iter(ids)
-            session = Session(self._shard, id, user, code, lambda: next(stored, None) or self.new_id())
+            session = Session(self._shard, id, user, code, lambda: _next(stored, self.new_id))
             execution = Execution(self._shard.threads, user)
             enter(execution)
-            self._forget(id, tell=False)
             try:
                 await session.execute_code(execution)
             except BaseException as error:  # noqa: BLE001 - of the script
-                self._failed.update(dict.fromkeys(ids, describe(error)))
+                self._failed.update(dict.fromkeys(filter(None, ids), describe(error)))
                 self._shard.log(f"session {id} could not be replayed: {describe(error)}", "warning")
                 return
             self._commit(session)
-            if [r.id for r in session.registrations] != list(ids):
+            if [r.id for r in session.registrations] != [i for i in ids if i]:
                 self._changed.append(session)
 
     async def replayed(self) -> None:
@@ -203,3 +210,9 @@ class Sessions:
             self._shard.registrations.remove(registration.id)
             if tell:
                 self._shard.link.send_list(Type.UNREGISTER, 0, [registration.id])
+
+
+def _next(stored: Iterator[str], new: Callable[[], str]) -> str:
+    """The next stored id, also an empty one; a new one past the last."""
+    id = next(stored, None)
+    return new() if id is None else id
