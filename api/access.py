@@ -12,7 +12,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa.api import problems
-from shardqa.api.faults import ClientLeft, InternalError
+from shardqa.api.faults import ClientLeft, ClientStalled, InternalError
 from shardqa.api.metrics import Metrics
 
 MAX_PATH = 200  # characters of a path in the log
@@ -70,7 +70,7 @@ class Access:
     async def _catch(self, scope: Scope, receive: Receive, send: Send, started: Callable[[], bool]) -> None:
         try:
             await self.app(scope, receive, send)
-        except ClientLeft:
+        except (ClientLeft, ClientStalled):
             return
         except Exception:
             log.exception("request %s failed: %s %s", problems.request_id(scope), scope["method"], _path(scope))

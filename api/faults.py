@@ -60,3 +60,7 @@ class InternalError(ShardqaError):
 
 class ClientLeft(Exception):
     """The client closed its connection while its request was being served."""
+
+
+class ClientStalled(Exception):
+    """The client does not read its reply, of which a part was sent; the connection is cut."""

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa.api import problems
-from shardqa.api.faults import BodyTooLarge, ClientLeft, SlowBody
+from shardqa.api.faults import BodyTooLarge, ClientLeft, ClientStalled, SlowBody
 from shardqa.api.metrics import Metrics
 from shardqa.errors import ShardqaError, TooManyRequests
 
@@ -24,6 +24,7 @@ MAX_BODIES = 256 * MIB  # sum of all bodies held at once
 BODY_PAUSE = 15.0  # seconds between two parts of a body
 BODY_SECONDS = 120.0  # for a whole body: 64 MiB at 0.5 MiB/s
 SEND_SECONDS = 30.0  # for one part of a reply, when the client does not read
+SEND_PART = 256 * 1024  # bytes of a reply given to the server at once
 DISCARDED = 16 * MIB  # of a refused body, read so that a client that only writes then sees the reply
 DISCARD_SECONDS = 2.0
 DISCARD_PAUSE = 0.25  # seconds without a part after which the client is taken to wait for the reply
@@ -164,15 +165,30 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _in_time(send: Send) -> Send:
-    """A send that gives up on a client which does not read."""
+    """A send that gives up on a client which does not read.
+
+    The server waits for the client before it takes the next part, never after the last: so large bodies go in parts.
+    """
 
     async def sent(message: Message) -> None:
-        try:
-            await asyncio.wait_for(send(message), SEND_SECONDS)
-        except TimeoutError:
-            raise ClientLeft from None
+        for part in _parts(message):
+            try:
+                await asyncio.wait_for(send(part), SEND_SECONDS)
+            except TimeoutError:
+                raise ClientStalled from None
 
     return sent
+
+
+def _parts(message: Message) -> Iterator[Message]:
+    body = message.get("body", b"")
+    if len(body) <= SEND_PART:
+        yield message
+        return
+    view = memoryview(body)
+    for start in range(0, len(body), SEND_PART):
+        more = start + SEND_PART < len(body) or message.get("more_body", False)
+        yield {**message, "body": bytes(view[start : start + SEND_PART]), "more_body": more}
 
 
 async def _discard(receive: Receive, body_left: bool) -> None:

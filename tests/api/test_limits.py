@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shardqa.api import limits
+from shardqa.api import limits, problems
 from shardqa.api.access import Access
 from shardqa.api.faults import ClientLeft
 from shardqa.api.leaving import unless_left
@@ -128,6 +129,14 @@ def test_a_body_reaches_the_app_whole(client: httpx.Client) -> None:
     assert client.post("/v1/x", content=b"").text == "0"
 
 
+def test_a_large_reply_arrives_whole(serve: Callable[[ASGIApp], Server], metrics: Metrics) -> None:
+    body = bytes(range(256)) * 20_001
+    server = serve(Access(Limits(Response(body), 2, metrics), metrics))
+    reply = httpx.get(server.url + "/v1/x")
+    assert reply.content == body
+    assert reply.headers["Content-Length"] == str(len(body))
+
+
 def test_documents_may_be_larger_than_questions(client: httpx.Client) -> None:
     size = limits.MAX_BODY + 1
     assert client.post("/v1/documents", content=b"y" * size).text == str(size)
@@ -193,6 +202,40 @@ def test_a_client_that_does_not_read_is_given_up(
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
         sender.sendall(b"GET /v1/x HTTP/1.1\r\nHost: x\r\n\r\n")
         assert ended.wait(10)
+
+
+def test_a_client_that_does_not_read_is_no_fault_of_the_server(
+    serve: Callable[[ASGIApp], Server],
+    metrics: Metrics,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(limits, "SEND_SECONDS", 0.1)
+    app = FastAPI()
+    problems.install(app)
+
+    @app.get("/v1/large")
+    async def large() -> Response:
+        return Response(b"y" * 50_000_000)
+
+    ended = threading.Event()
+    sent = 0
+
+    async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+        async def counted(message: Message) -> None:
+            nonlocal sent
+            sent += len(message.get("body", b""))
+            await send(message)
+
+        await Access(Limits(app, 2, metrics), metrics)(scope, receive, counted)
+        ended.set()
+
+    server = serve(noted)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
+        sender.sendall(b"GET /v1/large HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert ended.wait(10)
+    assert sent < 50_000_000
+    assert "Traceback" not in caplog.text
 
 
 def test_many_clients_that_leave_leave_nothing_behind(slow: Slow, server: Server, client: httpx.Client) -> None:
