@@ -1,0 +1,199 @@
+/* Commands that the worker asks us to run.
+ *
+ * They run on the detached context, whose client is the user `default` and whose calls skip our own command filter, and only from
+ * inside BEFORE_SLEEP: the real context of that event is what propagates their effects, all of a tick as one MULTI/EXEC.
+ * Calling from a descriptor callback instead aborts Redis 7.0 as soon as there is an AOF or a replica. */
+#include "call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "state.h"
+#include "text.h"
+#include "worker_link.h"
+
+enum { MAX_ARGUMENTS = 1 << 20, MAX_CALLS = 65536 };
+
+/* Refused: they end or wedge the server, need a connection of their own, or can exit Redis 7.0 when run by a module (RESTORE and
+ * MIGRATE of a bad payload, hence scripts too, which could contain RESTORE). */
+static const char *const REFUSED[] = {
+    "restore", "restore-asking", "migrate",  "debug",      "module",       "shutdown",   "client",       "subscribe", "psubscribe",
+    "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor", "multi",     "exec",         "discard",   "watch",
+    "unwatch", "sync",     "psync",    "replconf",   "replicaof",    "slaveof",    "failover",     "auth",      "hello",
+    "reset",   "quit",     "select",   "eval",       "evalsha",      "eval_ro",    "evalsha_ro",   "fcall",     "fcall_ro",
+    "function", "script",  "acl",      "save",       "bgsave",       "bgrewriteaof", "asking",     "readonly",  "readwrite",
+    "wait",    "swapdb",   "latency",  "slowlog",    "rg._register", "rg._unregister", NULL};
+
+/* They only read: a CALL of these alone may run while clients are paused. */
+static const char *const READERS[] = {
+    "get",      "mget",     "strlen",   "getrange",         "exists",   "type",      "ttl",       "pttl",      "hget",
+    "hmget",    "hgetall",  "hkeys",    "hvals",            "hlen",     "hexists",   "hstrlen",   "hscan",     "lrange",
+    "llen",     "lindex",   "smembers", "sismember",        "scard",    "sscan",     "zrange",    "zrevrange", "zrangebyscore",
+    "zrevrangebyscore", "zscore", "zcard", "zcount",        "zscan",    "scan",      "dbsize",    "info",      "ping",
+    "time",     "memory",   "object",   "dump",             "xrange",   "xlen",      "cluster",   "config",    "command",
+    "ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", NULL};
+
+static const char *const CLUSTER_READS[] = {"slots", "shards", "nodes", "info", "keyslot", "myid", "countkeysinslot", "getkeysinslot", NULL};
+
+static bool listed(const char *const *words, const char *text, size_t length) {
+    for (; *words; words++)
+        if (bytes_are(text, length, *words)) return true;
+    return false;
+}
+
+/* One call of the frame: borrowed from it. */
+struct call {
+    struct frame_bytes name;
+    RedisString **argv; /* owned; without the name */
+    size_t argc;
+};
+
+static bool read_call(struct frame_list *list, struct call *call) {
+    struct frame_bytes item;
+    long long argc;
+    if (!frame_list_number(list, &argc) || argc < 1 || argc > MAX_ARGUMENTS || argc > list->left) return false;
+    frame_list_next(list, &call->name);
+    call->argc = (size_t)argc - 1;
+    call->argv = redis.Alloc(sizeof *call->argv * (call->argc + 1));
+    for (size_t i = 0; i < call->argc; i++) {
+        frame_list_next(list, &item);
+        call->argv[i] = redis.CreateString(NULL, item.data, item.length);
+    }
+    return true;
+}
+
+static void free_call(struct call *call) {
+    for (size_t i = 0; i < call->argc; i++) redis.FreeString(NULL, call->argv[i]);
+    redis.Free(call->argv);
+}
+
+static void add_error(struct buffer *replies, const char *error) {
+    buffer_add(replies, "-", 1);
+    buffer_add(replies, error, strlen(error));
+    buffer_add(replies, "\r\n", 2);
+}
+
+/* NULL when the call may run, else the error. */
+static const char *refusal(const struct call *call) {
+    const struct frame_bytes *name = &call->name;
+    if (name->length == 0 || name->length > 128 || memchr(name->data, '\0', name->length)) return "ERR unknown command";
+    if (listed(REFUSED, name->data, name->length))
+        return "ERR this command is refused to functions: it could stop the server or needs a connection of its own";
+    bool cluster = bytes_are(name->data, name->length, "cluster"), config = bytes_are(name->data, name->length, "config");
+    if (!cluster && !config) return NULL;
+    size_t length = 0;
+    const char *word = call->argc > 0 ? redis.StringPtrLen(call->argv[0], &length) : "";
+    if (config && !bytes_are(word, length, "get")) return "ERR of CONFIG, functions may use GET alone";
+    if (cluster && !listed(CLUSTER_READS, word, length)) return "ERR of CLUSTER, functions may use SLOTS, SHARDS, NODES, INFO, KEYSLOT, MYID, COUNTKEYSINSLOT and GETKEYSINSLOT alone";
+    return NULL;
+}
+
+static const char *flags_for(const struct call *call, bool as_user) {
+    bool noscript = bytes_are(call->name.data, call->name.length, "config"); /* marked noscript, but harmless as GET */
+    if (noscript) return as_user ? "!EMCv" : "!EMv";
+    return as_user ? "!ESMCv" : "!ESMv";
+}
+
+static void add_reply(struct buffer *replies, RedisReply *reply, int error) {
+    static const char moved[] = "-ERR Attempted to access a non local key";
+    size_t length;
+    if (reply == NULL) {
+        char line[160];
+        snprintf(line, sizeof line, "ERR the command could not be run: %s", error == ENOENT ? "unknown command" : strerror(error));
+        return add_error(replies, line);
+    }
+    const char *text = redis.CallReplyProto(reply, &length);
+    if (length >= sizeof moved - 1 && memcmp(text, moved, sizeof moved - 1) == 0)
+        add_error(replies, "TRYAGAIN the key's slot is not served by this shard now; it is moving or another shard's");
+    else
+        buffer_add(replies, text, length);
+    redis.FreeCallReply(reply);
+}
+
+static void run_one(const struct call *call, RedisUser *user, struct buffer *replies) {
+    char name[129] = {0};
+    const char *refused = refusal(call);
+    if (refused) return add_error(replies, refused);
+    memcpy(name, call->name.data, call->name.length);
+    errno = 0;
+    if (user) redis.SetContextUser(shardqa.ctx, user);
+    RedisReply *reply = redis.Call(shardqa.ctx, name, flags_for(call, user != NULL), call->argv, call->argc);
+    int error = errno;
+    if (user) redis.SetContextUser(shardqa.ctx, NULL);
+    shardqa.counters.calls++;
+    add_reply(replies, reply, error);
+}
+
+static RedisUser *find_user(const struct frame_bytes *name) {
+    RedisString *string = redis.CreateString(NULL, name->data, name->length);
+    RedisUser *user = redis.GetModuleUserFromUserName(string);
+    redis.FreeString(NULL, string);
+    return user;
+}
+
+static bool open_frame(const struct frame *frame, struct frame_list *list, struct frame_bytes *user, long long *calls) {
+    long long flags;
+    return frame_list_open(frame->payload, frame->length, list) && frame_list_next(list, user) && frame_list_number(list, &flags) &&
+           frame_list_number(list, calls) && *calls >= 0 && *calls <= MAX_CALLS;
+}
+
+bool call_run(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes user_name;
+    struct buffer replies = {0};
+    long long calls;
+    bool valid = open_frame(frame, &list, &user_name, &calls);
+    if (!valid) return false;
+    RedisUser *user = user_name.length > 0 ? find_user(&user_name) : NULL;
+    bool unknown_user = user_name.length > 0 && user == NULL;
+    shardqa.calling++;
+    for (long long i = 0; valid && i < calls; i++) {
+        struct call call;
+        valid = read_call(&list, &call);
+        if (!valid) break;
+        if (unknown_user)
+            add_error(&replies, "NOPERM the user who registered this function no longer exists");
+        else
+            run_one(&call, user, &replies);
+        free_call(&call);
+    }
+    shardqa.calling--;
+    shardqa.counters.call_frames++;
+    if (user) redis.FreeModuleUser(user);
+    if (valid) link_send_bare(FRAME_CALLED, frame->id, replies.data, replies.length);
+    buffer_free(&replies);
+    return valid;
+}
+
+bool call_only_reads(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes item;
+    long long calls, argc;
+    if (!open_frame(frame, &list, &item, &calls)) return false;
+    while (calls-- > 0) {
+        if (!frame_list_number(&list, &argc) || argc < 1 || argc > list.left) return false;
+        frame_list_next(&list, &item);
+        if (!listed(READERS, item.data, item.length)) return false;
+        while (--argc > 0) frame_list_next(&list, &item);
+    }
+    return true;
+}
+
+bool call_own(const char *command, RedisString **argv, size_t argc, const char *more, char *error, size_t error_size) {
+    char flags[16];
+    size_t length = 0;
+    snprintf(flags, sizeof flags, "!EM%sv", more);
+    shardqa.calling++;
+    RedisReply *reply = redis.Call(shardqa.ctx, command, flags, argv, argc);
+    shardqa.calling--;
+    bool good = reply != NULL && redis.CallReplyType(reply) != REPLY_ERROR;
+    if (!good) {
+        const char *text = reply ? redis.CallReplyProto(reply, &length) : "-ERR the command could not be run\r\n";
+        if (!reply) length = strlen(text);
+        snprintf(error, error_size, "%.*s", length > 3 ? (int)length - 3 : 0, text + 1);
+    }
+    if (reply) redis.FreeCallReply(reply);
+    return good;
+}

@@ -1,0 +1,113 @@
+/* A GET of a hooked prefix that misses asks the worker.
+ *
+ * The filter runs before authentication, inside transactions and for the master's stream, and twice for a paused command: it only
+ * renames, and the command itself decides whether it may wait. A value that is there is read with OpenKey and StringDMA rather
+ * than an inner GET, which would count twice in commandstats.
+ * Equal misses at once share one computation (`flights`). The worker's SET of the answer arrives in a later tick than its reply,
+ * so a tracking client sees the reply first and the invalidation after it. */
+#include "hook.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "gears.h"
+#include "pending.h"
+#include "state.h"
+#include "text.h"
+#include "worker_link.h"
+
+struct key_text {
+    const char *text;
+    size_t length;
+};
+
+static bool hooks_key(struct registration *registration, void *data) {
+    struct key_text *key = data;
+    return registration->hooks_get && registration->id[0] != '\0' && prefix_matches(registration->prefix, key->text, key->length);
+}
+
+static void filter(RedisFilterCtx *filter_ctx) {
+    struct key_text key;
+    size_t length;
+    if (shardqa.hooks == 0 || !shardqa.master || redis.CommandFilterArgsCount(filter_ctx) != 2) return;
+    const char *name = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, 0), &length);
+    if (length != 3 || strncasecmp(name, "get", 3) != 0) return;
+    key.text = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, 1), &key.length);
+    if (gears_find(hooks_key, &key) == NULL) return;
+    redis.CommandFilterArgReplace(filter_ctx, 0, redis.CreateString(NULL, "shardqa.get", 11));
+}
+
+int hook_install(RedisCtx *ctx) { return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR; }
+
+/* True when the key held something and the reply is out. */
+static bool reply_with_value(RedisCtx *ctx, RedisString *name) {
+    size_t length;
+    RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
+    int type = key ? redis.KeyType(key) : KEYTYPE_EMPTY;
+    if (type == KEYTYPE_STRING) {
+        const char *value = redis.StringDMA(key, &length, REDIS_READ);
+        redis.ReplyWithStringBuffer(ctx, value, length);
+    } else if (type != KEYTYPE_EMPTY) {
+        redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
+    }
+    if (key) redis.CloseKey(key);
+    return type != KEYTYPE_EMPTY;
+}
+
+static bool must_not_wait(RedisCtx *ctx) {
+    int no = CTX_MULTI | CTX_LUA | CTX_DENY_BLOCKING | CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE;
+    return redis.GetContextFlags(ctx) & no || redis.GetSelectedDb(ctx) != 0;
+}
+
+static void send_miss(RedisCtx *ctx, struct pending *pending, const char *registration, RedisString **argv) {
+    struct frame_writer w;
+    size_t length = 0;
+    RedisString *user = redis.GetCurrentUserName(ctx);
+    const char *text = user ? redis.StringPtrLen(user, &length) : "";
+    frame_begin(&w, FRAME_MISS, pending->id);
+    frame_item(&w, text, length);
+    if (user) redis.FreeString(ctx, user);
+    frame_text(&w, registration);
+    text = redis.StringPtrLen(argv[1], &length);
+    frame_item(&w, text, length);
+    frame_text(&w, "get");
+    frame_item(&w, text, length);
+    link_request(&w);
+}
+
+static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const char *registration, const struct key_text *key) {
+    struct buffer flight = {0};
+    size_t length;
+    if (!pending_has_room(ctx)) return REDIS_OK;
+    buffer_add(&flight, registration, strlen(registration) + 1);
+    buffer_add(&flight, key->text, key->length);
+    struct pending *pending = redis.DictGetC(shardqa.flights, flight.data, flight.length, NULL);
+    if (pending) {
+        shardqa.counters.shared++;
+        buffer_free(&flight);
+        pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
+        return REDIS_OK;
+    }
+    pending = pending_new(PENDING_MISS);
+    pending->flight = buffer_take(&flight, &length);
+    pending->flight_length = length;
+    redis.DictSetC(shardqa.flights, pending->flight, length, pending);
+    shardqa.counters.misses++;
+    pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
+    send_miss(ctx, pending, registration, argv);
+    return REDIS_OK;
+}
+
+int shardqa_get(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct key_text key;
+    if (argc != 2) return redis.WrongArity(ctx);
+    key.text = redis.StringPtrLen(argv[1], &key.length);
+    if (reply_with_value(ctx, argv[1])) {
+        shardqa.counters.hits++;
+        return REDIS_OK;
+    }
+    struct registration *registration = gears_find(hooks_key, &key);
+    if (registration && !must_not_wait(ctx)) return wait_for_answer(ctx, argv, registration->id, &key);
+    shardqa.counters.nil_misses++;
+    return redis.ReplyWithNull(ctx);
+}

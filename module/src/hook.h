@@ -1,0 +1,11 @@
+#ifndef SHARDQA_HOOK_H
+#define SHARDQA_HOOK_H
+
+#include "redis_api.h"
+
+/* Rewrites `GET key` to `shardqa.get key` where a registration hooks the key's misses. */
+int hook_install(RedisCtx *ctx);
+
+int shardqa_get(RedisCtx *ctx, RedisString **argv, int argc);
+
+#endif

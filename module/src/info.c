@@ -1,0 +1,103 @@
+/* INFO shardqa. */
+#include "info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "model.h"
+#include "state.h"
+#include "worker_link.h"
+
+static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis.InfoAddFieldLongLong(ctx, name, value); }
+
+static void latency(RedisInfoCtx *ctx, const char *name, const struct latency *latency) {
+    char field[64];
+    snprintf(field, sizeof field, "%s_count", name);
+    number(ctx, field, (long long)latency->total);
+    snprintf(field, sizeof field, "%s_us_sum", name);
+    number(ctx, field, (long long)latency->sum_us);
+    snprintf(field, sizeof field, "%s_us_p50", name);
+    number(ctx, field, (long long)latency_percentile(latency, 0.50));
+    snprintf(field, sizeof field, "%s_us_p99", name);
+    number(ctx, field, (long long)latency_percentile(latency, 0.99));
+}
+
+static void link_section(RedisInfoCtx *ctx) {
+    const struct worker_link *link = &shardqa.link;
+    redis.InfoAddSection(ctx, "link");
+    redis.InfoAddFieldCString(ctx, "worker_state", link_state_name());
+    number(ctx, "worker_pid", link->pid);
+    number(ctx, "worker_restarts", link->restarts);
+    redis.InfoAddFieldCString(ctx, "worker_versions", link->versions);
+    number(ctx, "queue_bytes", (long long)link->out.bytes);
+    number(ctx, "held_bytes", (long long)link->held.bytes);
+    number(ctx, "deferred_bytes", (long long)shardqa.deferred.bytes);
+    number(ctx, "received_bytes", (long long)(link->in.length - link->in_handled));
+    number(ctx, "waiting_clients", shardqa.waiting);
+    number(ctx, "pending_requests", (long long)redis.DictSize(shardqa.pending));
+    number(ctx, "pending_misses", (long long)redis.DictSize(shardqa.flights));
+    number(ctx, "max_pending", shardqa.settings.max_pending);
+}
+
+static void counter_section(RedisInfoCtx *ctx) {
+    const struct counters *c = &shardqa.counters;
+    const struct {
+        const char *name;
+        long long value;
+    } fields[] = {{"hook_hits", c->hits},
+                  {"hook_misses", c->misses},
+                  {"hook_shared_misses", c->shared},
+                  {"hook_nil_misses", c->nil_misses},
+                  {"requests", c->requests},
+                  {"executes", c->executes},
+                  {"calls", c->calls},
+                  {"call_frames", c->call_frames},
+                  {"events", c->events},
+                  {"events_lost", c->events_lost},
+                  {"timeouts", c->timeouts},
+                  {"cancelled", c->cancelled},
+                  {"refused_busy", c->busy},
+                  {"failed_by_worker", c->failed_by_worker},
+                  {"late_replies", c->late_replies}};
+    redis.InfoAddSection(ctx, "counters");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) number(ctx, fields[i].name, fields[i].value);
+}
+
+static void content_section(RedisInfoCtx *ctx) {
+    long long bytes = 0;
+    for (struct model *m = shardqa.models; m; m = m->next) bytes += (long long)m->blob->length;
+    redis.InfoAddSection(ctx, "content");
+    number(ctx, "models", shardqa.model_count);
+    number(ctx, "model_bytes", bytes);
+    number(ctx, "sessions", (long long)redis.DictSize(shardqa.sessions));
+    number(ctx, "registrations", shardqa.registrations);
+    number(ctx, "hooks", shardqa.hooks);
+}
+
+static void latency_section(RedisInfoCtx *ctx) {
+    redis.InfoAddSection(ctx, "latency");
+    latency(ctx, "miss", &shardqa.miss_latency);
+    latency(ctx, "trigger", &shardqa.trigger_latency);
+    latency(ctx, "execute", &shardqa.execute_latency);
+}
+
+static void worker_section(RedisInfoCtx *ctx) {
+    char *key, *value, name[65];
+    size_t length;
+    redis.InfoAddSection(ctx, "worker");
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.worker_stats, "^", NULL, 0);
+    while ((key = redis.DictNextC(iterator, &length, (void **)&value)) != NULL) {
+        snprintf(name, sizeof name, "%.*s", (int)length, key);
+        redis.InfoAddFieldCString(ctx, name, value);
+    }
+    redis.DictIteratorStop(iterator);
+}
+
+void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
+    link_section(ctx);
+    counter_section(ctx);
+    if (for_crash_report) return;
+    content_section(ctx);
+    latency_section(ctx);
+    worker_section(ctx);
+}

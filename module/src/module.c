@@ -1,0 +1,122 @@
+/* Loading of the module. */
+#include <string.h>
+
+#include "commands.h"
+#include "events.h"
+#include "gears.h"
+#include "hook.h"
+#include "info.h"
+#include "model.h"
+#include "state.h"
+#include "tensor.h"
+#include "text.h"
+#include "worker_link.h"
+
+enum { MODULE_VERSION = 100, REDIS_WANTED = 0x00070000 };
+
+struct shardqa shardqa = {.settings = {.threads = 1, .timeout_ms = 10000, .max_pending = 4096, .pyexecute = PYEXECUTE_LOCAL}};
+
+/* ---- arguments ---- */
+
+static const char *set_text(char **field, const RedisString *value) {
+    size_t length;
+    const char *text = redis.StringPtrLen(value, &length);
+    if (length == 0 || text[0] != '/' || memchr(text, '\0', length)) return "an absolute path";
+    redis.Free(*field);
+    *field = text_copy(text, length);
+    return NULL;
+}
+
+static const char *set_pyexecute(const RedisString *value) {
+    static const char *const words[] = {"no", "local", "yes"};
+    for (int i = 0; i < 3; i++)
+        if (text_is(value, words[i])) {
+            shardqa.settings.pyexecute = (enum pyexecute)i;
+            return NULL;
+        }
+    return "no, local or yes";
+}
+
+static const char *set_number(long long *field, const RedisString *value, long long least, long long most, const char *wanted) {
+    return text_number(value, least, most, field) ? NULL : wanted;
+}
+
+/* NULL, or what the value should have been. */
+static const char *set_argument(const RedisString *name, const RedisString *value) {
+    struct settings *s = &shardqa.settings;
+    if (text_is(name, "PYTHON")) return set_text(&s->python, value);
+    if (text_is(name, "HOME")) return set_text(&s->home, value);
+    if (text_is(name, "THREADS")) return set_number(&s->threads, value, 1, 1024, "a number from 1 to 1024");
+    if (text_is(name, "TIMEOUT")) return set_number(&s->timeout_ms, value, 0, 86400000, "milliseconds from 0 (none) to 86400000");
+    if (text_is(name, "MAXPENDING")) return set_number(&s->max_pending, value, 1, 1000000, "a number from 1 to 1000000");
+    if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HOME";
+}
+
+static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
+    for (int i = 0; i < argc; i += 2) {
+        const char *name = redis.StringPtrLen(argv[i], NULL);
+        const char *wanted = i + 1 < argc ? set_argument(argv[i], argv[i + 1]) : "followed by a value";
+        if (wanted == NULL) continue;
+        redis.Log(ctx, "warning", "module argument %s %s is wrong: it must be %s", name,
+                  i + 1 < argc ? redis.StringPtrLen(argv[i + 1], NULL) : "", wanted);
+        return REDIS_ERR;
+    }
+    return REDIS_OK;
+}
+
+/* ---- start ---- */
+
+static int check_version(RedisCtx *ctx, const char *missing) {
+    int version = redis.GetServerVersion ? redis.GetServerVersion() : 0;
+    if (missing == NULL && version >= REDIS_WANTED) return REDIS_OK;
+    if (redis.Log)
+        redis.Log(ctx, "warning", "shardqa needs Redis 7.0 or newer, this is %d.%d.%d%s%s; upgrade Redis", version >> 16, version >> 8 & 0xff,
+                  version & 0xff, missing ? " without RedisModule_" : "", missing ? missing : "");
+    return REDIS_ERR;
+}
+
+static void fill_state(RedisCtx *ctx) {
+    int flags = redis.GetContextFlags(ctx);
+    shardqa.ctx = redis.GetDetachedThreadSafeContext(ctx);
+    shardqa.cluster = flags & CTX_CLUSTER;
+    shardqa.master = flags & CTX_MASTER;
+    shardqa.pending = redis.CreateDict(NULL);
+    shardqa.waiters = redis.CreateDict(NULL);
+    shardqa.flights = redis.CreateDict(NULL);
+    shardqa.sessions = redis.CreateDict(NULL);
+    shardqa.worker_stats = redis.CreateDict(NULL);
+    if (shardqa.cluster)
+        memcpy(shardqa.node_id, redis.GetMyClusterID(), 40);
+    else
+        redis.GetRandomHexChars(shardqa.node_id, 40);
+}
+
+static int create_all(RedisCtx *ctx) {
+    const char *refused = commands_create(ctx);
+    if (refused) {
+        redis.Log(ctx, "warning", "Redis refused the command %s; is another module loaded that has it (RedisAI, RedisGears)?", refused);
+        return REDIS_ERR;
+    }
+    if (tensor_type_create(ctx) || model_type_create(ctx) || gears_type_create(ctx)) {
+        redis.Log(ctx, "warning", "Redis refused a data type; is RedisAI loaded as well?");
+        return REDIS_ERR;
+    }
+    redis.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_HANDLE_REPL_ASYNC_LOAD);
+    redis.RegisterInfoFunc(ctx, info_sections);
+    return events_subscribe(ctx) == REDIS_OK ? hook_install(ctx) : REDIS_ERR;
+}
+
+__attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, RedisString **argv, int argc) {
+    const char *missing = redis_api_load(ctx);
+    if (redis.SetModuleAttribs) redis.SetModuleAttribs(ctx, "shardqa", MODULE_VERSION, REDIS_API_VERSION);
+    if (check_version(ctx, missing) != REDIS_OK || read_arguments(ctx, argv, argc) != REDIS_OK) return REDIS_ERR;
+    fill_state(ctx);
+    link_init();
+    if (create_all(ctx) != REDIS_OK) return REDIS_ERR;
+    if (shardqa.settings.python)
+        link_spawn();
+    else
+        redis.Log(ctx, "notice", "no worker: AI.MODELSTORE, AI.MODELEXECUTE and RG.* need the module argument PYTHON /path/to/venv/bin/python");
+    return REDIS_OK;
+}

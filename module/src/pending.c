@@ -1,0 +1,198 @@
+/* Blocked clients.
+ *
+ * Redis' own timeout of blocked clients can lose a reply on 7.0 and 7.2 (the deadline passing between UnblockClient and the reply),
+ * so clients are blocked without one and each waiter has a timer of ours.
+ * UnblockClient is called exactly once per BlockClient, also for a client that left. The private data handed to it is an `outcome`
+ * (owned by Redis until free_outcome); reply callbacks only reply. */
+#include "pending.h"
+
+#include <string.h>
+
+#include "reply.h"
+#include "text.h"
+#include "worker_link.h"
+
+struct outcome {
+    long references; /* main thread only */
+    size_t length;
+    char resp[];
+};
+
+static struct outcome *outcome_new(const char *resp, size_t length) {
+    struct outcome *outcome = redis.Alloc(sizeof *outcome + length);
+    outcome->references = 1;
+    outcome->length = length;
+    memcpy(outcome->resp, resp, length);
+    return outcome;
+}
+
+static void free_outcome(RedisCtx *ctx, void *data) {
+    struct outcome *outcome = data;
+    (void)ctx;
+    if (outcome && --outcome->references == 0) redis.Free(outcome);
+}
+
+static int on_reply(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct outcome *outcome = redis.GetBlockedClientPrivateData(ctx);
+    (void)argv;
+    (void)argc;
+    return reply_with_resp(ctx, outcome->resp, outcome->length);
+}
+
+/* ---- table of requests ---- */
+
+static void id_bytes(uint64_t id, unsigned char bytes[8]) {
+    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(id >> (56 - 8 * i));
+}
+
+struct pending *pending_new(enum pending_kind kind) {
+    unsigned char key[8];
+    struct pending *pending = redis.Calloc(1, sizeof *pending);
+    pending->id = ++shardqa.last_id;
+    pending->kind = kind;
+    pending->started_us = redis.MonotonicMicroseconds();
+    id_bytes(pending->id, key);
+    redis.DictSetC(shardqa.pending, key, sizeof key, pending);
+    return pending;
+}
+
+struct pending *pending_find(uint64_t id) {
+    unsigned char key[8];
+    id_bytes(id, key);
+    return redis.DictGetC(shardqa.pending, key, sizeof key, NULL);
+}
+
+void pending_free(struct pending *pending) {
+    unsigned char key[8];
+    id_bytes(pending->id, key);
+    redis.DictDelC(shardqa.pending, key, sizeof key, NULL);
+    if (pending->flight) {
+        redis.DictDelC(shardqa.flights, pending->flight, pending->flight_length, NULL);
+        redis.Free(pending->flight);
+    }
+    if (pending->free_data) pending->free_data(pending->data);
+    redis.Free(pending);
+}
+
+/* ---- waiters ---- */
+
+/* Unlinks the waiter from everything and frees it; the client itself is not touched. */
+static void waiter_free(struct waiter *waiter) {
+    struct waiter **at = &waiter->pending->waiters;
+    while (*at != waiter) at = &(*at)->next;
+    *at = waiter->next;
+    if (waiter->timed) redis.StopTimer(shardqa.ctx, waiter->timer, NULL);
+    redis.DictDelC(shardqa.waiters, &waiter->client, sizeof waiter->client, NULL);
+    shardqa.waiting--;
+    redis.Free(waiter);
+}
+
+static void waiter_answer(struct waiter *waiter, struct outcome *outcome) {
+    RedisBlocked *client = waiter->client;
+    waiter_free(waiter);
+    outcome->references++;
+    redis.BlockedClientMeasureTimeEnd(client);
+    redis.UnblockClient(client, outcome);
+}
+
+static void cancel_if_alone(struct pending *pending) {
+    struct frame_writer w;
+    if (pending->waiters) return;
+    frame_begin(&w, FRAME_CANCEL, pending->id);
+    frame_end(&w);
+    if (link_usable())
+        link_request(&w); /* the same queue as the request itself, so that it can't overtake it */
+    else
+        buffer_free(&w.buffer);
+    pending_free(pending);
+}
+
+static void on_disconnect(RedisCtx *ctx, RedisBlocked *client) {
+    (void)ctx;
+    struct waiter *waiter = redis.DictGetC(shardqa.waiters, &client, sizeof client, NULL);
+    if (waiter == NULL) return; /* was answered already */
+    struct pending *pending = waiter->pending;
+    shardqa.counters.cancelled++;
+    waiter_free(waiter);
+    redis.UnblockClient(client, NULL);
+    cancel_if_alone(pending);
+}
+
+static void on_deadline(RedisCtx *ctx, void *data) {
+    struct waiter *waiter = data;
+    struct pending *pending = waiter->pending;
+    static const char refused[] = "-TIMEOUT the worker did not answer in time; ask for less, or load the module with a larger TIMEOUT\r\n";
+    static const char timedout[] = "+TIMEDOUT\r\n";
+    struct outcome *outcome =
+        waiter->plus_timedout ? outcome_new(timedout, sizeof timedout - 1) : outcome_new(refused, sizeof refused - 1);
+    waiter->timed = false;
+    shardqa.counters.timeouts++;
+    waiter_answer(waiter, outcome);
+    free_outcome(ctx, outcome);
+    cancel_if_alone(pending);
+}
+
+void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms, bool plus_timedout) {
+    struct waiter *waiter = redis.Calloc(1, sizeof *waiter);
+    waiter->client = redis.BlockClient(ctx, on_reply, NULL, free_outcome, 0);
+    waiter->pending = pending;
+    waiter->plus_timedout = plus_timedout;
+    waiter->next = pending->waiters;
+    pending->waiters = waiter;
+    redis.SetDisconnectCallback(waiter->client, on_disconnect);
+    redis.BlockedClientMeasureTimeStart(waiter->client);
+    if (timeout_ms > 0) {
+        waiter->timer = redis.CreateTimer(shardqa.ctx, timeout_ms, on_deadline, waiter);
+        waiter->timed = true;
+    }
+    redis.DictSetC(shardqa.waiters, &waiter->client, sizeof waiter->client, waiter);
+    shardqa.waiting++;
+}
+
+void pending_finish(struct pending *pending, const char *resp, size_t length) {
+    struct outcome *outcome = outcome_new(resp, length);
+    while (pending->waiters) waiter_answer(pending->waiters, outcome);
+    free_outcome(NULL, outcome);
+    pending_free(pending);
+}
+
+void pending_fail(struct pending *pending, const char *error) {
+    struct buffer line = {0};
+    buffer_add(&line, "-", 1);
+    buffer_add(&line, error, strlen(error));
+    buffer_add(&line, "\r\n", 2);
+    pending_finish(pending, line.data, line.length);
+    buffer_free(&line);
+}
+
+void pending_fail_all(const char *error) {
+    while (redis.DictSize(shardqa.pending) > 0) {
+        struct pending *pending;
+        RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.pending, "^", NULL, 0);
+        redis.DictNextC(iterator, NULL, (void **)&pending);
+        redis.DictIteratorStop(iterator);
+        if (pending->waiters) shardqa.counters.failed_by_worker++;
+        pending_fail(pending, error);
+    }
+}
+
+/* ---- admission ---- */
+
+bool pending_may_block(RedisCtx *ctx, const char *refusal) {
+    int no = CTX_MULTI | CTX_LUA | CTX_DENY_BLOCKING | CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING;
+    if ((redis.GetContextFlags(ctx) & no) == 0) return true;
+    redis.ReplyWithError(ctx, refusal);
+    return false;
+}
+
+bool pending_has_room(RedisCtx *ctx) {
+    if (!link_usable()) {
+        redis.ReplyWithError(ctx, link_unusable_error());
+        return false;
+    }
+    if (shardqa.waiting < shardqa.settings.max_pending && link_has_room()) return true;
+    shardqa.counters.busy++;
+    reply_error(ctx, "BUSY %lld requests wait for the worker (MAXPENDING %lld) with %zu bytes queued; try again later", shardqa.waiting,
+                shardqa.settings.max_pending, shardqa.link.out.bytes + shardqa.link.held.bytes);
+    return false;
+}

@@ -1,0 +1,373 @@
+/* Sessions (the code of one RG.PYEXECUTE) and their registrations: in memory, in the RDB, in the AOF and on replicas.
+ *
+ * The worker announces a session with one REGISTER frame. It is committed by running our own internal command RG._REGISTER, whose
+ * argument is the frame's payload: so replicas and the AOF get exactly what the RDB's aux field holds. */
+#include <string.h>
+
+#include "call.h"
+#include "events.h"
+#include "gears.h"
+#include "model.h"
+#include "worker_link.h"
+
+enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536 };
+
+/* ---- memory ---- */
+
+static void words_free(struct words *words) {
+    for (size_t i = 0; i < words->count; i++) redis.Free(words->items[i]);
+    redis.Free(words->items);
+    *words = (struct words){0};
+}
+
+static void registration_free(struct registration *registration) {
+    redis.Free(registration->id);
+    redis.Free(registration->prefix);
+    words_free(&registration->events);
+    words_free(&registration->key_types);
+    buffer_free(&registration->items);
+    redis.Free(registration);
+}
+
+static void session_free(struct session *session) {
+    while (session->first) {
+        struct registration *next = session->first->next;
+        registration_free(session->first);
+        session->first = next;
+    }
+    redis.Free(session->id);
+    redis.Free(session->user);
+    redis.Free(session->code);
+    redis.Free(session);
+}
+
+bool words_hold(const struct words *words, const char *word) {
+    for (size_t i = 0; i < words->count; i++)
+        if (bytes_are(words->items[i], strlen(words->items[i]), word)) return true;
+    return words->count == 0;
+}
+
+/* ---- decoding ---- */
+
+static bool read_text(struct frame_list *list, char **text, size_t *length) {
+    struct frame_bytes item;
+    if (!frame_list_next(list, &item)) return false;
+    *text = text_copy(item.data, item.length);
+    if (length) *length = item.length;
+    return true;
+}
+
+static bool read_words(struct frame_list *list, struct words *words) {
+    long long count;
+    if (!frame_list_number(list, &count) || count < 0 || count > MAX_ITEMS || count > list->left) return false;
+    words->items = redis.Calloc((size_t)count + 1, sizeof *words->items);
+    words->count = (size_t)count;
+    for (size_t i = 0; i < words->count; i++) read_text(list, &words->items[i], NULL);
+    return true;
+}
+
+static bool read_body(struct frame_list *list, struct registration *registration) {
+    struct frame_bytes reader, mode, description, prefix, trigger;
+    struct words commands = {0};
+    if (!frame_list_next(list, &reader) || !frame_list_next(list, &mode) || !frame_list_next(list, &description) ||
+        !frame_list_next(list, &prefix) || !frame_list_next(list, &trigger))
+        return false;
+    bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) && read_words(list, &commands);
+    registration->keys_reader = frame_bytes_equal(&reader, "KeysReader");
+    registration->prefix = prefix_new(prefix.data, prefix.length);
+    registration->hooks_get = registration->keys_reader && commands.count > 0 && words_hold(&commands, "get") &&
+                              registration->events.count > 0 && words_hold(&registration->events, "keymiss");
+    registration->wants_events = registration->keys_reader && commands.count == 0;
+    words_free(&commands);
+    return valid;
+}
+
+static struct registration *read_registration(struct frame_list *list) {
+    struct registration *registration = redis.Calloc(1, sizeof *registration);
+    bool valid = read_text(list, &registration->id, NULL);
+    const char *start = list->at;
+    uint32_t before = list->left;
+    if (!valid || !read_body(list, registration)) {
+        registration_free(registration);
+        return NULL;
+    }
+    registration->item_count = before - list->left;
+    buffer_add(&registration->items, start, (size_t)(list->at - start));
+    return registration;
+}
+
+static struct session *read_session(const char *payload, size_t length) {
+    struct frame_list list;
+    long long count = 0;
+    if (!frame_list_open(payload, length, &list)) return NULL;
+    struct session *session = redis.Calloc(1, sizeof *session);
+    bool valid = read_text(&list, &session->id, NULL) && read_text(&list, &session->user, NULL) &&
+                 read_text(&list, &session->code, &session->code_length) && frame_list_number(&list, &count) && count >= 0;
+    struct registration **end = &session->first;
+    while (valid && count-- > 0) {
+        *end = read_registration(&list);
+        valid = *end != NULL;
+        if (valid) end = &(*end)->next;
+    }
+    if (valid && list.left == 0) return session;
+    session_free(session);
+    return NULL;
+}
+
+/* ---- encoding ---- */
+
+void gears_encode(const struct session *session, struct buffer *payload) {
+    struct frame_writer w;
+    long long count = 0;
+    for (struct registration *r = session->first; r; r = r->next) count++;
+    frame_begin(&w, FRAME_REGISTER, 0);
+    frame_text(&w, session->id);
+    frame_text(&w, session->user);
+    frame_item(&w, session->code, session->code_length);
+    frame_number(&w, count);
+    for (struct registration *r = session->first; r; r = r->next) {
+        frame_text(&w, r->id);
+        buffer_add(&w.buffer, r->items.data, r->items.length);
+        w.items += r->item_count;
+    }
+    frame_end(&w);
+    buffer_consume(&w.buffer, FRAME_HEADER);
+    *payload = w.buffer;
+}
+
+static void send_session(const struct session *session) {
+    struct frame_writer w;
+    long long count = 0;
+    for (struct registration *r = session->first; r; r = r->next) count++;
+    frame_begin(&w, FRAME_SESSION, 0);
+    frame_text(&w, session->id);
+    frame_text(&w, session->user);
+    frame_item(&w, session->code, session->code_length);
+    frame_number(&w, count);
+    for (struct registration *r = session->first; r; r = r->next) frame_text(&w, r->id);
+    link_send(&w, NULL);
+}
+
+/* ---- the registry ---- */
+
+static bool count_one(struct registration *registration, void *data) {
+    (void)data;
+    if (registration->id[0] == '\0') return false;
+    shardqa.registrations++;
+    if (registration->hooks_get) shardqa.hooks++;
+    if (registration->wants_events) shardqa.event_registrations++;
+    return false;
+}
+
+static void recount(void) {
+    shardqa.registrations = shardqa.hooks = shardqa.event_registrations = 0;
+    gears_find(count_one, NULL);
+}
+
+struct registration *gears_find(RegistrationTest test, void *data) {
+    struct session *session;
+    struct registration *found = NULL;
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+    while (found == NULL && redis.DictNextC(iterator, NULL, (void **)&session) != NULL)
+        for (struct registration *r = session->first; r && found == NULL; r = r->next)
+            if (test(r, data)) found = r;
+    redis.DictIteratorStop(iterator);
+    return found;
+}
+
+static void each_session(void (*action)(const struct session *, void *), void *data) {
+    struct session *session;
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL) action(session, data);
+    redis.DictIteratorStop(iterator);
+}
+
+static void send_each(const struct session *session, void *data) {
+    (void)data;
+    send_session(session);
+}
+
+void gears_send_sessions(void) { each_session(send_each, NULL); }
+
+static void forget(const char *id) {
+    struct session *old = NULL;
+    redis.DictDelC(shardqa.sessions, (void *)id, strlen(id), &old);
+    if (old) session_free(old);
+}
+
+static struct session *keep(const char *payload, size_t length) {
+    struct session *session = read_session(payload, length);
+    if (session == NULL) return NULL;
+    forget(session->id);
+    redis.DictSetC(shardqa.sessions, session->id, strlen(session->id), session);
+    recount();
+    return session;
+}
+
+bool gears_store(const char *payload, size_t length) { return keep(payload, length) != NULL; }
+
+void gears_clear(void) {
+    struct session *session;
+    while (redis.DictSize(shardqa.sessions) > 0) {
+        RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+        redis.DictNextC(iterator, NULL, (void **)&session);
+        redis.DictIteratorStop(iterator);
+        forget(session->id);
+    }
+    recount();
+}
+
+/* ---- the internal commands ---- */
+
+static bool internal_allowed(RedisCtx *ctx) {
+    if (shardqa.calling > 0 || redis.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING)) return true;
+    redis.ReplyWithError(ctx, "ERR this command is internal: replicas and the AOF receive it; use RG.PYEXECUTE and RG.UNREGISTER");
+    return false;
+}
+
+int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc) {
+    size_t length;
+    if (argc != 2) return redis.WrongArity(ctx);
+    if (!internal_allowed(ctx)) return REDIS_OK;
+    const char *payload = redis.StringPtrLen(argv[1], &length);
+    struct session *session = keep(payload, length);
+    if (session == NULL) return redis.ReplyWithError(ctx, "ERR the session is not of the form this version writes; upgrade this node");
+    redis.ReplicateVerbatim(ctx);
+    if (shardqa.calling == 0 && shardqa.link.started) send_session(session);
+    return redis.ReplyWithSimpleString(ctx, "OK");
+}
+
+struct by_id {
+    const char *id;
+    size_t length;
+};
+
+static bool has_id(struct registration *registration, void *data) {
+    struct by_id *wanted = data;
+    return wanted->length > 0 && strlen(registration->id) == wanted->length && memcmp(registration->id, wanted->id, wanted->length) == 0;
+}
+
+static struct session *session_of(const struct registration *wanted) {
+    struct session *session, *found = NULL;
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL)
+        for (struct registration *r = session->first; r; r = r->next)
+            if (r == wanted) found = session;
+    redis.DictIteratorStop(iterator);
+    return found;
+}
+
+static bool is_empty(const struct session *session) {
+    for (struct registration *r = session->first; r; r = r->next)
+        if (r->id[0] != '\0') return false;
+    return true;
+}
+
+int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct by_id wanted;
+    if (argc != 2) return redis.WrongArity(ctx);
+    if (!internal_allowed(ctx)) return REDIS_OK;
+    wanted.id = redis.StringPtrLen(argv[1], &wanted.length);
+    struct registration *registration = gears_find(has_id, &wanted);
+    if (registration == NULL) return redis.ReplyWithError(ctx, "ERR unknown registration id");
+    struct session *session = session_of(registration);
+    registration->id[0] = '\0';
+    recount();
+    redis.ReplicateVerbatim(ctx);
+    if (shardqa.calling == 0 && shardqa.link.started) send_session(session);
+    if (is_empty(session)) forget(session->id);
+    return redis.ReplyWithSimpleString(ctx, "OK");
+}
+
+static void commit(const char *command, const char *argument, size_t length) {
+    char error[256];
+    RedisString *string = redis.CreateString(NULL, argument, length);
+    if (!call_own(command, &string, 1, "S", error, sizeof error))
+        redis.Log(shardqa.ctx, "warning", "%s was refused: %s", command, error);
+    redis.FreeString(NULL, string);
+}
+
+bool gears_frame_register(const struct frame *frame) {
+    struct session *session = read_session(frame->payload, frame->length);
+    if (session == NULL) return false;
+    session_free(session);
+    commit("RG._REGISTER", frame->payload, frame->length);
+    return true;
+}
+
+bool gears_frame_unregister(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes id;
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &id)) return false;
+    commit("RG._UNREGISTER", id.data, id.length);
+    return true;
+}
+
+/* ---- in the RDB ---- */
+
+
+static void save_session(const struct session *session, void *io) {
+    struct buffer payload;
+    gears_encode(session, &payload);
+    redis.SaveStringBuffer(io, payload.data, payload.length);
+    buffer_free(&payload);
+}
+
+static void aux_save(RedisIO *io, int when) {
+    (void)when;
+    redis.SaveUnsigned(io, redis.DictSize(shardqa.sessions));
+    each_session(save_session, io);
+}
+
+static int aux_load(RedisIO *io, int encoding, int when) {
+    (void)when;
+    if (encoding != GEARS_ENCODING) {
+        redis.LogIOError(io, "warning", "registrations are saved in version %d, this module reads version %d; use the module that wrote them", encoding, GEARS_ENCODING);
+        return REDIS_ERR;
+    }
+    uint64_t count = redis.LoadUnsigned(io);
+    if (redis.IsIOError(io)) return REDIS_ERR;
+    gears_clear();
+    while (count-- > 0) {
+        size_t length;
+        char *payload = redis.LoadStringBuffer(io, &length);
+        if (redis.IsIOError(io) || payload == NULL) return REDIS_ERR;
+        bool good = gears_store(payload, length);
+        redis.Free(payload);
+        if (!good) return REDIS_ERR;
+    }
+    return REDIS_OK;
+}
+
+/* No key ever has this type; Redis asks for these all the same. */
+static void *no_load(RedisIO *io, int encoding) {
+    (void)encoding;
+    redis.LogIOError(io, "warning", "a key of the type that only carries registrations was met; the payload is damaged");
+    return NULL;
+}
+
+static void no_save(RedisIO *io, void *value) {
+    (void)io;
+    (void)value;
+}
+
+static void no_rewrite(RedisIO *io, RedisString *key, void *value) {
+    (void)io;
+    (void)key;
+    (void)value;
+}
+
+static void no_free(void *value) { (void)value; }
+
+int gears_type_create(RedisCtx *ctx) {
+    RedisTypeMethods methods = {.version = TYPE_METHODS_VERSION,
+                                .rdb_load = no_load,
+                                .rdb_save = no_save,
+                                .aof_rewrite = no_rewrite,
+                                .free = no_free,
+                                .aux_load = aux_load,
+                                .aux_save = aux_save,
+                                .aux_save_triggers = AUX_BEFORE_RDB};
+    shardqa.gears_type = redis.CreateDataType(ctx, "SHARDQARG", GEARS_ENCODING, &methods);
+    return shardqa.gears_type ? REDIS_OK : REDIS_ERR;
+}

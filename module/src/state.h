@@ -1,0 +1,159 @@
+/* The one global struct of the module. Everything in it is touched by Redis' main thread alone, except where a field says
+ * otherwise (the reference counts of models and blobs, which a lazy-free thread may lower). */
+#ifndef SHARDQA_STATE_H
+#define SHARDQA_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "buffer.h"
+#include "frame.h"
+#include "latency.h"
+#include "redis_api.h"
+
+struct blob;
+struct model;
+struct pending;
+struct session;
+
+enum pyexecute { PYEXECUTE_NO, PYEXECUTE_LOCAL, PYEXECUTE_YES };
+
+struct settings {
+    char *python;             /* owned; NULL: no worker */
+    char *home;               /* owned; HOME of the worker, NULL: / */
+    long long threads;        /* of the worker's models */
+    long long timeout_ms;     /* deadline of requests and misses; 0 none */
+    long long max_pending;    /* clients that may wait at once */
+    enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
+};
+
+/* A piece of the stream to the worker. */
+struct chunk {
+    struct chunk *next;
+    char *data;        /* owned unless `blob` is set */
+    struct blob *blob; /* referenced: big model files are sent from where they lie */
+    size_t length;
+};
+
+struct chunk_queue {
+    struct chunk *first; /* owned, with all that follow */
+    struct chunk *last;
+    size_t bytes;
+};
+
+enum { ZOMBIES = 8 };
+
+enum link_state {
+    LINK_OFF,      /* no PYTHON argument, or Redis shuts down */
+    LINK_DOWN,     /* died or could not be started; a timer will try again */
+    LINK_STARTING, /* runs, READY has not come yet: requests are held */
+    LINK_READY
+};
+
+struct worker_link {
+    enum link_state state;
+    pid_t pid;                  /* 0: none */
+    pid_t zombies[ZOMBIES];     /* killed, not collected yet; 0: free place */
+    int fd;                     /* our end of the socketpair; -1: none */
+    int error_fd;               /* read end of the worker's stderr; -1: none */
+    int pidfd;                  /* -1: none */
+    bool reading;               /* READABLE is registered for fd */
+    bool writing;               /* WRITABLE is registered for fd */
+    bool broken;                /* set by descriptor callbacks; the next tick takes the link down */
+    bool started;               /* START was sent in this life of the worker */
+    const char *broken_why;     /* static text */
+    struct buffer in;           /* received bytes */
+    size_t in_handled;          /* bytes of `in` whose frames are done */
+    struct chunk_queue out;     /* sent as the socket takes it */
+    struct chunk_queue held;    /* requests that wait for READY */
+    struct buffer error_line;   /* unfinished line of stderr */
+    size_t sent_of_first;       /* bytes of out.first that are gone already */
+    long long backoff_ms;       /* until the next start */
+    RedisTimer restart_timer;   /* valid while restart_armed */
+    bool restart_armed;
+    long long restarts;         /* starts after the first */
+    uint64_t ready_since_us;    /* monotonic */
+    char versions[512];         /* "python 3.11.7 onnxruntime=…" of READY */
+};
+
+/* A frame that waits until writing is allowed again (CLIENT PAUSE, failover, shutdown). */
+struct deferred {
+    struct deferred *next;
+    struct frame frame;
+    char data[]; /* frame.payload points here */
+};
+
+struct deferred_queue {
+    struct deferred *first; /* owned, with all that follow */
+    struct deferred *last;
+    size_t bytes;
+};
+
+struct counters {
+    long long hits;             /* GETs of a hooked prefix that found a value */
+    long long misses;           /* … that went to the worker */
+    long long shared;           /* … that joined a computation under way */
+    long long nil_misses;       /* … in MULTI, scripts or while loading: nil */
+    long long requests;         /* RG.* commands sent to the worker */
+    long long executes;         /* AI.MODELEXECUTE */
+    long long calls;            /* commands run for the worker */
+    long long call_frames;
+    long long events;           /* EVENT frames */
+    long long events_lost;      /* dropped because the queue was full; a RESYNC followed */
+    long long timeouts;
+    long long cancelled;        /* clients that left */
+    long long busy;             /* refused: MAXPENDING or queue full */
+    long long failed_by_worker; /* answered TRYAGAIN because the worker died */
+    long long late_replies;     /* replies to requests that were gone */
+    long long ticks;
+};
+
+struct shardqa {
+    RedisCtx *ctx; /* detached: runs the calls of the worker, logs, arms timers; never freed */
+    struct settings settings;
+    struct worker_link link;
+
+    char node_id[41];      /* hex, NUL at the end */
+    bool cluster;
+    bool master;           /* role, kept by the role event */
+    bool loaded;           /* the first tick came: the keyspace is in memory */
+    bool shutting_down;
+    int calling;           /* > 0 while a command runs that we started */
+
+    RedisDict *pending;    /* request id (8 bytes big endian) -> struct pending, owned */
+    RedisDict *waiters;    /* RedisBlocked pointer -> struct waiter (owned by its pending) */
+    RedisDict *flights;    /* registration NUL key -> struct pending of the miss under way */
+    uint64_t last_id;
+    long long waiting;     /* blocked clients */
+    struct deferred_queue deferred;
+
+    RedisDict *sessions;   /* session id -> struct session, owned */
+    long long registrations;
+    long long hooks;       /* registrations that hook GET */
+    long long event_registrations;
+    struct prefix *watches; /* owned list; gone when the worker dies */
+    bool events_overflowed;
+
+    struct model *models;  /* list of all live models; each holds one reference of its own */
+    uint64_t last_model;
+    struct model *storing; /* the validated model that the running AI.MODELSTORE of ours shall store; borrowed */
+    long long models_unsent;
+    long long model_count;
+
+    RedisDict *worker_stats; /* name -> value text (owned) of STATS frames */
+
+    RedisType *tensor_type;
+    RedisType *model_type;
+    RedisType *gears_type; /* only for its aux data: registrations in the RDB */
+
+    struct counters counters;
+    struct latency execute_latency;
+    struct latency miss_latency;
+    struct latency trigger_latency;
+};
+
+extern struct shardqa shardqa;
+
+#endif

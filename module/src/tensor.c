@@ -1,0 +1,331 @@
+/* AI.TENSORSET, AI.TENSORGET and the tensor type. */
+#include "tensor.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "buffer.h"
+#include "state.h"
+#include "text.h"
+
+enum { TENSOR_ENCODING = 100 }; /* RedisAI wrote up to 4; its payloads are refused, not guessed at */
+
+static struct tensor *tensor_new(const struct dtype *dtype, const long long *shape, int rank, char *data, size_t bytes) {
+    struct tensor *tensor = redis.Alloc(sizeof *tensor);
+    *tensor = (struct tensor){.dtype = dtype, .rank = rank, .bytes = bytes, .data = data};
+    tensor->shape = redis.Alloc(sizeof *shape * (size_t)(rank + 1));
+    memcpy(tensor->shape, shape, sizeof *shape * (size_t)rank);
+    return tensor;
+}
+
+static void tensor_free(void *value) { /* any thread: only memory */
+    struct tensor *tensor = value;
+    redis.Free(tensor->shape);
+    redis.Free(tensor->data);
+    redis.Free(tensor);
+}
+
+struct tensor *tensor_open(RedisCtx *ctx, RedisString *name) {
+    struct tensor *tensor = NULL;
+    RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
+    if (key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY)
+        redis.ReplyWithError(ctx, "ERR tensor key is empty or in a different shard");
+    else if (redis.ModuleTypeGetType(key) != shardqa.tensor_type)
+        redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
+    else
+        tensor = redis.ModuleTypeGetValue(key);
+    if (key) redis.CloseKey(key);
+    return tensor;
+}
+
+/* ---- AI.TENSORSET ---- */
+
+struct setting {
+    const struct dtype *dtype;
+    long long shape[TENSOR_MAX_RANK];
+    int rank;
+    size_t elements;
+    struct buffer data; /* owned until the tensor takes it */
+};
+
+static const char *read_shape(RedisString **argv, int argc, int *at, struct setting *s) {
+    for (; *at < argc && !text_is(argv[*at], "BLOB") && !text_is(argv[*at], "VALUES"); (*at)++) {
+        if (s->rank == TENSOR_MAX_RANK || redis.StringToLongLong(argv[*at], &s->shape[s->rank]) != REDIS_OK || s->shape[s->rank] < 1)
+            return "ERR invalid or negative value found in tensor shape";
+        s->rank++;
+    }
+    if (!tensor_elements(s->dtype, s->shape, s->rank, &s->elements))
+        return "ERR invalid or negative value found in tensor shape: a tensor has at most 32 dimensions and 512 MiB";
+    return NULL;
+}
+
+static const char *read_blob(RedisString **argv, int argc, int at, struct setting *s) {
+    size_t length;
+    if (argc - at != 1) return "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command";
+    const char *blob = redis.StringPtrLen(argv[at], &length);
+    if (length > TENSOR_MAX_BYTES) return "ERR data length does not match tensor shape and type";
+    const char *error = tensor_data_error(s->dtype, s->elements, blob, length);
+    if (error) return error;
+    buffer_add(&s->data, blob, length);
+    return NULL;
+}
+
+static const char *add_value(const RedisString *string, struct setting *s) {
+    char element[8];
+    long long integer;
+    double number;
+    size_t length;
+    if (s->dtype->kind == DTYPE_STRING) {
+        const char *text = redis.StringPtrLen(string, &length);
+        if (memchr(text, '\0', length)) return "ERR C-string value contains null character";
+        buffer_add(&s->data, text, length);
+        buffer_add(&s->data, "", 1);
+        return NULL;
+    }
+    if (s->dtype->kind == DTYPE_FLOAT) {
+        if (redis.StringToDouble(string, &number) != REDIS_OK) return "ERR invalid value";
+        element_from_double(s->dtype, number, element);
+    } else {
+        if (redis.StringToLongLong(string, &integer) != REDIS_OK) return "ERR invalid value";
+        if (!element_from_integer(s->dtype, integer, element))
+            return s->dtype->kind == DTYPE_BOOL ? "ERR BOOL tensor elements must be 0 or 1" : "ERR invalid value";
+    }
+    buffer_add(&s->data, element, s->dtype->size);
+    return NULL;
+}
+
+static const char *read_values(RedisString **argv, int argc, int at, struct setting *s) {
+    if ((size_t)(argc - at) != s->elements) return "ERR wrong number of values was given in 'AI.TENSORSET' command";
+    buffer_reserve(&s->data, s->elements * (s->dtype->size ? s->dtype->size : 1));
+    for (; at < argc; at++) {
+        const char *error = add_value(argv[at], s);
+        if (error) return error;
+    }
+    return NULL;
+}
+
+static const char *fill_zeros(struct setting *s) {
+    size_t bytes = s->elements * (s->dtype->size ? s->dtype->size : 1); /* empty strings are one NUL each */
+    char *zeros = redis.TryAlloc(bytes);
+    if (zeros == NULL) return "OOM the tensor does not fit into memory";
+    memset(zeros, 0, bytes);
+    s->data = (struct buffer){.data = zeros, .length = bytes, .capacity = bytes};
+    return NULL;
+}
+
+static const char *read_setting(RedisString **argv, int argc, struct setting *s) {
+    size_t length;
+    const char *name = redis.StringPtrLen(argv[2], &length);
+    int at = 3;
+    s->dtype = dtype_find(name, length);
+    if (s->dtype == NULL) return "ERR invalid data type";
+    const char *error = read_shape(argv, argc, &at, s);
+    if (error) return error;
+    if (at == argc) return fill_zeros(s);
+    if (text_is(argv[at], "BLOB")) return read_blob(argv, argc, at + 1, s);
+    return read_values(argv, argc, at + 1, s);
+}
+
+/* RedisAI's texts of tensor_layout.c come without their code. */
+static int reply_set_error(RedisCtx *ctx, const char *error) {
+    bool coded = strncmp(error, "ERR ", 4) == 0 || strncmp(error, "OOM ", 4) == 0;
+    return reply_error(ctx, "%s%s", coded ? "" : "ERR ", error);
+}
+
+int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct setting s = {0};
+    size_t bytes;
+    if (argc < 4) return redis.WrongArity(ctx);
+    const char *error = read_setting(argv, argc, &s);
+    if (error) {
+        buffer_free(&s.data);
+        return reply_set_error(ctx, error);
+    }
+    RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_READ | REDIS_WRITE);
+    if (redis.KeyType(key) != KEYTYPE_EMPTY && redis.ModuleTypeGetType(key) != shardqa.tensor_type) {
+        redis.CloseKey(key);
+        buffer_free(&s.data);
+        return redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
+    }
+    char *data = buffer_take(&s.data, &bytes);
+    redis.ModuleTypeSetValue(key, shardqa.tensor_type, tensor_new(s.dtype, s.shape, s.rank, data, bytes));
+    redis.CloseKey(key);
+    redis.NotifyKeyspaceEvent(ctx, NOTIFY_MODULE, "ai.tensorset", argv[1]);
+    redis.ReplicateVerbatim(ctx);
+    return redis.ReplyWithSimpleString(ctx, "OK");
+}
+
+/* ---- AI.TENSORGET ---- */
+
+static void reply_string_values(RedisCtx *ctx, const struct tensor *t) {
+    for (const char *at = t->data; at < t->data + t->bytes; at += strlen(at) + 1) redis.ReplyWithStringBuffer(ctx, at, strlen(at));
+}
+
+static void reply_element(RedisCtx *ctx, const struct dtype *dtype, const char *from) {
+    if (dtype->kind != DTYPE_FLOAT) {
+        redis.ReplyWithLongLong(ctx, element_integer(dtype, from));
+        return;
+    }
+    double value = element_double(dtype, from);
+    if (isnan(value))
+        redis.ReplyWithStringBuffer(ctx, "nan", 3); /* printf may write -nan, which no client reads */
+    else
+        redis.ReplyWithDouble(ctx, value);
+}
+
+static void reply_values(RedisCtx *ctx, const struct tensor *t) {
+    size_t elements = 0;
+    tensor_elements(t->dtype, t->shape, t->rank, &elements);
+    redis.ReplyWithArray(ctx, (long)elements);
+    if (t->dtype->kind == DTYPE_STRING) {
+        reply_string_values(ctx, t);
+        return;
+    }
+    for (size_t i = 0; i < elements; i++) reply_element(ctx, t->dtype, t->data + i * t->dtype->size);
+}
+
+static void reply_data(RedisCtx *ctx, const struct tensor *t, bool values) {
+    if (values)
+        reply_values(ctx, t);
+    else
+        redis.ReplyWithStringBuffer(ctx, t->data, t->bytes);
+}
+
+static void reply_meta(RedisCtx *ctx, const struct tensor *t) {
+    redis.ReplyWithStringBuffer(ctx, "dtype", 5);
+    redis.ReplyWithStringBuffer(ctx, t->dtype->name, strlen(t->dtype->name));
+    redis.ReplyWithStringBuffer(ctx, "shape", 5);
+    redis.ReplyWithArray(ctx, t->rank);
+    for (int i = 0; i < t->rank; i++) redis.ReplyWithLongLong(ctx, t->shape[i]);
+}
+
+int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
+    bool meta = false, blob = false, values = false;
+    if (argc < 2 || argc > 4) return redis.WrongArity(ctx);
+    for (int i = 2; i < argc; i++) {
+        if (text_is(argv[i], "META"))
+            meta = true;
+        else if (text_is(argv[i], "BLOB"))
+            blob = true;
+        else if (text_is(argv[i], "VALUES"))
+            values = true;
+        else
+            return redis.ReplyWithError(ctx, "ERR unsupported data format");
+    }
+    if (blob && values) return redis.ReplyWithError(ctx, "ERR both BLOB and VALUES specified");
+    struct tensor *t = tensor_open(ctx, argv[1]);
+    if (t == NULL) return REDIS_OK;
+    if (argc == 2) meta = blob = true;
+    if (!meta) {
+        reply_data(ctx, t, values);
+        return REDIS_OK;
+    }
+    redis.ReplyWithArray(ctx, blob || values ? 6 : 4);
+    reply_meta(ctx, t);
+    if (!blob && !values) return REDIS_OK;
+    redis.ReplyWithStringBuffer(ctx, blob ? "blob" : "values", blob ? 4 : 6);
+    reply_data(ctx, t, values);
+    return REDIS_OK;
+}
+
+/* ---- the type ---- */
+
+static void rdb_save(RedisIO *io, void *value) {
+    const struct tensor *t = value;
+    redis.SaveStringBuffer(io, t->dtype->name, strlen(t->dtype->name));
+    redis.SaveUnsigned(io, (uint64_t)t->rank);
+    for (int i = 0; i < t->rank; i++) redis.SaveUnsigned(io, (uint64_t)t->shape[i]);
+    redis.SaveStringBuffer(io, t->data, t->bytes);
+}
+
+static const struct dtype *load_dtype(RedisIO *io) {
+    size_t length;
+    char *name = redis.LoadStringBuffer(io, &length);
+    if (redis.IsIOError(io) || name == NULL) return NULL;
+    const struct dtype *dtype = dtype_find(name, length);
+    redis.Free(name);
+    return dtype;
+}
+
+static bool load_shape(RedisIO *io, long long *shape, uint64_t *rank) {
+    *rank = redis.LoadUnsigned(io);
+    if (redis.IsIOError(io) || *rank > TENSOR_MAX_RANK) return false;
+    for (uint64_t i = 0; i < *rank; i++) {
+        shape[i] = (long long)redis.LoadUnsigned(io);
+        if (redis.IsIOError(io)) return false;
+    }
+    return true;
+}
+
+static void *rdb_load(RedisIO *io, int encoding) {
+    long long shape[TENSOR_MAX_RANK];
+    uint64_t rank;
+    size_t elements, bytes;
+    if (encoding != TENSOR_ENCODING) {
+        redis.LogIOError(io, "warning", "a tensor is saved in version %d, this module reads version %d; store it again with AI.TENSORSET", encoding, TENSOR_ENCODING);
+        return NULL;
+    }
+    const struct dtype *dtype = load_dtype(io);
+    if (dtype == NULL || !load_shape(io, shape, &rank) || !tensor_elements(dtype, shape, (int)rank, &elements)) return NULL;
+    char *data = redis.LoadStringBuffer(io, &bytes);
+    if (redis.IsIOError(io) || data == NULL) return NULL;
+    if (tensor_data_error(dtype, elements, data, bytes) != NULL) {
+        redis.Free(data);
+        return NULL;
+    }
+    return tensor_new(dtype, shape, (int)rank, data, bytes);
+}
+
+/* Only for `aof-use-rdb-preamble no`. */
+static void aof_rewrite(RedisIO *io, RedisString *key, void *value) {
+    const struct tensor *t = value;
+    RedisString *shape[TENSOR_MAX_RANK];
+    for (int i = 0; i < t->rank; i++) {
+        char digits[24];
+        shape_text(&t->shape[i], 1, digits, sizeof digits);
+        shape[i] = redis.CreateString(NULL, digits, strlen(digits));
+    }
+    redis.EmitAOF(io, "AI.TENSORSET", "scvcb", key, t->dtype->name, shape, (size_t)t->rank, "BLOB", t->data, t->bytes);
+    for (int i = 0; i < t->rank; i++) redis.FreeString(NULL, shape[i]);
+}
+
+static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
+    const struct tensor *t = value;
+    (void)ctx;
+    (void)sample;
+    return redis.MallocSize((void *)t) + redis.MallocSize(t->shape) + redis.MallocSize(t->data);
+}
+
+static size_t free_effort(RedisKeyOptCtx *ctx, const void *value) {
+    const struct tensor *t = value;
+    (void)ctx;
+    return 1 + (t->bytes >> 20); /* one allocation; past 64 MB its unmapping is worth a thread */
+}
+
+static void *copy(RedisKeyOptCtx *ctx, const void *value) {
+    const struct tensor *t = value;
+    (void)ctx;
+    return tensor_new(t->dtype, t->shape, t->rank, text_copy(t->data, t->bytes), t->bytes);
+}
+
+static void digest(RedisDigest *md, void *value) {
+    const struct tensor *t = value;
+    redis.DigestAddStringBuffer(md, t->dtype->name, strlen(t->dtype->name));
+    for (int i = 0; i < t->rank; i++) redis.DigestAddLongLong(md, t->shape[i]);
+    redis.DigestAddStringBuffer(md, t->data, t->bytes);
+    redis.DigestEndSequence(md);
+}
+
+int tensor_type_create(RedisCtx *ctx) {
+    RedisTypeMethods methods = {.version = TYPE_METHODS_VERSION,
+                                .rdb_load = rdb_load,
+                                .rdb_save = rdb_save,
+                                .aof_rewrite = aof_rewrite,
+                                .digest = digest,
+                                .free = tensor_free,
+                                .mem_usage2 = memory_of,
+                                .free_effort2 = free_effort,
+                                .copy2 = copy};
+    shardqa.tensor_type = redis.CreateDataType(ctx, "AI_TENSOR", TENSOR_ENCODING, &methods);
+    return shardqa.tensor_type ? REDIS_OK : REDIS_ERR;
+}

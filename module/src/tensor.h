@@ -1,0 +1,27 @@
+/* Tensors: the values of AI_TENSOR keys. */
+#ifndef SHARDQA_TENSOR_H
+#define SHARDQA_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "redis_api.h"
+#include "tensor_layout.h"
+
+struct tensor {
+    const struct dtype *dtype;
+    int rank;         /* number of dimensions; 0: one element */
+    long long *shape; /* owned, `rank` numbers */
+    size_t bytes;
+    char *data; /* owned, little endian, C order; STRING: NUL-terminated strings one after another */
+};
+
+int tensor_type_create(RedisCtx *ctx);
+
+/* NULL and the error replied when the key holds no tensor. Borrowed from the key. */
+struct tensor *tensor_open(RedisCtx *ctx, RedisString *key);
+
+int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc);
+int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc);
+
+#endif

@@ -1,0 +1,55 @@
+#include "text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+char *text_copy(const char *text, size_t length) {
+    char *copy = redis.Alloc(length + 1);
+    if (length > 0) memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+bool bytes_are(const char *text, size_t length, const char *word) {
+    return length == strlen(word) && strncasecmp(text, word, length) == 0;
+}
+
+bool text_is(const RedisString *string, const char *word) {
+    size_t length;
+    const char *text = redis.StringPtrLen(string, &length);
+    return bytes_are(text, length, word);
+}
+
+bool text_number(const RedisString *string, long long least, long long most, long long *number) {
+    return redis.StringToLongLong(string, number) == REDIS_OK && *number >= least && *number <= most;
+}
+
+int reply_error(RedisCtx *ctx, const char *format, ...) {
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    for (char *c = line; *c; c++)
+        if (*c == '\r' || *c == '\n') *c = ' ';
+    return redis.ReplyWithError(ctx, line);
+}
+
+struct prefix *prefix_new(const char *pattern, size_t length) {
+    bool exact = length == 0 || pattern[length - 1] != '*';
+    if (!exact) length--;
+    struct prefix *prefix = redis.Alloc(sizeof *prefix + length + 1);
+    prefix->next = NULL;
+    prefix->length = length;
+    prefix->exact = exact;
+    if (length > 0) memcpy(prefix->text, pattern, length);
+    prefix->text[length] = '\0';
+    return prefix;
+}
+
+bool prefix_matches(const struct prefix *prefix, const char *key, size_t length) {
+    if (prefix->exact ? length != prefix->length : length < prefix->length) return false;
+    return memcmp(key, prefix->text, prefix->length) == 0;
+}

@@ -1,0 +1,27 @@
+/* Small helpers around Redis strings and words. */
+#ifndef SHARDQA_TEXT_H
+#define SHARDQA_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "redis_api.h"
+
+struct prefix {
+    struct prefix *next;
+    size_t length;
+    bool exact; /* the pattern had no '*' at its end: the key must be equal */
+    char text[];
+};
+
+char *text_copy(const char *text, size_t length); /* the caller frees it with redis.Free; NUL is added */
+bool text_is(const RedisString *string, const char *word); /* case does not matter */
+bool bytes_are(const char *text, size_t length, const char *word); /* case does not matter */
+bool text_number(const RedisString *string, long long least, long long most, long long *number);
+int reply_error(RedisCtx *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* RedisGears' rule: a pattern that ends in '*' matches by prefix, any other by equality. Owned by the caller. */
+struct prefix *prefix_new(const char *pattern, size_t length);
+bool prefix_matches(const struct prefix *prefix, const char *key, size_t length);
+
+#endif

@@ -1,0 +1,237 @@
+/* The one place where frames of the worker take effect: inside BEFORE_SLEEP, never within a script, a transaction or a load.
+ *
+ * A tick handles at most TICK_FRAMES frames or TICK_US of work; a one-shot event wakes the loop for the rest. While clients are
+ * paused (CLIENT PAUSE, failover, shutdown) writing would abort Redis, so frames that write wait in `deferred`, in order; frames
+ * that only read or reply go on. After the pause their commands meet the role of the node as it is then: READONLY on a replica. */
+#include "tick.h"
+
+#include <string.h>
+
+#include "call.h"
+#include "events.h"
+#include "execute.h"
+#include "gears.h"
+#include "model.h"
+#include "pending.h"
+#include "resp.h"
+#include "text.h"
+#include "worker_link.h"
+
+enum {
+    TICK_FRAMES = 64,
+    TICK_US = 1000,
+    DEFERRED_LIMIT = 64 << 20 /* bytes that may wait for the end of a pause; then reading stops */
+};
+
+void tick_wake(void *unused) { (void)unused; }
+
+/* ---- what each frame does; false: it is malformed ---- */
+
+static bool on_ready(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes item;
+    char *versions = shardqa.link.versions;
+    size_t size = sizeof shardqa.link.versions, at = 0;
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &item)) return false;
+    if (!frame_bytes_equal(&item, "1")) return false;
+    frame_list_next(&list, &item); /* its pid is known */
+    versions[0] = '\0';
+    while (frame_list_next(&list, &item) && at + item.length + 2 < size) {
+        if (at > 0) versions[at++] = ' ';
+        for (size_t i = 0; i < item.length; i++) versions[at++] = item.data[i] < ' ' ? '?' : item.data[i];
+        versions[at] = '\0';
+    }
+    link_ready();
+    return true;
+}
+
+static void count_latency(const struct pending *pending) {
+    uint64_t us = redis.MonotonicMicroseconds() - pending->started_us;
+    if (pending->kind == PENDING_MISS) latency_add(&shardqa.miss_latency, us);
+    if (pending->timed_trigger) latency_add(&shardqa.trigger_latency, us);
+}
+
+static bool on_worker_reply(const struct frame *frame) {
+    struct pending *pending = pending_find(frame->id);
+    if (!resp_is_one_value(frame->payload, frame->length)) return false;
+    if (pending == NULL) {
+        shardqa.counters.late_replies++;
+        return true;
+    }
+    count_latency(pending);
+    switch (pending->kind) {
+    case PENDING_RELOAD: model_loaded(pending, frame->payload, frame->length); return true;
+    case PENDING_STORE: model_stored(pending, frame->payload, frame->length); return true;
+    case PENDING_EXECUTE:
+        if (frame->payload[0] != '-') return false;
+        execute_failed(pending, frame->payload, frame->length);
+        return true;
+    default: pending_finish(pending, frame->payload, frame->length); return true;
+    }
+}
+
+static bool on_log(const struct frame *frame) {
+    static const char *const levels[] = {"debug", "verbose", "notice", "warning"};
+    struct frame_list list;
+    struct frame_bytes level, text;
+    const char *name = "notice";
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &level) || !frame_list_next(&list, &text))
+        return false;
+    for (size_t i = 0; i < 4; i++)
+        if (frame_bytes_equal(&level, levels[i])) name = levels[i];
+    redis.Log(shardqa.ctx, name, "worker: %.*s", (int)(text.length < 4000 ? text.length : 4000), text.data);
+    return true;
+}
+
+static bool on_stats(const struct frame *frame) {
+    enum { MAX_STATS = 256 };
+    struct frame_list list;
+    struct frame_bytes key, value;
+    if (!frame_list_open(frame->payload, frame->length, &list) || list.left % 2 != 0) return false;
+    while (frame_list_next(&list, &key) && frame_list_next(&list, &value)) {
+        char *old = NULL;
+        if (key.length == 0 || key.length > 64 || value.length > 256) continue;
+        if (redis.DictDelC(shardqa.worker_stats, (void *)key.data, key.length, &old) == REDIS_OK) redis.Free(old);
+        if (redis.DictSize(shardqa.worker_stats) < MAX_STATS)
+            redis.DictSetC(shardqa.worker_stats, (void *)key.data, key.length, text_copy(value.data, value.length));
+    }
+    return true;
+}
+
+static bool dispatch(const struct frame *frame) {
+    switch (frame->type) {
+    case FRAME_READY: return on_ready(frame);
+    case FRAME_REPLY: return on_worker_reply(frame);
+    case FRAME_TENSORS: return execute_frame_tensors(frame);
+    case FRAME_CALL: return call_run(frame);
+    case FRAME_REGISTER: return gears_frame_register(frame);
+    case FRAME_UNREGISTER: return gears_frame_unregister(frame);
+    case FRAME_WATCH: return events_frame_watch(frame);
+    case FRAME_LOG: return on_log(frame);
+    case FRAME_STATS: return on_stats(frame);
+    default: return false;
+    }
+}
+
+/* ---- frames that must wait for the end of a pause ---- */
+
+static bool writes(const struct frame *frame) {
+    struct pending *pending;
+    switch (frame->type) {
+    case FRAME_CALL: return !call_only_reads(frame);
+    case FRAME_TENSORS:
+    case FRAME_REGISTER:
+    case FRAME_UNREGISTER: return true;
+    case FRAME_REPLY:
+        pending = pending_find(frame->id);
+        return pending && (pending->kind == PENDING_STORE || (pending->after_registrations && shardqa.deferred.first));
+    default: return false;
+    }
+}
+
+static void defer(const struct frame *frame) {
+    struct deferred *d = redis.Alloc(sizeof *d + frame->length);
+    struct deferred_queue *queue = &shardqa.deferred;
+    d->next = NULL;
+    d->frame = *frame;
+    d->frame.payload = d->data;
+    memcpy(d->data, frame->payload, frame->length);
+    if (queue->last)
+        queue->last->next = d;
+    else
+        queue->first = d;
+    queue->last = d;
+    queue->bytes += frame->length;
+}
+
+static struct deferred *take_deferred(void) {
+    struct deferred_queue *queue = &shardqa.deferred;
+    struct deferred *d = queue->first;
+    queue->first = d->next;
+    if (queue->first == NULL) queue->last = NULL;
+    queue->bytes -= d->frame.length;
+    return d;
+}
+
+void deferred_clear(void) {
+    while (shardqa.deferred.first) redis.Free(take_deferred());
+}
+
+/* ---- the tick ---- */
+
+struct budget {
+    uint64_t until_us;
+    int frames;
+};
+
+static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
+
+static void handle(const struct frame *frame) {
+    if (!frame_from_worker_is_valid(frame) || !dispatch(frame)) {
+        redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes", (int)frame->type,
+                  (unsigned long long)frame->id, frame->length);
+        link_break("it sent a malformed frame");
+    }
+}
+
+static void run_deferred(struct budget *budget) {
+    while (shardqa.deferred.first && !shardqa.link.broken && !spent(budget)) {
+        struct deferred *d = take_deferred();
+        handle(&d->frame);
+        redis.Free(d);
+        budget->frames--;
+    }
+}
+
+/* False when no whole frame is left. */
+static bool run_received(struct budget *budget, bool paused) {
+    struct worker_link *link = &shardqa.link;
+    struct frame frame;
+    size_t wanted;
+    while (!link->broken && !spent(budget)) {
+        enum frame_result result = frame_decode(link->in.data + link->in_handled, link->in.length - link->in_handled, &frame, &wanted);
+        if (result == FRAME_PARTIAL) return false;
+        if (result == FRAME_MALFORMED) {
+            link_break("it sent something that is no frame");
+            return false;
+        }
+        if ((paused || shardqa.deferred.first) && writes(&frame)) {
+            if (shardqa.deferred.bytes > DEFERRED_LIMIT) return false;
+            defer(&frame);
+        } else {
+            handle(&frame);
+        }
+        link->in_handled += wanted;
+        budget->frames--;
+    }
+    return !link->broken;
+}
+
+static void run_frames(void) {
+    struct worker_link *link = &shardqa.link;
+    struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES};
+    bool paused = redis.AvoidReplicaTraffic();
+    if (!paused) run_deferred(&budget);
+    bool more = link->in.length > link->in_handled && run_received(&budget, paused);
+    if (link->in_handled > 0 && !link->broken) {
+        buffer_consume(&link->in, link->in_handled);
+        link->in_handled = 0;
+    }
+    if (!link->broken && shardqa.deferred.bytes <= DEFERRED_LIMIT) link_pause_reading(false);
+    if (more || (!paused && shardqa.deferred.first)) redis.EventLoopAddOneShot(tick_wake, NULL);
+}
+
+void tick_run(void) {
+    struct worker_link *link = &shardqa.link;
+    shardqa.counters.ticks++;
+    if (!shardqa.loaded) {
+        shardqa.loaded = true;
+        shardqa.master = redis.GetContextFlags(shardqa.ctx) & CTX_MASTER;
+    }
+    link_tick();
+    if (link->fd < 0) return;
+    if (link->in.length > link->in_handled || shardqa.deferred.first) run_frames();
+    if (link->started && shardqa.models_unsent > 0) models_send();
+    events_tick();
+    if (link->out.first || link->writing) link_flush();
+}

@@ -1,0 +1,33 @@
+/* The worker process and the byte streams to and from it. */
+#ifndef SHARDQA_WORKER_LINK_H
+#define SHARDQA_WORKER_LINK_H
+
+#include <stdbool.h>
+
+#include "frame.h"
+#include "state.h"
+
+struct blob; /* model.h */
+
+enum { QUEUE_LIMIT = 64 << 20 }; /* bytes waiting for the worker, past which requests are refused and events dropped */
+
+void link_init(void);
+void link_spawn(void);             /* starts the worker and greets it; on failure arms the next try */
+void link_tick(void);              /* takes a broken link down; sends START once the keyspace is there */
+void link_cron(void);              /* collects killed workers */
+void link_stop(void);              /* Redis shuts down: no more workers */
+void link_ready(void);             /* READY came: releases the held requests */
+void link_break(const char *why);  /* the next tick takes the link down; `why` is static text */
+bool link_usable(void);            /* can a request be queued now? */
+bool link_has_room(void);          /* is the queue below QUEUE_LIMIT? */
+const char *link_unusable_error(void);
+const char *link_state_name(void);
+
+/* Ends the frame and queues it; takes the writer's buffer. `tail`, if any, is referenced and sent behind it. */
+void link_send(struct frame_writer *writer, struct blob *tail);
+void link_request(struct frame_writer *writer); /* the same, but waits for READY */
+void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length);
+void link_flush(void);   /* writes what the socket takes, at most 256 KB */
+void link_pause_reading(bool pause);
+
+#endif
