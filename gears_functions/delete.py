@@ -2,7 +2,7 @@
 
     RG.TRIGGERONKEY Delete <doc key>
 
-A `doc:` key that someone else removed (DEL, expiry) takes its passages with it. One that left because its slot is moving
+A `doc:` key that someone else removed (DEL, expiry) takes its passages with it. One that left as its slot is moving
 to another shard does not: MIGRATE shows as a `del` too, so the slot is looked at first.
 """
 

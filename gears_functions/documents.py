@@ -72,7 +72,7 @@ def _decoded(key: str, name: str, value: str | bytes) -> str:
         return value.decode()
     except UnicodeDecodeError as error:
         raise BadDocument(
-            f"the {name} of document {key!r} is not UTF-8 (byte {error.start}: 0x{value[error.start]:02x}); re-encode it"
+            f"the {name} of document {key!r} is not UTF-8 (see byte {error.start}); re-encode it"
         ) from None
 
 
