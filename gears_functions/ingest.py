@@ -173,7 +173,7 @@ class Ingest:
     def _frame(
         self, parsed: keys.DocKey, fields: Fields, passages: list[Passage], first: int, last: int
     ) -> list[tuple[Argument, ...]]:
-        commands = list[tuple[Argument, ...]]()
+        commands: list[tuple[Argument, ...]] = []
         for n, p in enumerate(passages[first:last], first):
             name = (parsed.corpus, parsed.document, n)
             place = ("text", p.text, "start", p.start, "end", p.end, "title", fields.title)
