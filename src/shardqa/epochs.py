@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from shardqa import keys
 from shardqa.shards import Shards
 
+STOP_SECONDS = 0.1  # between attempts to cancel the subscription's task
 RETRY_SECONDS = 1.0  # between attempts to subscribe again
 
 
@@ -27,9 +28,9 @@ class Epochs:
         self._task = asyncio.create_task(self._follow())
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        while self._task is not None and not self._task.done():
+            self._task.cancel()  # again and again: redis-py's reads with a timeout may swallow a cancellation
+            await asyncio.wait([self._task], timeout=STOP_SECONDS)
 
     def known(self, corpus: str) -> dict[str, int] | None:
         """tag -> epoch of every shard, or None when they must be read afresh."""
