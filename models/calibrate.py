@@ -6,17 +6,16 @@
 Input: a question a line, ``{"id", "question", "answers": [..], "candidates": [{"text", "span_logit", "null_logit",
 "rank_score"}, ..]}``, where no answers mean that the documents don't say.
 
-A logistic regression over all candidates, fitted by Newton's method. Answerable and unanswerable questions weigh the
-same in total, whatever the file holds of each; so the score is a probability for a question of which one knows nothing.
-The threshold is where the shares of questions treated rightly, among the answerable and among the unanswerable, have
-the highest mean (Youden's index).
+A logistic regression over all candidates, fitted by Newton's method. Answerable questions weigh ANSWERABLE of the
+total, whatever the file holds; so the score is a probability for such a mixture. The threshold is where the share of
+questions treated rightly in that mixture is highest: given the right answer, or refused where there is none.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,13 +24,16 @@ import typer
 
 from shardqa.errors import BadData
 from shardqa.models import metrics
-from shardqa.models.scoring import Scoring
+from shardqa.models.scoring import FARTHEST, Scoring, lag
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RIGHT_F1 = 0.8
 """A candidate this near to a reference answer is right."""
+
+ANSWERABLE = 2 / 3
+"""The share of questions taken to have an answer, that of SQuAD 2.0's training set."""
 
 RIDGE = 1e-3
 """Keeps Newton's method from running away where right and wrong can be told apart perfectly."""
@@ -46,7 +48,7 @@ class Asked:
 
     answerable: bool
     signals: NDArray[np.float64]
-    """[candidates, 3]: margin, rank score, gap to the best rank score."""
+    """[candidates, 2]: margin and lag."""
     right: NDArray[np.bool_]
     """Whether each candidate is right, [candidates]."""
 
@@ -79,9 +81,9 @@ def _asked(record: dict[str, list[dict[str, str | float]]]) -> Asked:
     found = record["candidates"]
     rank = np.array([float(candidate["rank_score"]) for candidate in found])
     margin = np.array([float(candidate["span_logit"]) - float(candidate["null_logit"]) for candidate in found])
-    gap = rank.max(initial=0) - rank
+    lags = np.array([lag(score, rank.max(initial=0)) for score in rank])
     right = [bool(answers) and metrics.f1(str(candidate["text"]), answers) >= RIGHT_F1 for candidate in found]
-    return Asked(bool(answers), np.stack([margin, rank, gap], axis=1), np.array(right, dtype=np.bool_))
+    return Asked(bool(answers), np.stack([margin, lags], axis=1), np.array(right, dtype=np.bool_))
 
 
 def fit(asked: Sequence[Asked]) -> Scoring:
@@ -89,34 +91,34 @@ def fit(asked: Sequence[Asked]) -> Scoring:
     answerable = sum(one.answerable for one in asked)
     if answerable in (0, len(asked)):
         raise BadData(f"{answerable} of {len(asked)} questions are answerable; some of both kinds are needed")
-    share = {True: 0.5 / answerable, False: 0.5 / (len(asked) - answerable)}
+    share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / (len(asked) - answerable)}
     signals = np.concatenate([one.signals for one in asked])
     right = np.concatenate([one.right for one in asked])
     weights = np.concatenate([np.full(len(one.right), share[one.answerable]) for one in asked])
-    bias, margin, rank, gap = _logistic(signals, right, weights * len(signals) / weights.sum())
-    free = Scoring(bias, margin, rank, gap, no_answer_below=0.0)
-    return Scoring(bias, margin, rank, gap, _threshold(free, asked))
+    bias, margin, lag_weight = _logistic(signals, right, weights * len(signals) / weights.sum())
+    free = Scoring(bias, margin, lag_weight, no_answer_below=0.0)
+    return replace(free, no_answer_below=_threshold(free, asked))
 
 
 def _logistic(
     signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]
-) -> tuple[float, float, float, float]:
+) -> tuple[float, float, float]:
     """Weighted logistic regression with a little ridge: bias, then a coefficient per signal."""
     design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)
     coefficients = np.zeros(design.shape[1])
     for _ in range(NEWTON_STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(design @ coefficients, -30, 30)))
+        chance = 1 / (1 + np.exp(-np.clip(design @ coefficients, -FARTHEST, FARTHEST)))
         slope = design.T @ (weights * (right - chance)) - RIDGE * coefficients
         curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design
         coefficients += np.linalg.solve(curvature + RIDGE * np.eye(len(coefficients)), slope)
-    bias, margin, rank, gap = coefficients.tolist()
-    return bias, margin, rank, gap
+    bias, margin, lag_weight = coefficients.tolist()
+    return bias, margin, lag_weight
 
 
 def scores(scoring: Scoring, one: Asked) -> NDArray[np.float64]:
     """The score of each candidate, [candidates]."""
-    odds = scoring.bias + one.signals @ np.array([scoring.margin, scoring.rank, scoring.gap])
-    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -30, 30))))
+    odds = scoring.bias + one.signals @ np.array([scoring.margin, scoring.lag])
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -FARTHEST, FARTHEST))))
 
 
 def _best(scoring: Scoring, asked: Sequence[Asked]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -131,13 +133,16 @@ def _best(scoring: Scoring, asked: Sequence[Asked]) -> tuple[NDArray[np.float64]
 
 
 def _threshold(scoring: Scoring, asked: Sequence[Asked]) -> float:
-    """The score with the highest mean of answered_right and refused, rounded to 0.01."""
+    """The score with the highest share of questions treated rightly, in hundredths."""
     best, right = _best(scoring, asked)
     answerable = np.array([one.answerable for one in asked])
     lines = np.arange(1, 100) / 100
     kept = [(best[answerable] >= line) & right[answerable] for line in lines]
-    index = [yes.mean() + (best[~answerable] < line).mean() for yes, line in zip(kept, lines, strict=True)]
-    return float(lines[int(np.argmax(index))])
+    rightly = [
+        ANSWERABLE * yes.mean() + (1 - ANSWERABLE) * (best[~answerable] < line).mean()
+        for yes, line in zip(kept, lines, strict=True)
+    ]
+    return float(lines[int(np.argmax(rightly))])
 
 
 def outcome(scoring: Scoring, asked: Sequence[Asked]) -> Outcome:

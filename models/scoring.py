@@ -18,22 +18,20 @@ from shardqa.models import shipped
 
 SCORING_FILE = "scoring.json"
 
-_FARTHEST = 30.0
+FARTHEST = 30.0
 """Log-odds are held within +-this, so that no score is exactly 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """A logistic regression over a candidate's three signals."""
+    """A logistic regression over a candidate's two signals, margin and lag."""
 
     bias: float
     """Log-odds that a candidate is right with every signal at 0."""
     margin: float
     """Log-odds per logit that the span lies above "the passage does not say" (span_logit - null_logit)."""
-    rank: float
-    """Log-odds per unit of the passage's rank score."""
-    gap: float
-    """Log-odds per unit that the passage ranks below the question's best passage; negative."""
+    lag: float
+    """Log-odds per lag: 0 for the question's best passage, 1 for one whose rank score is 0; negative."""
     no_answer_below: float
     """Probability under which the answer is "the documents don't say"."""
 
@@ -53,13 +51,13 @@ class Scoring:
 
     def score(self, span_logit: float, null_logit: float, rank_score: float, best_rank: float) -> float:
         """The probability, above 0 and below 1, that this span answers the question."""
-        odds = (
-            self.bias
-            + self.margin * (span_logit - null_logit)
-            + self.rank * rank_score
-            + self.gap * (best_rank - rank_score)
-        )
-        return 1 / (1 + math.exp(-max(-_FARTHEST, min(_FARTHEST, odds))))
+        odds = self.bias + self.margin * (span_logit - null_logit) + self.lag * lag(rank_score, best_rank)
+        return 1 / (1 + math.exp(-max(-FARTHEST, min(FARTHEST, odds))))
+
+
+def lag(rank_score: float, best_rank: float) -> float:
+    """How far a passage ranks below the best, 0 to 1: rank scores grow with corpus and question, this does not."""
+    return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0
 
 
 def candidate_score(span_logit: float, null_logit: float, rank_score: float, best_rank: float) -> float:

@@ -14,7 +14,7 @@ from shardqa.errors import BadData, BadModel
 from shardqa.models import calibrate, scoring
 from shardqa.models.scoring import SCORING_FILE, Scoring
 
-SCORING = Scoring(bias=-3.0, margin=0.5, rank=0.1, gap=-0.2, no_answer_below=0.4)
+SCORING = Scoring(bias=-3.0, margin=0.5, lag=-0.2, no_answer_below=0.4)
 NUMBERS = st.floats(-1e6, 1e6)
 
 
@@ -31,6 +31,14 @@ def test_a_larger_margin_never_scores_lower(span: float, rank: float) -> None:
 @given(st.floats(-10, 10), st.floats(0, 19))
 def test_a_better_rank_never_scores_lower(span: float, rank: float) -> None:
     assert scoring.candidate_score(span, 0, rank + 1, 20) >= scoring.candidate_score(span, 0, rank, 20)
+
+
+def test_the_scale_of_rank_scores_does_not_matter() -> None:
+    assert SCORING.score(5, 0, 6, 12) == SCORING.score(5, 0, 60, 120)
+
+
+def test_rank_scores_that_are_all_zero_say_nothing() -> None:
+    assert SCORING.score(5, 0, 0, 0) == SCORING.score(5, 0, 12, 12)
 
 
 def test_the_threshold_is_a_probability() -> None:
