@@ -1,6 +1,10 @@
-"""The shard's own copy of a model: under the shard's tag, fetched from another shard where it is missing.
+"""The shard's own copy of a model: under the shard's tag, sent by another shard where it is missing.
 
-A shard's tag changes when its lowest slot moves; its copy then lies under a key that is gone or elsewhere.
+    RG.TRIGGER Push <model> <tag of the shard that shall send> <key>
+
+A shard's tag changes when its lowest slot moves; its copy then lies under a key that is gone or elsewhere. It is sent,
+not fetched: storing a model blocks until the worker has loaded it, which a function's own commands must not: it
+takes an ordinary connection, and only those to other shards are at hand.
 """
 
 from __future__ import annotations
@@ -14,13 +18,16 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable
+from shardqa.gears_functions import arguments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.runtime import Runtime
 
-PAUSE = 5.0  # seconds after a fetch that found nothing before the peers are asked again
+PAUSE = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
+MAX_MISSED = 100  # names of models remembered as missing; a client may send any
 
 
 class Copies:
@@ -29,7 +36,7 @@ class Copies:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._fetching = asyncio.Lock()  # a model is megabytes: one fetch at a time
-        self._not_before = 0.0  # loop time of the next fetch
+        self._not_before: dict[str, float] = {}  # model that no shard had -> loop time of its next fetch
 
     async def run(self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Runs a model on this shard. Raises ClusterUnavailable when no shard has it."""
@@ -47,12 +54,14 @@ class Copies:
             loop = asyncio.get_running_loop()
             if await self._runtime.call("EXISTS", key):
                 return
-            if loop.time() >= self._not_before:
+            if loop.time() >= self._not_before.get(model, 0.0):
                 for tag in await self._tags():
-                    if await self._copy(keys.model(model, tag), key):
+                    if await self._pushed(model, tag, key):
                         self._runtime.log(f"model {model!r} was copied from the shard {{{tag}}}")
                         return
-                self._not_before = loop.time() + PAUSE
+                if len(self._not_before) >= MAX_MISSED:
+                    self._not_before.clear()
+                self._not_before[model] = loop.time() + PAUSE
         raise ClusterUnavailable(
             f"no shard has the model {model!r}; run 'shardqa models push', or start the cluster with 'shardqa up'"
         )
@@ -62,14 +71,25 @@ class Copies:
         replies = await self._runtime.peers("RG.TRIGGER", "Corpora")
         return [str(orjson.loads(reply[0])["tag"]) for reply in replies if not isinstance(reply, Exception)]
 
-    async def _copy(self, theirs: str, ours: str) -> bool:
-        for reply in await self._runtime.peers("AI.MODELGET", theirs, "META", "BLOB"):
+    async def _pushed(self, model: str, tag: str, key: str) -> bool:
+        """Asks one shard to send the model; whether it came."""
+        replies = await self._runtime.peers("RG.TRIGGER", "Push", model, tag, key)
+        for reply in replies:
             if isinstance(reply, Exception):
-                continue  # all but one say that the key is not theirs
-            meta = dict(zip(reply[::2], reply[1::2], strict=True))
-            blob = meta[b"blob"]
-            parts = blob if isinstance(blob, list) else [blob]
-            name = (meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"])
-            await self._runtime.call("AI.MODELSTORE", ours, *name, "BLOB", *parts)
-            return True
-        return False
+                self._runtime.log(f"model {model!r} was not copied from {{{tag}}}: {reply}", "verbose")
+        return bool(await self._runtime.call("EXISTS", key))
+
+    async def push(self, record: Record) -> str:
+        """Stores this shard's model under another shard's key, if this is the shard that was named; 1 or 0."""
+        model, tag, key = arguments.words(record, "Push <model> <tag> <key>", 3, 3)
+        ours = keys.model(model, self._runtime.hashtag())
+        if tag != self._runtime.hashtag() or not key.startswith(keys.model(model, "")[:-1]):
+            return "0"
+        if not await self._runtime.call("EXISTS", ours):
+            return "0"
+        reply = await self._runtime.call("AI.MODELGET", ours, "META", "BLOB")
+        meta = dict(zip(reply[::2], reply[1::2], strict=True))
+        parts = meta[b"blob"] if isinstance(meta[b"blob"], list) else [meta[b"blob"]]
+        # To all others: the one that owns the key stores it, the rest say that it is not theirs.
+        command = ("AI.MODELSTORE", key, meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"], "BLOB", *parts)
+        return str(sum(1 for stored in await self._runtime.peers(*command) if not isinstance(stored, Exception)))

@@ -54,6 +54,11 @@ def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:
     return _checked(key, {name: value or b"" for name, value in zip(FIELDS, values, strict=True)})
 
 
+def encoded(fields: Fields) -> list[bytes | None]:
+    """As `HMGET` with FIELDS would tell them."""
+    return [getattr(fields, name).encode() for name in FIELDS]
+
+
 def _checked(key: str, given: dict[str, str | bytes]) -> Fields:
     fields = Fields(**{name: _decoded(key, name, value) for name, value in given.items()})
     if not fields.text.strip():

@@ -33,13 +33,16 @@ USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JS
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """What the `doc:` hash said of itself."""
+class Stored:
+    """A `doc:` hash."""
 
-    digest: str
-    passages: int | None  # None: never ingested
-    source: bytes
-    metadata: bytes
+    fields: list[bytes | None]  # in the order of FIELDS
+    digest: str  # of what its passages were made of; empty when they are not, or not all, there
+    passages: int | None  # as many as there may be; None: never ingested
+
+    @property
+    def text(self) -> bytes | None:
+        return self.fields[FIELDS.index("text")]
 
 
 class Ingest:
@@ -56,7 +59,10 @@ class Ingest:
         keys.parse_doc(key)
         fields = documents.from_words(key, record[2:])
         async with self._shard.document(key) as parsed:
-            return await self._ingest(key, parsed, fields)
+            stored = await self._stored(key)
+            if stored is None:
+                raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
+            return await self._ingest(key, parsed, fields, stored, ("HSET", key, *fields.pairs()))
 
     async def settle(self, event: dict[str, Any]) -> None:
         """Makes the passages agree with a `doc:` key that someone wrote or removed."""
@@ -71,41 +77,44 @@ class Ingest:
             self._shard.runtime.log(f"left alone: {error}", "warning")
 
     async def _settle(self, key: str, parsed: keys.DocKey) -> None:
+        """Never writes the fields themselves: the hash may be gone or another by now, and the next event tells."""
         stored = await self._stored(key)
-        if stored is None:
+        if stored is None or stored.text is None:
             await self._delete.passages_of(key, parsed)
             return
         try:
-            fields = documents.from_hash(key, stored)
+            await self._ingest(key, parsed, documents.from_hash(key, stored.fields), stored)
         except (BadDocument, DocumentTooLarge) as error:
             self._shard.runtime.log(f"not searchable: {error}", "warning")
             await self._delete.passages_of(key, parsed)
-            return
-        await self._ingest(key, parsed, fields)
 
-    async def _stored(self, key: str) -> list[bytes | None] | None:
-        """The fields of a `doc:` hash; None when there is no such hash, or none with a text."""
+    async def _stored(self, key: str) -> Stored | None:
+        """What is at `key` now; None for another type than a hash."""
         try:
-            values: list[bytes | None] = await self._shard.runtime.call("HMGET", key, *FIELDS)
+            *fields, digest, count = await self._shard.runtime.call("HMGET", key, *FIELDS, "digest", "passages")
         except ResponseError as error:
             if str(error).startswith("WRONGTYPE"):
                 return None
             raise
-        return None if values[FIELDS.index("text")] is None else values
+        passages = int(count) if count is not None and count.isdigit() else None
+        return Stored(fields, (digest or b"").decode("ascii", "replace"), passages)
 
     # ---- one document, held
 
-    async def _ingest(self, key: str, parsed: keys.DocKey, fields: Fields) -> str:
+    async def _ingest(
+        self, key: str, parsed: keys.DocKey, fields: Fields, stored: Stored, *first: tuple[Argument, ...]
+    ) -> str:
+        """`first` are commands that go ahead of the passages."""
         digest = await asyncio.to_thread(fields.digest)
-        before = await self._before(key)
-        if before.digest == digest and before.passages is not None:
-            await self._update_rest(key, fields, before)
-            epoch = await self._shard.epoch(parsed.corpus)
-            return self._reply(parsed, fields, before.passages, False, epoch)
+        if stored.digest == digest and stored.passages is not None:
+            if first and documents.encoded(fields) != stored.fields:
+                await self._shard.write(first)  # source and metadata may change alone: no passage depends on them
+            return self._reply(parsed, fields, stored.passages, False, await self._shard.epoch(parsed.corpus))
         passages = await asyncio.to_thread(split, fields.text, self._shard.tokenizer)
         if not passages:
             raise BadDocument(f"document {key!r} has no words, only blanks and control characters; give it a text")
-        epoch = await self._write(key, parsed, fields, digest, passages, before)
+        old = self._old_count(parsed, stored)
+        epoch = await self._write(key, parsed, fields.title, digest, passages, old, list(first))
         return self._reply(parsed, fields, len(passages), True, epoch)
 
     def _reply(self, parsed: keys.DocKey, fields: Fields, passages: int, changed: bool, epoch: int) -> str:
@@ -120,68 +129,54 @@ class Ingest:
             }
         ).decode()
 
-    async def _before(self, key: str) -> Before:
-        try:
-            values = await self._shard.runtime.call("HMGET", key, "digest", "passages", "source", "metadata")
-        except ResponseError as error:
-            if str(error).startswith("WRONGTYPE"):
-                raise BadDocument(f"{key!r} holds another type than a hash; delete it first") from None
-            raise
-        digest, count, source, metadata = values
-        passages = int(count) if count is not None and count.isdigit() else None
-        return Before((digest or b"").decode("ascii", "replace"), passages, source or b"", metadata or b"")
-
-    async def _update_rest(self, key: str, fields: Fields, before: Before) -> None:
-        """Source and metadata may change alone: no passage and no answer depends on them."""
-        if (fields.source.encode(), fields.metadata.encode()) != (before.source, before.metadata):
-            await self._shard.write([("HSET", key, "source", fields.source, "metadata", fields.metadata)])
-
     async def _write(
-        self, key: str, parsed: keys.DocKey, fields: Fields, digest: str, passages: list[Passage], before: Before
+        self,
+        key: str,
+        parsed: keys.DocKey,
+        title: str,
+        digest: str,
+        passages: list[Passage],
+        old: int,
+        head: list[tuple[Argument, ...]],
     ) -> int:
-        """Writes it all and returns the epoch from which it is found."""
-        shard = self._shard
+        """Writes passages in place of `old` ones and returns the epoch from which they are found."""
+        shard, count = self._shard, len(passages)
         await shard.epoch(parsed.corpus)
-        old = self._old_count(parsed, before)
-        count = len(passages)
         # Until the last frame `passages` covers all that may be there, so that a later run can remove it.
-        head: list[tuple[Argument, ...]] = [
-            ("HSET", key, *fields.pairs(), "passages", max(old, count)),
-            ("HDEL", key, "digest"),
-        ]
-        for first in range(0, max(count - FRAME, 0), FRAME):
-            await shard.write(head + self._frame(parsed, fields, passages, first, first + FRAME))
-            self._index(parsed, fields, passages, first, first + FRAME)
+        head += [("HSET", key, "passages", max(old, count)), ("HDEL", key, "digest")]
+        last = (count - 1) // FRAME * FRAME
+        for first in range(0, last, FRAME):
+            await shard.write([*head, *_frame(parsed, title, passages, first)])
+            self._index(parsed, title, passages, first)
             await asyncio.sleep(0)
             head = []
-        first = max(count - 1, 0) // FRAME * FRAME
         surplus = self._delete.unlinks(parsed, range(count, old))
         done = ("HSET", key, "passages", count, "digest", digest)
         tag, epoch, announce = shard.next_epoch(parsed.corpus)
-        await shard.write([*head, *self._frame(parsed, fields, passages, first, count), *surplus, done, *announce])
-        self._index(parsed, fields, passages, first, count)
+        await shard.write([*head, *_frame(parsed, title, passages, last), *surplus, done, *announce])
+        self._index(parsed, title, passages, last)
         for n in range(count, old):
             shard.index_to_change(parsed.corpus).remove(keys.passage(parsed.corpus, parsed.document, n))
         shard.epoch_written(parsed.corpus, tag, epoch)
         return epoch
 
-    def _old_count(self, parsed: keys.DocKey, before: Before) -> int:
+    def _old_count(self, parsed: keys.DocKey, stored: Stored) -> int:
         """One more than the highest number of a passage that the document may have."""
         known = self._shard.index(parsed.corpus).passages_of(parsed.document)
-        return max([before.passages or 0, *(keys.parse_passage(key).n + 1 for key in known)])
+        return max([stored.passages or 0, *(keys.parse_passage(key).n + 1 for key in known)])
 
-    def _frame(
-        self, parsed: keys.DocKey, fields: Fields, passages: list[Passage], first: int, last: int
-    ) -> list[tuple[Argument, ...]]:
-        commands: list[tuple[Argument, ...]] = []
-        for n, p in enumerate(passages[first:last], first):
-            name = (parsed.corpus, parsed.document, n)
-            place = ("text", p.text, "start", p.start, "end", p.end, "title", fields.title)
-            commands.append(("HSET", keys.passage(*name), *place))
-            commands.append(("AI.TENSORSET", keys.tokens(*name), "INT32", len(p.ids), "BLOB", p.ids.tobytes()))
-        return commands
-
-    def _index(self, parsed: keys.DocKey, fields: Fields, passages: list[Passage], first: int, last: int) -> None:
+    def _index(self, parsed: keys.DocKey, title: str, passages: list[Passage], first: int) -> None:
         index = self._shard.index_to_change(parsed.corpus)
-        for n, p in enumerate(passages[first:last], first):
-            index.put(keys.passage(parsed.corpus, parsed.document, n), fields.title, p.text, p.end)
+        for n, p in enumerate(passages[first : first + FRAME], first):
+            index.put(keys.passage(parsed.corpus, parsed.document, n), title, p.text, p.end)
+
+
+def _frame(parsed: keys.DocKey, title: str, passages: list[Passage], first: int) -> list[tuple[Argument, ...]]:
+    """The commands that write FRAME passages and their tokens."""
+    commands: list[tuple[Argument, ...]] = []
+    for n, p in enumerate(passages[first : first + FRAME], first):
+        name = (parsed.corpus, parsed.document, n)
+        place = ("text", p.text, "start", p.start, "end", p.end, "title", title)
+        commands.append(("HSET", keys.passage(*name), *place))
+        commands.append(("AI.TENSORSET", keys.tokens(*name), "INT32", len(p.ids), "BLOB", p.ids.tobytes()))
+    return commands

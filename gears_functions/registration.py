@@ -33,13 +33,15 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     ranks = Ranks(shard)
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
-    answers = Answers(shard, ranks, Copies(runtime), override_reply)
+    copies = Copies(runtime)
+    answers = Answers(shard, ranks, copies, override_reply)
     commands: dict[str, Callable[..., Any]] = {
         "Terms": ranks.terms,
         "Rank": ranks.rank,
         "Corpora": ranks.corpora,
         "Ingest": ingest.ingest,
         "Delete": delete.delete,
+        "Push": copies.push,
     }
     for trigger, function in commands.items():
         builder("CommandReader", desc=f"shardqa: {trigger}").map(function).register(trigger=trigger, mode=HERE)

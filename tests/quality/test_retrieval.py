@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench import retrieval
+from shardqa import keys
 from shardqa.gears_functions import exact
 from shardqa.gears_functions.splitting import split
 from shardqa.gears_functions.terms import query
@@ -51,7 +52,7 @@ def test_the_index_finds_what_a_full_scan_finds(dev: squad.QuestionSet, paragrap
     few = paragraphs[:60]
     (shard,) = retrieval.shards_of(few, 1)
     passages = [
-        (retrieval.keys.passage(retrieval.CORPUS, paragraph.id, n), paragraph.title.replace("_", " "), passage.text)
+        (keys.passage(retrieval.CORPUS, paragraph.id, n), paragraph.title.replace("_", " "), passage.text)
         for paragraph, found in few
         for n, passage in enumerate(found)
     ]

@@ -2,6 +2,7 @@
 
 import string
 from collections.abc import Sequence
+from random import Random
 
 import bm25s
 import networkx as nx
@@ -57,7 +58,7 @@ def test_the_index_scores_as_a_full_scan_does(corpus: dict[str, tuple[str, list[
 @settings(max_examples=200, deadline=None)
 @given(documents, phrase, st.integers(1, 6), st.randoms(use_true_random=False))
 def test_scores_and_order_do_not_depend_on_the_number_of_shards(
-    corpus: dict[str, tuple[str, list[str]]], question: str, count: int, random: "np.random.Generator"
+    corpus: dict[str, tuple[str, list[str]]], question: str, count: int, random: Random
 ) -> None:
     passages = passages_of(corpus)
     shards = [Index() for _ in range(count)]
@@ -185,7 +186,7 @@ def test_pagerank_is_networkxs_on_the_whole_graph() -> None:
     found, asked = filled(passages), query("river stone ford")
     statistics = found.statistics(asked)
     restarts = {t: ranking.idf(statistics.df[t], statistics.passages) for t in asked.terms}
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for key, _, text in passages:
         document = "doc " + keys.parse_passage(key).document
         graph.add_edge(key, document, weight=1)

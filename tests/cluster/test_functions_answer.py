@@ -1,0 +1,157 @@
+"""A GET of an answer key that is not there: computed, told, and stored while it is true."""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from redis.exceptions import ResponseError
+
+from shardqa import keys
+from tests.cluster.shards_client import Shards
+from tests.conftest import wait_until
+
+MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
+QUESTION = "When was the mill at Hallow Ford built?"
+
+
+def get(shards: Shards, key: str) -> Any:
+    value = shards.client.get(key)
+    assert value is not None
+    return json.loads(value)
+
+
+def test_a_get_of_a_fresh_key_is_answered_by_the_reader(shards: Shards) -> None:
+    shards.ingest("mill", MILL, "The mill")
+    reply = get(shards, shards.answer_key("mill", QUESTION))
+    best = reply["spans"][0]
+    assert (best["text"], best["document"], best["title"]) == ("1742", "mill", "The mill")
+    assert best["span_logit"] > best["null_logit"]
+    assert reply["cached"] is False
+    assert reply["question"] == keys.normalise_question(QUESTION)
+    assert {"rank", "load", "tokenise", "read", "span", "total"} <= set(reply["us"])
+
+
+def test_spans_are_exact_places_of_any_unicode(shards: Shards) -> None:
+    text = "".join(
+        f"№ {n}: Ōe Árpád (大江) built e\u0301tage 😀{n} of the “Straßenmühle” in {1700 + n}. " for n in range(40)
+    )
+    shards.ingest("étude", text)
+    spans = get(shards, shards.answer_key("étude", "who built the étage of the Straßenmühle in 1717?", k=10))["spans"]
+    assert 5 <= len(spans) <= 20
+    for span in spans:
+        assert text[span["start"] : span["end"]] == span["text"]
+        start = span["passage_start"]
+        assert text[start : start + len(span["passage_text"])] == span["passage_text"]
+
+
+def test_an_answer_is_stored_for_a_while_and_then_says_cached(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    key = shards.answer_key("mill", QUESTION)
+    first = get(shards, key)
+    wait_until(lambda: shards.client.exists(key), "the answer is stored")
+    assert 0 < shards.client.ttl(key) <= 3_600
+    assert get(shards, key) == {**first, "cached": True}
+
+
+def test_an_answer_of_another_epoch_is_given_and_not_stored(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    tag, epoch = shards.tag_of("mill")
+    old = keys.answer(shards.corpus, tag, epoch - 1, "reader-v0-int8", 5, keys.normalise_question(QUESTION))
+    assert get(shards, old)["epoch"] == epoch
+    get(shards, shards.answer_key("mill", QUESTION, k=4))
+    wait_until(lambda: shards.client.exists(shards.answer_key("mill", QUESTION, k=4)), "the later one is stored")
+    assert not shards.client.exists(old)
+
+
+def test_a_changed_text_is_answered_anew(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    before = shards.answer_key("mill", QUESTION)
+    assert get(shards, before)["spans"][0]["text"] == "1742"
+    shards.ingest("mill", MILL.replace("1742", "1803"))
+    after = shards.answer_key("mill", QUESTION)
+    assert after != before
+    assert get(shards, after)["spans"][0]["text"] == "1803"
+
+
+def test_k_passages_are_read_and_no_more(shards: Shards) -> None:
+    for n in range(6):
+        shards.ingest(f"mill-{n}", MILL)
+    for document in ("mill-0", "mill-3"):
+        reply = get(shards, shards.answer_key(document, QUESTION, k=1))
+        assert reply["batch"] == 1
+        assert len({span["passage"] for span in reply["spans"]}) == 1
+
+
+def test_a_corpus_without_documents_has_no_spans(shards: Shards) -> None:
+    assert get(shards, shards.answer_key("nothing", QUESTION))["spans"] == []
+
+
+def test_a_long_question_stands_hashed_in_its_key_once_it_was_ranked(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    long = (
+        "When was the mill at Hallow Ford built"
+        + ", by the brothers that ground the rye there," * 6
+        + " in the first place?"
+    )
+    key = shards.answer_key("mill", long)
+    assert ":#" in key
+    with pytest.raises(ResponseError, match=r"bad_key: .*RG\.TRIGGER Rank"):
+        shards.client.get(key)
+    shards.ranks(long)
+    with pytest.raises(ResponseError, match=r"question_too_long: .*at most 64"):
+        shards.client.get(key)
+    long = "When was the international mill built" + " international" * 20 + "?"
+    shards.ranks(long)
+    assert get(shards, shards.answer_key("mill", long))["spans"]
+
+
+@pytest.mark.parametrize(
+    ("tail", "code"),
+    [
+        ("1:reader-v0-int8:0:who", "bad_limit"),
+        ("1:reader-v0-int8:10000:who", "bad_limit"),
+        ("1:reader-v0-int8:5:" + "who is it " * 40, "question_too_long"),
+        ("1:reader-v0-int8:5:?", "empty_question"),
+        ("1:reader-v0-int8:five:who", "bad_key"),
+        ("reader-v0-int8", "bad_key"),
+        ("", "bad_key"),
+    ],
+)
+def test_a_key_that_can_not_be_answered_gets_an_error_that_names_itself(shards: Shards, tail: str, code: str) -> None:
+    tag, _ = shards.tag_of("mill")
+    with pytest.raises(ResponseError, match=f"^{code}: "):
+        shards.client.get(f"answer:{shards.corpus}:{{{tag}}}:{tail}")
+
+
+def test_a_key_that_is_not_utf8_gets_an_error(shards: Shards) -> None:
+    tag, _ = shards.tag_of("mill")
+    with pytest.raises(ResponseError, match="bad_key"):
+        shards.client.get(f"answer:{shards.corpus}:{{{tag}}}:1:m:5:".encode() + b"\xff\xfe")
+
+
+def test_a_model_that_no_shard_has_is_named(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    with pytest.raises(ResponseError, match=r"cluster_unavailable: no shard has the model 'nosuch'.*shardqa"):
+        shards.client.get(shards.answer_key("mill", QUESTION, model="nosuch"))
+
+
+def test_a_shard_without_the_model_takes_it_from_another(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    tag, _ = shards.tag_of("mill")
+    key = keys.model("reader-v0-int8", tag)
+    assert shards.redis(key).execute_command("AI.MODELDEL", key) == b"OK"
+    fresh = itertools.count(2)  # the worker may hold the deleted model for a moment: ask until it does not
+
+    def copied() -> bool:
+        assert get(shards, shards.answer_key("mill", QUESTION, k=next(fresh)))["spans"][0]["text"] == "1742"
+        return bool(shards.redis(key).exists(key))
+
+    wait_until(copied, "the model is here again")
+
+
+def test_a_passage_that_vanished_is_not_answered_from(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    passage = keys.passage(shards.corpus, "mill", 0)
+    shards.redis(passage).unlink(passage)
+    assert get(shards, shards.answer_key("mill", QUESTION))["spans"] == []

@@ -1,0 +1,229 @@
+"""Documents in, by the function and by any writer, and out again."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from redis.exceptions import ResponseError
+
+from shardqa import keys
+from tests.cluster.shards_client import Shards
+from tests.conftest import wait_until
+
+SENTENCE = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist, who ground rye there. "
+LONG = "".join(f"In the year {1700 + n} the miller Árpád Ōe № {n} wrote: “a good 年, 😀 indeed”. " for n in range(60))
+
+
+def test_a_document_is_found_once_ingest_has_replied(shards: Shards) -> None:
+    reply = shards.ingest("mill", SENTENCE, "The mill")
+    assert reply == {
+        "tag": reply["tag"],
+        "document": "mill",
+        "passages": 1,
+        "characters": len(SENTENCE),
+        "changed": True,
+        "epoch": reply["epoch"],
+    }
+    assert shards.documents("Who built the mill at Hallow Ford?") == ["mill"]
+
+
+def test_passages_are_exact_pieces_of_the_document(shards: Shards) -> None:
+    count = shards.ingest("long", LONG, "Étude")["passages"]
+    passages = shards.passages("long")
+    assert len(passages) == count > 5
+    for p in passages:
+        assert LONG[int(p["start"]) : int(p["end"])] == p["text"]
+        assert p["title"] == "Étude"
+
+
+def test_each_passage_has_its_tokens(shards: Shards) -> None:
+    count = shards.ingest("long", LONG)["passages"]
+    for n in range(count):
+        key = keys.tokens(shards.corpus, "long", n)
+        meta = shards.redis(key).execute_command("AI.TENSORGET", key, "META")
+        assert meta[1] == b"INT32"
+        assert 1 <= meta[3][0] <= 320
+
+
+def test_the_document_itself_is_a_hash_of_its_fields(shards: Shards) -> None:
+    shards.ingest("a/b: c", SENTENCE, "T", source="file.txt", metadata='{"year": 1742}')
+    found = shards.redis(shards.doc("a/b: c")).hgetall(shards.doc("a/b: c"))
+    assert found[b"text"].decode() == SENTENCE
+    assert (found[b"title"], found[b"source"], found[b"metadata"]) == (b"T", b"file.txt", b'{"year": 1742}')
+
+
+def test_the_same_document_again_changes_nothing(shards: Shards) -> None:
+    first = shards.ingest("mill", SENTENCE)
+    second = shards.ingest("mill", SENTENCE)
+    assert second == {**first, "changed": False}
+
+
+def test_another_source_alone_is_stored_and_raises_no_epoch(shards: Shards) -> None:
+    first = shards.ingest("mill", SENTENCE, source="a")
+    second = shards.ingest("mill", SENTENCE, source="b")
+    assert (second["changed"], second["epoch"]) == (False, first["epoch"])
+    assert shards.redis(shards.doc("mill")).hget(shards.doc("mill"), "source") == b"b"
+
+
+def test_a_shorter_version_leaves_nothing_of_the_longer_one(shards: Shards) -> None:
+    first = shards.ingest("doc", LONG)
+    assert shards.belongings("doc") == 2 * first["passages"]
+    second = shards.ingest("doc", SENTENCE)
+    assert second["epoch"] > first["epoch"]
+    assert shards.belongings("doc") == 2
+    assert shards.documents("miller Árpád") == []
+
+
+def test_a_big_document_is_written_in_several_frames(shards: Shards) -> None:
+    reply = shards.ingest("big", LONG * 30)
+    assert reply["passages"] > 300
+    assert shards.belongings("big") == 2 * reply["passages"]
+    (terms,) = [t for t in shards.all("RG.TRIGGER", "Terms", shards.corpus, "miller") if t["passages"]]
+    assert terms["passages"] == reply["passages"]
+    assert not shards.ingest("big", LONG * 30)["changed"]
+
+
+def test_the_same_document_from_many_clients_at_once_ends_as_one_of_them(shards: Shards) -> None:
+    texts = [LONG * (n % 3 + 1) for n in range(9)]
+    with ThreadPoolExecutor(9) as pool:
+        list(pool.map(lambda text: shards.ingest("doc", text), texts))
+    stored = shards.redis(shards.doc("doc")).hget(shards.doc("doc"), "text")
+    assert stored is not None
+    last = shards.ingest("doc", stored.decode())
+    assert not last["changed"]
+    assert shards.belongings("doc") == 2 * last["passages"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("text", ""), "bad_document"),
+        (("text", " \n\t"), "bad_document"),
+        (("text", "\x00\x01\x02"), "bad_document"),
+        (("text", b"caf\xe9 au lait"), "bad_document"),
+        (("text", "good", "title", b"\xff"), "bad_document"),
+        (("text", "good", "colour", "red"), "bad_document"),
+        (("text",), "bad_document"),
+        (("title", "no text"), "bad_document"),
+        (("text", "good", "metadata", "[1]"), "bad_document"),
+        (("text", "good", "metadata", "{"), "bad_document"),
+    ],
+)
+def test_a_bad_document_is_refused_and_leaves_nothing(
+    shards: Shards, words: tuple[str | bytes, ...], code: str
+) -> None:
+    with pytest.raises(ResponseError, match=f"^{code}: "):
+        shards.on_key("Ingest", "bad", *words)
+    assert shards.belongings("bad") == 0
+    assert not shards.redis(shards.doc("bad")).exists(shards.doc("bad"))
+
+
+def test_a_document_past_50_megabytes_is_refused(shards: Shards) -> None:
+    with pytest.raises(ResponseError, match=r"^document_too_large: .*50,000,001 bytes"):
+        shards.ingest("huge", "x" * 50_000_001)
+
+
+def test_a_key_of_the_wrong_bucket_is_refused_with_the_right_one(shards: Shards) -> None:
+    wrong = shards.doc("mill").replace("{b", "{x")
+    with pytest.raises(ResponseError, match=r"bad_key: .*write it under"):
+        shards.redis(wrong).execute_command("RG.TRIGGERONKEY", "Ingest", wrong, "text", SENTENCE)
+
+
+def test_a_key_that_holds_another_type_is_left_alone(shards: Shards) -> None:
+    key = shards.doc("mill")
+    shards.redis(key).set(key, "mine")
+    with pytest.raises(ResponseError, match=r"bad_document: .*another type"):
+        shards.ingest("mill", SENTENCE)
+    assert shards.redis(key).get(key) == b"mine"
+
+
+# ---- removal
+
+
+def test_delete_takes_all_that_belongs_to_a_document(shards: Shards) -> None:
+    added = shards.ingest("doc", LONG)
+    reply = shards.delete("doc")
+    assert (reply["deleted"], reply["passages"]) == (True, added["passages"])
+    assert reply["epoch"] > added["epoch"]
+    assert shards.belongings("doc") == 0
+    assert shards.documents("miller") == []
+
+
+def test_deleting_what_is_not_there_says_so(shards: Shards) -> None:
+    assert shards.delete("nothing")["deleted"] is False
+
+
+# ---- any writer
+
+
+def test_a_hash_written_by_any_client_is_found(shards: Shards) -> None:
+    key = shards.doc("mill")
+    shards.redis(key).hset(key, mapping={"title": "The mill", "text": SENTENCE})
+    wait_until(lambda: shards.documents("Hallow Ford") == ["mill"], "the document is found")
+    assert shards.ingest("mill", SENTENCE, "The mill")["changed"] is False
+
+
+def test_a_text_changed_by_any_client_replaces_the_old_one(shards: Shards) -> None:
+    shards.ingest("doc", LONG)
+    key = shards.doc("doc")
+    shards.redis(key).hset(key, "text", SENTENCE)
+    wait_until(lambda: shards.documents("Hallow Ford") == ["doc"], "the new text is found")
+    assert shards.documents("Árpád") == []
+    assert shards.belongings("doc") == 2
+
+
+@pytest.mark.parametrize("how", ["del", "expire", "rename"])
+def test_a_document_removed_by_any_client_takes_its_passages_with_it(shards: Shards, how: str) -> None:
+    shards.ingest("doc", LONG)
+    key = shards.doc("doc")
+    client = shards.redis(key)
+    match how:
+        case "del":
+            client.delete(key)
+        case "expire":
+            client.pexpire(key, 1)
+        case "rename":
+            client.rename(key, f"elsewhere:{{{keys.bucket('doc')}}}:{shards.corpus}")
+    wait_until(lambda: shards.belongings("doc") == 0, "the passages are gone")
+    wait_until(lambda: shards.documents("miller") == [], "the index has forgotten them")
+
+
+@pytest.mark.parametrize("text", [b"caf\xe9 \xff\xfe", b"", b" \n"])
+def test_an_unreadable_text_of_any_client_is_left_and_not_found(shards: Shards, text: bytes) -> None:
+    shards.ingest("doc", SENTENCE)
+    key = shards.doc("doc")
+    shards.redis(key).hset(key, "text", text)
+    wait_until(lambda: shards.belongings("doc") == 0, "the old passages are gone")
+    assert shards.redis(key).hget(key, "text") == text
+    assert shards.ingest("doc", SENTENCE)["changed"] is True
+
+
+def test_keys_that_only_look_like_documents_harm_nothing(shards: Shards) -> None:
+    for key in ("doc:", "doc:x", f"doc:{shards.corpus}:{{b0001}}:wrong bucket", b"doc:\xff\xfe"):
+        shards.client.hset(key, "text", SENTENCE)
+        shards.client.delete(key)
+    shards.ingest("doc", SENTENCE)
+    assert shards.documents("mill") == ["doc"]
+
+
+def test_every_change_is_announced(shards: Shards) -> None:
+    with shards.redis(shards.doc("doc")).pubsub() as channel:
+        channel.subscribe(keys.EPOCH_CHANNEL)
+        channel.get_message(timeout=5)
+        epoch = shards.ingest("doc", SENTENCE)["epoch"]
+        heard = wait_until(lambda: _of(shards.corpus, channel.get_message(timeout=1)), "the announcement")
+    assert heard == [shards.corpus, shards.tag_of("doc")[0], str(epoch)]
+    tag = heard[1]
+    assert shards.client.get(keys.epoch(shards.corpus, tag)) == str(epoch).encode()
+
+
+def _of(corpus: str, message: object) -> list[str] | None:
+    words = message["data"].decode().split(" ") if isinstance(message, dict) and message["type"] == "message" else []
+    return words if words and words[0] == corpus else None
+
+
+def test_corpora_counts_what_is_there(shards: Shards) -> None:
+    shards.ingest("a", SENTENCE)
+    shards.ingest("b", LONG)
+    mine = [reply["corpora"].get(shards.corpus, {}) for reply in shards.all("RG.TRIGGER", "Corpora")]
+    assert sum(numbers.get("documents", 0) for numbers in mine) == 2
+    assert sum(numbers.get("characters", 0) for numbers in mine) == len(SENTENCE.rstrip()) + len(LONG.rstrip())
