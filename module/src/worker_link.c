@@ -456,7 +456,7 @@ static void reap(struct worker_link *link, char *how, size_t size) {
         return;
     }
     kill(link->pid, SIGKILL);
-    snprintf(how, size, "killed");
+    snprintf(how, size, "its end is being awaited");
     for (size_t i = 0; i < ZOMBIES; i++)
         if (link->zombies[i] == 0) {
             link->zombies[i] = link->pid;
@@ -467,8 +467,11 @@ static void reap(struct worker_link *link, char *how, size_t size) {
 
 static void collect_zombies(struct worker_link *link) {
     char how[64];
-    for (size_t i = 0; i < ZOMBIES; i++)
-        if (link->zombies[i] > 0 && reap_one(link->zombies[i], how, sizeof how)) link->zombies[i] = 0;
+    for (size_t i = 0; i < ZOMBIES; i++) {
+        if (link->zombies[i] == 0 || !reap_one(link->zombies[i], how, sizeof how)) continue;
+        redis.Log(shardqa.ctx, "notice", "worker %d ended: %s", (int)link->zombies[i], how);
+        link->zombies[i] = 0;
+    }
 }
 
 static void close_link(struct worker_link *link) {

@@ -1,0 +1,178 @@
+"""A real redis-server with the module and an append only file; the worker is a fake one (fake_worker.py)."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import redis
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = ROOT / "module" / "shardqa.so"
+FAKE = Path(__file__).with_name("fake_worker.py")
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Waits for a truthy value; connection errors count as false."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            value = condition()
+        except (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ResponseError):
+            value = None
+        if value:
+            return value
+        assert time.monotonic() < deadline, "the awaited state did not come"
+        time.sleep(0.01)
+
+
+def command(*words: Any) -> bytes:
+    """RESP of a command."""
+    raw = [w if isinstance(w, bytes) else str(w).encode() for w in words]
+    return b"*%d\r\n" % len(raw) + b"".join(b"$%d\r\n%b\r\n" % (len(r), r) for r in raw)
+
+
+class Server:
+    """One redis-server process in a folder of its own. `options` are lines of redis.conf."""
+
+    def __init__(self, folder: Path, *options: str, arguments: str = "", worker: bool = True) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.options = options
+        self.arguments = arguments
+        self.worker = worker
+        self.process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        wrapper = folder / "python"
+        wrapper.write_text(f"#!/bin/sh\nexec {sys.executable} -I {FAKE}\n")
+        wrapper.chmod(0o755)
+
+    @property
+    def log(self) -> str:
+        path = self.folder / "log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self, *, wait: bool = True) -> "Server":
+        module = f"loadmodule {MODULE}"
+        if self.worker:
+            module += f" PYTHON {self.folder / 'python'}"
+        lines = [
+            f"port {self.port}",
+            f"dir {self.folder}",
+            "logfile log",
+            "save ''",
+            "appendonly yes",
+            "appendfsync no",
+            "repl-diskless-sync-delay 0",
+            "enable-debug-command local",
+            *self.options,
+            f"{module} {self.arguments}".strip(),
+        ]
+        (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
+        self.process = subprocess.Popen(["redis-server", str(self.folder / "redis.conf")], cwd=self.folder)
+        if wait:
+            self.wait()
+        return self
+
+    def wait(self) -> None:
+        client = self.client()
+        until(lambda: self.alive() and client.ping())
+        if self.worker:
+            until(lambda: self.info()["worker_state"] == "ready")
+
+    def alive(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, f"redis-server ended:\n{self.log[-3000:]}"
+        return True
+
+    def client(self, **options: Any) -> "redis.Redis[Any]":
+        return redis.Redis(port=self.port, socket_timeout=15, **{"protocol": 2, **options})
+
+    def error(self, *words: Any, login: tuple[str, str] | None = None) -> str:
+        """The error line that a command gets, exactly as sent (clients cut its first word off)."""
+        with socket.create_connection(("127.0.0.1", self.port), 15) as connection:
+            if login:
+                connection.sendall(command("AUTH", *login))
+                assert connection.recv(100) == b"+OK\r\n"
+            connection.sendall(command(*words))
+            line = connection.makefile("rb").readline().decode().rstrip()
+        assert line.startswith("-"), f"no error but {line}"
+        return line[1:]
+
+    def info(self) -> dict[str, Any]:
+        found = self.client().info("shardqa")
+        return {name.removeprefix("shardqa_"): value for name, value in found.items()}
+
+    def order(self, verb: str, *words: Any) -> Any:
+        return self.client().execute_command("RG.TRIGGER", verb, *words)
+
+    def seen(self, name: str = "") -> list[list[str]]:
+        frames = json.loads(self.order("seen"))
+        return [f for f in frames if name in ("", f[0])]
+
+    def call(self, *commands: list[str], user: str = "") -> bytes:
+        """Commands run by the worker in one frame: their replies as raw bytes."""
+        words = (json.dumps(commands), user) if user else (json.dumps(commands),)
+        return bytes(self.order("call", *words))
+
+    def register(self, session: str, *registrations: list[Any]) -> None:
+        assert self.order("register", session, json.dumps(registrations)) == b"OK"
+
+    def hook(self, prefix: str = "answer:*", mode: str = "answer", session: str = "hooks") -> None:
+        self.register(session, [f"{session}-1", "KeysReader", prefix, "", ["keymiss"], [], ["get"]])
+        self.order("misses", mode)
+
+    def worker_pid(self) -> int:
+        return int(self.info()["worker_pid"])
+
+    def kill_worker(self) -> None:
+        os.kill(self.worker_pid(), signal.SIGKILL)
+
+    def aof(self) -> bytes:
+        return b"".join(p.read_bytes() for p in sorted((self.folder / "appendonlydir").glob("*.incr.aof")))
+
+    def stop(self, how: int = signal.SIGTERM) -> None:
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(how)
+        self.process.send_signal(signal.SIGCONT)  # a test may have stopped it
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+
+    def restart(self, how: int = signal.SIGTERM) -> None:
+        self.stop(how)
+        self.start()
+
+
+Make = Callable[..., Server]
+
+
+def replicate(make: Make, master: Server, *options: str) -> Server:
+    replica = make(f"replicaof 127.0.0.1 {master.port}", *options)
+    until(lambda: replica.client().info("replication")["master_link_status"] == "up")
+    return replica
+
+
+def in_sync(master: Server, replica: Server) -> None:
+    """Waits until the replica has applied all that the master did."""
+
+    def equal() -> bool:
+        offset = master.client().info("replication")["master_repl_offset"]
+        return bool(replica.client().info("replication")["slave_repl_offset"] >= offset)
+
+    until(equal)

@@ -1,0 +1,234 @@
+"""The worker's birth and death, as clients see them."""
+
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from .servers import Make, Server, until  # noqa: TID251 (this package is tests/module)
+
+
+def back_with_another_pid(server: Server, pid: int) -> None:
+    until(lambda: server.info()["worker_state"] == "ready" and server.worker_pid() != pid)
+
+
+def test_a_request_goes_to_the_worker_and_its_reply_comes_back(shared: tuple[Server, Server]) -> None:
+    assert shared[0].order("echo", "a", b"\x00\xff", "") == [b"a", b"\x00\xff", b""]
+
+
+def test_a_megabyte_goes_both_ways_without_blocking_the_server(shared: tuple[Server, Server]) -> None:
+    big = os.urandom(3_000_000)
+    assert shared[0].order("echo", big) == [big]
+
+
+def test_the_greeting_names_the_node_its_role_and_its_settings(shared: tuple[Server, Server]) -> None:
+    (hello,) = shared[0].seen("HELLO")
+    assert hello[2] == "1" and len(hello[3]) == 40 and hello[4:7] == ["master", "0", str(shared[0].port)]
+    assert dict(zip(hello[7::2], hello[8::2], strict=True)) == {"threads": "1", "timeout": "10000"}
+    assert shared[1].seen("HELLO")[0][4] == "replica"
+
+
+@pytest.mark.parametrize("verb", ["die", "garbage", "giant", "cut", "close"])
+def test_a_worker_that_breaks_is_replaced_and_its_clients_are_told_at_once(server: Server, verb: str) -> None:
+    pid = server.worker_pid()
+    assert server.error("RG.TRIGGER", verb).startswith("TRYAGAIN")
+    back_with_another_pid(server, pid)
+    assert server.order("echo", "again") == [b"again"]
+    assert server.info()["worker_restarts"] == 1
+    assert not os.path.exists(f"/proc/{pid}") or "State:\tZ" not in open(f"/proc/{pid}/status").read()
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        (65, b""),
+        (65, b"+OK\r\nmore"),
+        (65, b"*9999999\r\n"),
+        (66, b"xxxx"),
+        (67, b"\x00\x00\x00\x00"),
+        (67, b"\x03\x00\x00\x00" + b"\x00\x00\x00\x00" + b"\x01\x00\x00\x000" + b"\x01\x00\x00\x005"),
+        (68, b"\x01\x00\x00\x00\x01\x00\x00\x00x"),
+        (70, b"\x00\x00\x00\x00"),
+        (1, b"\x00\x00\x00\x00"),
+        (200, b"\x00\x00\x00\x00"),
+    ],
+)
+def test_a_malformed_frame_costs_the_worker_its_life_and_the_server_nothing(
+    make: Make, kind: int, payload: bytes
+) -> None:
+    server = make()
+    assert server.error("RG.TRIGGER", "wrong_frame", kind, payload).startswith("TRYAGAIN")
+    assert "malformed frame" in server.log
+    until(lambda: server.info()["worker_state"] == "ready")
+
+
+def test_a_killed_worker_comes_back_while_plain_commands_go_on(server: Server) -> None:
+    client, pid = server.client(), server.worker_pid()
+    for _ in range(3):
+        server.kill_worker()
+        assert client.set("x", "1") and client.get("x") == b"1"
+        back_with_another_pid(server, pid)
+        pid = server.worker_pid()
+    assert server.order("echo", "x") == [b"x"]
+
+
+def test_all_waiting_clients_hear_of_the_death_at_once(server: Server) -> None:
+    errors: list[str] = []
+    threads = [threading.Thread(target=lambda: errors.append(server.error("RG.TRIGGER", "hang"))) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    until(lambda: server.info()["waiting_clients"] == 20)
+    server.kill_worker()
+    for thread in threads:
+        thread.join(10)
+    assert len(errors) == 20 and all(e.startswith("TRYAGAIN") for e in errors)
+    assert server.info()["waiting_clients"] == 0 and server.info()["pending_requests"] == 0
+
+
+def test_the_last_words_of_a_worker_are_in_the_log(server: Server) -> None:
+    server.error("RG.TRIGGER", "die")
+    until(lambda: "worker: last words" in server.log and "exit status 3" in server.log)
+
+
+def test_a_path_that_cannot_be_executed_is_named_with_the_reason(make: Make) -> None:
+    server = make(arguments="PYTHON /nonexistent/python", worker=False)
+    until(lambda: "No such file or directory" in server.log and "errno 2" in server.log)
+    assert "TRYAGAIN" in server.error("RG.TRIGGER", "x")
+    assert server.client().ping()
+
+
+def test_without_a_python_the_module_stores_tensors_and_says_what_is_missing(make: Make) -> None:
+    server = make(worker=False)
+    assert server.client().execute_command("AI.TENSORSET", "t", "FLOAT", "1") == b"OK"
+    assert "PYTHON /path/to" in server.error("RG.TRIGGER", "x")
+    assert "PYTHON /path/to" in server.error("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x")
+
+
+@pytest.mark.parametrize("arguments", ["PYTHON relative/path", "THREADS 0", "PYEXECUTE maybe", "TIMEOUT", "SPEED 11"])
+def test_a_wrong_module_argument_stops_the_start_with_a_reason(make: Make, arguments: str, tmp_path: Any) -> None:
+    server = Server(tmp_path / "refused", arguments=arguments, worker=False).start(wait=False)
+    assert server.process is not None
+    assert server.process.wait(10) == 1
+    assert "module argument" in server.log and "it must be" in server.log
+
+
+def test_requests_wait_for_a_worker_that_is_still_starting(make: Make) -> None:
+    server = make(arguments="TIMEOUT 300")
+    (server.folder / "never-ready").touch()
+    server.kill_worker()
+    until(lambda: server.info()["worker_state"] == "starting")
+    assert server.error("RG.TRIGGER", "echo", "x").startswith("TIMEOUT")
+    (server.folder / "never-ready").unlink()
+    server.kill_worker()
+    until(lambda: server.info()["worker_state"] == "ready")
+    assert server.order("echo", "x") == [b"x"]
+
+
+def test_past_maxpending_a_request_is_refused_at_once(make: Make) -> None:
+    server = make(arguments="MAXPENDING 3 TIMEOUT 0")
+    clients = [server.client() for _ in range(3)]
+    for client in clients:
+        client.connection_pool.get_connection().send_command("RG.TRIGGER", "hang")
+    until(lambda: server.info()["waiting_clients"] == 3)
+    assert server.error("RG.TRIGGER", "echo").startswith("BUSY 3 requests")
+    assert server.info()["refused_busy"] == 1
+
+
+def test_a_full_queue_to_a_worker_that_does_not_read_is_busy(make: Make) -> None:
+    server = make(arguments="TIMEOUT 0")
+    os.kill(server.worker_pid(), signal.SIGSTOP)
+    big = b"x" * 20_000_000
+    for _ in range(4):
+        server.client().connection_pool.get_connection().send_command("RG.TRIGGER", "echo", big)
+    until(lambda: server.info()["queue_bytes"] > 64 << 20)
+    assert server.error("RG.TRIGGER", "echo", "x").startswith("BUSY")
+    assert server.client().set("x", 1)
+    os.kill(server.worker_pid(), signal.SIGCONT)
+    until(lambda: server.info()["queue_bytes"] == 0)
+    assert server.order("echo", "x") == [b"x"]
+
+
+def test_a_deadline_passes_and_the_worker_is_told_to_stop(make: Make) -> None:
+    server = make(arguments="TIMEOUT 100")
+    assert server.error("RG.TRIGGER", "hang").startswith("TIMEOUT")
+    until(lambda: server.seen("CANCEL"))
+    assert server.info()["timeouts"] == 1 and server.info()["pending_requests"] == 0
+
+
+def test_a_client_that_leaves_frees_its_request_and_the_worker_is_told(server: Server) -> None:
+    connection = server.client().connection_pool.get_connection()
+    connection.send_command("RG.TRIGGER", "hang")
+    until(lambda: server.info()["waiting_clients"] == 1)
+    connection.disconnect()
+    until(lambda: server.info()["waiting_clients"] == 0)
+    assert server.info()["cancelled"] == 1 and server.info()["pending_requests"] == 0
+    assert server.seen("CANCEL")
+
+
+def test_a_late_reply_to_nobody_is_dropped(make: Make) -> None:
+    server = make(arguments="TIMEOUT 50")
+    assert server.error("RG.TRIGGER", "sleep", "0.2").startswith("TIMEOUT")
+    until(lambda: server.info()["late_replies"] == 1)
+
+
+def test_a_saving_child_does_not_keep_the_worker_from_seeing_the_end(server: Server) -> None:
+    server.client().config_set("rdb-key-save-delay", "1000000")
+    server.client().mset({f"k{i}": i for i in range(20)})
+    server.client().bgsave()
+    pid = server.worker_pid()
+    assert server.error("RG.TRIGGER", "close").startswith("TRYAGAIN")
+    back_with_another_pid(server, pid)
+    assert server.client().info("persistence")["rdb_bgsave_in_progress"] == 1
+
+
+def test_the_worker_leaves_with_the_server(server: Server) -> None:
+    pid = server.worker_pid()
+    server.stop(signal.SIGKILL)
+    until(lambda: not os.path.exists(f"/proc/{pid}") or "Z" in open(f"/proc/{pid}/stat").read().split()[2])
+
+
+def test_statistics_and_log_lines_of_the_worker_are_shown(server: Server) -> None:
+    server.order("stats")
+    assert server.info()["shoe_size"] == 44
+    assert "worker: a line of the fake worker" in server.log
+
+
+def test_replies_of_every_type_reach_resp2_and_resp3_clients(shared: tuple[Server, Server]) -> None:
+    raw = b"*8\r\n+OK\r\n:-5\r\n$-1\r\n,1.5\r\n#t\r\n%1\r\n$1\r\nk\r\n:1\r\n~1\r\n:7\r\n=7\r\ntxt:abc\r\n"
+    assert shared[0].order("raw", raw) == [b"OK", -5, None, b"1.5", 1, [b"k", 1], [7], b"abc"]
+    three = shared[0].client(protocol=3).execute_command("RG.TRIGGER", "raw", raw)
+    assert three[:4] == [b"OK", -5, None, 1.5] and three[4] is True and three[5] == {b"k": 1} and list(three[6]) == [7]
+
+
+def test_attributes_and_not_a_number_do_no_harm(shared: tuple[Server, Server]) -> None:
+    raw = b"*2\r\n|1\r\n+a\r\n*1\r\n:1\r\n:5\r\n,nan\r\n"
+    assert shared[0].order("raw", raw) == [5, None]
+
+
+def test_an_unknown_error_code_is_not_a_new_entry_of_errorstats(shared: tuple[Server, Server]) -> None:
+    assert shared[0].error("RG.TRIGGER", "raw", b"-MYCODE7 went wrong\r\n") == "ERR MYCODE7 went wrong"
+    assert "errorstat_MYCODE7" not in shared[0].client().info("errorstats")
+    assert shared[0].error("RG.TRIGGER", "raw", b"-WRONGTYPE no\r\n").startswith("WRONGTYPE")
+
+
+def test_no_request_waits_inside_a_transaction_or_a_script(shared: tuple[Server, Server]) -> None:
+    client = shared[0].client()
+    pipe = client.pipeline(transaction=True)
+    pipe.execute_command("RG.TRIGGER", "echo", "x")
+    (error,) = pipe.execute(raise_on_error=False)
+    assert "MULTI" in str(error)
+    assert "script" in shared[0].error("EVAL", "return redis.call('RG.TRIGGER', 'echo', 'x')", "0")
+
+
+def test_ten_thousand_requests_leave_nothing_behind(shared: tuple[Server, Server]) -> None:
+    pipe = shared[0].client().pipeline(transaction=False)
+    for i in range(10_000):
+        pipe.execute_command("RG.TRIGGER", "echo", i)
+    started = time.monotonic()
+    assert pipe.execute()[-1] == [b"9999"]
+    print(f"{(time.monotonic() - started) / 10_000 * 1e6:.0f} us a request")
+    info = shared[0].info()
+    assert info["pending_requests"] == info["waiting_clients"] == info["queue_bytes"] == 0

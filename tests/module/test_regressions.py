@@ -1,0 +1,260 @@
+"""Ten ways in which a module can crash or end Redis 7.0 (C1 to C10), each tried with an AOF and a replica attached."""
+
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from .servers import Make, Server, command, in_sync, replicate, until  # noqa: TID251 (this package is tests/module)
+
+Pair = tuple[Server, Server]
+
+
+def later(function: Any, *arguments: Any) -> tuple[threading.Thread, list[Any]]:
+    """Runs it in a thread; its result, or what it raised, is put in the list."""
+    results: list[Any] = []
+
+    def work() -> None:
+        try:
+            results.append(function(*arguments))
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            results.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread, results
+
+
+def test_c1_a_write_of_the_worker_reaches_replica_and_aof(pair: Pair) -> None:
+    master, replica = pair
+    assert master.call(["SET", "a", "1"], ["INCR", "n"], ["INCR", "n"]) == b"+OK\r\n:1\r\n:2\r\n"
+    in_sync(master, replica)
+    assert replica.client().mget("a", "n") == [b"1", b"2"]
+    assert b"MULTI" in master.aof() and master.aof().count(b"EXEC") == 1
+    master.restart(signal.SIGKILL)
+    assert master.client().mget("a", "n") == [b"1", b"2"]
+
+
+def test_c1_one_write_alone_is_no_transaction(pair: Pair) -> None:
+    master, _ = pair
+    master.call(["SET", "a", "1"])
+    assert b"MULTI" not in master.aof()
+
+
+def test_c2_reading_an_expired_key_deletes_it_on_the_replica_too(pair: Pair) -> None:
+    master, replica = pair
+    master.client().execute_command("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+    master.client().set("a", "1", px=1)
+    time.sleep(0.02)
+    assert master.call(["GET", "a"]) == b"$-1\r\n"
+    in_sync(master, replica)
+    assert replica.client().dbsize() == 0 and b"DEL" in master.aof()
+
+
+def test_c3_a_write_waits_for_the_end_of_a_pause_and_its_reply_does_not(pair: Pair) -> None:
+    master, replica = pair
+    client = master.client()
+    master.hook(mode="store")
+    client.client_pause(60_000, all=False)
+    assert client.get("answer:1") == b"value of answer:1"
+    until(lambda: master.info()["deferred_bytes"] > 0)
+    assert client.exists("answer:1") == 0
+    client.client_unpause()
+    until(lambda: client.exists("answer:1"))
+    in_sync(master, replica)
+    assert replica.client().get("answer:1") == b"value of answer:1"
+
+
+def test_c3_calls_that_only_read_go_on_during_a_pause(server: Server) -> None:
+    server.hook(mode="store")
+    server.client().set("x", "1")
+    thread, results = later(server.order, "read_later", "0.3", "x")
+    until(lambda: server.info()["waiting_clients"] == 1)
+    server.client().client_pause(60_000, all=False)
+    thread.join(10)
+    assert results == [b"$1\r\n1\r\n"]
+    server.client().client_unpause()
+
+
+def test_c3_a_pause_of_writes_holds_triggers_back(server: Server) -> None:
+    server.client().client_pause(60_000, all=False)
+    thread, results = later(server.order, "echo", "x")
+    time.sleep(0.05)
+    assert not results
+    server.client().client_unpause()
+    thread.join(10)
+    assert results == [[b"x"]]
+
+
+def test_c3_after_a_failover_waiting_writes_are_refused_not_run(pair: Pair) -> None:
+    master, replica = pair
+    master.hook(mode="store")
+    in_sync(master, replica)
+    assert replica.process is not None
+    replica.process.send_signal(signal.SIGSTOP)
+    assert master.client().set("x", "1")
+    master.client().execute_command("FAILOVER", "TO", "127.0.0.1", replica.port, "TIMEOUT", 10_000)
+    until(lambda: master.client().info("replication")["master_failover_state"] != "no-failover")
+    assert master.client().get("answer:1") == b"value of answer:1"
+    until(lambda: master.info()["deferred_bytes"] > 0)
+    replica.process.send_signal(signal.SIGCONT)
+    until(lambda: master.client().info("replication")["role"] == "slave")
+    until(lambda: master.info()["deferred_bytes"] == 0)
+    until(lambda: master.client().info("replication")["master_link_status"] == "up")
+    assert master.client().exists("answer:1") == 0 and replica.client().get("x") == b"1"
+    assert [f[2] for f in master.seen("ROLE")] == ["replica"]
+    assert replica.client().get("answer:2") == b"value of answer:2" or replica.order("misses") >= 1
+
+
+def test_c3_a_shutdown_that_waits_for_a_replica_meets_no_write(pair: Pair) -> None:
+    master, replica = pair
+    master.hook(mode="store")
+    in_sync(master, replica)
+    assert replica.process is not None and master.process is not None
+    replica.process.send_signal(signal.SIGSTOP)
+    master.client().set("x", "1")
+    master.process.send_signal(signal.SIGTERM)
+    until(lambda: master.client().info("server").get("shutdown_in_milliseconds"))
+    assert master.client().get("answer:1") == b"value of answer:1"
+    until(lambda: master.info()["deferred_bytes"] > 0)
+    replica.process.send_signal(signal.SIGCONT)
+    assert master.process.wait(15) == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["RG.TRIGGER", "echo", "x"],
+        ["RG.TRIGGERONKEY", "echo", "k"],
+        ["RG.PYEXECUTE", "1"],
+        ["RG.DUMPREGISTRATIONS"],
+        ["AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x"],
+        ["AI.MODELEXECUTE", "m", "INPUTS", "1", "t", "OUTPUTS", "1", "o"],
+        ["BLPOP", "nothing", "0"],
+    ],
+)
+def test_c4_a_command_that_would_wait_does_not_wait_inside_a_call(shared: Pair, words: list[str]) -> None:
+    reply = shared[0].call(words)
+    assert reply.startswith(b"-") or reply in (b"*-1\r\n", b"$-1\r\n")
+
+
+def test_c4_a_hooked_get_inside_a_call_is_a_plain_get(server: Server) -> None:
+    server.hook()
+    assert server.call(["GET", "answer:1"]) == b"$-1\r\n"
+    assert server.call(["shardqa.get", "answer:1"]) == b"$-1\r\n"
+    assert server.order("misses") == 0
+
+
+def test_c5_waiting_commands_in_an_aof_do_not_end_the_server(server: Server) -> None:
+    server.hook()
+    server.stop()
+    (file,) = (server.folder / "appendonlydir").glob("*.incr.aof")
+    with file.open("ab") as aof:
+        aof.write(command("RG.TRIGGER", "echo", "x") + command("GET", "answer:1") + command("shardqa.get", "answer:1"))
+        aof.write(command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "bytes") + command("RG._UNREGISTER", "none"))
+        aof.write(command("AI.MODELEXECUTE", "m", "INPUTS", "1", "t", "OUTPUTS", "1", "o") + command("SET", "x", "1"))
+    server.start()
+    assert server.client().get("x") == b"1"
+    assert server.client().execute_command("AI.MODELGET", "m", "BLOB") == b"bytes"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["RESTORE", "k", "0", "garbage"],
+        ["restore-asking", "k", "0", "garbage"],
+        ["EVAL", "return redis.call('RESTORE', 'k', '0', 'x')", "0"],
+        ["MIGRATE", "127.0.0.1", "1", "k", "0", "1"],
+        ["SHUTDOWN"],
+        ["DEBUG", "SEGFAULT"],
+        ["MULTI"],
+        ["CLIENT", "PAUSE", "1000"],
+        ["CONFIG", "SET", "maxmemory", "1"],
+        ["CLUSTER", "RESET"],
+        ["SUBSCRIBE", "c"],
+        ["RG._REGISTER", "x"],
+        [""],
+        ["nosuchcommand"],
+        ["x" * 1000],
+    ],
+)
+def test_c6_commands_that_could_end_the_server_are_refused_to_functions(shared: Pair, words: list[str]) -> None:
+    assert shared[0].call(words).startswith(b"-ERR")
+
+
+def test_c7_a_call_as_a_user_without_permission_is_an_error(shared: Pair) -> None:
+    shared[0].client().execute_command("ACL", "SETUSER", "reader", "on", "nopass", "~ok:*", "+get", "+set")
+    replies = shared[0].call(["GET", "ok:1"], ["GET", "other"], ["DEL", "ok:1"], user="reader").split(b"\r\n")
+    assert replies[0] == b"$-1" and replies[1].startswith(b"-") and replies[2].startswith(b"-")
+    assert b"permission" in replies[1] and b"permission" in replies[2]
+    assert shared[0].call(["GET", "x"], user="nobody").startswith(b"-NOPERM")
+    assert shared[0].call(["SET", "free", "1"]) == b"+OK\r\n"
+
+
+def test_c8_a_deadline_ends_in_an_error(make: Make) -> None:
+    server = make(arguments="TIMEOUT 50")
+    server.hook(mode="hold")
+    assert server.error("GET", "answer:1").startswith("TIMEOUT")
+    assert server.error("RG.TRIGGER", "hang").startswith("TIMEOUT")
+
+
+def test_c9_a_client_that_left_before_the_reply_costs_nothing(pair: Pair) -> None:
+    master, _ = pair
+    master.hook(mode="hold")
+    connections = [master.client().connection_pool.get_connection() for _ in range(5)]
+    for connection in connections:
+        connection.send_command("GET", "answer:1")
+    until(lambda: master.info()["waiting_clients"] == 5)
+    for connection in connections[:4]:
+        connection.disconnect()
+    until(lambda: master.info()["waiting_clients"] == 1)
+    master.order("release")
+    assert connections[4].read_response() == b"value of answer:1"
+
+
+@pytest.mark.parametrize("kind", ["tensor", "model"])
+def test_c10_a_damaged_dump_is_refused_at_any_cut(shared: Pair, kind: str) -> None:
+    client = shared[0].client()
+    client.execute_command("AI.TENSORSET", "tensor", "FLOAT", "2", "VALUES", "1", "2")
+    client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "TAG", "v1", "BLOB", "the bytes of a model")
+    dump = client.dump(kind)
+    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1")
+    body, footer = dump[:-10], dump[-10:]
+    for size in range(len(body) - 2):  # the last two would be read from the footer, which stands behind
+        assert shared[0].error("RESTORE", "copy", "0", body[:size] + footer) == "ERR Bad data format"
+    client.restore("copy", 0, dump, replace=True)
+    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "0")
+    assert client.dump("copy") == dump
+
+
+@pytest.mark.parametrize("kind", ["tensor", "model"])
+def test_c10_no_changed_byte_of_a_dump_crashes_the_server(shared: Pair, kind: str) -> None:
+    client = shared[0].client()
+    client.execute_command("AI.TENSORSET", "tensor", "FLOAT", "2", "VALUES", "1", "2")
+    client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "TAG", "v1", "BLOB", "the bytes of a model")
+    dump = client.dump(kind)
+    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1")
+    pipe = client.pipeline(transaction=False)
+    for at in range(10, len(dump) - 10):  # behind the type's own id
+        for value in (0, 1, 0x40, 0x80, 0x81, 0xC3, 0xFF):
+            pipe.restore("copy", 0, dump[:at] + bytes([value]) + dump[at + 1 :], replace=True)
+            pipe.execute_command("AI.TENSORGET", "copy", "META")
+    pipe.execute(raise_on_error=False)
+    client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "0")
+    assert client.ping()
+
+
+def test_a_new_replica_gets_everything_by_a_diskless_load(make: Make) -> None:
+    master = make("repl-diskless-sync yes")
+    master.client().execute_command("AI.TENSORSET", "t", "INT32", "3", "VALUES", "1", "2", "3")
+    master.client().execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "bytes")
+    master.hook()
+    replica = replicate(make, master, "repl-diskless-load swapdb")
+    assert replica.client().execute_command("AI.TENSORGET", "t", "VALUES") == [1, 2, 3]
+    digests = [s.client().execute_command("DEBUG", "DIGEST") for s in (master, replica)]
+    assert digests[0] == digests[1]
+    assert replica.info()["registrations"] == 1 and replica.info()["hooks"] == 1
+    until(lambda: any(f[9] == "m" for f in replica.seen("MODELLOAD")))
+    assert ["RESYNC", "0", "loaded"] in replica.seen("RESYNC")
