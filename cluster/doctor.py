@@ -134,13 +134,12 @@ def _module(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _worker(node: Node, client: Redis) -> Iterable[Finding]:
-    info = talk.pairs(talk.text(client, "INFO", "shardqa"))
-    state = next((value for name, value in info.items() if name.endswith("worker_state")), None)
+    info = client.info("shardqa")
+    state = info.get("shardqa_worker_state")
     if state is None:
         return [Finding(node.address, "worker", "bad", "unknown to INFO shardqa", UP)]
-    restarts = next((value for name, value in info.items() if name.endswith("worker_restarts")), "?")
-    found = f"{state}, restarted {restarts} times"
-    if state in ("ready", "up", "running"):
+    found = f"{state}, restarted {info.get('shardqa_worker_restarts')} times"
+    if state == "ready":
         return [Finding(node.address, "worker", "ok", found)]
     return [Finding(node.address, "worker", "bad", found, "see the Redis log of this node for what the worker said")]
 
@@ -168,9 +167,7 @@ def _memory(node: Node, client: Redis) -> Iterable[Finding]:
 def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
     tag = tags.of_shard(client)
     if tag is None:
-        yield Finding(
-            node.address, "functions", "bad", "not registered", "run 'shardqa up', or 'shardqa prepare --redis …'"
-        )
+        yield Finding(node.address, "functions", "bad", "not registered", "run 'shardqa prepare --redis HOST:PORT'")
         return
     yield Finding(node.address, "functions", "ok", f"registered, tag {tag}")
     if not node.owns(tags.slot(f"{{{tag}}}")):
@@ -181,4 +178,4 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
     if client.exists(key):
         yield Finding(node.address, "reader", "ok", key)
     else:
-        yield Finding(node.address, "reader", "bad", f"no {key}", "run 'shardqa up', or 'shardqa prepare --redis …'")
+        yield Finding(node.address, "reader", "bad", f"no {key}", "run 'shardqa prepare --redis HOST:PORT'")

@@ -120,13 +120,14 @@ def stop(data: Path, nodes: tuple[NodeState, ...] | None = None) -> list[int]:
         return [n.port for n in running]
 
 
-def record_http(data: Path, port: int | None, process: processes.ProcessId | None) -> None:
-    """Notes the API process that serves this cluster, so that `down` can stop it."""
-    with state.lock(data.resolve()):
-        found = state.load(data.resolve())
+def record_http(data: Path, port: int, process: processes.ProcessId | None) -> None:
+    """Notes the API process that serves this cluster, so that `down` can stop it; None once it was stopped."""
+    data = data.resolve()
+    with state.lock(data):
+        found = state.load(data)
         assert found is not None, "an API is recorded only after its cluster"
         found.http_port, found.http = port, process
-        state.save(data.resolve(), found)
+        state.save(data, found)
 
 
 def _shape(found: ClusterState | None, wanted: Wanted, data: Path) -> ClusterState:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from redis import Redis
 from redis.crc import key_slot
@@ -21,10 +22,21 @@ def owner(nodes: Sequence[Node], key: str) -> Node | None:
     return next((node for node in nodes if node.role == "master" and node.owns(slot(key))), None)
 
 
-def of_shard(client: Redis) -> str | None:
-    """The shard's own tag, as its functions tell it; None where they are not registered. Raises redis.RedisError."""
+def corpora_of_shard(client: Redis) -> dict[str, Any] | None:
+    """What the shard's functions tell of it: its `tag` and its `corpora`; None where they are not registered.
+
+    Raises redis.RedisError when the node can't be reached.
+    """
     try:
         reply = command(client, "RG.TRIGGER", "Corpora")
     except ResponseError:
         return None
-    return str(json.loads(reply[0] if isinstance(reply, list) else reply)["tag"])
+    told = json.loads(reply[0] if isinstance(reply, list) else reply)
+    assert isinstance(told, dict), f"Corpora replied {type(told).__name__}, not an object"
+    return told
+
+
+def of_shard(client: Redis) -> str | None:
+    """The shard's own tag; None where its functions are not registered. Raises redis.RedisError."""
+    told = corpora_of_shard(client)
+    return str(told["tag"]) if told is not None else None

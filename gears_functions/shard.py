@@ -29,6 +29,7 @@ PAGE = 128  # passages read in one tick and indexed before the loop serves other
 SCAN_COUNT = 1_000  # keys looked at per SCAN
 RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
 PASSING = ("TRYAGAIN", "MOVED", "ASK", "READONLY", "OOM", "CLUSTERDOWN", "LOADING", "MASTERDOWN")
+DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
 ELSEWHERE = ("MOVED", "ASK", "ERR Attempted to access a non local key")  # Redis on a key of another shard's slot
 
 
@@ -146,7 +147,11 @@ class Shard:
     # ---- following the keyspace
 
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
-        changed = await self._refresh(dict.fromkeys(event.key for event in events))
+        try:
+            changed = await self._refresh(dict.fromkeys(event.key for event in events))
+        except ResponseError:
+            await self._resync("overflow")  # the keyspace can't be read now: all of it is, once it can
+            return
         if self.runtime.role() != "master":
             self._epochs.clear()  # the master raises them, unseen here
             return
@@ -185,12 +190,16 @@ class Shard:
         return changed | await self._refresh(gone)
 
     async def _refresh(self, names: Iterable[str]) -> set[str]:
-        """Reads passages and makes the index hold just what is there; returns the corpora this changed."""
+        """Reads passages and makes the index hold just what is there; returns the corpora this changed.
+
+        Raises ResponseError where nothing can be read now; the index keeps what it had of the rest.
+        """
         todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name)) is not None]
         changed = set[str]()
         for first in range(0, len(todo), PAGE):
             page = todo[first : first + PAGE]
             replies = await self.runtime.calls([("HMGET", _raw(name), "title", "text", "end") for name, _ in page])
+            _raise_what_passes(replies)
             # Nothing is awaited between the replies and the index: a later write's replies come later.
             changed.update(c for (n, c), reply in zip(page, replies, strict=True) if self._apply(n, c, reply))
         return changed
@@ -213,6 +222,14 @@ class Shard:
             return self.index(corpus).remove(name)
         title, text = ((field or b"").decode("utf-8", "replace") for field in reply[:2])
         return self.index_to_change(corpus).put(name, title, text, int(reply[2] or 0))
+
+
+def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
+    """A refusal that has nothing to do with the key must not look like a missing passage."""
+    for reply in replies:
+        is_refused = isinstance(reply, ResponseError) and not str(reply).startswith(ELSEWHERE)
+        if is_refused and (str(reply).startswith(PASSING) or DOWN in str(reply)):
+            raise reply
 
 
 def _raw(name: str) -> bytes:

@@ -24,7 +24,7 @@ class Reading:
     def done(self) -> int:
         """Bytes on disk read so far."""
         opened = self._opened
-        return self._before + (opened.position() if opened is not None else 0)
+        return self._before + (opened.position if opened is not None else 0)
 
     def __iter__(self) -> Iterator[Item]:
         for path, name in self._files:

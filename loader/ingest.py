@@ -16,6 +16,7 @@ from shardqa.engine import Engine
 from shardqa.errors import BadDocument, BadDocumentId, DocumentTooLarge
 from shardqa.loader.opened import Item, Skipped
 from shardqa.loader.patience import patiently
+from shardqa.loader.together import together
 
 PER_SHARD = 4  # documents in flight for each master: one is indexed, one tokenised, two travel
 PATIENCE = 120.0  # seconds for a shard that fails over or whose slots move
@@ -67,19 +68,9 @@ async def ingest(engine: Engine, source: Source, corpus: str, progress: Progress
     run = _Run(engine, corpus, progress)
     tasks = max(len(engine.masters.nodes()), 1) * PER_SHARD
     queue: asyncio.Queue[Document | None] = asyncio.Queue(maxsize=tasks)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(tasks):
-                group.create_task(run.put_all(queue))
-            group.create_task(run.read_all(source, queue, tasks))
-    except ExceptionGroup as faults:
-        raise _first(faults) from None
+    await together([*(run.put_all(queue) for _ in range(tasks)), run.read_all(source, queue, tasks)])
     run.summary.seconds = monotonic() - run.started
     return run.summary
-
-
-def _first(faults: BaseException) -> BaseException:
-    return _first(faults.exceptions[0]) if isinstance(faults, BaseExceptionGroup) else faults
 
 
 class _Run:

@@ -1,6 +1,6 @@
 """One file being read: its bytes as text, decompressed, bounded, with every fault told as a reason to skip.
 
-An Opened belongs to the thread that reads it; only `position` may be asked from elsewhere.
+An Opened belongs to the thread that reads it; others may only look at the number `position`.
 """
 
 import codecs
@@ -36,16 +36,13 @@ class Opened:
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self.name = name
+        self.position = 0  # bytes of the file on disk read so far
         self._raw: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by close()
         self._bytes: BinaryIO = gzip.GzipFile(fileobj=self._raw) if path.suffix == ".gz" else self._raw  # type: ignore[assignment]
 
     def close(self) -> None:
         self._bytes.close()
         self._raw.close()
-
-    def position(self) -> int:
-        """Bytes of the file on disk read so far."""
-        return 0 if self._raw.closed else self._raw.tell()
 
     def document(self, text: str, title: str = "", id_: str | None = None) -> Item:
         """A document of this file, or the reason why it is none."""
@@ -71,6 +68,7 @@ class Opened:
             if first and b"\x00" in chunk[:SNIFF]:
                 raise BadDocument("binary: it holds NUL bytes" + _utf16(chunk))
             first = False
+            self.position = self._raw.tell()
             if not chunk:
                 return
             yield chunk

@@ -10,7 +10,7 @@ from shardqa.models import squad
 
 def read(opened: Opened) -> Iterator[Item]:
     for _ in opened.chunks():  # bounds the size before the whole is parsed; also finds a damaged gzip file
-        if opened.position() > MAX_WHOLE:
+        if opened.position > MAX_WHOLE:
             yield Skipped(str(opened.path), f"more than {MAX_WHOLE:,} bytes; split it")
             return
     try:

@@ -1,6 +1,5 @@
 """`shardqa bench ask`: how long a question takes, computed and cached, alone and in company."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,7 +23,8 @@ from shardqa.commands.connection import (
 from shardqa.commands.evaluating import spread
 from shardqa.commands.output import print_json, print_table
 from shardqa.engine import Engine
-from shardqa.errors import BadData, SetupError, ShardqaError
+from shardqa.errors import BadData, SetupError
+from shardqa.loader.together import together
 from shardqa.models import squad
 
 app = typer.Typer(help="Measure times.", no_args_is_help=True)
@@ -106,12 +106,7 @@ async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int
             times.append(1000 * (perf_counter() - start))
 
     start = perf_counter()
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(take())
-    except* ShardqaError as faults:
-        raise faults.exceptions[0] from None
+    await together(take() for _ in range(concurrency))
     seconds = perf_counter() - start
     p50, p90, p99 = (round(percentile(times, share), 2) for share in (0.5, 0.9, 0.99))
     return Row(kind, concurrency, len(times), p50, p90, p99, round(len(times) / seconds, 1))

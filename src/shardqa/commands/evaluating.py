@@ -1,6 +1,5 @@
 """`shardqa eval`: how well documents are found and questions answered, end to end, by SQuAD's own rules."""
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -25,11 +24,12 @@ from shardqa.commands.connection import (
 )
 from shardqa.commands.output import err, print_json, print_table, say
 from shardqa.engine import Engine
-from shardqa.errors import BadData, ShardqaError, UnknownCorpus
+from shardqa.errors import BadData, UnknownCorpus
 from shardqa.loader.formats.squad import documents as documents_of
 from shardqa.loader.ingest import ingest
 from shardqa.loader.opened import Item
 from shardqa.loader.patience import patiently
+from shardqa.loader.together import together
 from shardqa.models import metrics, squad
 from shardqa.models.squad import Question, QuestionSet
 
@@ -252,12 +252,7 @@ async def _each(
             results[i] = await patiently(partial(ask, question), PATIENCE)
             next(bar, None)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(take())
-    except* ShardqaError as faults:
-        raise faults.exceptions[0] from None
+    await together(take() for _ in range(concurrency))
     return results
 
 

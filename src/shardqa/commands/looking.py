@@ -8,8 +8,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 from rich.text import Text
 
-from shardqa.cluster import doctor, redis_server, topology
-from shardqa.cluster import node as talk
+from shardqa.cluster import doctor, redis_server, tags, topology
 from shardqa.cluster.topology import Node
 from shardqa.commands.connection import (
     DEFAULT_DATA,
@@ -88,32 +87,22 @@ def _node_status(node: Node, settings: Settings) -> NodeStatus:
 
 
 def _reachable(node: Node, client: Redis) -> NodeStatus:
-    info = talk.pairs(talk.text(client, "INFO", "shardqa"))
-    memory = client.info("memory")
-    hits, misses = _number(info, "hook_hits"), _number(info, "hook_misses")
-    asked = (hits or 0) + (misses or 0)
+    info = client.info("shardqa")
+    told = tags.corpora_of_shard(client) if node.role == "master" and info else None
+    corpora = told["corpora"].values() if told else []
+    hits, misses = int(info.get("shardqa_hook_hits", 0)), int(info.get("shardqa_hook_misses", 0))
     return NodeStatus(
         node=node.address,
         role=node.role,
         slots=node.slot_count(),
-        tag=_field(info, "tag"),
-        documents=_number(info, "documents"),
-        passages=_number(info, "passages"),
-        models=_number(info, "models"),
-        worker=_field(info, "worker_state") or "no module",
-        memory=str(memory.get("used_memory_human", "?")),
-        hit_rate=f"{100 * (hits or 0) / asked:.0f} % of {asked}" if asked else "-",
+        tag=told["tag"] if told else None,
+        documents=sum(numbers["documents"] for numbers in corpora) if told else None,
+        passages=sum(numbers["passages"] for numbers in corpora) if told else None,
+        models=info.get("shardqa_models"),
+        worker=str(info.get("shardqa_worker_state", "no module")),
+        memory=str(client.info("memory").get("used_memory_human", "?")),
+        hit_rate=f"{100 * hits / (hits + misses):.0f} % of {hits + misses}" if hits + misses else "-",
     )
-
-
-def _field(info: dict[str, str], name: str) -> str | None:
-    """A field of INFO shardqa; Redis puts the module's name before those of modules."""
-    return info.get(f"shardqa_{name}", info.get(name))
-
-
-def _number(info: dict[str, str], name: str) -> int | None:
-    value = _field(info, name)
-    return int(value) if value is not None and value.isdigit() else None
 
 
 def doctor_(

@@ -51,7 +51,7 @@ class Service:
         if self._api_child is not None:
             processes.stop([self.api])
             self._api_child.wait()
-            local.record_http(self.cluster.data, None, None)
+            local.record_http(self.cluster.data, self.http_port, None)
         local.stop(self.cluster.data, self.cluster.started)
 
 
@@ -144,7 +144,8 @@ def stop_all(data: Path) -> tuple[list[int], int | None]:
     if found is not None and found.http is not None and found.http_running():
         processes.stop([found.http])
         http = found.http_port
-        local.record_http(data, None, None)
+        assert http is not None, "an API is recorded with its port"
+        local.record_http(data, http, None)
     return local.stop(data) if found is not None else [], http
 
 

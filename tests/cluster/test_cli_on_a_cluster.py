@@ -1,0 +1,139 @@
+"""The command line against a real cluster: ingest, ask, status, delete, eval, bench, doctor."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa.cluster.local import LocalCluster
+
+SEEDS = Path(__file__).parents[2] / "seeds"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(cluster: LocalCluster, corpus: str, tmp_path: Path) -> Run:
+    """`run("ask", "Who?")`: the program as a process, on the shared cluster and this test's own corpus."""
+
+    def run_(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
+        env = {**clean, "SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus}
+        command = [sys.executable, "-m", "shardqa.cli", *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=110, check=False)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run_
+
+
+def said(done: subprocess.CompletedProcess[str]) -> Any:
+    return json.loads(done.stdout)
+
+
+def test_documents_go_in_are_asked_and_go_out_again(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mill.md").write_text("# Mill\n\nThe mill of Brennick was built in **1820** by Ada Holm.\n")
+    first = said(run("ingest", "mill.md", "--json"))
+    assert (first["documents"], first["unchanged"], first["skipped"]) == (1, 0, 0)
+    answer = said(run("ask", "When was the mill of Brennick built?", "--json"))
+    assert (answer["answer"], answer["document"]) == ("1820", "mill")
+    text = "The mill of Brennick was built in 1820 by Ada Holm."
+    assert text[answer["start"] : answer["end"]] == "1820"
+    run("delete", "mill")
+    gone = run("ask", "When was the mill of Brennick built?", code=1)
+    assert "there is no corpus" in gone.stderr
+
+
+def test_running_an_ingest_again_writes_nothing(run: Run) -> None:
+    first = said(run("ingest", str(SEEDS / "documents"), "--json"))
+    assert first["documents"] >= 40
+    second = said(run("ingest", str(SEEDS / "documents"), "--json"))
+    assert (second["documents"], second["unchanged"]) == (0, first["documents"])
+
+
+def test_what_can_not_be_ingested_is_told_and_the_rest_goes_in(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "a.txt").write_text("The weir roars at night.")
+    (folder / "b.bin").write_bytes(b"\x00\x01")
+    (folder / "c.txt").write_bytes(b"\xff\xfe")
+    (folder / "d.jsonl").write_text('{"id": "a", "text": "The same id."}\n')
+    done = run("ingest", str(folder))
+    assert "1 documents written, 0 unchanged, 3 skipped" in done.stderr
+    for words in ("b.bin: unknown suffix", "c.txt: invalid UTF-8", "the id 'a' was met before"):
+        assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_an_answer_is_marked_in_its_sentence(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "lake.txt").write_text("It rains often. The lake is 287 metres deep. It never freezes.")
+    run("ingest", "lake.txt")
+    assert "The lake is »287 metres« deep." in run("ask", "How deep is the lake?").stdout
+
+
+def test_a_missing_document_can_not_be_deleted(run: Run) -> None:
+    assert "has no document 'nothing'" in run("delete", "nothing", code=1).stderr
+
+
+def test_status_shows_each_node_with_its_worker_and_slots(run: Run, cluster: LocalCluster) -> None:
+    rows = said(run("status", "--json"))
+    assert [row["node"] for row in rows] == [f"{host}:{port}" for host, port in cluster.addresses]
+    assert sum(row["slots"] for row in rows) == 16384
+    for row in rows:
+        assert (row["role"], row["worker"], row["models"]) == ("master", "ready", 1)
+        assert row["tag"]
+        assert row["passages"] >= 0
+
+
+def test_status_in_a_pipe_is_a_line_per_node(run: Run) -> None:
+    lines = run("status").stdout.splitlines()
+    assert lines[0].split("\t")[:3] == ["node", "role", "slots"]
+    assert len(lines) == 4
+
+
+def test_doctor_finds_a_healthy_cluster_healthy(run: Run) -> None:
+    findings = said(run("doctor", "--json"))
+    assert {f["verdict"] for f in findings} == {"ok"}
+    assert {"redis-server", "module", "cluster", "ACL shardqa.get", "worker", "AOF", "functions", "reader"} <= {
+        f["check"] for f in findings
+    }
+
+
+def test_doctor_tells_a_user_what_right_is_missing(run: Run, cluster: LocalCluster) -> None:
+    from shardqa.cluster import node
+
+    for _, port in cluster.addresses:
+        with node.connected(port) as client:
+            node.command(
+                client, "ACL", "SETUSER", "half", "on", ">secret", "~*", "+@all", "-shardqa.get", "-rg.trigger"
+            )
+    done = run("doctor", "--user", "half", "--password", "secret", code=1)
+    assert "ACL SETUSER half +get +shardqa.get +rg.trigger" in done.stdout
+
+
+def test_the_seeds_questions_are_evaluated(run: Run) -> None:
+    run("ingest", str(SEEDS / "documents"))
+    found = said(run("eval", "retrieval", str(SEEDS / "questions.jsonl"), "--limit", "60", "--json"))
+    assert found["questions"] == 60
+    assert found["recall_at_5"] >= 90
+    answered = said(run("eval", "ask", str(SEEDS / "questions.jsonl"), "--limit", "24", "--json"))
+    assert answered["questions"] == 24
+    assert answered["right"] >= 60
+
+
+def test_bench_prints_a_row_for_each_kind_and_concurrency(run: Run) -> None:
+    run("ingest", str(SEEDS / "documents"))
+    questions = str(SEEDS / "questions.jsonl")
+    rows = said(run("bench", "ask", "--questions", questions, "--requests", "4", "--concurrency", "1,2", "--json"))
+    assert [(row["kind"], row["concurrency"]) for row in rows] == [
+        (kind, level) for kind in ("computed", "redis", "process") for level in (1, 2)
+    ]
+
+
+def test_prepare_changes_nothing_that_is_there(run: Run) -> None:
+    done = run("prepare")
+    assert done.stderr.count("none, ") == 2

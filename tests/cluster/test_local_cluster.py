@@ -1,0 +1,154 @@
+"""Local clusters: shapes, restarts, moved ports, a killed node; real nodes in temporary folders."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from shardqa.cluster import local, node, ports, processes, redis_server, state, tags, topology
+from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.errors import SetupError
+
+Start = Callable[..., LocalCluster]
+KEY = "{b0001}survivor"
+
+
+def owner_port(cluster: LocalCluster) -> int:
+    with node.connected(cluster.state.port) as client:
+        owner = tags.owner(topology.read(client), KEY)
+    assert owner is not None
+    return owner.port
+
+
+def write(cluster: LocalCluster) -> None:
+    """A key on the master of its slot, on disk when this returns."""
+    with node.connected(owner_port(cluster)) as client:
+        client.config_set("appendfsync", "always")
+        client.set(KEY, "here")
+
+
+def read(cluster: LocalCluster) -> object:
+    with node.connected(owner_port(cluster)) as client:
+        return client.get(KEY)
+
+
+def running(cluster: LocalCluster) -> list[int]:
+    found = local.inspect(cluster.data)
+    assert found is not None
+    return [n.port for n in found.nodes if n.running()]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def start(data: Path) -> Iterator[Start]:
+    """`start(shards=1)`: two masters where not told otherwise; stopped at the end whatever happens."""
+
+    def start_(**options: object) -> LocalCluster:
+        options = {"port": ports.random_block(4, 4), "bus_offset": 4, **options}
+        return local.start(Wanted(data=data, **options))  # type: ignore[arg-type]
+
+    yield start_
+    local.stop(data)
+
+
+def test_one_master_alone_is_a_cluster(start: Start) -> None:
+    cluster = start(shards=1)
+    with node.connected(cluster.state.port) as client:
+        assert [n.slot_count() for n in topology.read(client)] == [topology.SLOTS]
+
+
+def test_replicas_follow_their_masters(start: Start) -> None:
+    cluster = start(shards=2, replicas=1)
+    for _, port in cluster.addresses:
+        with node.connected(port) as client:
+            nodes = topology.read(client)
+        assert [n.role for n in nodes] == ["master", "replica", "master", "replica"]
+        assert nodes[1].master == nodes[0].id
+        assert nodes[3].master == nodes[2].id
+
+
+def test_a_restart_keeps_the_data_and_needs_no_options(start: Start, data: Path) -> None:
+    first = start(shards=2)
+    write(first)
+    assert len(local.stop(data)) == 2
+    assert running(first) == []
+    second = local.start(Wanted(data=data))
+    assert second.addresses == first.addresses
+    assert read(second) == b"here"
+
+
+def test_a_cluster_can_move_to_other_ports_with_its_data(start: Start, data: Path) -> None:
+    first = start(shards=2)
+    write(first)
+    local.stop(data)
+    second = start()
+    assert second.state.port != first.state.port
+    assert read(second) == b"here"
+
+
+def test_a_killed_node_comes_back_with_its_data(start: Start, data: Path) -> None:
+    cluster = start(shards=2)
+    write(cluster)
+    killed = next(n for n in cluster.state.nodes if n.port == owner_port(cluster))
+    assert killed.process is not None
+    processes.kill(killed.process)
+    redis_server.reap()
+    again = local.start(Wanted(data=data))
+    assert [n.port for n in again.started] == [killed.port]
+    assert read(again) == b"here"
+
+
+def test_starting_what_runs_already_starts_nothing(start: Start, data: Path) -> None:
+    start(shards=1)
+    assert local.start(Wanted(data=data)).started == ()
+
+
+def test_another_number_of_shards_than_the_data_has_is_refused(start: Start, data: Path) -> None:
+    start(shards=1)
+    with pytest.raises(SetupError, match=r"has 1 shards, asked for 3.*--data"):
+        local.start(Wanted(data=data, shards=3))
+
+
+def test_a_port_in_use_is_named_and_nothing_is_left_running(start: Start, data: Path) -> None:
+    block = ports.random_block(2, 2)
+    with socket.socket() as taken:
+        taken.bind((ports.HOST, block + 1))
+        taken.listen()
+        with pytest.raises(SetupError, match=rf"port {block + 1} .*--port"):
+            start(shards=2, port=block, bus_offset=2)
+    assert local.inspect(data) is None
+    assert ports.is_free(block)
+
+
+def test_a_node_that_can_not_start_is_told_with_the_end_of_its_log(start: Start, data: Path) -> None:
+    with pytest.raises(SetupError, match=r"(?s)ended.*no-such-option"):
+        start(shards=1, extra=(("no-such-option", "1"),))
+    found = local.inspect(data)
+    assert found is not None
+    assert not any(n.running() for n in found.nodes)
+
+
+def test_a_folder_with_blanks_and_quotes_in_its_name_works(tmp_path: Path) -> None:
+    data = tmp_path / 'my "data" für\'s Büro'
+    port = ports.random_block(1, 1)
+    try:
+        cluster = local.start(Wanted(data=data, shards=1, port=port, bus_offset=1))
+        write(cluster)
+        assert read(cluster) == b"here"
+    finally:
+        local.stop(data)
+
+
+def test_data_of_another_version_is_left_as_it_was(data: Path) -> None:
+    data.mkdir()
+    path = data / state.STATE
+    path.write_text(json.dumps({"layout": 0, "old": True}))
+    with pytest.raises(SetupError, match="layout 0"):
+        local.start(Wanted(data=data))
+    assert json.loads(path.read_text()) == {"layout": 0, "old": True}

@@ -1,0 +1,116 @@
+"""`shardqa up` and `demo` as a person runs them: ready, Ctrl-C, a second start, ports in use."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa.cluster import local, ports
+from shardqa.commands import service
+
+ROOT = Path(__file__).parents[2]
+ENV = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
+
+
+def shardqa(*words: str) -> list[str]:
+    return [sys.executable, "-m", "shardqa.cli", *words]
+
+
+@contextmanager
+def foreground(*words: str, until: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Runs the program until it has printed `until`; yields the process and what it said; it is ended at the end."""
+    process = subprocess.Popen(
+        shardqa(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENV, cwd=ROOT
+    )
+    assert process.stdout is not None
+    said = []
+    try:
+        for line in process.stdout:
+            said.append(line)
+            if until in line:
+                break
+        else:
+            pytest.fail(f"{words} ended with {process.wait()} and never said {until!r}:\n{''.join(said)}")
+        yield process, "".join(said)
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=30) as reply:
+        return json.load(reply)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[tuple[Path, int, int]]:
+    """(data directory, free port with its bus port, free port for HTTP); whatever still runs there is stopped."""
+    port = next(p for p in (ports.random_block(1, 10_000) for _ in range(99)) if p < 30_000)
+    yield tmp_path / "data", port, ports.random_block(1, 0)
+    service.stop_all(tmp_path / "data")
+
+
+def test_the_demonstration_answers_and_ctrl_c_stops_everything_it_started(place: tuple[Path, int, int]) -> None:
+    data, port, http = place
+    options = ("--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1")
+    with foreground("demo", "seeds/documents", *options, until="INFO shardqa") as (process, said):
+        assert re.search(r"^answer +287 metres", said, re.MULTILINE)
+        assert "lake-ysolde" in said
+        assert said.count("redis-cli") == 3
+        assert f"http://127.0.0.1:{http}/" in said
+        assert get(f"http://127.0.0.1:{http}/v1/ask?q=How+deep+is+Lake+Ysolde&corpus=seeds")["answer"] == "287 metres"
+        commands = re.findall(r"^try +(redis-cli .*)$", said, re.MULTILINE)
+        replies = [subprocess.run(["sh", "-c", c], capture_output=True, text=True, check=True).stdout for c in commands]
+        assert "287 metres" in replies[0]
+        assert "passage:seeds:" in replies[1]
+        assert "worker" in replies[2]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+    found = local.inspect(data)
+    assert found is not None
+    assert not any(node.running() for node in found.nodes)
+    assert not found.http_running()
+    assert ports.is_free(port)
+
+
+def test_what_was_ingested_is_there_after_a_restart(place: tuple[Path, int, int], tmp_path: Path) -> None:
+    data, port, http = place
+    (tmp_path / "mill.txt").write_text("The mill of Brennick was built in 1820.")
+    up = shardqa("up", "--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1", "--detach")
+    subprocess.run(up, env=ENV, check=True, timeout=100)
+    cli = {**ENV, "SHARDQA_REDIS": f"127.0.0.1:{port}", "SHARDQA_CORPUS": "mills"}
+    subprocess.run(shardqa("ingest", str(tmp_path / "mill.txt")), env=cli, check=True, timeout=60)
+    down = subprocess.run(shardqa("down", "--data", str(data)), env=ENV, check=True, capture_output=True, text=True)
+    assert f"ports {port}" in down.stderr
+    subprocess.run(shardqa("up", "--data", str(data), "--detach"), env=ENV, check=True, timeout=100)
+    answer = get(f"http://127.0.0.1:{http}/v1/ask?q=When+was+the+mill+built&corpus=mills")
+    assert answer["answer"] == "1820"
+
+
+@pytest.mark.parametrize("option", ["--port", "--http"])
+def test_a_port_in_use_is_named_with_its_option_and_nothing_starts(place: tuple[Path, int, int], option: str) -> None:
+    data, port, http = place
+    with socket.socket() as taken:
+        taken.bind((ports.HOST, port if option == "--port" else http))
+        taken.listen()
+        command = shardqa(
+            "up", "--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1", "--detach"
+        )
+        done = subprocess.run(command, env=ENV, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert str(port if option == "--port" else http) in last
+    assert option in last
+    found = local.inspect(data) if data.exists() else None
+    assert found is None or not any(node.running() for node in found.nodes)
