@@ -278,6 +278,7 @@ typedef struct {
     F(int, KeyType, (RedisKey *))                                                                                                          \
     F(int, DeleteKey, (RedisKey *))                                                                                                        \
     F(char *, StringDMA, (RedisKey *, size_t *, int))                                                                                      \
+    F(int, HashGet, (RedisKey *, int flags, ...))                                                                                          \
     F(RedisType *, CreateDataType, (RedisCtx *, const char *, int encver, RedisTypeMethods *))                                             \
     F(int, ModuleTypeSetValue, (RedisKey *, RedisType *, void *))                                                                          \
     F(RedisType *, ModuleTypeGetType, (RedisKey *))                                                                                        \

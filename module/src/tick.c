@@ -2,7 +2,10 @@
  *
  * A tick handles at most TICK_FRAMES frames or TICK_US of work; a one-shot event wakes the loop for the rest. While clients are
  * paused (CLIENT PAUSE, failover, shutdown) writing would abort Redis, so frames that write wait in `deferred`, in order; frames
- * that only read or reply go on. After the pause their commands meet the role of the node as it is then: READONLY on a replica. */
+ * that only read or reply go on. After the pause their commands meet the role of the node as it is then: READONLY on a replica.
+ *
+ * Redis writes the replies of clients unblocked in a tick when the tick is over. So after the answer to a miss a tick runs no more
+ * commands that write: a client that tracks its keys must see the answer before the invalidation that storing it causes. */
 #include "tick.h"
 
 #include <string.h>
@@ -162,6 +165,7 @@ void deferred_clear(void) {
 struct budget {
     uint64_t until_us;
     int frames;
+    long long misses_before; /* misses answered before this tick */
 };
 
 static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
@@ -195,9 +199,12 @@ static bool run_received(struct budget *budget, bool paused) {
             link_break("it sent something that is no frame");
             return false;
         }
-        if ((paused || shardqa.deferred.first) && writes(&frame)) {
+        bool writing = writes(&frame);
+        if (writing && (paused || shardqa.deferred.first)) {
             if (shardqa.deferred.bytes > DEFERRED_LIMIT) return false;
             defer(&frame);
+        } else if (writing && (long long)shardqa.miss_latency.total > budget->misses_before) {
+            return true;
         } else {
             handle(&frame);
         }
@@ -209,7 +216,8 @@ static bool run_received(struct budget *budget, bool paused) {
 
 static void run_frames(void) {
     struct worker_link *link = &shardqa.link;
-    struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES};
+    struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES,
+                            .misses_before = (long long)shardqa.miss_latency.total};
     bool paused = redis.AvoidReplicaTraffic();
     if (!paused) run_deferred(&budget);
     bool more = link->in.length > link->in_handled && run_received(&budget, paused);

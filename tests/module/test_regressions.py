@@ -187,8 +187,7 @@ def test_c6_commands_that_could_end_the_server_are_refused_to_functions(shared: 
 def test_c7_a_call_as_a_user_without_permission_is_an_error(shared: Pair) -> None:
     shared[0].client().execute_command("ACL", "SETUSER", "reader", "on", "nopass", "~ok:*", "+get", "+set")
     replies = shared[0].call(["GET", "ok:1"], ["GET", "other"], ["DEL", "ok:1"], user="reader").split(b"\r\n")
-    assert replies[0] == b"$-1" and replies[1].startswith(b"-") and replies[2].startswith(b"-")
-    assert b"permission" in replies[1] and b"permission" in replies[2]
+    assert replies[0] == b"$-1" and replies[1].startswith(b"-NOPERM") and replies[2].startswith(b"-NOPERM")
     assert shared[0].call(["GET", "x"], user="nobody").startswith(b"-NOPERM")
     assert shared[0].call(["SET", "free", "1"]) == b"+OK\r\n"
 
@@ -221,6 +220,7 @@ def test_c10_a_damaged_dump_is_refused_at_any_cut(shared: Pair, kind: str) -> No
     client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "TAG", "v1", "BLOB", "the bytes of a model")
     dump = client.dump(kind)
     client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1")
+    client.delete("copy")
     body, footer = dump[:-10], dump[-10:]
     for size in range(len(body) - 2):  # the last two would be read from the footer, which stands behind
         assert shared[0].error("RESTORE", "copy", "0", body[:size] + footer) == "ERR Bad data format"

@@ -1,0 +1,198 @@
+"""Registrations, key events, and what the RG.* commands demand."""
+
+import pytest
+
+from .servers import Make, Server, in_sync, until  # noqa: TID251 (this package is tests/module)
+
+Pair = tuple[Server, Server]
+EVENTS = ["s-1", "KeysReader", "doc:*", "", [], [], []]
+
+
+def events(server: Server) -> list[list[str]]:
+    return [f[2:] for f in server.seen("EVENT")]
+
+
+def test_a_registration_hears_of_its_keys_with_event_and_type(server: Server) -> None:
+    server.register("s", EVENTS)
+    client = server.client()
+    client.hset("doc:1", "a", "b")
+    client.set("other", "x")
+    client.set("doc:2", "x")
+    client.delete("doc:1")
+    client.rename("doc:2", "doc:3")
+    client.get("doc:none")
+    assert events(server) == [
+        ["s-1", "hset", "doc:1", "hash"],
+        ["s-1", "set", "doc:2", "string"],
+        ["s-1", "del", "doc:1", "none"],
+        ["s-1", "rename_from", "doc:2", "none"],
+        ["s-1", "rename_to", "doc:3", "string"],
+    ]
+
+
+def test_event_and_type_filters_hold(server: Server) -> None:
+    server.register(
+        "s",
+        ["s-1", "KeysReader", "*", "", ["hset", "DEL"], [], []],
+        ["s-2", "KeysReader", "*", "", [], ["hash"], []],
+        ["s-3", "KeysReader", "*", "", ["keymiss"], [], []],
+    )
+    client = server.client()
+    client.set("a", "x")
+    client.hset("h", "f", "v")
+    client.delete("a")
+    client.get("nothing")
+    assert sorted(events(server)) == [
+        ["s-1", "del", "a", "none"],
+        ["s-1", "hset", "h", "hash"],
+        ["s-2", "del", "a", "none"],
+        ["s-2", "hset", "h", "hash"],
+        ["s-3", "keymiss", "nothing", "none"],
+    ]
+
+
+def test_a_watch_hears_of_its_prefix_on_master_and_replica(pair: Pair) -> None:
+    master, replica = pair
+    for server in pair:
+        server.order("watch", "passage:")
+        server.order("watch", "passage:")
+    master.client().hset("passage:1", "text", "x")
+    master.client().set("other", "x")
+    in_sync(master, replica)
+    for server in pair:
+        assert events(server) == [["watch", "hset", "passage:1", "hash"]]
+
+
+def test_registrations_act_on_masters_alone(pair: Pair) -> None:
+    master, replica = pair
+    master.register("s", EVENTS)
+    master.client().hset("doc:1", "a", "b")
+    in_sync(master, replica)
+    assert len(events(master)) == 1 and not events(replica)
+    assert replica.info()["registrations"] == 1
+
+
+def test_a_session_travels_to_the_replica_and_its_worker(pair: Pair) -> None:
+    master, replica = pair
+    master.register("s", EVENTS, ["s-2", "CommandReader", "", "go", [], [], []])
+    in_sync(master, replica)
+    (session,) = replica.seen("SESSION")
+    assert session[2:] == ["s", "default", "the code of s", "2", "s-1", "s-2"]
+    master.order("unregister", "s-1")
+    in_sync(master, replica)
+    assert replica.seen("SESSION")[-1][2:] == ["s", "default", "the code of s", "2", "", "s-2"]
+    master.order("unregister", "s-2")
+    in_sync(master, replica)
+    assert replica.info()["sessions"] == 0 and master.info()["sessions"] == 0
+
+
+def test_a_replica_that_becomes_master_fires_registrations(pair: Pair) -> None:
+    master, replica = pair
+    master.register("s", EVENTS)
+    in_sync(master, replica)
+    replica.client().replicaof("NO", "ONE")
+    replica.client().hset("doc:1", "a", "b")
+    assert events(replica) == [["s-1", "hset", "doc:1", "hash"]]
+    assert [f[2] for f in replica.seen("ROLE")] == ["master"]
+
+
+def test_a_session_of_the_same_id_replaces_the_old_one(server: Server) -> None:
+    server.register("s", EVENTS, ["s-2", "CommandReader", "", "go", [], [], []])
+    server.register("s", ["s-9", "CommandReader", "", "go", [], [], []])
+    assert server.info()["registrations"] == 1 and server.info()["sessions"] == 1
+
+
+def test_sessions_come_before_start_and_start_before_requests(server: Server) -> None:
+    server.register("s", EVENTS)
+    server.client().execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x")
+    server.restart()
+    names = [f[0] for f in server.seen()]
+    assert names == ["HELLO", "SESSION", "MODELLOAD", "START"]
+
+
+def test_unregistering_survives_a_restart(server: Server) -> None:
+    server.register("s", EVENTS, ["s-2", "CommandReader", "", "go", [], [], []])
+    server.order("unregister", "s-1")
+    server.restart()
+    assert server.info()["registrations"] == 1
+    assert server.seen("SESSION")[0][5:] == ["2", "", "s-2"]
+
+
+def test_a_replaced_keyspace_is_announced(server: Server) -> None:
+    client = server.client()
+    client.flushdb()
+    client.flushall(asynchronous=True)
+    client.swapdb(0, 1)
+    client.execute_command("SWAPDB", "2", "3")
+    server.client(db=5).flushdb()
+    assert [f[2] for f in server.seen("RESYNC")] == ["flush", "flush", "swapdb"]
+
+
+def test_lost_events_are_made_good_by_a_resync(server: Server) -> None:
+    import os
+    import signal
+
+    server.order("watch", "doc:")
+    os.kill(server.worker_pid(), signal.SIGSTOP)
+    pipe = server.client().pipeline(transaction=False)
+    key = "doc:" + "x" * 100_000
+    for _ in range(900):
+        pipe.set(key, "1")
+    pipe.execute()
+    until(lambda: server.info()["events_lost"] > 0)
+    os.kill(server.worker_pid(), signal.SIGCONT)
+    until(lambda: [f[2] for f in server.seen("RESYNC")] == ["overflow"])
+
+
+def test_events_caused_by_a_call_come_before_its_reply(server: Server) -> None:
+    server.order("watch", "doc:")
+    server.call(["HSET", "doc:1", "a", "b"], ["DEL", "doc:1"])
+    assert [e[1] for e in events(server)] == ["hset", "del"]
+
+
+def test_the_internal_commands_are_closed_to_clients(shared: Pair) -> None:
+    for words in (["RG._REGISTER", "x"], ["RG._UNREGISTER", "x"]):
+        assert shared[0].error(*words).startswith("ERR this command is internal")
+    assert "internal" in shared[0].error("EVAL", "return redis.call('RG._UNREGISTER', 'x')", "0")
+
+
+def test_pyexecute_wants_a_user_who_may_debug(shared: Pair) -> None:
+    client = shared[0].client()
+    client.execute_command("ACL", "SETUSER", "safe", "on", ">p", "~*", "+@all", "-@dangerous", "-@admin")
+    for words in (["RG.PYEXECUTE", "1"], ["RG.UNREGISTER", "x"]):
+        assert shared[0].error(*words, login=("safe", "p")).startswith("NOPERM")
+    assert client.execute_command("RG.PYEXECUTE", "1") == [b"default", b"RG.PYEXECUTE", b"1"]
+
+
+def test_pyexecute_can_be_forbidden(make: Make) -> None:
+    assert "PYEXECUTE no" in make(arguments="PYEXECUTE no").error("RG.PYEXECUTE", "1")
+
+
+def test_other_commands_travel_with_the_user_who_sent_them(shared: Pair) -> None:
+    client = shared[0].client()
+    assert client.execute_command("RG.DUMPREGISTRATIONS") == [b"default", b"RG.DUMPREGISTRATIONS"]
+    assert client.execute_command("RG.TRIGGERONKEY", "echo", "k", "v") == [b"k", b"v"]
+
+
+def test_an_unknown_trigger_is_an_error(shared: Pair) -> None:
+    assert "is not registered" in shared[0].error("RG.TRIGGER", "nobody")
+
+
+@pytest.mark.parametrize(
+    "words", [["RG.TRIGGER"], ["RG.TRIGGERONKEY", "x"], ["RG.PYEXECUTE"], ["RG.UNREGISTER"], ["RG.DUMPREGISTRATIONS", "x"]]
+)
+def test_too_few_or_many_arguments_are_refused(shared: Pair, words: list[str]) -> None:
+    assert "wrong number of arguments" in shared[0].error(*words)
+
+
+def test_in_a_cluster_a_call_for_a_slot_of_another_shard_says_try_again(make: Make) -> None:
+    server = make("cluster-enabled yes")
+    client = server.client()
+    client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8000)
+    client.config_set("cluster-require-full-coverage", "no")
+    until(lambda: client.execute_command("CLUSTER", "INFO") and client.set("{06S}x", "1"))
+    (hello,) = server.seen("HELLO")
+    assert hello[3].encode() == client.execute_command("CLUSTER", "MYID") and hello[5] == "1"
+    assert server.call(["SET", "{06S}a", "1"]) == b"+OK\r\n"  # slot 0
+    assert server.call(["GET", "foo"]).startswith(b"-TRYAGAIN")  # slot 12182
+    assert server.error("RG.TRIGGERONKEY", "echo", "foo").startswith(("MOVED", "CLUSTERDOWN"))

@@ -1,0 +1,223 @@
+"""A GET that misses under a hooked prefix."""
+
+import threading
+from typing import Any
+
+import pytest
+import redis
+
+from .servers import Make, Server, in_sync, until  # noqa: TID251 (this package is tests/module)
+
+Pair = tuple[Server, Server]
+
+
+def get_at_once(server: Server, keys: list[str]) -> list[Any]:
+    """One connection per key, all waiting at the same time; the held misses are released then."""
+    results: dict[int, Any] = {}
+
+    def get(i: int, key: str) -> None:
+        results[i] = server.client().get(key)
+
+    threads = [threading.Thread(target=get, args=item) for item in enumerate(keys)]
+    for thread in threads:
+        thread.start()
+    until(lambda: server.info()["waiting_clients"] == len(keys))
+    server.order("release")
+    for thread in threads:
+        thread.join(10)
+    return [results[i] for i in range(len(keys))]
+
+
+def test_a_miss_is_answered_by_the_worker_and_a_stored_answer_by_redis(server: Server) -> None:
+    server.hook(mode="store")
+    client = server.client()
+    assert client.get("answer:1") == b"value of answer:1"
+    until(lambda: client.exists("answer:1"))
+    assert client.get("answer:1") == b"value of answer:1"
+    info = server.info()
+    assert info["hook_misses"] == 1 and info["hook_hits"] == 1 and server.order("misses") == 1
+
+
+def test_the_worker_hears_user_registration_key_and_command(server: Server) -> None:
+    server.hook()
+    server.client().get("answer:ä b")
+    (miss,) = server.seen("MISS")
+    assert miss[2:5] == ["default", "hooks-1", "answer:ä b".encode().decode("latin-1")] and miss[5] == "get"
+
+
+def test_other_keys_are_not_touched(server: Server) -> None:
+    server.hook()
+    assert server.client().get("other") is None
+    assert server.client().get("answe") is None
+    assert server.order("misses") == 0
+
+
+def test_an_exact_prefix_hooks_one_key_alone(server: Server) -> None:
+    server.hook(prefix="answer")
+    assert server.client().get("answer") == b"value of answer"
+    assert server.client().get("answer:1") is None
+
+
+def test_equal_misses_at_once_are_computed_once(server: Server) -> None:
+    server.hook(mode="hold")
+    assert get_at_once(server, ["answer:1"] * 20) == [b"value of answer:1"] * 20
+    assert server.order("misses") == 1 and server.info()["hook_shared_misses"] == 19
+
+
+def test_different_misses_are_computed_each(server: Server) -> None:
+    server.hook(mode="hold")
+    keys = [f"answer:{i}" for i in range(10)]
+    assert get_at_once(server, keys) == [b"value of " + k.encode() for k in keys]
+    assert server.order("misses") == 10
+
+
+def test_one_waiter_that_leaves_does_not_cancel_the_others(server: Server) -> None:
+    server.hook(mode="hold")
+    leaving, staying = (server.client().connection_pool.get_connection() for _ in range(2))
+    leaving.send_command("GET", "answer:1")
+    staying.send_command("GET", "answer:1")
+    until(lambda: server.info()["waiting_clients"] == 2)
+    leaving.disconnect()
+    until(lambda: server.info()["waiting_clients"] == 1)
+    assert not server.seen("CANCEL")
+    server.order("release")
+    assert staying.read_response() == b"value of answer:1"
+
+
+def test_when_all_waiters_left_the_computation_is_cancelled_and_a_new_one_starts_afresh(server: Server) -> None:
+    server.hook(mode="hold")
+    connection = server.client().connection_pool.get_connection()
+    connection.send_command("GET", "answer:1")
+    until(lambda: server.info()["waiting_clients"] == 1)
+    connection.disconnect()
+    until(lambda: server.info()["pending_misses"] == 0)
+    server.order("misses", "answer")
+    assert server.client().get("answer:1") == b"value of answer:1"
+    assert len(server.seen("CANCEL")) == 1
+
+
+def test_other_clients_are_served_while_a_miss_is_computed(server: Server) -> None:
+    server.hook(mode="hold")
+    connection = server.client().connection_pool.get_connection()
+    connection.send_command("GET", "answer:1")
+    until(lambda: server.info()["waiting_clients"] == 1)
+    assert server.client().set("x", 1)
+    server.order("release")
+    assert connection.read_response() == b"value of answer:1"
+
+
+def test_the_worker_may_say_that_there_is_nothing(server: Server) -> None:
+    server.hook(mode="nil")
+    assert server.client().get("answer:1") is None
+    assert server.client(protocol=3).get("answer:1") is None
+
+
+def test_a_miss_in_a_transaction_or_a_script_is_nil_and_does_no_harm(server: Server) -> None:
+    server.hook()
+    client = server.client()
+    assert client.pipeline(transaction=True).get("answer:1").set("x", 1).get("x").execute() == [None, True, b"1"]
+    assert client.eval("return redis.call('GET', KEYS[1])", 1, "answer:1") is None
+    assert client.eval("return redis.call('GET', KEYS[1]) == false", 1, "answer:1") == 1
+    assert server.order("misses") == 0 and server.info()["hook_nil_misses"] == 3
+
+
+def test_a_hit_in_a_transaction_or_a_script_is_the_value(server: Server) -> None:
+    server.hook()
+    server.client().set("answer:1", "known")
+    assert server.client().pipeline(transaction=True).get("answer:1").execute() == [b"known"]
+    assert server.client().eval("return redis.call('GET', KEYS[1])", 1, "answer:1") == b"known"
+
+
+def test_a_miss_on_a_replica_is_nil(pair: Pair) -> None:
+    master, replica = pair
+    master.hook()
+    in_sync(master, replica)
+    assert replica.info()["hooks"] == 1
+    assert replica.client().get("answer:1") is None
+    assert replica.order("misses") == 0
+    assert replica.client().execute_command("shardqa.get", "answer:1") is None
+
+
+def test_a_miss_in_another_database_is_nil(server: Server) -> None:
+    server.hook()
+    assert server.client(db=3).get("answer:1") is None
+
+
+def test_a_key_of_another_type_is_an_error(server: Server) -> None:
+    server.hook()
+    server.client().lpush("answer:1", "x")
+    assert server.error("GET", "answer:1").startswith("WRONGTYPE")
+
+
+def test_any_bytes_are_a_key_and_a_value(server: Server) -> None:
+    server.hook(mode="store")
+    key = b"answer:\x00\xff\r\n*1\r\n"
+    assert server.client().get(key) == b"value of " + key
+    until(lambda: server.client().exists(key))
+    assert server.client().get(key) == b"value of " + key
+
+
+def test_when_the_worker_dies_the_waiting_get_fails_and_the_next_one_works(server: Server) -> None:
+    server.hook(mode="die")
+    assert server.error("GET", "answer:1").startswith("TRYAGAIN")
+    until(lambda: server.info()["worker_state"] == "ready")
+    assert server.client().get("answer:1") == b"value of answer:1"
+
+
+def test_a_user_needs_the_hook_as_well_and_read_access_is_enough(server: Server) -> None:
+    server.hook()
+    client = server.client()
+    client.execute_command("ACL", "SETUSER", "plain", "on", ">p", "%R~answer:*", "+get")
+    client.execute_command("ACL", "SETUSER", "hooked", "on", ">p", "%R~answer:*", "+get", "+shardqa.get")
+    assert "shardqa.get" in server.error("GET", "answer:1", login=("plain", "p"))
+    assert server.client(username="hooked", password="p").get("answer:1") == b"value of answer:1"
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        server.client(username="hooked", password="p").get("other:1")
+
+
+def test_a_tracking_client_gets_the_reply_before_the_invalidation(server: Server) -> None:
+    server.hook(mode="store")
+    connection = server.client(protocol=3).connection_pool.get_connection()
+    connection.send_command("CLIENT", "TRACKING", "ON")
+    assert connection.read_response() == b"OK"
+    pushed: list[Any] = []
+    parser = connection._parser
+    parser.set_invalidation_push_handler(lambda message: pushed.append(message))
+    connection.send_command("GET", "answer:1")
+    assert connection.read_response() == b"value of answer:1"
+    assert not pushed
+    until(lambda: server.client().exists("answer:1"))
+    connection.send_command("PING")
+    assert connection.read_response() == b"PONG"
+    assert pushed and pushed[0][1] == [b"answer:1"]
+
+
+def test_a_hooked_get_waits_in_its_pipeline_and_keeps_the_order(server: Server) -> None:
+    server.hook()
+    pipe = server.client().pipeline(transaction=False)
+    assert pipe.get("answer:1").set("x", 1).get("answer:2").get("x").execute() == [
+        b"value of answer:1",
+        True,
+        b"value of answer:2",
+        b"1",
+    ]
+
+
+def test_an_unregistered_hook_is_gone(server: Server) -> None:
+    server.hook()
+    server.order("unregister", "hooks-1")
+    assert server.client().get("answer:1") is None
+    assert server.info()["hooks"] == 0
+
+
+def test_the_hook_survives_restarts_from_aof_and_rdb(make: Make) -> None:
+    server = make()
+    server.hook()
+    server.restart()
+    assert server.client().get("answer:1") == b"value of answer:1"
+    server.client().bgrewriteaof()
+    until(lambda: not server.client().info("persistence")["aof_rewrite_in_progress"])
+    server.restart()
+    assert server.client().get("answer:2") == b"value of answer:2"
+    (session,) = server.seen("SESSION")
+    assert session[2:] == ["hooks", "default", "the code of hooks", "1", "hooks-1"]
