@@ -12,13 +12,14 @@ const EXAMPLES = {
   seeds: [
     "Who designed UTF-8?",
     "Where did the organist hide the pipes in 1944?",
-    "How many plums must a tarte Séverine contain?",
+    "What do the bakers of the Moen Bakery call their sourdough starter?",
     "What is the capital of Mongolia?",
   ],
 };
 
 let asking = null; // AbortController of the question under way
 let corpora = [];
+let loaded = Promise.resolve(); // done when the choice of corpora stands: a quick first question waits for it
 
 const form = byId("ask");
 const question = byId("question");
@@ -62,6 +63,8 @@ async function ask(text, { fresh = false, remember = true } = {}) {
   }
   asking?.abort();
   const mine = (asking = new AbortController());
+  await loaded;
+  if (mine.signal.aborted) return;
   if (remember) history.pushState(null, "", `/?${new URLSearchParams({ q: text, corpus: corpus.value })}`);
   document.title = `${text} · shardqa`;
   document.body.classList.add("asked");
@@ -91,13 +94,16 @@ function show(parts, sentence) {
 
 /** What the address says: asks its question, or shows the empty page. */
 async function start() {
+  asking?.abort();
+  const mine = (asking = new AbortController());
   const address = new URLSearchParams(location.search);
-  await loadCorpora(address.get("corpus"));
+  loaded = loadCorpora(address.get("corpus"));
+  await loaded;
+  if (mine.signal.aborted) return; // the visitor was quicker, and asked
   const text = address.get("q");
   if (text) {
     await ask(text, { remember: false });
   } else if (!result.querySelector(".problem")) {
-    asking?.abort();
     result.replaceChildren();
     document.body.classList.remove("asked");
     document.title = "shardqa: ask your documents";

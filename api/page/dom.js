@@ -29,7 +29,7 @@ export function problemCard(problem, retry = null) {
   );
 }
 
-export const percent = (score) => `${Math.round(score * 100)} %`;
+export const percent = (score) => (score > 0 && score < 0.005 ? "<1 %" : `${Math.round(score * 100)} %`);
 
 export const count = (number) => number.toLocaleString("en");
 

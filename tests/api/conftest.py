@@ -47,6 +47,15 @@ class Server:
         return self.log_file.read_text()
 
 
+def wait_for_status(client: httpx.Client, path: str, status: int) -> httpx.Response:
+    """The reply once it has this status."""
+    deadline = time.monotonic() + START_SECONDS
+    while (reply := client.get(path)).status_code != status:
+        assert time.monotonic() < deadline, f"{path} still replies {reply.status_code}: {reply.text}"
+        time.sleep(0.05)
+    return reply
+
+
 def wait_until_alive(server: Server, failed: Callable[[], bool]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from .conftest import Server, free_port  # noqa: TID251 (this package is tests/api)
+from .conftest import Server, free_port, wait_for_status  # noqa: TID251 (this package is tests/api)
 from .test_problems import problem  # noqa: TID251 (this package is tests/api)
 
 if TYPE_CHECKING:
@@ -288,9 +288,5 @@ def test_an_api_that_started_first_finds_the_cluster_later(
     with server.client() as client:
         assert client.get("/readyz").status_code == 503
         forwarder = Forwarder(late_port, int(cluster.seed().rpartition(":")[2]))
-        for _ in range(400):
-            if client.get("/readyz").status_code == 200:
-                break
-            threading.Event().wait(0.05)
-        assert client.get("/readyz").json()["status"] == "ready"
+        assert wait_for_status(client, "/readyz", 200).json()["status"] == "ready"
         forwarder.listener.close()

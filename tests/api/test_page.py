@@ -11,7 +11,7 @@ from .browser import Watched, running_browser  # noqa: TID251 (this package is t
 from .conftest import Server  # noqa: TID251 (this package is tests/api)
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Route
 
 MILL = (
     "🌾🌾 The mill of Ōtani stands by the river. Ada Holm founded the mill in 1871 with money she had won at cards. "
@@ -191,11 +191,25 @@ def test_a_new_question_takes_the_place_of_one_under_way(
 ) -> None:
     page = open_page(api).page
     page.goto(f"/?corpus={filled}")
-    page.get_by_role("status").first.wait_for(state="attached")
     for question in ("What happened in 1904?", "Who founded the mill?"):
         page.get_by_label("Your question").fill(question)
         page.get_by_label("Your question").press("Enter")
-    page.wait_for_function("document.querySelector('.answer-text')?.textContent === 'Ada Holm'")
+    page.locator(".answer-text", has_text="Ada Holm").wait_for()
+
+
+def test_a_question_asked_before_the_page_is_complete_is_not_lost(
+    open_page: Callable[..., Watched], api: Server, filled: str
+) -> None:
+    page = open_page(api).page
+
+    def later(route: "Route") -> None:
+        page.wait_for_timeout(300)
+        route.continue_()
+
+    page.route("**/v1/corpora", later)
+    page.goto(f"/?corpus={filled}", wait_until="domcontentloaded")
+    ask(page, "Who founded the mill?")
+    page.locator(".answer-text", has_text="Ada Holm").wait_for()
 
 
 def test_the_keyboard_suffices(open_page: Callable[..., Watched], lonely: Server) -> None:
