@@ -8,7 +8,6 @@ to another shard does not: MIGRATE shows as a `del` too, so the slot is looked a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ import orjson
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.gears_functions import arguments
+from shardqa.gears_functions import arguments, slots
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 USAGE = "Delete <doc key>"
 CHUNK = 500  # passages unlinked by one command
 FRAME = 5_000  # passages unlinked in one tick: about 5 ms of Redis' time
-MOVING = re.compile(r"\[(\d+)-[<>]-")  # in CLUSTER NODES: a slot on its way here or away
 
 
 class Delete:
@@ -46,7 +44,7 @@ class Delete:
 
     async def passages_of(self, key: str, parsed: keys.DocKey) -> None:
         """Removes the passages of a document, held by the caller, that is gone or no longer fit to be read."""
-        if await self._slot_stays(key):
+        if (await slots.look(self._shard.runtime)).holds(key):
             forget = [("HDEL", key, "digest", "passages")] if await self._is_hash(key) else []
             await self._remove(key, parsed, forget)
 
@@ -84,23 +82,3 @@ class Delete:
         """Commands that remove passages and their tokens."""
         names = [name(parsed.corpus, parsed.document, n) for n in numbers for name in (keys.passage, keys.tokens)]
         return [("UNLINK", *names[first : first + 2 * CHUNK]) for first in range(0, len(names), 2 * CHUNK)]
-
-    async def _slot_stays(self, key: str) -> bool:
-        """Whether this shard owns the key's slot and it is not moving."""
-        try:
-            slot = int(await self._shard.runtime.call("CLUSTER", "KEYSLOT", key))
-        except ResponseError as error:
-            if "cluster support disabled" in str(error):
-                return True
-            raise
-        nodes = (await self._shard.runtime.call("CLUSTER", "NODES")).decode("utf-8", "replace")
-        return owns(nodes, slot)
-
-
-def owns(nodes: str, slot: int) -> bool:
-    """Whether CLUSTER NODES says that this node owns a slot and is not giving it away or taking it in."""
-    mine = next(line.split(" ") for line in nodes.splitlines() if "myself" in line)
-    if any(int(moving) == slot for moving in MOVING.findall(" ".join(mine[8:]))):
-        return False
-    ranges = (part.split("-") for part in mine[8:] if not part.startswith("["))
-    return any(int(first[0]) <= slot <= int(first[-1]) for first in ranges)

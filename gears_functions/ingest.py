@@ -21,6 +21,7 @@ from shardqa.errors import BadDocument, BadKey, DocumentTooLarge
 from shardqa.gears_functions import arguments, documents
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.documents import FIELDS, Fields
+from shardqa.gears_functions.shard import PASSING
 from shardqa.gears_functions.splitting import Passage, split
 
 if TYPE_CHECKING:
@@ -75,6 +76,11 @@ class Ingest:
                 await self._settle(key, parsed)
         except BadKey as error:
             self._shard.runtime.log(f"left alone: {error}", "warning")
+        except ResponseError as error:
+            if not str(error).startswith(PASSING):
+                raise
+            # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
+            self._shard.runtime.log(f"{key!r} is left alone: {error}", "verbose")
 
     async def _settle(self, key: str, parsed: keys.DocKey) -> None:
         """Never writes the fields themselves: the hash may be gone or another by now, and the next event tells."""

@@ -18,6 +18,7 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import BadKey, ShardFailed
+from shardqa.gears_functions import slots
 from shardqa.gears_functions.index import Index
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ PAGE = 128  # passages read in one tick and indexed before the loop serves other
 SCAN_COUNT = 1_000  # keys looked at per SCAN
 RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
 PASSING = ("TRYAGAIN", "MOVED", "ASK", "READONLY", "OOM", "CLUSTERDOWN", "LOADING", "MASTERDOWN")
+BETWEEN = ("TRYAGAIN", "MOVED", "ASK")  # of these, said of a key whose slot this shard does not serve now
 DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
-ELSEWHERE = ("MOVED", "ASK", "ERR Attempted to access a non local key")  # Redis on a key of another shard's slot
+MOVING_SECONDS = 0.2  # between looks at slots that are on their way here or away
 
 
 class Shard:
@@ -42,6 +44,8 @@ class Shard:
         self._epochs: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
+        self._moving: set[str] = set()  # passages that could not be read, since their slots are between shards
+        self._mover: asyncio.Task[None] | None = None  # reads them once their slots have arrived
         self._held: set[tuple[str, str]] = set()  # (corpus, document) that a function is changing
 
     def follow(self) -> None:
@@ -88,7 +92,9 @@ class Shard:
             numbered = {keys.passage(parsed.corpus, parsed.document, n) for n in range(count)}
             await self._refresh(sorted(numbered.union(self.index(parsed.corpus).passages_of(parsed.document))))
         except ResponseError as error:
-            self.runtime.log(f"passages of {key!r} can't be read back: {error}", "warning")
+            self.runtime.log(f"passages of {key!r} can't be read back yet: {error}", "verbose")
+            for name in self.index(parsed.corpus).passages_of(parsed.document):
+                self._wait_for_slot(name)
 
     async def write(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
         """Runs commands in one tick. Raises ShardFailed for the first that failed; Redis' own error if it will pass."""
@@ -164,7 +170,7 @@ class Shard:
         start = time.perf_counter()
         while True:
             try:
-                changed = await self._scan()
+                await self._scan()
                 break
             except ResponseError as error:
                 self.runtime.log(f"the index waits, the keyspace can't be read: {error}")
@@ -173,21 +179,21 @@ class Shard:
         passages = sum(map(len, self.corpora.values()))
         self.runtime.log(f"index: {passages} passages after '{reason}', {time.perf_counter() - start:.1f} s")
         if reason == "overflow" and self.runtime.role() == "master":
-            for corpus in sorted(changed):
+            for corpus in sorted(self.corpora):  # any of them may have changed, some before this began
                 await self.raise_epoch(corpus)
 
-    async def _scan(self) -> set[str]:
-        """Makes the index equal to the keyspace; returns the corpora that were not."""
-        seen, changed, cursor = set[str](), set[str](), b"0"
+    async def _scan(self) -> None:
+        """Makes the index equal to the keyspace."""
+        seen, cursor = set[str](), b"0"
         while True:
             cursor, found = await self.runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
             names = [name.decode("utf-8", "surrogateescape") for name in found]
-            changed |= await self._refresh(names)
+            await self._refresh(names)
             seen.update(names)
             if cursor == b"0":
                 break
         gone = [key for index in self.corpora.values() for key in index if key not in seen]
-        return changed | await self._refresh(gone)
+        await self._refresh(gone)
 
     async def _refresh(self, names: Iterable[str]) -> set[str]:
         """Reads passages and makes the index hold just what is there; returns the corpora this changed.
@@ -215,19 +221,49 @@ class Shard:
 
     def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
         """Whether the index changed."""
-        if isinstance(reply, Exception) and not str(reply).startswith(ELSEWHERE):
-            self.runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
-            reply = (None, None, None)
-        if isinstance(reply, Exception) or reply[1] is None:
+        if isinstance(reply, Exception):
+            if str(reply).startswith(BETWEEN):
+                self._wait_for_slot(name)
+            else:
+                self.runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
+            return self.index(corpus).remove(name)
+        if reply[1] is None:
             return self.index(corpus).remove(name)
         title, text = ((field or b"").decode("utf-8", "replace") for field in reply[:2])
         return self.index_to_change(corpus).put(name, title, text, int(reply[2] or 0))
+
+    # ---- slots between shards
+
+    def _wait_for_slot(self, name: str) -> None:
+        """A restored key shows before its slot is this shard's, and until then Redis does not let it be read."""
+        self._moving.add(name)
+        if self._mover is None or self._mover.done():
+            self._mover = asyncio.create_task(self._read_arrived())
+
+    async def _read_arrived(self) -> None:
+        while self._moving:
+            await asyncio.sleep(MOVING_SECONDS)
+            waiting = set(self._moving)
+            try:
+                changed = await self._refresh(await self._arrived())
+                for corpus in sorted(changed):
+                    await self.raise_epoch(corpus)
+            except (ResponseError, ShardFailed) as error:
+                self._moving |= waiting
+                self.runtime.log(f"passages that arrived can't be read yet: {error}", "verbose")
+
+    async def _arrived(self) -> list[str]:
+        """Takes those whose slots have arrived from those that wait; forgets those whose slots went elsewhere."""
+        now = await slots.look(self.runtime)
+        arrived = [name for name in self._moving if now.holds(name)]
+        self._moving = {name for name in self._moving if now.moves(name)}
+        return arrived
 
 
 def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
     """A refusal that has nothing to do with the key must not look like a missing passage."""
     for reply in replies:
-        is_refused = isinstance(reply, ResponseError) and not str(reply).startswith(ELSEWHERE)
+        is_refused = isinstance(reply, ResponseError) and not str(reply).startswith(BETWEEN)
         if is_refused and (str(reply).startswith(PASSING) or DOWN in str(reply)):
             raise reply
 

@@ -1,0 +1,58 @@
+"""Which slots of the cluster this shard serves, and which are on their way here or away."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from redis import ResponseError
+from redis.crc import key_slot
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Runtime
+
+MOVING = re.compile(r"\[(\d+)-[<>]-")  # of CLUSTER NODES: [93->-id] is leaving, [77-<-id] is coming
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    ranges: tuple[tuple[int, int], ...]  # first and last slot, both served here
+    moving: frozenset[int]
+
+    @classmethod
+    def parse(cls, nodes: str) -> Slots:
+        """Of the reply of CLUSTER NODES."""
+        mine = next(line.split(" ")[8:] for line in nodes.splitlines() if "myself" in line.split(" ")[2])
+        ranges = (part.split("-") for part in mine if not part.startswith("["))
+        return cls(
+            tuple((int(first[0]), int(first[-1])) for first in ranges),
+            frozenset(int(slot) for slot in MOVING.findall(" ".join(mine))),
+        )
+
+    def moves(self, key: str) -> bool:
+        """Whether the key's slot is between shards, so that its keys may be on either."""
+        return slot_of(key) in self.moving
+
+    def holds(self, key: str) -> bool:
+        """Whether the key belongs here and stays."""
+        slot = slot_of(key)
+        return slot not in self.moving and any(first <= slot <= last for first, last in self.ranges)
+
+
+ALL = Slots(((0, 16_383),), frozenset())
+
+
+async def look(runtime: Runtime) -> Slots:
+    """As the cluster is now; all slots outside cluster mode."""
+    try:
+        reply = await runtime.call("CLUSTER", "NODES")
+    except ResponseError as error:
+        if "cluster support disabled" in str(error):
+            return ALL
+        raise
+    return Slots.parse(reply.decode("utf-8", "replace"))
+
+
+def slot_of(key: str) -> int:
+    return int(key_slot(key.encode("utf-8", "surrogateescape")))

@@ -1,0 +1,162 @@
+"""What the index and the epochs go through: a dead worker, a failover, slots that move, other numbers of shards."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+from redis import Redis
+
+from shardqa import keys
+from shardqa.cluster.local import LocalCluster
+from tests.cluster.shards_client import Shards
+from tests.conftest import wait_until
+
+Start = Callable[..., LocalCluster]
+Connect = Callable[[LocalCluster], Shards]
+
+SUBJECTS = ["mill", "bridge", "tower", "well", "chapel", "market"]
+PLACES = ["Hallow", "Brennick", "Tarn", "Ostby", "Quill"]
+TEXTS = {
+    f"{subject} of {place}": f"The {subject} of {place} was finished in {1700 + n}. People of {place} came to it. "
+    * (n % 5 + 1)
+    for n, (subject, place) in enumerate((subject, place) for subject in SUBJECTS for place in PLACES)
+}
+QUESTIONS = ["who came to the well of Tarn", "which chapel was finished in 1720", "market people of Quill", "1704"]
+
+
+def fill(shards: Shards) -> None:
+    for document, text in TEXTS.items():
+        shards.ingest(document, text, document)
+
+
+def lists(shards: Shards) -> list[list[tuple[str, float]]]:
+    return [shards.ranks(question, 100) for question in QUESTIONS]
+
+
+@pytest.fixture(scope="module")
+def two(start_cluster: Start) -> LocalCluster:
+    """Two masters with a replica each, which these tests may harm."""
+    return start_cluster(shards=2, replicas=1)
+
+
+def test_lists_are_equal_on_one_two_and_five_shards(
+    shards: Shards, two: LocalCluster, start_cluster: Start, connect: Connect
+) -> None:
+    fill(shards)
+    expected = lists(shards)
+    assert all(expected)
+    for cluster in (two, start_cluster(shards=1), start_cluster(shards=5)):
+        other = connect(cluster)
+        fill(other)
+        assert lists(other) == expected
+
+
+def test_a_worker_that_was_killed_comes_back_with_its_index(two: LocalCluster, connect: Connect) -> None:
+    shards = connect(two)
+    fill(shards)
+    before, epochs = lists(shards), [reply["corpora"][shards.corpus] for reply in shards.all("RG.TRIGGER", "Corpora")]
+    for node in shards.nodes():
+        with Redis(host=node.host, port=int(node.port)) as client:
+            old = client.info("shardqa")["shardqa_worker_pid"]
+            os.kill(int(old), signal.SIGKILL)
+            wait_until(lambda client=client, old=old: _ready(client, old), "another worker is ready")
+    assert wait_until(lambda: _or_none(lambda: lists(shards)), "the shards rank again") == before
+    assert [reply["corpora"][shards.corpus] for reply in shards.all("RG.TRIGGER", "Corpora")] == epochs
+
+
+def _ready(client: Redis, old: int) -> bool:
+    info = client.info("shardqa")
+    return bool(info["shardqa_worker_pid"] not in (0, old) and info["shardqa_worker_state"] == "ready")
+
+
+def _or_none(ask: Callable[[], object]) -> object:
+    from redis.exceptions import RedisError
+
+    try:
+        return ask()
+    except RedisError:
+        return None
+
+
+def test_a_slot_that_moves_takes_its_documents_along(two: LocalCluster, connect: Connect) -> None:
+    shards = connect(two)
+    fill(shards)
+    before = lists(shards)
+    document = "well of Tarn"
+    belongings = shards.belongings(document)
+    tag, epoch = shards.tag_of(document)
+    source = shards.client.get_node_from_key(shards.doc(document))
+    target = next(node for node in shards.nodes() if node.name != source.name)
+    move_slot(source, target, shards.client.keyslot(shards.doc(document)))
+    shards.client.nodes_manager.initialize()
+    assert shards.client.get_node_from_key(shards.doc(document)).name == target.name
+    wait_until(lambda: lists(shards) == before, "the lists are as they were")
+    assert shards.belongings(document) == belongings
+    old = [reply for reply in shards.all("RG.TRIGGER", "Corpora") if reply["tag"] == tag]
+    assert old[0]["corpora"][shards.corpus]["epoch"] > epoch
+    assert shards.ingest(document, TEXTS[document], document)["changed"] is False
+
+
+def move_slot(source: object, target: object, slot: int) -> None:
+    """As redis-cli --cluster reshard does it."""
+    with _client(source) as giver, _client(target) as taker:
+        ids = {client: client.execute_command("CLUSTER", "MYID") for client in (giver, taker)}  # type: ignore[no-untyped-call]
+        taker.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[giver])  # type: ignore[no-untyped-call]
+        giver.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[taker])  # type: ignore[no-untyped-call]
+        port = taker.get_connection_kwargs()["port"]  # type: ignore[no-untyped-call]
+        while names := giver.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 3):  # type: ignore[no-untyped-call]
+            giver.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5_000, "KEYS", *names)  # type: ignore[no-untyped-call]
+        for client in (taker, giver):
+            client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[taker])  # type: ignore[no-untyped-call]
+
+
+def _client(node: object) -> Redis:
+    return Redis(host=node.host, port=int(node.port), socket_timeout=10)  # type: ignore[attr-defined]
+
+
+def test_a_replica_takes_over_with_a_warm_index(two: LocalCluster, connect: Connect) -> None:
+    shards = connect(two)
+    fill(shards)
+    before = lists(shards)
+    document = "well of Tarn"
+    _, epoch = shards.tag_of(document)
+    master = shards.client.get_node_from_key(shards.doc(document))
+    replica = next(
+        node
+        for node in shards.client.get_replicas()
+        if shards.client.get_redis_connection(node).info("replication")["master_port"] == int(master.port)
+    )
+    with _client(replica) as client:
+        wait_until(lambda: client.info("replication")["master_link_status"] == "up", "the replica follows")
+        client.execute_command("CLUSTER", "FAILOVER")  # type: ignore[no-untyped-call]
+        wait_until(lambda: client.info("replication")["role"] == "master", "the replica took over")
+    later = connect(two)
+    wait_until(
+        lambda: (
+            str(later.client.get_node_from_key(later.doc(document)).port) == str(replica.port)
+            or later.client.nodes_manager.initialize()
+        ),
+        "the client knows",
+    )
+    assert wait_until(lambda: _or_none(lambda: lists(later)), "the shards rank again") == before
+    assert later.tag_of(document)[1] == epoch
+    key = later.answer_key(document, "When was the well of Tarn finished?")
+    assert json.loads(later.client.get(key))["spans"][0]["text"] == "1717"
+
+
+def test_after_flushall_nothing_is_found_and_all_can_come_again(two: LocalCluster, connect: Connect) -> None:
+    shards = connect(two)
+    fill(shards)
+    before = lists(shards)
+    tag, epoch = shards.tag_of("well of Tarn")
+    client = shards.redis(keys.epoch(shards.corpus, tag))
+    models = {name: client.dump(name) for name in client.keys("model:*")}
+    client.flushall()
+    wait_until(lambda: len(shards.documents("people")) < len(TEXTS) and lists(shards) != before, "documents are gone")
+    for name, content in models.items():
+        client.restore(name, 0, content)
+    fill(shards)
+    assert lists(shards) == before
+    assert shards.tag_of("well of Tarn")[1] > epoch
