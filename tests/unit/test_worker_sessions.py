@@ -146,6 +146,18 @@ def test_a_stored_session_that_now_registers_more_is_stored_anew(start_worker: C
     assert (items[0], items[1], items[3]) == (b"s", b"alice", b"2")
 
 
+def test_a_registration_that_is_new_in_a_stored_session_gets_an_id_of_its_own(
+    start_worker: Callable[..., WorkerClient],
+) -> None:
+    worker = start_worker()
+    worker.send(Type.SESSION, "s", "alice", echo("a") + "\n" + echo("b"), "1", f"{NODE}-1")
+    worker.start()
+    assert worker.request("RG.TRIGGER", "b") == [b"yes"]
+    ids = [dumped[1].decode() for dumped in worker.request("RG.DUMPREGISTRATIONS")]
+    assert ids[0] == f"{NODE}-1"
+    assert len(set(ids)) == 2
+
+
 def test_a_stored_session_that_fails_does_not_keep_the_worker_from_starting(
     start_worker: Callable[..., WorkerClient],
 ) -> None:

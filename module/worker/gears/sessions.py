@@ -101,6 +101,12 @@ class Sessions:
             if id not in self._sessions and self._shard.registrations.get(id) is None and id not in self._failed:
                 return id
 
+    def _new_id_besides(self, stored: Sequence[str]) -> str:
+        """For a script that registers more than it did when it was stored."""
+        while (id := self.new_id()) in stored:
+            pass
+        return id
+
     def why_inactive(self, registration: str) -> str | None:
         return self._failed.get(registration)
 
@@ -143,7 +149,7 @@ class Sessions:
             if ids and not any(ids):
                 return
             stored = iter(ids)
-            session = Session(self._shard, id, user, code, lambda: _next(stored, self.new_id))
+            session = Session(self._shard, id, user, code, lambda: _next(stored, lambda: self._new_id_besides(ids)))
             execution = Execution(self._shard.threads, user)
             enter(execution)
             try:

@@ -17,7 +17,7 @@ from shardqa.loader.files import Reading
 from shardqa.loader.ingest import Summary, ingest
 
 CORPUS = "seeds"
-QUESTION = "How deep is Lake Ysolde?"
+QUESTION = "Who planned the reed beds on the shore of Lake Ysolde?"
 
 
 def show(service: Service, seeds: Path, question: str) -> None:
