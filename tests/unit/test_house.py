@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "cluster": PLAIN,
     "loader": PLAIN | ENGINE | {"models", "cluster"},
     "api": PLAIN | ENGINE | {"models"},
+    "__main__": {"cli"},
     "cli": PLAIN | ENGINE | ROOMS | {"commands"},
     "commands": PLAIN | ENGINE | ROOMS | {"cli"},
 }

@@ -1,0 +1,68 @@
+"""What the benches share: a temporary cluster with functions and reader, percentiles, and a line about the machine.
+
+Benches print medians and ratios of things measured in one run, side by side; absolute times only describe a machine.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from shardqa.cluster import local, ports
+from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.loader import functions, models
+from shardqa.models import shipped
+
+ROOT = Path(__file__).parents[1]
+SHARED = Path(os.environ.get("SHARDQA_SHARED", ROOT.parent / "shared"))
+
+
+def settings_of(cluster: LocalCluster, corpus: str = "bench") -> Settings:
+    return Settings(redis=cluster.seed(), corpus=corpus, timeout=60)
+
+
+@contextmanager
+def temporary_cluster(shards: int, threads: int = 1) -> Iterator[LocalCluster]:
+    """A cluster on random ports in a temporary folder, with functions and the shipped reader on every shard."""
+    with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
+        data = Path(folder) / "data"
+        port = ports.random_block(shards, shards)
+        cluster = local.start(Wanted(data=data, shards=shards, port=port, bus_offset=shards, threads=threads))
+        try:
+            asyncio.run(_prepare(settings_of(cluster)))
+            yield cluster
+        finally:
+            local.stop(data)
+
+
+async def _prepare(settings: Settings) -> None:
+    engine = await Engine.connect(settings)
+    try:
+        await functions.register(engine)
+        await models.store(engine, models.Model.read(shipped.NAME, shipped.folder()))
+    finally:
+        await engine.close()
+
+
+def percentiles(seconds: Sequence[float]) -> str:
+    """'p50 1.234 ms  p99 2.345 ms' of times in seconds."""
+    p50, p99 = np.percentile(np.asarray(seconds) * 1e3, [50, 99])
+    return f"p50 {p50:.3f} ms  p99 {p99:.3f} ms"
+
+
+def machine() -> str:
+    model = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        "unknown processor",
+    )
+    return f"{os.cpu_count()} cores of {model}"
