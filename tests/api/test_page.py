@@ -11,7 +11,7 @@ from .browser import Watched, running_browser  # noqa: TID251 (this package is t
 from .conftest import Server  # noqa: TID251 (this package is tests/api)
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Browser, Page
 
 MILL = (
     "🌾🌾 The mill of Ōtani stands by the river. Ada Holm founded the mill in 1871 with money she had won at cards. "
@@ -201,12 +201,13 @@ def test_a_question_asked_before_the_page_is_complete_is_not_lost(
     open_page: Callable[..., Watched], api: Server, filled: str
 ) -> None:
     page = open_page(api).page
-
-    def later(route: "Route") -> None:
-        page.wait_for_timeout(300)
-        route.continue_()
-
-    page.route("**/v1/corpora", later)
+    page.add_init_script(
+        """const real = fetch;
+        window.fetch = async (path, options) => {
+            if (path === "/v1/corpora") await new Promise((done) => setTimeout(done, 400));
+            return real(path, options);
+        };"""
+    )
     page.goto(f"/?corpus={filled}", wait_until="domcontentloaded")
     ask(page, "Who founded the mill?")
     page.locator(".answer-text", has_text="Ada Holm").wait_for()
