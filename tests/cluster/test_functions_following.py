@@ -4,9 +4,12 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 from redis import Redis
+from redis.exceptions import RedisError
 
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
@@ -61,19 +64,17 @@ def test_a_worker_that_was_killed_comes_back_with_its_index(two: LocalCluster, c
         with Redis(host=node.host, port=int(node.port)) as client:
             old = client.info("shardqa")["shardqa_worker_pid"]
             os.kill(int(old), signal.SIGKILL)
-            wait_until(lambda client=client, old=old: _ready(client, old), "another worker is ready")
+            wait_until(partial(_ready, client, old), "another worker is ready")
     assert wait_until(lambda: _or_none(lambda: lists(shards)), "the shards rank again") == before
     assert [reply["corpora"][shards.corpus] for reply in shards.all("RG.TRIGGER", "Corpora")] == epochs
 
 
-def _ready(client: Redis, old: int) -> bool:
+def _ready(client: Any, old: int) -> bool:
     info = client.info("shardqa")
     return bool(info["shardqa_worker_pid"] not in (0, old) and info["shardqa_worker_state"] == "ready")
 
 
 def _or_none(ask: Callable[[], object]) -> object:
-    from redis.exceptions import RedisError
-
     try:
         return ask()
     except RedisError:
@@ -99,21 +100,21 @@ def test_a_slot_that_moves_takes_its_documents_along(two: LocalCluster, connect:
     assert shards.ingest(document, TEXTS[document], document)["changed"] is False
 
 
-def move_slot(source: object, target: object, slot: int) -> None:
+def move_slot(source: Any, target: Any, slot: int) -> None:
     """As redis-cli --cluster reshard does it."""
     with _client(source) as giver, _client(target) as taker:
-        ids = {client: client.execute_command("CLUSTER", "MYID") for client in (giver, taker)}  # type: ignore[no-untyped-call]
-        taker.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[giver])  # type: ignore[no-untyped-call]
-        giver.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[taker])  # type: ignore[no-untyped-call]
-        port = taker.get_connection_kwargs()["port"]  # type: ignore[no-untyped-call]
-        while names := giver.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 3):  # type: ignore[no-untyped-call]
-            giver.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5_000, "KEYS", *names)  # type: ignore[no-untyped-call]
+        ids = {client: client.execute_command("CLUSTER", "MYID") for client in (giver, taker)}
+        taker.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[giver])
+        giver.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[taker])
+        port = taker.get_connection_kwargs()["port"]
+        while names := giver.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 3):
+            giver.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5_000, "KEYS", *names)
         for client in (taker, giver):
-            client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[taker])  # type: ignore[no-untyped-call]
+            client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[taker])
 
 
-def _client(node: object) -> Redis:
-    return Redis(host=node.host, port=int(node.port), socket_timeout=10)  # type: ignore[attr-defined]
+def _client(node: Any) -> Any:
+    return Redis(host=node.host, port=int(node.port), socket_timeout=10)
 
 
 def test_a_replica_takes_over_with_a_warm_index(two: LocalCluster, connect: Connect) -> None:
@@ -130,7 +131,7 @@ def test_a_replica_takes_over_with_a_warm_index(two: LocalCluster, connect: Conn
     )
     with _client(replica) as client:
         wait_until(lambda: client.info("replication")["master_link_status"] == "up", "the replica follows")
-        client.execute_command("CLUSTER", "FAILOVER")  # type: ignore[no-untyped-call]
+        client.execute_command("CLUSTER", "FAILOVER")
         wait_until(lambda: client.info("replication")["role"] == "master", "the replica took over")
     later = connect(two)
     wait_until(
