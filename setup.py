@@ -3,6 +3,7 @@
 import subprocess
 
 from setuptools import Command, Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
 
 
@@ -22,9 +23,16 @@ class Build(build):
     sub_commands = [("build_module", None), *build.sub_commands]
 
 
+class PlatformWheel(bdist_wheel):
+    """The C module knows nothing of Python, so one wheel a platform serves every Python 3."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
 class BinaryDistribution(Distribution):
     def has_ext_modules(self) -> bool:
         return True
 
 
-setup(distclass=BinaryDistribution, cmdclass={"build": Build, "build_module": BuildModule})
+setup(distclass=BinaryDistribution, cmdclass={"build": Build, "build_module": BuildModule, "bdist_wheel": PlatformWheel})
