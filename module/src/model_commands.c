@@ -157,10 +157,19 @@ struct store_job {
     struct model *model; /* one reference */
     RedisString **argv;  /* owned, without the command's name */
     size_t argc;
+    bool stored; /* else the worker is told to forget it: refused, or the client left */
 };
+
+static void drop_from_worker(struct model *model) {
+    struct frame_writer w;
+    frame_begin(&w, FRAME_MODELDROP, 0);
+    frame_number(&w, (long long)model->id);
+    link_send(&w, NULL);
+}
 
 static void free_job(void *data) {
     struct store_job *job = data;
+    if (!job->stored) drop_from_worker(job->model);
     for (size_t i = 0; i < job->argc; i++) redis.FreeString(NULL, job->argv[i]);
     redis.Free(job->argv);
     model_release(job->model);
@@ -180,13 +189,6 @@ static void wait_for_worker(RedisCtx *ctx, RedisString **argv, int argc, struct 
     model_send(model, pending->id);
 }
 
-static void drop_refused(struct model *model) {
-    struct frame_writer w;
-    frame_begin(&w, FRAME_MODELDROP, 0);
-    frame_number(&w, (long long)model->id);
-    link_send(&w, NULL);
-}
-
 void model_stored(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct store_job *job = pending->data;
@@ -196,7 +198,7 @@ void model_stored(struct pending *pending, const char *resp, size_t length) {
         good = call_own("AI.MODELSTORE", job->argv, job->argc, "S", error, sizeof error);
         shardqa.storing = NULL;
     }
-    if (!good) drop_refused(job->model);
+    job->stored = good;
     if (good)
         pending_finish(pending, "+OK\r\n", 5);
     else

@@ -165,7 +165,7 @@ void deferred_clear(void) {
 struct budget {
     uint64_t until_us;
     int frames;
-    long long misses_before; /* misses answered before this tick */
+    uint64_t misses_before; /* misses answered before this tick */
 };
 
 static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
@@ -203,7 +203,7 @@ static bool run_received(struct budget *budget, bool paused) {
         if (writing && (paused || shardqa.deferred.first)) {
             if (shardqa.deferred.bytes > DEFERRED_LIMIT) return false;
             defer(&frame);
-        } else if (writing && (long long)shardqa.miss_latency.total > budget->misses_before) {
+        } else if (writing && shardqa.miss_latency.total > budget->misses_before) {
             return true;
         } else {
             handle(&frame);
@@ -217,7 +217,7 @@ static bool run_received(struct budget *budget, bool paused) {
 static void run_frames(void) {
     struct worker_link *link = &shardqa.link;
     struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES,
-                            .misses_before = (long long)shardqa.miss_latency.total};
+                            .misses_before = shardqa.miss_latency.total};
     bool paused = redis.AvoidReplicaTraffic();
     if (!paused) run_deferred(&budget);
     bool more = link->in.length > link->in_handled && run_received(&budget, paused);

@@ -26,7 +26,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
         return server.start()
 
     yield start
-    for server in servers:
+    for server in reversed(servers):  # replicas first: a master that stops waits for them
         crashed = server.process is not None and server.process.poll() not in (None, 0, -9)
         server.stop()
         assert not crashed and "REDIS BUG REPORT" not in server.log, server.log[-3000:]
@@ -51,7 +51,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, S
     replica = Server(folder / "replica", f"replicaof 127.0.0.1 {master.port}").start()
     until(lambda: replica.client().info("replication")["master_link_status"] == "up")
     yield master, replica
-    for server in (master, replica):
+    for server in (replica, master):
         alive = server.process is not None and server.process.poll() is None
         server.stop()
         assert alive, server.log[-3000:]

@@ -77,6 +77,7 @@ class Server:
             "appendfsync no",
             "repl-diskless-sync-delay 0",
             "enable-debug-command local",
+            "enable-module-command local",
             *self.options,
             f"{module} {self.arguments}".strip(),
         ]
@@ -138,7 +139,9 @@ class Server:
         return int(self.info()["worker_pid"])
 
     def kill_worker(self) -> None:
-        os.kill(self.worker_pid(), signal.SIGKILL)
+        pid = self.worker_pid()
+        assert pid > 0  # 0 would be our own process group
+        os.kill(pid, signal.SIGKILL)
 
     def aof(self) -> bytes:
         return b"".join(p.read_bytes() for p in sorted((self.folder / "appendonlydir").glob("*.incr.aof")))

@@ -1,5 +1,8 @@
 """Registrations, key events, and what the RG.* commands demand."""
 
+import os
+import signal
+
 import pytest
 
 from .servers import Make, Server, in_sync, until  # noqa: TID251 (this package is tests/module)
@@ -129,14 +132,11 @@ def test_a_replaced_keyspace_is_announced(server: Server) -> None:
 
 
 def test_lost_events_are_made_good_by_a_resync(server: Server) -> None:
-    import os
-    import signal
-
     server.order("watch", "doc:")
     os.kill(server.worker_pid(), signal.SIGSTOP)
     pipe = server.client().pipeline(transaction=False)
-    key = "doc:" + "x" * 100_000
-    for _ in range(900):
+    key = "doc:" + "x" * 1_000_000
+    for _ in range(80):
         pipe.set(key, "1")
     pipe.execute()
     until(lambda: server.info()["events_lost"] > 0)

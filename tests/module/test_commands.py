@@ -1,0 +1,97 @@
+"""What the one table of commands promises: documentation, keys, flags, INFO."""
+
+from typing import Any
+
+import pytest
+
+from .servers import Server  # noqa: TID251 (this package is tests/module)
+
+Pair = tuple[Server, Server]
+COMMANDS = {
+    "ai.tensorset": (-4, [b"t"], ["AI.TENSORSET", "t", "FLOAT", "1"]),
+    "ai.tensorget": (-2, [b"t"], ["AI.TENSORGET", "t"]),
+    "ai.modelstore": (-4, [b"m"], ["AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x"]),
+    "ai.modelget": (-2, [b"m"], ["AI.MODELGET", "m"]),
+    "ai.modeldel": (2, [b"m"], ["AI.MODELDEL", "m"]),
+    "ai.modelexecute": (-8, [b"m", b"t", b"o"], "AI.MODELEXECUTE m INPUTS 1 t OUTPUTS 1 o".split()),
+    "ai._modelscan": (1, [], ["AI._MODELSCAN"]),
+    "ai.info": (-2, [b"m"], ["AI.INFO", "m"]),
+    "rg.pyexecute": (-2, [], ["RG.PYEXECUTE", "1"]),
+    "rg.trigger": (-2, [], ["RG.TRIGGER", "x"]),
+    "rg.triggeronkey": (-3, [b"k"], ["RG.TRIGGERONKEY", "x", "k"]),
+    "rg.dumpregistrations": (1, [], ["RG.DUMPREGISTRATIONS"]),
+    "rg.unregister": (2, [], ["RG.UNREGISTER", "x"]),
+    "rg._register": (2, [], ["RG._REGISTER", "x"]),
+    "rg._unregister": (2, [], ["RG._UNREGISTER", "x"]),
+    "shardqa.get": (2, [b"k"], ["shardqa.get", "k"]),
+}
+READ_ONLY = {"ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", "rg.dumpregistrations", "shardqa.get"}
+
+
+def as_dict(flat: list[Any]) -> dict[str, Any]:
+    return {k.decode(): v for k, v in zip(flat[::2], flat[1::2], strict=True)}
+
+
+def test_the_table_here_is_the_modules_table(shared: Pair) -> None:
+    listed = shared[0].client().execute_command("COMMAND LIST", "FILTERBY", "MODULE", "shardqa")
+    assert {c.decode().lower() for c in listed} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented_with_its_arguments(shared: Pair, name: str) -> None:
+    (_, flat), arity = shared[0].client().execute_command("COMMAND DOCS", name), COMMANDS[name][0]
+    docs = as_dict(flat)
+    assert docs["summary"] and docs["complexity"] and docs["since"] == b"0.1.0" and docs["module"] == b"shardqa"
+    assert ("arguments" in docs) == (arity != 1)
+
+
+@pytest.mark.parametrize("name", [n for n, (_, keys, _) in COMMANDS.items() if keys])
+def test_the_keys_of_every_command_are_found(shared: Pair, name: str) -> None:
+    _, keys, words = COMMANDS[name]
+    assert [k.encode() for k in shared[0].client().execute_command("COMMAND GETKEYS", *words)] == keys
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_arity_and_flags_are_what_the_command_does(shared: Pair, name: str) -> None:
+    info = shared[0].client().connection_pool.get_connection()
+    info.send_command("COMMAND", "INFO", name)
+    (found,) = info.read_response()
+    flags = {f.decode() for f in found[2]}
+    assert found[1] == COMMANDS[name][0]
+    assert ("readonly" in flags) == (name in READ_ONLY)
+    assert ("write" in flags) == (name not in READ_ONLY | {"rg.trigger"})
+
+
+@pytest.mark.parametrize("name", sorted(READ_ONLY - {"ai._modelscan", "rg.dumpregistrations"}))
+def test_who_may_only_read_a_key_may_use_the_reading_commands(shared: Pair, name: str) -> None:
+    client = shared[0].client()
+    client.execute_command("AI.TENSORSET", "t", "FLOAT", "1")
+    client.execute_command("ACL", "SETUSER", "reader", "reset", "on", ">p", "%R~*", "+@all")
+    words = COMMANDS[name][2]
+    connection = shared[0].client(username="reader", password="p").connection_pool.get_connection()
+    connection.send_command(*words)
+    try:
+        connection.read_response()
+    except Exception as error:  # noqa: BLE001 - any error but a refusal
+        assert "permission" not in str(error)
+    assert "NOPERM" in shared[0].error("AI.TENSORSET", "t", "FLOAT", "1", login=("reader", "p"))
+
+
+@pytest.mark.parametrize("name", [n for n, (arity, *_) in COMMANDS.items() if abs(arity) > 1])
+def test_too_few_arguments_are_an_error(shared: Pair, name: str) -> None:
+    assert f"wrong number of arguments for '{name}' command" in shared[0].error(name).lower()
+
+
+def test_info_shows_link_counters_content_latency_and_worker(shared: Pair) -> None:
+    shared[0].order("echo", "x")
+    info = shared[0].info()
+    assert info["worker_state"] == "ready" and info["worker_pid"] > 0 and info["worker_versions"] == "python fake"
+    assert info["requests"] > 0 and info["trigger_count"] > 0 and info["trigger_us_p99"] >= info["trigger_us_p50"] > 0
+    for name in ("queue_bytes", "waiting_clients", "hook_hits", "models", "registrations", "miss_us_p99", "execute_us_p50"):
+        assert name in info
+    sections = shared[0].client().execute_command("INFO", "shardqa")
+    assert isinstance(sections, dict) or b"# shardqa_link" in sections
+
+
+def test_the_module_cannot_be_unloaded_and_redis_says_so(shared: Pair) -> None:
+    assert "exports one or more module-side data types" in shared[0].error("MODULE", "UNLOAD", "shardqa")

@@ -1,0 +1,315 @@
+"""AI.MODELSTORE, MODELGET, MODELDEL, MODELEXECUTE, INFO and _MODELSCAN with a worker that only pretends to run models."""
+
+import struct
+import threading
+from typing import Any
+
+import pytest
+
+from .servers import Make, Server, in_sync, until  # noqa: TID251 (this package is tests/module)
+
+Pair = tuple[Server, Server]
+
+
+def store(server: Server, key: str = "m", blob: Any = b"bytes", *options: Any) -> None:
+    assert server.client().execute_command("AI.MODELSTORE", key, "ONNX", "CPU", *options, "BLOB", blob) == b"OK"
+
+
+def tensor(server: Server, key: str = "t", *values: float) -> None:
+    values = values or (1.0, 2.0)
+    server.client().execute_command("AI.TENSORSET", key, "FLOAT", len(values), "VALUES", *values)
+
+
+def execute(server: Server, key: str = "m", *more: Any) -> Any:
+    return server.client().execute_command("AI.MODELEXECUTE", key, "INPUTS", "1", "t", "OUTPUTS", "1", "o", *more)
+
+
+def test_a_stored_model_comes_back_whole(shared: Pair) -> None:
+    store(shared[0], "m", b"by\0tes", "TAG", "v:1", "BATCHSIZE", 8, "MINBATCHSIZE", 2, "MINBATCHTIMEOUT", 5)
+    meta = [b"backend", b"ONNX", b"device", b"CPU", b"tag", b"v:1", b"batchsize", 8, b"minbatchsize", 2]
+    meta += [b"inputs", [b"x"], b"outputs", [b"y"], b"minbatchtimeout", 5]
+    client = shared[0].client()
+    assert client.execute_command("AI.MODELGET", "m", "META") == meta
+    assert client.execute_command("AI.MODELGET", "m") == [*meta, b"blob", b"by\0tes"]
+    assert client.execute_command("AI.MODELGET", "m", "META", "BLOB") == [*meta, b"blob", b"by\0tes"]
+    assert client.execute_command("AI.MODELGET", "m", "BLOB") == b"by\0tes"
+
+
+def test_a_file_may_come_in_parts(shared: Pair) -> None:
+    words = ["AI.MODELSTORE", "parts", "onnx", "cpu:0", "BLOB", "one ", "two ", "three"]
+    assert shared[0].client().execute_command(*words) == b"OK"
+    assert shared[0].client().execute_command("AI.MODELGET", "parts", "BLOB") == b"one two three"
+
+
+def test_the_worker_gets_the_file_and_its_settings(shared: Pair) -> None:
+    store(shared[0], "seen", b"a file", "TAG", "v7", "BATCHSIZE", 4)
+    load = next(f for f in shared[0].seen("MODELLOAD") if f[9] == "seen")
+    assert load[3:] == ["ONNX", "CPU", "v7", "4", "0", "0", "seen", "a file"]
+
+
+def test_what_the_worker_refuses_is_not_stored(shared: Pair) -> None:
+    assert shared[0].error("AI.MODELSTORE", "bad", "ONNX", "CPU", "BLOB", "BAD file") == "ERR this is no model"
+    assert shared[0].client().exists("bad") == 0
+    dropped = [f[2] for f in shared[0].seen("MODELDROP")]
+    assert next(f for f in shared[0].seen("MODELLOAD") if f[9] == "bad")[2] in dropped
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["m", "ONNX", "CPU"], "ERR Insufficient arguments, missing model BLOB"),
+        (["m", "ONNX"], "ERR wrong number of arguments for 'AI.MODELSTORE' command"),
+        (["m", "CAFFE", "CPU", "BLOB", "x"], "ERR unsupported backend"),
+        (["m", "TORCH", "CPU", "BLOB", "x"], "ERR unsupported backend: only ONNX models run here; export the model to ONNX"),
+        (["m", "ONNX", "TPU", "BLOB", "x"], "ERR Invalid DEVICE"),
+        (["m", "ONNX", "CPU:x", "BLOB", "x"], "ERR Invalid DEVICE"),
+        (["m", "ONNX", "CPU", "BATCHSIZE", "x", "BLOB", "x"], "ERR Invalid argument for BATCHSIZE"),
+        (["m", "ONNX", "CPU", "MINBATCHSIZE", "2", "BLOB", "x"], "ERR MINBATCHSIZE specified without BATCHSIZE"),
+        (
+            ["m", "ONNX", "CPU", "BATCHSIZE", "2", "MINBATCHTIMEOUT", "2", "BLOB", "x"],
+            "ERR MINBATCHTIMEOUT specified without MINBATCHSIZE",
+        ),
+        (["m", "ONNX", "CPU", "INPUTS", "1", "a", "BLOB", "x"], "ERR INPUTS argument should not be specified for this backend"),
+        (["m", "ONNX", "CPU", "TAG", "t"], "ERR Insufficient arguments, missing model BLOB"),
+        (["m", "ONNX", "CPU", "BLOB"], "ERR Insufficient arguments, missing model BLOB"),
+        (["m", "ONNX", "CPU", "BLAB", "x"], "ERR Invalid argument, expected BLOB"),
+    ],
+)
+def test_modelstore_errors_have_the_known_texts(shared: Pair, words: list[str], error: str) -> None:
+    assert shared[0].error("AI.MODELSTORE", *words) == error
+
+
+def test_running_a_model_writes_its_outputs_and_replicates_them_as_tensors(pair: Pair) -> None:
+    master, replica = pair
+    store(master)
+    tensor(master)
+    assert execute(master) == b"OK"
+    assert master.client().execute_command("AI.TENSORGET", "o", "META", "VALUES")[-1] == [b"1", b"2"]
+    in_sync(master, replica)
+    assert replica.client().execute_command("AI.TENSORGET", "o", "VALUES") == [b"1", b"2"]
+    assert b"AI.MODELEXECUTE" not in master.aof() and master.aof().count(b"AI.TENSORSET") == 2
+    (frame,) = master.seen("EXECUTE")
+    assert frame[3:5] == ["0", "1"] and frame[5:7] == ["FLOAT", "2"] and frame[-1] == "1"
+
+
+def test_statistics_count_what_ran(server: Server) -> None:
+    store(server, "m", b"x", "TAG", "v1")
+    tensor(server)
+    execute(server)
+    execute(server)
+    head = [b"key", b"m", b"type", b"MODEL", b"backend", b"ONNX", b"device", b"CPU", b"tag", b"v1"]
+    assert server.client().execute_command("AI.INFO", "m") == [*head, b"duration", 2468, b"samples", 4, b"calls", 2, b"errors", 0]
+    assert server.client().execute_command("AI.INFO", "m", "RESETSTAT") == b"OK"
+    assert server.client().execute_command("AI.INFO", "m")[-8:] == [b"duration", 0, b"samples", 0, b"calls", 0, b"errors", 0]
+    assert server.error("AI.INFO", "none") == "ERR cannot find run info for key"
+    assert server.error("AI.INFO", "m", "x") == "ERR unsupported subcommand"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["m", "INPUTS", "1", "t", "OUTPUTS", "1"], "ERR wrong number of arguments for 'AI.MODELEXECUTE' command"),
+        (["m", "INPUTZ", "1", "t", "OUTPUTS", "1", "o"], "ERR INPUTS not specified"),
+        (["m", "INPUTS", "x", "t", "OUTPUTS", "1", "o"], "ERR Invalid argument for input_count"),
+        (["m", "INPUTS", "0", "t", "OUTPUTS", "1", "o"], "ERR Input count must be a positive integer"),
+        (
+            ["m", "INPUTS", "9", "t", "OUTPUTS", "1", "o"],
+            "ERR number of input keys to AI.MODELEXECUTE command does not match the number of given arguments",
+        ),
+        (["m", "INPUTS", "2", "t", "t", "OUTPUTS", "1", "o"], "Number of keys given as INPUTS here does not match model definition"),
+        (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "SOON"], "ERR Invalid argument: SOON"),
+        (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "TIMEOUT"], "ERR No value provided for TIMEOUT"),
+        (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "TIMEOUT", "-1"], "ERR Invalid value for TIMEOUT"),
+        (["none", "INPUTS", "1", "t", "OUTPUTS", "1", "o"], "ERR model key is empty"),
+        (["m", "INPUTS", "1", "none", "OUTPUTS", "1", "o"], "ERR tensor key is empty or in a different shard"),
+        (["m", "INPUTS", "1", "m", "OUTPUTS", "1", "o"], "WRONGTYPE Operation against a key holding the wrong kind of value"),
+        (["t", "INPUTS", "1", "t", "OUTPUTS", "1", "o"], "WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ],
+)
+def test_modelexecute_errors_have_the_known_texts(shared: Pair, words: list[str], error: str) -> None:
+    store(shared[0])
+    tensor(shared[0])
+    assert shared[0].error("AI.MODELEXECUTE", *words) == error
+
+
+def test_a_failing_model_is_an_error_and_counted(shared: Pair) -> None:
+    store(shared[0], "m", b"x", "TAG", "fail")
+    tensor(shared[0])
+    assert shared[0].error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o") == "ERR the model failed"
+    assert shared[0].client().execute_command("AI.INFO", "m")[-1] == 1
+
+
+def test_too_many_outputs_are_an_error(shared: Pair) -> None:
+    store(shared[0], "m", b"x", "TAG", "extra")
+    tensor(shared[0])
+    assert "number of OUTPUTS" in shared[0].error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o")
+
+
+def test_outputs_that_contradict_their_shape_cost_the_worker_its_life(server: Server) -> None:
+    store(server, "m", b"x", "TAG", "wrong")
+    tensor(server)
+    assert server.error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o").startswith("TRYAGAIN")
+    until(lambda: server.info()["worker_state"] == "ready")
+    assert server.client().exists("o") == 0
+
+
+def test_an_output_that_cannot_be_written_is_the_error_of_the_command(shared: Pair) -> None:
+    store(shared[0])
+    tensor(shared[0])
+    shared[0].client().set("taken", "x")
+    assert shared[0].error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "taken").startswith("WRONGTYPE")
+
+
+def test_a_timeout_of_the_client_is_no_error(server: Server) -> None:
+    store(server, "m", b"x", "TAG", "hang")
+    tensor(server)
+    assert execute(server, "m", "TIMEOUT", 50) == b"TIMEDOUT"
+    until(lambda: server.seen("CANCEL"))
+
+
+def test_a_model_that_kills_the_worker_is_loaded_again_and_others_still_run(server: Server) -> None:
+    store(server, "m", b"x")
+    store(server, "deadly", b"x", "TAG", "die")
+    tensor(server)
+    assert server.error("AI.MODELEXECUTE", "deadly", "INPUTS", 1, "t", "OUTPUTS", 1, "o").startswith("TRYAGAIN")
+    until(lambda: server.info()["worker_state"] == "ready")
+    assert sorted(f[9] for f in server.seen("MODELLOAD")) == ["deadly", "m"]
+    assert execute(server) == b"OK"
+
+
+def test_storing_again_replaces_the_model_and_drops_the_old_one(server: Server) -> None:
+    store(server, "m", b"one")
+    store(server, "m", b"two")
+    assert server.client().execute_command("AI.MODELGET", "m", "BLOB") == b"two"
+    until(lambda: server.info()["models"] == 1)
+    first = server.seen("MODELLOAD")[0][2]
+    until(lambda: [f[2] for f in server.seen("MODELDROP")] == [first])
+
+
+def test_a_deleted_model_is_dropped_by_the_worker_whatever_deleted_it(server: Server) -> None:
+    client = server.client()
+    for delete in (
+        lambda: client.execute_command("AI.MODELDEL", "m"),
+        lambda: client.delete("m"),
+        lambda: client.unlink("m"),
+        lambda: client.flushall(asynchronous=True),
+        lambda: client.set("m", "x"),
+        lambda: client.pexpire("m", 1),
+    ):
+        client.delete("m")
+        store(server, "m")
+        delete()
+        until(lambda: server.info()["models"] == 0)
+    assert len(server.seen("MODELDROP")) == 6
+    assert server.error("AI.MODELDEL", "none") == "ERR model key is empty"
+
+
+def test_models_are_listed_with_their_tags_under_their_keys_of_now(server: Server) -> None:
+    store(server, "{m}1", b"x", "TAG", "a")
+    store(server, "{m}2", b"x")
+    client = server.client()
+    client.rename("{m}2", "{m}3")
+    client.copy("{m}1", "{m}4")
+    assert sorted(client.execute_command("AI._MODELSCAN")) == [[b"{m}1", b"a"], [b"{m}3", b""], [b"{m}4", b"a"]]
+    until(lambda: any(f[9] == "{m}4" for f in server.seen("MODELLOAD")))
+    tensor(server)
+    assert execute(server, "{m}4") == b"OK" and execute(server, "{m}3") == b"OK"
+
+
+def test_a_model_reaches_the_replica_and_its_worker(pair: Pair) -> None:
+    master, replica = pair
+    store(master, "m", b"z" * 5_000_000, "TAG", "v1", "BATCHSIZE", 3)
+    in_sync(master, replica)
+    assert replica.client().execute_command("AI.MODELGET", "m", "BLOB") == b"z" * 5_000_000
+    until(lambda: [f[9] for f in replica.seen("MODELLOAD")] == ["m"])
+    assert replica.client().execute_command("AI.MODELGET", "m", "META")[11] == [b"x"]
+    digest = master.client().execute_command("DEBUG", "DIGEST")
+    assert replica.client().execute_command("DEBUG", "DIGEST") == digest
+    replica.client().replicaof("NO", "ONE")
+    tensor(replica)
+    assert execute(replica) == b"OK"
+
+
+def test_models_survive_every_kind_of_restart(server: Server) -> None:
+    store(server, "m", b"z" * 40_000_000, "TAG", "v1", "BATCHSIZE", 3)
+    digest = server.client().execute_command("DEBUG", "DIGEST")
+    server.restart(9)
+    assert server.client().execute_command("DEBUG", "DIGEST") == digest
+    for preamble in ("yes", "no"):
+        server.client().config_set("aof-use-rdb-preamble", preamble)
+        server.client().bgrewriteaof()
+        until(lambda: not server.client().info("persistence")["aof_rewrite_in_progress"])
+        server.restart(9)
+        assert server.client().execute_command("DEBUG", "DIGEST") == digest
+    assert server.client().execute_command("AI.MODELGET", "m", "META")[7] == 3
+    tensor(server)
+    assert execute(server) == b"OK"
+    assert 40_000_000 < server.client().memory_usage("m") < 60_000_000
+
+
+def test_other_commands_are_served_while_a_model_loads(server: Server) -> None:
+    done: list[Any] = []
+    thread = threading.Thread(target=lambda: done.append(store(server, "slow", b"SLOW")))
+    thread.start()
+    until(lambda: server.info()["waiting_clients"] == 1)
+    assert server.client().set("x", 1) and not done and server.client().exists("slow") == 0
+    thread.join(10)
+    assert server.client().exists("slow") == 1
+
+
+def test_a_client_that_left_while_its_model_loads_stores_nothing(server: Server) -> None:
+    connection = server.client().connection_pool.get_connection()
+    connection.send_command("AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW")
+    until(lambda: server.info()["waiting_clients"] == 1)
+    connection.disconnect()
+    until(lambda: server.info()["late_replies"] == 1)
+    assert server.client().exists("slow") == 0 and server.info()["models"] == 0
+    until(lambda: [f[2] for f in server.seen("MODELDROP")] == [server.seen("MODELLOAD")[0][2]])
+
+
+def test_no_model_is_stored_or_run_inside_a_transaction_or_a_script(shared: Pair) -> None:
+    store(shared[0])
+    tensor(shared[0])
+    pipe = shared[0].client().pipeline(transaction=True)
+    pipe.execute_command("AI.MODELSTORE", "m2", "ONNX", "CPU", "BLOB", "x")
+    pipe.execute_command("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o")
+    for error in pipe.execute(raise_on_error=False):
+        assert str(error) == "Cannot run RedisAI command within a transaction or a LUA script"
+
+
+def test_the_keys_of_an_execution_are_found_even_if_they_look_like_keywords(shared: Pair) -> None:
+    client = shared[0].client()
+    words = ["AI.MODELEXECUTE", "m", "INPUTS", "3", "OUTPUTS", "1", "a", "OUTPUTS", "1", "secret"]
+    assert client.execute_command("COMMAND GETKEYS", *words) == ["m", "OUTPUTS", "1", "a", "secret"]
+    client.execute_command("ACL", "SETUSER", "tricky", "on", ">p", "%R~m", "~OUTPUTS", "~1", "~a", "+ai.modelexecute")
+    assert "NOPERM" in shared[0].error(*words, login=("tricky", "p"))
+
+
+def test_without_a_worker_stored_models_are_kept_and_running_them_says_why_not(make: Make) -> None:
+    server = make()
+    store(server)
+    tensor(server)
+    server.stop()
+    server.worker = False
+    server.start()
+    assert server.client().execute_command("AI.MODELGET", "m", "BLOB") == b"bytes"
+    assert "PYTHON" in server.error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o")
+
+
+def test_a_batch_of_executions_at_once_is_answered_each_with_its_own(server: Server) -> None:
+    store(server)
+    client = server.client()
+    for i in range(20):
+        client.execute_command("AI.TENSORSET", f"in{i}", "FLOAT", 1, "BLOB", struct.pack("<f", i))
+    threads = [
+        threading.Thread(
+            target=server.client().execute_command,
+            args=("AI.MODELEXECUTE", "m", "INPUTS", 1, f"in{i}", "OUTPUTS", 1, f"out{i}"),
+        )
+        for i in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert [float(client.execute_command("AI.TENSORGET", f"out{i}", "VALUES")[0]) for i in range(20)] == list(range(20))

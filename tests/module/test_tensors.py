@@ -1,0 +1,167 @@
+"""AI.TENSORSET and AI.TENSORGET, and tensors as keys."""
+
+import struct
+from typing import Any
+
+import pytest
+
+from .servers import Server, in_sync, until  # noqa: TID251 (this package is tests/module)
+
+Pair = tuple[Server, Server]
+
+
+def run(shared: Pair, *words: Any) -> Any:
+    return shared[0].client().execute_command(*words)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "code", "values"),
+    [
+        ("FLOAT", "f", [1.5, -2.0]),
+        ("DOUBLE", "d", [0.1, 1e300]),
+        ("INT8", "b", [-128, 127]),
+        ("INT16", "h", [-32768, 32767]),
+        ("INT32", "i", [-(2**31), 2**31 - 1]),
+        ("INT64", "q", [-(2**63), 2**63 - 1]),
+        ("UINT8", "B", [0, 255]),
+        ("UINT16", "H", [0, 65535]),
+        ("BOOL", "B", [0, 1]),
+    ],
+)
+def test_values_and_bytes_of_every_type_agree(shared: Pair, dtype: str, code: str, values: list[Any]) -> None:
+    blob = struct.pack(f"<2{code}", *values)
+    assert run(shared, "AI.TENSORSET", "t", dtype, "2", "VALUES", *values) == b"OK"
+    assert run(shared, "AI.TENSORGET", "t", "BLOB") == blob
+    assert run(shared, "AI.TENSORSET", "t", dtype, "2", "BLOB", blob) == b"OK"
+    assert [float(v) for v in run(shared, "AI.TENSORGET", "t", "VALUES")] == [float(v) for v in values]
+
+
+def test_meta_comes_as_a_flat_array(shared: Pair) -> None:
+    run(shared, "AI.TENSORSET", "t", "int32", "2", "3", "VALUES", *range(6))
+    meta = [b"dtype", b"INT32", b"shape", [2, 3]]
+    blob = struct.pack("<6i", *range(6))
+    assert run(shared, "AI.TENSORGET", "t", "META") == meta
+    assert run(shared, "AI.TENSORGET", "t") == [*meta, b"blob", blob]
+    assert run(shared, "AI.TENSORGET", "t", "META", "BLOB") == [*meta, b"blob", blob]
+    assert run(shared, "AI.TENSORGET", "t", "META", "VALUES") == [*meta, b"values", [0, 1, 2, 3, 4, 5]]
+
+
+def test_strings_are_kept_one_after_another(shared: Pair) -> None:
+    run(shared, "AI.TENSORSET", "t", "STRING", "3", "VALUES", "a", "", "ü")
+    assert run(shared, "AI.TENSORGET", "t", "VALUES") == [b"a", b"", "ü".encode()]
+    assert run(shared, "AI.TENSORGET", "t", "BLOB") == b"a\0\0\xc3\xbc\0"
+    run(shared, "AI.TENSORSET", "t", "STRING", "2", "BLOB", b"x\0yy\0")
+    assert run(shared, "AI.TENSORGET", "t", "VALUES") == [b"x", b"yy"]
+
+
+def test_without_data_a_tensor_is_zero_or_empty(shared: Pair) -> None:
+    run(shared, "AI.TENSORSET", "t", "INT16", "2", "2")
+    assert run(shared, "AI.TENSORGET", "t", "VALUES") == [0, 0, 0, 0]
+    run(shared, "AI.TENSORSET", "t", "STRING", "2")
+    assert run(shared, "AI.TENSORGET", "t", "VALUES") == [b"", b""]
+
+
+def test_numbers_that_are_no_numbers_come_back(shared: Pair) -> None:
+    run(shared, "AI.TENSORSET", "t", "FLOAT", "3", "BLOB", struct.pack("<3f", float("inf"), float("nan"), -0.0))
+    assert run(shared, "AI.TENSORGET", "t", "VALUES") == [b"inf", b"nan", b"-0"]
+    three = shared[0].client(protocol=3).execute_command("AI.TENSORGET", "t", "VALUES")
+    assert three[0] == float("inf") and three[1] == b"nan"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["AI.TENSORSET", "t", "FLOAT"], "ERR wrong number of arguments for 'AI.TENSORSET' command"),
+        (["AI.TENSORSET", "t", "FLOAT16", "1"], "ERR invalid data type"),
+        (["AI.TENSORSET", "t", "FLOAT", "-1"], "ERR invalid or negative value found in tensor shape"),
+        (["AI.TENSORSET", "t", "FLOAT", "x"], "ERR invalid or negative value found in tensor shape"),
+        (["AI.TENSORSET", "t", "FLOAT", "2", "VALUES", "1"], "ERR wrong number of values was given in 'AI.TENSORSET' command"),
+        (["AI.TENSORSET", "t", "FLOAT", "1", "VALUES", "x"], "ERR invalid value"),
+        (["AI.TENSORSET", "t", "INT8", "1", "VALUES", "300"], "ERR invalid value"),
+        (["AI.TENSORSET", "t", "INT8", "1", "VALUES", "1.5"], "ERR invalid value"),
+        (["AI.TENSORSET", "t", "BOOL", "1", "VALUES", "2"], "ERR BOOL tensor elements must be 0 or 1"),
+        (["AI.TENSORSET", "t", "BOOL", "1", "BLOB", "\x02"], "ERR BOOL tensor elements must be 0 or 1"),
+        (["AI.TENSORSET", "t", "STRING", "1", "VALUES", "a\0b"], "ERR C-string value contains null character"),
+        (["AI.TENSORSET", "t", "STRING", "2", "BLOB", "a\0"], "ERR Number of string elements in data blob does not match tensor length"),
+        (["AI.TENSORSET", "t", "FLOAT", "1", "BLOB", "123"], "ERR data length does not match tensor shape and type"),
+        (
+            ["AI.TENSORSET", "t", "FLOAT", "1", "BLOB", "1234", "5"],
+            "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command",
+        ),
+        (
+            ["AI.TENSORSET", "t", "FLOAT", "1", "BLOB"],
+            "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command",
+        ),
+        (["AI.TENSORGET", "nothing"], "ERR tensor key is empty or in a different shard"),
+        (["AI.TENSORGET", "t", "FORM"], "ERR unsupported data format"),
+        (["AI.TENSORGET", "t", "BLOB", "VALUES"], "ERR both BLOB and VALUES specified"),
+    ],
+)
+def test_errors_have_the_known_texts(shared: Pair, words: list[str], error: str) -> None:
+    run(shared, "AI.TENSORSET", "t", "INT8", "1")
+    assert shared[0].error(*words).lower() == error.lower()
+    assert run(shared, "AI.TENSORGET", "t", "META") == [b"dtype", b"INT8", b"shape", [1]]
+
+
+@pytest.mark.parametrize("shape", [["4294967296", "4294967296"], ["9223372036854775807", "2"], ["600000000"], ["1"] * 33])
+def test_sizes_past_the_bound_are_refused_without_allocating(shared: Pair, shape: list[str]) -> None:
+    assert "at most 32 dimensions and 512 MiB" in shared[0].error("AI.TENSORSET", "t", "FLOAT", *shape) or len(shape) == 33
+    assert shared[0].error("AI.TENSORSET", "t", "FLOAT", *shape).startswith("ERR invalid or negative value")
+
+
+def test_a_key_of_another_type_is_left_alone(shared: Pair) -> None:
+    run(shared, "SET", "s", "x")
+    assert shared[0].error("AI.TENSORSET", "s", "FLOAT", "1").startswith("WRONGTYPE")
+    assert shared[0].error("AI.TENSORGET", "s").startswith("WRONGTYPE")
+    run(shared, "AI.TENSORSET", "t", "FLOAT", "1")
+    assert shared[0].error("GET", "t").startswith("WRONGTYPE")
+    assert run(shared, "GET", "s") == b"x"
+
+
+def test_a_tensor_is_a_key_like_any_other(shared: Pair) -> None:
+    client = shared[0].client()
+    run(shared, "AI.TENSORSET", "{t}1", "INT32", "100", "VALUES", *range(100))
+    assert client.type("{t}1") == b"AI_TENSOR"
+    assert 400 < client.memory_usage("{t}1") < 1000
+    assert client.copy("{t}1", "{t}2") and client.rename("{t}2", "{t}3")
+    assert client.execute_command("AI.TENSORGET", "{t}3", "VALUES") == list(range(100))
+    client.restore("{t}4", 0, client.dump("{t}1"), replace=True)
+    assert client.execute_command("DEBUG", "DIGEST-VALUE", "{t}1", "{t}4")[0] != b"0" * 40
+    assert len(set(client.execute_command("DEBUG", "DIGEST-VALUE", "{t}1", "{t}3", "{t}4"))) == 1
+    client.expire("{t}1", 100)
+    assert client.ttl("{t}1") > 0
+    client.unlink("{t}1", "{t}3", "{t}4")
+
+
+def test_tensors_reach_the_replica_and_survive_every_kind_of_restart(pair: Pair) -> None:
+    master, replica = pair
+    client = master.client()
+    client.execute_command("AI.TENSORSET", "a", "FLOAT", "2", "VALUES", "1", "2")
+    client.execute_command("AI.TENSORSET", "b", "STRING", "2", "VALUES", "x", "y")
+    client.execute_command("AI.TENSORSET", "scalar", "DOUBLE", "VALUES", "7")
+    in_sync(master, replica)
+    digest = client.execute_command("DEBUG", "DIGEST")
+    assert replica.client().execute_command("DEBUG", "DIGEST") == digest
+    master.restart(9)
+    assert master.client().execute_command("DEBUG", "DIGEST") == digest
+    for preamble in ("yes", "no"):
+        master.client().config_set("aof-use-rdb-preamble", preamble)
+        master.client().bgrewriteaof()
+        until(lambda: not master.client().info("persistence")["aof_rewrite_in_progress"])
+        master.restart(9)
+        assert master.client().execute_command("DEBUG", "DIGEST") == digest
+    assert master.client().execute_command("AI.TENSORGET", "scalar", "META", "VALUES") == [b"dtype", b"DOUBLE", b"shape", [], b"values", [b"7"]]
+
+
+def test_a_transaction_may_set_tensors(shared: Pair) -> None:
+    pipe = shared[0].client().pipeline(transaction=True)
+    pipe.execute_command("AI.TENSORSET", "t", "INT8", "1", "VALUES", "5")
+    pipe.execute_command("AI.TENSORGET", "t", "VALUES")
+    assert pipe.execute() == [b"OK", [5]]
+
+
+def test_a_large_tensor_is_unlinked_in_the_background(shared: Pair) -> None:
+    run(shared, "AI.TENSORSET", "big", "FLOAT", "25000000")
+    before = shared[0].client().info("stats")["lazyfreed_objects"] if "lazyfreed_objects" in shared[0].client().info("stats") else 0
+    run(shared, "UNLINK", "big")
+    until(lambda: shared[0].client().info("memory")["lazyfreed_objects"] > before)
