@@ -1,6 +1,7 @@
-"""Builds the Redis module (module/Makefile) as part of the wheel; everything else is in pyproject.toml and setup.cfg."""
+"""Builds the Redis module (module/Makefile) as part of the wheel; the rest is in pyproject.toml and setup.cfg."""
 
 import subprocess
+from typing import ClassVar
 
 from setuptools import Command, Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -9,7 +10,7 @@ from setuptools.command.build import build
 
 class BuildModule(Command):
     description = "build module/shardqa.so with make"
-    user_options: list[tuple[str, str, str]] = []
+    user_options: ClassVar[list[tuple[str, str, str]]] = []
 
     def initialize_options(self) -> None: ...
 
@@ -20,7 +21,7 @@ class BuildModule(Command):
 
 
 class Build(build):
-    sub_commands = [("build_module", None), *build.sub_commands]
+    sub_commands: ClassVar = [("build_module", None), *build.sub_commands]
 
 
 class PlatformWheel(bdist_wheel):
@@ -35,4 +36,5 @@ class BinaryDistribution(Distribution):
         return True
 
 
-setup(distclass=BinaryDistribution, cmdclass={"build": Build, "build_module": BuildModule, "bdist_wheel": PlatformWheel})
+COMMANDS = {"build": Build, "build_module": BuildModule, "bdist_wheel": PlatformWheel}
+setup(distclass=BinaryDistribution, cmdclass=COMMANDS)
