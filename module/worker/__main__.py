@@ -22,7 +22,8 @@ from shardqa.module.worker.link import Link  # noqa: E402
 from shardqa.module.worker.worker import Worker  # noqa: E402
 
 SOCKET = 3  # file descriptor
-PR_SET_PDEATHSIG = 1  # of prctl(2)
+PR_SET_PDEATHSIG = 1  # of prctl(2), as the next
+PR_SET_THP_DISABLE = 41
 NICENESS = 5  # the worker computes, Redis answers: Redis comes first
 OOM_SCORE = 500  # of 1000: the kernel takes the worker before Redis
 SWITCH = 0.0005  # seconds the interpreter's lock may stay with one thread while a reply waits for it
@@ -63,6 +64,9 @@ def follow_parent() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         leave(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
+    libc.prctl(
+        PR_SET_THP_DISABLE, 0, 0, 0, 0
+    )  # Redis forbids itself huge pages and we inherit that; models gain by them
 
 
 def prefer_for_oom() -> None:

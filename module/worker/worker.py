@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import platform
 import sys
@@ -105,6 +106,7 @@ class Worker:
         await self._sessions.replayed()
         await asyncio.to_thread(shard.models.wait_settled)
         versions = [str(frames.VERSION), str(os.getpid()), platform.python_version(), *backend.versions()]
+        gc.freeze()  # what start and replays made stays: no collection walks through it again
         shard.link.send_list(Type.READY, 0, versions)
         shard.watches.start()
         shard.threads.task(shard.cluster.keep_fresh())

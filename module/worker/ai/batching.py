@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -141,23 +142,26 @@ class LoadedModel:
 
     def _arrive(self, timeout: float | None) -> None:
         """Takes in what has arrived, waiting for the first (None: for ever, 0: not at all); clears out the dead."""
-        try:
-            item = self._arriving.get(timeout != 0, timeout)
-            while True:
-                if item is not None:
-                    self._waiting.append(item)
-                item = self._arriving.get_nowait()
-        except queue.Empty:
-            pass
+        if timeout != 0:
+            with suppress(queue.Empty):
+                self._take(self._arriving.get(True, timeout))
+        while not self._arriving.empty():  # this thread alone takes
+            self._take(self._arriving.get())
         now = time.monotonic()
         for request in [r for r in self._waiting if r.cancelled or (r.deadline is not None and r.deadline < now)]:
             self._waiting.remove(request)
             request.done(Expired())
 
+    def _take(self, item: Request | None) -> None:
+        if item is not None:
+            self._waiting.append(item)
+
     def _alike(self, first: Request) -> list[Request]:
-        likeness = first.likeness()
         batch, rows = [first], first.rows
-        if not self._batching.size or likeness is None:
+        if not self._batching.size or len(self._waiting) == 1:
+            return batch
+        likeness = first.likeness()
+        if likeness is None:
             return batch
         for request in self._waiting:
             if request is first or rows + request.rows > self._batching.size or request.likeness() != likeness:

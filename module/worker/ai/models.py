@@ -114,7 +114,8 @@ class Models:
                 future.set_exception(ResponseError(str(result) or "TIMEOUT the run was cancelled"))
 
         def done(result: Result | Exception) -> None:
-            loop.call_soon_threadsafe(settle, self._noted(result))
+            loop.call_soon_threadsafe(settle, result)
+            self._note(result)
 
         request = Request(arrays, done)
         model.put(request)
@@ -144,13 +145,14 @@ class Models:
     def _answer(self, id: int, outputs: int) -> Callable[[Result | Exception], None]:
         def done(result: Result | Exception) -> None:
             del self._executing[id]
-            match self._noted(result):
-                case Result() as good:
-                    self._send_tensors(id, outputs, good)
+            match result:
+                case Result():
+                    self._send_tensors(id, outputs, result)
                 case Expired():
                     self._link.send(Type.REPLY, id, TIMED_OUT)
                 case failure:
                     self._link.send(Type.REPLY, id, resp.error(str(failure)))
+            self._note(result)  # afterwards: somebody waits for the answer
 
         return done
 
@@ -167,7 +169,7 @@ class Models:
         except (BadTensor, PayloadTooLarge) as error:
             self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
 
-    def _noted(self, result: Result | Exception) -> Result | Exception:
+    def _note(self, result: Result | Exception) -> None:
         if isinstance(result, Result):
             self._statistics.time("model_run", result.microseconds)
             self._statistics.time("model_queue", result.queued)
@@ -175,7 +177,6 @@ class Models:
             self._statistics.add("model_rows", result.rows)
         else:
             self._statistics.add("model_errors")
-        return result
 
 
 def _array(dtype: bytes, shape: bytes, data: bytes) -> Array:

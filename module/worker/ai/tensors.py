@@ -68,12 +68,15 @@ def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
 def encode(array: Array) -> tuple[str, str, bytes]:
     """(type name, shape, data). Raises BadTensor for a type that has no name here."""
     shape = ",".join(map(str, array.shape))
+    name = NAMES.get(array.dtype)
+    if name is not None:
+        return name, shape, array.tobytes()  # in C order, whatever the array's own
     if array.dtype == object or array.dtype.kind in "US":
         return "STRING", shape, b"".join(_string(item) + b"\0" for item in array.ravel())
     name = NAMES.get(array.dtype.newbyteorder("<"))
     if name is None:
         raise BadTensor(f"tensors of type {array.dtype} are not supported; cast to one of {', '.join(DTYPES)}")
-    return name, shape, np.ascontiguousarray(array, DTYPES[name]).tobytes()
+    return name, shape, array.astype(DTYPES[name]).tobytes()
 
 
 def _string(item: Any) -> bytes:

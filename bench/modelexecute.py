@@ -1,0 +1,129 @@
+"""AI.MODELEXECUTE against the same onnxruntime session called directly: batch 1 x 128 tokens, alternating, one run.
+
+Both sides use one thread and the same session options; the direct side runs here, at the worker's niceness. The
+command goes over a bare socket, so that no client library is measured with it. What AI.MODELEXECUTE adds: a round
+trip over loopback, the socket to the worker, two thread switches there, and the tensors read from and written to
+keys. A machine that does other work meanwhile shows more of it: every one of these switches then waits.
+"""
+
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from common import machine
+from redis import Redis
+
+from shardqa.cluster import ports, processes, redis_server
+from shardqa.cluster.redis_server import NodeConfig
+from shardqa.models import shipped
+from shardqa.module.worker import resp
+from shardqa.module.worker.__main__ import NICENESS
+from shardqa.module.worker.ai import tensors
+
+ROUNDS = 500  # of each side, after a tenth as many to warm up
+TOKENS = 128
+
+
+def direct_session(blob: bytes) -> Any:
+    settings = ort.SessionOptions()
+    settings.intra_op_num_threads = 1
+    settings.inter_op_num_threads = 1
+    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return ort.InferenceSession(blob, settings, providers=["CPUExecutionProvider"])
+
+
+def example() -> dict[str, Any]:
+    ids = np.random.default_rng(7).integers(1000, 20000, (1, TOKENS))
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+
+
+def store(client: Redis, blob: bytes, feed: dict[str, Any]) -> None:
+    client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "BLOB", blob)
+    for name, array in feed.items():
+        client.execute_command("AI.TENSORSET", name, "INT64", 1, TOKENS, "BLOB", tensors.encode(array)[2])
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def sender(port: int, *words: str | int) -> Callable[[], bytes]:
+    """Sends one command as it is and waits for its reply."""
+    sock = socket.create_connection(("127.0.0.1", port))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    message = b"*%d\r\n" % len(words) + b"".join(resp.bulk(str(word).encode()) for word in words)
+
+    def send() -> bytes:
+        sock.sendall(message)
+        return sock.recv(4096)
+
+    return send
+
+
+def measure(client: Redis, port: int, blob: bytes) -> dict[str, list[float]]:
+    """Seconds of every call, by side."""
+    session, feed = direct_session(blob), example()
+    names = [value.name for value in session.get_inputs()]
+    store(client, blob, feed)
+    execute = sender(port, "AI.MODELEXECUTE", "model", "INPUTS", len(names), *names, "OUTPUTS", 2, "start", "end")
+    assert execute() == resp.OK
+    sides: dict[str, Callable[[], Any]] = {
+        "direct": lambda: session.run(None, feed),
+        "command": execute,
+    }
+    times: dict[str, list[float]] = {side: [] for side in sides}
+    for i in range(-ROUNDS // 10, ROUNDS):
+        for side in sides if i % 2 else reversed(sides):
+            spent = seconds(sides[side])
+            if i >= 0:
+                times[side].append(spent)
+    start = session.run(None, feed)[0]
+    stored = np.frombuffer(client.execute_command("AI.TENSORGET", "start", "BLOB"), np.float32)
+    assert np.allclose(stored, start.ravel(), atol=1e-4), "both sides must compute the same"
+    return times
+
+
+def main() -> None:
+    blob = (shipped.folder() / "model.onnx").read_bytes()
+    with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
+        port = ports.random_block(1, 1)
+        config = NodeConfig(
+            folder=Path(folder), port=port, bus_port=port + 1, module=redis_server.module_path(), cluster=False
+        )
+        process = redis_server.start(config, redis_server.find_server())
+        try:
+            os.nice(NICENESS)  # after the server, which would inherit it
+            times = measure(connect(port), port, blob)
+        finally:
+            processes.stop([process])
+    direct, command = (float(np.median(times[side])) * 1e3 for side in ("direct", "command"))
+    added = float(np.median(np.array(times["command"]) - np.array(times["direct"]))) * 1e3
+    print(f"one run of the shipped reader, 1 x {TOKENS} tokens, {ROUNDS} each, {machine()}")
+    print(f"  session called directly   p50 {direct:.3f} ms")
+    print(f"  AI.MODELEXECUTE           p50 {command:.3f} ms")
+    print(f"  ratio of p50              {command / direct:.3f} (wanted <= 1.05); median of differences {added:.3f} ms")
+
+
+def connect(port: int) -> Redis:
+    """A client of a node that answers and whose worker is ready."""
+    client = Redis(port=port, socket_timeout=60, retry_on_error=[ConnectionError])
+    until = time.monotonic() + 30
+    while True:
+        try:
+            client.ping()
+            return client
+        except OSError:
+            assert time.monotonic() < until, "redis-server did not start"
+            time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    main()
