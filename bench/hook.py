@@ -1,4 +1,4 @@
-"""A cached GET through the hook against a plain GET: same connection, same value, interleaved. Prints p50s and the ratio.
+"""A cached GET through the hook against a plain GET: same connection, same value, interleaved. Prints p50s and ratio.
 
 The floor of both is one round trip over loopback; the hook adds a command filter and a module command.
 """
