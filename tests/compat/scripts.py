@@ -51,9 +51,9 @@ def echo(trigger: str, value: str = "yes") -> str:
 
 def send(client: Redis, *words: str | int | bytes) -> Any:
     """Any command, as it is."""
-    return client.execute_command(*words)  # type: ignore[no-untyped-call]
+    return client.execute_command(*words)  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def send_to(cluster: RedisCluster, node: Any, *words: str | int | bytes) -> Any:
     """Any command to one node of a cluster."""
-    return cluster.execute_command(*words, target_nodes=node)  # type: ignore[no-untyped-call]
+    return cluster.execute_command(*words, target_nodes=node)  # type: ignore[no-untyped-call, unused-ignore]

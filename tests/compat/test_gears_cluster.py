@@ -16,7 +16,7 @@ def shards(bare_cluster: LocalCluster) -> RedisCluster:
 
 
 def primaries(shards: RedisCluster) -> list[Any]:
-    found: list[Any] = shards.get_primaries()  # type: ignore[no-untyped-call]
+    found: list[Any] = shards.get_primaries()  # type: ignore[no-untyped-call, unused-ignore]
     return found
 
 

@@ -90,7 +90,7 @@ class Cluster:
         try:
             async with asyncio.timeout(patience):
                 client = await self._client(node)
-                return await client.execute_command(*command)  # type: ignore[no-untyped-call]
+                return await client.execute_command(*command)  # type: ignore[no-untyped-call, unused-ignore]
         except (RedisError, OSError, TimeoutError) as error:
             if isinstance(error, ResponseError):
                 return error
