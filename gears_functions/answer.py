@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.copies import Copies
     from shardqa.gears_functions.rank import Ranking, Ranks
     from shardqa.gears_functions.shard import Shard
+    from shardqa.gears_functions.timings import Timings
     from shardqa.models.tokenizer import PassageTokens
 
 ANSWER_SECONDS = 3_600  # life of a stored answer
@@ -94,8 +95,16 @@ class Phases:
 
 
 class Answers:
-    def __init__(self, shard: Shard, ranks: Ranks, copies: Copies, override_reply: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        ranks: Ranks,
+        copies: Copies,
+        timings: Timings,
+        override_reply: Callable[[bytes], None],
+    ) -> None:
         self._shard = shard
+        self._timings = timings
         self._ranks = ranks
         self._copies = copies
         self._override_reply = override_reply
@@ -112,6 +121,7 @@ class Answers:
         if not 1 <= parsed.k <= MAX_K:
             raise BadLimit(f"k={parsed.k} is outside 1 to {MAX_K}; choose a number in between")
         reply = await self._answer(parsed)
+        self._timings.add({f"answer_{phase}": us for phase, us in reply["us"].items()})
         self._override_reply(orjson.dumps({**reply, "cached": False}))
         self._store(key, parsed, reply)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument
     from shardqa.gears_functions.shard import Shard
 
-FRAME = 256  # passages written in one tick: about 5 ms of Redis' time
+FRAME = 64  # passages written in one tick and indexed before the loop serves others: about 10 ms
 USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object>"
 
 
@@ -52,6 +52,7 @@ class Ingest:
     def __init__(self, shard: Shard, delete: Delete) -> None:
         self._shard = shard
         self._delete = delete
+        self._tasks: set[asyncio.Task[str]] = set()  # documents on their way in, whether or not a client waits
 
     async def ingest(self, record: Record) -> str:
         if len(record) < 2:
@@ -59,7 +60,27 @@ class Ingest:
         key = arguments.text(record[1], USAGE)
         keys.parse_doc(key)
         fields = documents.from_words(key, record[2:])
+        begun = asyncio.Event()
+        task = asyncio.create_task(self._ingest_given(key, fields, begun))
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Its client left or ran out of time. What has begun is finished, and a second try finds it done: tens of
+            # megabytes take longer than a client waits, and from the beginning they would take as long again.
+            if not begun.is_set():
+                task.cancel()
+            raise
+
+    def _finished(self, task: asyncio.Task[str]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._shard.runtime.log(f"ingest failed: {error}", "verbose")  # its client, if still there, is told too
+
+    async def _ingest_given(self, key: str, fields: Fields, begun: asyncio.Event) -> str:
         async with self._shard.document(key) as parsed:
+            begun.set()
             stored = await self._stored(key)
             if stored is None:
                 raise BadDocument(f"{key!r} holds another type than a hash; delete it first")

@@ -24,6 +24,7 @@ from shardqa.gears_functions.terms import query
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.shard import Shard
+    from shardqa.gears_functions.timings import Timings
 
 MAX_LIMIT = 1_000  # passages of one list
 RANK_SECONDS = 300  # life of a `rank:` key: it shows why, nothing reads it
@@ -45,8 +46,9 @@ class Ranking:
 class Ranks:
     """The ranking functions of one shard. The worker's loop only."""
 
-    def __init__(self, shard: Shard) -> None:
+    def __init__(self, shard: Shard, timings: Timings) -> None:
         self._shard = shard
+        self._timings = timings
         self._recent: OrderedDict[tuple[str, str], Ranking] = OrderedDict()  # (corpus, question in keys), oldest first
         self._writes: set[asyncio.Task[None]] = set()  # rank: keys on their way, held so that they are not collected
 
@@ -68,6 +70,7 @@ class Ranks:
         start = perf_counter()
         ranking = await self.ranking(corpus, question, limit, statistics)
         us = round((perf_counter() - start) * 1e6)
+        self._timings.add({"rank": us})
         await self._show(corpus, ranking)
         return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us)
 

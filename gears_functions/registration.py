@@ -17,6 +17,7 @@ from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.ingest import Ingest
 from shardqa.gears_functions.rank import Ranks
 from shardqa.gears_functions.shard import Shard
+from shardqa.gears_functions.timings import Timings
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 
@@ -30,11 +31,12 @@ DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rena
 def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
     """Builds the shard's state and registers its functions; raises what loading the tokenizer raises."""
     shard = Shard(runtime, Tokenizer.load(shipped.folder()))
-    ranks = Ranks(shard)
+    timings = Timings(runtime)
+    ranks = Ranks(shard, timings)
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
     copies = Copies(runtime)
-    answers = Answers(shard, ranks, copies, override_reply)
+    answers = Answers(shard, ranks, copies, timings, override_reply)
     commands: dict[str, Callable[..., Any]] = {
         "Terms": ranks.terms,
         "Rank": ranks.rank,

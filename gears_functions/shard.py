@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shardqa.models.tokenizer import Tokenizer
 
 PREFIX = "passage:"
-PAGE = 128  # passages read in one tick and indexed before the loop serves others: about 20 ms
+PAGE = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
 SCAN_COUNT = 1_000  # keys looked at per SCAN
 RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
 PASSING = ("TRYAGAIN", "MOVED", "ASK", "READONLY", "OOM", "CLUSTERDOWN", "LOADING", "MASTERDOWN")

@@ -155,3 +155,15 @@ def test_a_passage_that_vanished_is_not_answered_from(shards: Shards) -> None:
     passage = keys.passage(shards.corpus, "mill", 0)
     shards.redis(passage).unlink(passage)
     assert get(shards, shards.answer_key("mill", QUESTION))["spans"] == []
+
+
+def test_times_are_shown_by_info(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    key = shards.answer_key("mill", QUESTION)
+
+    def shown() -> bool:
+        shards.ranks(QUESTION)
+        info = shards.redis(key).info("shardqa")
+        return any(name.endswith("rank_us_p99") for name in info)
+
+    wait_until(shown, "INFO shows percentiles")

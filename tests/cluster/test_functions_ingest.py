@@ -227,3 +227,13 @@ def test_corpora_counts_what_is_there(shards: Shards) -> None:
     mine = [reply["corpora"].get(shards.corpus, {}) for reply in shards.all("RG.TRIGGER", "Corpora")]
     assert sum(numbers.get("documents", 0) for numbers in mine) == 2
     assert sum(numbers.get("characters", 0) for numbers in mine) == len(SENTENCE.rstrip()) + len(LONG.rstrip())
+
+
+def test_what_a_client_began_is_finished_when_it_leaves(shards: Shards) -> None:
+    key = shards.doc("doc")
+    connection = shards.redis(key).connection_pool.get_connection()
+    connection.send_command("RG.TRIGGERONKEY", "Ingest", key, "text", LONG * 50)
+    wait_until(lambda: shards.redis(key).exists(key), "the first frame is written")
+    connection.disconnect()
+    wait_until(lambda: shards.redis(key).hexists(key, "digest"), "the last frame is written")
+    assert shards.ingest("doc", LONG * 50)["changed"] is False
