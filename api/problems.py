@@ -40,6 +40,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "cluster_unavailable": ("No shard can answer", "GET /readyz says what is missing; try again once it is ready."),
     "document_too_large": ("The document is too large", "Split it into several documents."),
     "duplicate_document": ("One id twice in a request", "Give each document of a request an id of its own."),
+    "bad_question": ("The question is no Unicode text", "Encode the question as UTF-8."),
     "empty_question": ("The question has no words", "Ask with at least one word."),
     "error": ("The request failed", "The detail says what to change."),
     "internal": ("A fault of the server", "Try again; if it stays, report the instance, which the log has."),

@@ -30,6 +30,7 @@ from shardqa.epochs import Epochs
 from shardqa.errors import (
     BadDocument,
     BadLimit,
+    BadQuestion,
     ClusterUnavailable,
     DocumentTooLarge,
     QuestionTooLong,
@@ -112,6 +113,10 @@ class Engine:
             raise QuestionTooLong(
                 f"the question has {len(question):,} characters, more than {MAX_QUESTION:,}; ask one short question"
             )
+        try:
+            question.encode()
+        except UnicodeEncodeError:
+            raise BadQuestion("the question holds lone surrogates; encode it as UTF-8") from None
         return keys.normalise_question(question)
 
     async def _cached(self, corpus: str, k: int, question: str, timing: Timing) -> tuple[Asked | None, Any]:

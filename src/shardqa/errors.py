@@ -51,6 +51,13 @@ class EmptyQuestion(ShardqaError):
     status = 422
 
 
+class BadQuestion(ShardqaError):
+    """A question that is no Unicode text."""
+
+    code = "bad_question"
+    status = 422
+
+
 class QuestionTooLong(ShardqaError):
     code = "question_too_long"
     status = 422
