@@ -83,7 +83,7 @@ static void send_event(struct happening *h, const char *target) {
 
 static bool offer_to_registration(struct registration *r, void *data) {
     struct happening *h = data;
-    if (r->id[0] == '\0' || !r->wants_events || !prefix_matches(r->prefix, h->text, h->length)) return false;
+    if (!r->wants_events || !prefix_matches(r->prefix, h->text, h->length)) return false;
     if (!words_hold(&r->events, h->event)) return false;
     if (r->events.count == 0 && h->class & NOTIFY_KEY_MISS) return false; /* misses must be asked for */
     if (r->key_types.count > 0 && strcmp(happening_type(h), "none") != 0 && !words_hold(&r->key_types, h->type)) return false;

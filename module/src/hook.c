@@ -23,7 +23,7 @@ struct key_text {
 
 static bool hooks_key(struct registration *registration, void *data) {
     struct key_text *key = data;
-    return registration->hooks_get && registration->id[0] != '\0' && prefix_matches(registration->prefix, key->text, key->length);
+    return registration->hooks_get && prefix_matches(registration->prefix, key->text, key->length);
 }
 
 static void filter(RedisFilterCtx *filter_ctx) {

@@ -16,6 +16,7 @@
 struct blob;
 struct model;
 struct pending;
+struct registration;
 struct session;
 
 enum pyexecute { PYEXECUTE_NO, PYEXECUTE_LOCAL, PYEXECUTE_YES };
@@ -130,7 +131,8 @@ struct shardqa {
     struct deferred_queue deferred;
 
     RedisDict *sessions;   /* session id -> struct session, owned */
-    long long registrations;
+    struct registration **active; /* owned array of the registrations in force, borrowed from the sessions */
+    long long registrations;      /* entries of `active` */
     long long hooks;       /* registrations that hook GET */
     long long event_registrations;
     struct prefix *watches; /* owned list; gone when the worker dies */

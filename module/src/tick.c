@@ -229,13 +229,24 @@ static void run_frames(void) {
     if (more || (!paused && shardqa.deferred.first)) redis.EventLoopAddOneShot(tick_wake, NULL);
 }
 
+/* The first tick: what was to be loaded at start is in memory. */
+static void first_tick(void) {
+    size_t length;
+    shardqa.loaded = true;
+    shardqa.master = redis.GetContextFlags(shardqa.ctx) & CTX_MASTER;
+    RedisReply *reply = redis.Call(shardqa.ctx, "CONFIG", "cc", "GET", "aof-use-rdb-preamble");
+    const char *text = reply ? redis.CallReplyProto(reply, &length) : NULL;
+    if (text && length > 4 && memcmp(text + length - 4, "no\r\n", 4) == 0)
+        redis.Log(shardqa.ctx, "warning",
+                  "aof-use-rdb-preamble is no: an AOF rewrite would lose the registered functions, which only the RDB format can hold; set it to yes");
+    if (reply) redis.FreeCallReply(reply);
+}
+
 void tick_run(void) {
     struct worker_link *link = &shardqa.link;
     shardqa.counters.ticks++;
-    if (!shardqa.loaded) {
-        shardqa.loaded = true;
-        shardqa.master = redis.GetContextFlags(shardqa.ctx) & CTX_MASTER;
-    }
+    if (!shardqa.loaded) first_tick();
+    if (shardqa.shutting_down) link_continue();
     link_tick();
     if (link->fd < 0) return;
     if (link->in.length > link->in_handled || shardqa.deferred.first) run_frames();

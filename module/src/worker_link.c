@@ -413,7 +413,7 @@ void link_spawn(void) {
     if (error != 0) {
         redis.Log(shardqa.ctx, "warning",
                   "the worker could not be started: %s: %s (errno %d); PYTHON must be the absolute path of an executable that this "
-                  "service may run (under systemd see docs/systemd.md)",
+                  "service may run (under systemd see docs/redis-server.service.d)",
                   shardqa.settings.python, strerror(error), error);
         arm_restart();
         return;
@@ -536,6 +536,11 @@ void link_stop(void) {
     shardqa.shutting_down = true;
     if (shardqa.link.restart_armed) redis.StopTimer(shardqa.ctx, shardqa.link.restart_timer, NULL);
     shardqa.link.restart_armed = false;
+}
+
+void link_continue(void) {
+    shardqa.shutting_down = false;
+    if (shardqa.link.state == LINK_DOWN && !shardqa.link.broken) arm_restart();
 }
 
 /* ---- state ---- */

@@ -16,6 +16,7 @@ void link_spawn(void);             /* starts the worker and greets it; on failur
 void link_tick(void);              /* takes a broken link down; sends START once the keyspace is there */
 void link_cron(void);              /* collects killed workers */
 void link_stop(void);              /* Redis shuts down: no more workers */
+void link_continue(void);          /* the shutdown was given up (a save failed) */
 void link_ready(void);             /* READY came: releases the held requests */
 void link_break(const char *why);  /* the next tick takes the link down; `why` is static text */
 bool link_usable(void);            /* can a request be queued now? */

@@ -29,7 +29,8 @@ def make(tmp_path: Path) -> Iterator[Make]:
     for server in reversed(servers):  # replicas first: a master that stops waits for them
         crashed = server.process is not None and server.process.poll() not in (None, 0, -9)
         server.stop()
-        assert not crashed and "REDIS BUG REPORT" not in server.log, server.log[-3000:]
+        assert not crashed, server.log[-3000:]
+        assert "REDIS BUG REPORT" not in server.log, server.log[-3000:]
 
 
 @pytest.fixture

@@ -12,18 +12,29 @@ import struct
 import sys
 import time
 from collections import deque
+from typing import Any
 
 HEADER = struct.Struct("<IBBHQ")
 HELLO, SESSION, START, REQUEST, MISS, EVENT, MODELLOAD, MODELDROP, EXECUTE, CANCEL, CALLED, ROLE, RESYNC = range(1, 14)
 READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS = range(64, 73)
-NAMES = dict(
-    enumerate(
-        "HELLO SESSION START REQUEST MISS EVENT MODELLOAD MODELDROP EXECUTE CANCEL CALLED ROLE RESYNC".split(), 1
-    )
-)
+NAMES = {
+    HELLO: "HELLO",
+    SESSION: "SESSION",
+    START: "START",
+    REQUEST: "REQUEST",
+    MISS: "MISS",
+    EVENT: "EVENT",
+    MODELLOAD: "MODELLOAD",
+    MODELDROP: "MODELDROP",
+    EXECUTE: "EXECUTE",
+    CANCEL: "CANCEL",
+    CALLED: "CALLED",
+    ROLE: "ROLE",
+    RESYNC: "RESYNC",
+}
 
 
-def pack(items: list) -> bytes:
+def pack(items: list[Any]) -> bytes:
     raw = [str(i).encode() if isinstance(i, int | str) else i for i in items]
     return struct.pack("<I", len(raw)) + b"".join(struct.pack("<I", len(r)) + r for r in raw)
 
@@ -75,10 +86,10 @@ class FakeWorker:
         size, type, _, _, id = HEADER.unpack(self.read_exactly(16))
         return type, id, self.read_exactly(size)
 
-    def call(self, *commands: list, user: str = "") -> bytes:
+    def call(self, *commands: list[Any], user: str = "") -> bytes:
         """Runs commands in one frame; frames that come meanwhile wait their turn."""
         self.calls += 1
-        items: list = [user, 0, len(commands)]
+        items: list[Any] = [user, 0, len(commands)]
         for command in commands:
             items += [len(command), *command]
         self.send(CALL, self.calls, pack(items))
@@ -223,7 +234,7 @@ class FakeWorker:
 
     def do_register(self, id: int, session: bytes, registrations: bytes, user: bytes = b"default") -> None:
         """JSON list of [id, reader, prefix, trigger, events, key types, commands]."""
-        items: list = [session, user, "the code of " + session.decode()]
+        items: list[Any] = [session, user, "the code of " + session.decode()]
         listed = json.loads(registrations)
         items.append(len(listed))
         for name, reader, prefix, trigger, events, types, commands in listed:

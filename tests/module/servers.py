@@ -14,7 +14,10 @@ from typing import Any
 import redis
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULE = ROOT / "module" / "shardqa.so"
+# To hunt memory errors: make -C module sanitized, then
+# SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$(gcc -print-file-name=libasan.so) pytest tests/module
+MODULE = Path(os.environ.get("SHARDQA_MODULE", ROOT / "module" / "shardqa.so")).resolve()
+PRELOAD = os.environ.get("SHARDQA_PRELOAD", "")
 FAKE = Path(__file__).with_name("fake_worker.py")
 
 
@@ -65,6 +68,22 @@ class Server:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def start(self, *, wait: bool = True) -> "Server":
+        """The port may be taken between our look and the start: then another one is tried."""
+        for _ in range(5):
+            self.launch()
+            if not wait:
+                return self
+            try:
+                self.wait()
+                return self
+            except AssertionError:
+                if "Address already in use" not in self.log:
+                    raise
+                (self.folder / "log").unlink()
+                self.port = free_port()
+        raise AssertionError("no free port")
+
+    def launch(self) -> None:
         module = f"loadmodule {MODULE}"
         if self.worker:
             module += f" PYTHON {self.folder / 'python'}"
@@ -75,6 +94,7 @@ class Server:
             "save ''",
             "appendonly yes",
             "appendfsync no",
+            "shutdown-timeout 2",
             "repl-diskless-sync-delay 0",
             "enable-debug-command local",
             "enable-module-command local",
@@ -82,10 +102,14 @@ class Server:
             f"{module} {self.arguments}".strip(),
         ]
         (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
-        self.process = subprocess.Popen(["redis-server", str(self.folder / "redis.conf")], cwd=self.folder)
-        if wait:
-            self.wait()
-        return self
+        environment = dict(os.environ)
+        if PRELOAD:
+            environment |= {
+                "LD_PRELOAD": PRELOAD,
+                "ASAN_OPTIONS": f"detect_leaks=0,allocator_may_return_null=1,log_path={self.folder / 'asan'}",
+            }
+        config = str(self.folder / "redis.conf")
+        self.process = subprocess.Popen(["redis-server", config], cwd=self.folder, env=environment)
 
     def wait(self) -> None:
         client = self.client()
@@ -98,7 +122,8 @@ class Server:
         assert self.process.poll() is None, f"redis-server ended:\n{self.log[-3000:]}"
         return True
 
-    def client(self, **options: Any) -> "redis.Redis[Any]":
+    def client(self, **options: Any) -> Any:
+        """A redis-py client (Any: its types promise None and awaitables everywhere). RESP2 unless told otherwise."""
         return redis.Redis(port=self.port, socket_timeout=15, **{"protocol": 2, **options})
 
     def error(self, *words: Any, login: tuple[str, str] | None = None) -> str:

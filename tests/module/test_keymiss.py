@@ -35,14 +35,17 @@ def test_a_miss_is_answered_by_the_worker_and_a_stored_answer_by_redis(server: S
     until(lambda: client.exists("answer:1"))
     assert client.get("answer:1") == b"value of answer:1"
     info = server.info()
-    assert info["hook_misses"] == 1 and info["hook_hits"] == 1 and server.order("misses") == 1
+    assert info["hook_misses"] == 1
+    assert info["hook_hits"] == 1
+    assert server.order("misses") == 1
 
 
 def test_the_worker_hears_user_registration_key_and_command(server: Server) -> None:
     server.hook()
     server.client().get("answer:ä b")
     (miss,) = server.seen("MISS")
-    assert miss[2:5] == ["default", "hooks-1", "answer:ä b".encode().decode("latin-1")] and miss[5] == "get"
+    assert miss[2:5] == ["default", "hooks-1", "answer:ä b".encode().decode("latin-1")]
+    assert miss[5] == "get"
 
 
 def test_other_keys_are_not_touched(server: Server) -> None:
@@ -61,7 +64,8 @@ def test_an_exact_prefix_hooks_one_key_alone(server: Server) -> None:
 def test_equal_misses_at_once_are_computed_once(server: Server) -> None:
     server.hook(mode="hold")
     assert get_at_once(server, ["answer:1"] * 20) == [b"value of answer:1"] * 20
-    assert server.order("misses") == 1 and server.info()["hook_shared_misses"] == 19
+    assert server.order("misses") == 1
+    assert server.info()["hook_shared_misses"] == 19
 
 
 def test_different_misses_are_computed_each(server: Server) -> None:
@@ -118,7 +122,8 @@ def test_a_miss_in_a_transaction_or_a_script_is_nil_and_does_no_harm(server: Ser
     assert client.pipeline(transaction=True).get("answer:1").set("x", 1).get("x").execute() == [None, True, b"1"]
     assert client.eval("return redis.call('GET', KEYS[1])", 1, "answer:1") is None
     assert client.eval("return redis.call('GET', KEYS[1]) == false", 1, "answer:1") == 1
-    assert server.order("misses") == 0 and server.info()["hook_nil_misses"] == 3
+    assert server.order("misses") == 0
+    assert server.info()["hook_nil_misses"] == 3
 
 
 def test_a_hit_in_a_transaction_or_a_script_is_the_value(server: Server) -> None:
@@ -189,7 +194,8 @@ def test_a_tracking_client_gets_the_reply_before_the_invalidation(server: Server
     until(lambda: server.client().exists("answer:1"))
     connection.send_command("PING")
     assert connection.read_response() == b"PONG"
-    assert pushed and pushed[0][1] == [b"answer:1"]
+    assert pushed
+    assert pushed[0][1] == [b"answer:1"]
 
 
 def test_a_hooked_get_waits_in_its_pipeline_and_keeps_the_order(server: Server) -> None:

@@ -1,7 +1,8 @@
-"""AI.MODELSTORE, MODELGET, MODELDEL, MODELEXECUTE, INFO and _MODELSCAN with a worker that only pretends to run models."""
+"""The AI.MODEL* commands, AI.INFO and AI._MODELSCAN with a worker that only pretends to run models."""
 
 import struct
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -60,7 +61,10 @@ def test_what_the_worker_refuses_is_not_stored(shared: Pair) -> None:
         (["m", "ONNX", "CPU"], "ERR Insufficient arguments, missing model BLOB"),
         (["m", "ONNX"], "ERR wrong number of arguments for 'AI.MODELSTORE' command"),
         (["m", "CAFFE", "CPU", "BLOB", "x"], "ERR unsupported backend"),
-        (["m", "TORCH", "CPU", "BLOB", "x"], "ERR unsupported backend: only ONNX models run here; export the model to ONNX"),
+        (
+            ["m", "TORCH", "CPU", "BLOB", "x"],
+            "ERR unsupported backend: only ONNX models run here; export the model to ONNX",
+        ),
         (["m", "ONNX", "TPU", "BLOB", "x"], "ERR Invalid DEVICE"),
         (["m", "ONNX", "CPU:x", "BLOB", "x"], "ERR Invalid DEVICE"),
         (["m", "ONNX", "CPU", "BATCHSIZE", "x", "BLOB", "x"], "ERR Invalid argument for BATCHSIZE"),
@@ -69,7 +73,10 @@ def test_what_the_worker_refuses_is_not_stored(shared: Pair) -> None:
             ["m", "ONNX", "CPU", "BATCHSIZE", "2", "MINBATCHTIMEOUT", "2", "BLOB", "x"],
             "ERR MINBATCHTIMEOUT specified without MINBATCHSIZE",
         ),
-        (["m", "ONNX", "CPU", "INPUTS", "1", "a", "BLOB", "x"], "ERR INPUTS argument should not be specified for this backend"),
+        (
+            ["m", "ONNX", "CPU", "INPUTS", "1", "a", "BLOB", "x"],
+            "ERR INPUTS argument should not be specified for this backend",
+        ),
         (["m", "ONNX", "CPU", "TAG", "t"], "ERR Insufficient arguments, missing model BLOB"),
         (["m", "ONNX", "CPU", "BLOB"], "ERR Insufficient arguments, missing model BLOB"),
         (["m", "ONNX", "CPU", "BLAB", "x"], "ERR Invalid argument, expected BLOB"),
@@ -87,9 +94,12 @@ def test_running_a_model_writes_its_outputs_and_replicates_them_as_tensors(pair:
     assert master.client().execute_command("AI.TENSORGET", "o", "META", "VALUES")[-1] == [b"1", b"2"]
     in_sync(master, replica)
     assert replica.client().execute_command("AI.TENSORGET", "o", "VALUES") == [b"1", b"2"]
-    assert b"AI.MODELEXECUTE" not in master.aof() and master.aof().count(b"AI.TENSORSET") == 2
+    assert b"AI.MODELEXECUTE" not in master.aof()
+    assert master.aof().count(b"AI.TENSORSET") == 2
     (frame,) = master.seen("EXECUTE")
-    assert frame[3:5] == ["0", "1"] and frame[5:7] == ["FLOAT", "2"] and frame[-1] == "1"
+    assert frame[3:5] == ["0", "1"]
+    assert frame[5:7] == ["FLOAT", "2"]
+    assert frame[-1] == "1"
 
 
 def test_statistics_count_what_ran(server: Server) -> None:
@@ -98,9 +108,28 @@ def test_statistics_count_what_ran(server: Server) -> None:
     execute(server)
     execute(server)
     head = [b"key", b"m", b"type", b"MODEL", b"backend", b"ONNX", b"device", b"CPU", b"tag", b"v1"]
-    assert server.client().execute_command("AI.INFO", "m") == [*head, b"duration", 2468, b"samples", 4, b"calls", 2, b"errors", 0]
+    assert server.client().execute_command("AI.INFO", "m") == [
+        *head,
+        b"duration",
+        2468,
+        b"samples",
+        4,
+        b"calls",
+        2,
+        b"errors",
+        0,
+    ]
     assert server.client().execute_command("AI.INFO", "m", "RESETSTAT") == b"OK"
-    assert server.client().execute_command("AI.INFO", "m")[-8:] == [b"duration", 0, b"samples", 0, b"calls", 0, b"errors", 0]
+    assert server.client().execute_command("AI.INFO", "m")[-8:] == [
+        b"duration",
+        0,
+        b"samples",
+        0,
+        b"calls",
+        0,
+        b"errors",
+        0,
+    ]
     assert server.error("AI.INFO", "none") == "ERR cannot find run info for key"
     assert server.error("AI.INFO", "m", "x") == "ERR unsupported subcommand"
 
@@ -116,14 +145,23 @@ def test_statistics_count_what_ran(server: Server) -> None:
             ["m", "INPUTS", "9", "t", "OUTPUTS", "1", "o"],
             "ERR number of input keys to AI.MODELEXECUTE command does not match the number of given arguments",
         ),
-        (["m", "INPUTS", "2", "t", "t", "OUTPUTS", "1", "o"], "Number of keys given as INPUTS here does not match model definition"),
+        (
+            ["m", "INPUTS", "2", "t", "t", "OUTPUTS", "1", "o"],
+            "Number of keys given as INPUTS here does not match model definition",
+        ),
         (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "SOON"], "ERR Invalid argument: SOON"),
         (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "TIMEOUT"], "ERR No value provided for TIMEOUT"),
         (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "TIMEOUT", "-1"], "ERR Invalid value for TIMEOUT"),
         (["none", "INPUTS", "1", "t", "OUTPUTS", "1", "o"], "ERR model key is empty"),
         (["m", "INPUTS", "1", "none", "OUTPUTS", "1", "o"], "ERR tensor key is empty or in a different shard"),
-        (["m", "INPUTS", "1", "m", "OUTPUTS", "1", "o"], "WRONGTYPE Operation against a key holding the wrong kind of value"),
-        (["t", "INPUTS", "1", "t", "OUTPUTS", "1", "o"], "WRONGTYPE Operation against a key holding the wrong kind of value"),
+        (
+            ["m", "INPUTS", "1", "m", "OUTPUTS", "1", "o"],
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+        ),
+        (
+            ["t", "INPUTS", "1", "t", "OUTPUTS", "1", "o"],
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+        ),
     ],
 )
 def test_modelexecute_errors_have_the_known_texts(shared: Pair, words: list[str], error: str) -> None:
@@ -188,14 +226,15 @@ def test_storing_again_replaces_the_model_and_drops_the_old_one(server: Server) 
 
 def test_a_deleted_model_is_dropped_by_the_worker_whatever_deleted_it(server: Server) -> None:
     client = server.client()
-    for delete in (
+    ways: list[Callable[[], Any]] = [
         lambda: client.execute_command("AI.MODELDEL", "m"),
         lambda: client.delete("m"),
         lambda: client.unlink("m"),
         lambda: client.flushall(asynchronous=True),
         lambda: client.set("m", "x"),
         lambda: client.pexpire("m", 1),
-    ):
+    ]
+    for delete in ways:
         client.delete("m")
         store(server, "m")
         delete()
@@ -213,7 +252,8 @@ def test_models_are_listed_with_their_tags_under_their_keys_of_now(server: Serve
     assert sorted(client.execute_command("AI._MODELSCAN")) == [[b"{m}1", b"a"], [b"{m}3", b""], [b"{m}4", b"a"]]
     until(lambda: any(f[9] == "{m}4" for f in server.seen("MODELLOAD")))
     tensor(server)
-    assert execute(server, "{m}4") == b"OK" and execute(server, "{m}3") == b"OK"
+    assert execute(server, "{m}4") == b"OK"
+    assert execute(server, "{m}3") == b"OK"
 
 
 def test_a_model_reaches_the_replica_and_its_worker(pair: Pair) -> None:
@@ -249,10 +289,13 @@ def test_models_survive_every_kind_of_restart(server: Server) -> None:
 
 def test_other_commands_are_served_while_a_model_loads(server: Server) -> None:
     done: list[Any] = []
-    thread = threading.Thread(target=lambda: done.append(store(server, "slow", b"SLOW")))
+    words = ["AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW"]
+    thread = threading.Thread(target=lambda: done.append(server.client().execute_command(*words)))
     thread.start()
     until(lambda: server.info()["waiting_clients"] == 1)
-    assert server.client().set("x", 1) and not done and server.client().exists("slow") == 0
+    assert server.client().set("x", 1)
+    assert not done
+    assert server.client().exists("slow") == 0
     thread.join(10)
     assert server.client().exists("slow") == 1
 
@@ -263,7 +306,8 @@ def test_a_client_that_left_while_its_model_loads_stores_nothing(server: Server)
     until(lambda: server.info()["waiting_clients"] == 1)
     connection.disconnect()
     until(lambda: server.info()["late_replies"] == 1)
-    assert server.client().exists("slow") == 0 and server.info()["models"] == 0
+    assert server.client().exists("slow") == 0
+    assert server.info()["models"] == 0
     until(lambda: [f[2] for f in server.seen("MODELDROP")] == [server.seen("MODELLOAD")[0][2]])
 
 

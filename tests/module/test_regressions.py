@@ -32,7 +32,8 @@ def test_c1_a_write_of_the_worker_reaches_replica_and_aof(pair: Pair) -> None:
     assert master.call(["SET", "a", "1"], ["INCR", "n"], ["INCR", "n"]) == b"+OK\r\n:1\r\n:2\r\n"
     in_sync(master, replica)
     assert replica.client().mget("a", "n") == [b"1", b"2"]
-    assert b"MULTI" in master.aof() and master.aof().count(b"EXEC") == 1
+    assert b"MULTI" in master.aof()
+    assert master.aof().count(b"EXEC") == 1
     master.restart(signal.SIGKILL)
     assert master.client().mget("a", "n") == [b"1", b"2"]
 
@@ -50,7 +51,8 @@ def test_c2_reading_an_expired_key_deletes_it_on_the_replica_too(pair: Pair) -> 
     time.sleep(0.02)
     assert master.call(["GET", "a"]) == b"$-1\r\n"
     in_sync(master, replica)
-    assert replica.client().dbsize() == 0 and b"DEL" in master.aof()
+    assert replica.client().dbsize() == 0
+    assert b"DEL" in master.aof()
 
 
 def test_c3_a_write_waits_for_the_end_of_a_pause_and_its_reply_does_not(pair: Pair) -> None:
@@ -103,7 +105,8 @@ def test_c3_after_a_failover_waiting_writes_are_refused_not_run(pair: Pair) -> N
     until(lambda: master.client().info("replication")["role"] == "slave")
     until(lambda: master.info()["deferred_bytes"] == 0)
     until(lambda: master.client().info("replication")["master_link_status"] == "up")
-    assert master.client().exists("answer:1") == 0 and replica.client().get("x") == b"1"
+    assert master.client().exists("answer:1") == 0
+    assert replica.client().get("x") == b"1"
     assert [f[2] for f in master.seen("ROLE")] == ["replica"]
     assert replica.client().get("answer:2") == b"value of answer:2" or replica.order("misses") >= 1
 
@@ -112,7 +115,8 @@ def test_c3_a_shutdown_that_waits_for_a_replica_meets_no_write(pair: Pair) -> No
     master, replica = pair
     master.hook(mode="store")
     in_sync(master, replica)
-    assert replica.process is not None and master.process is not None
+    assert replica.process is not None
+    assert master.process is not None
     replica.process.send_signal(signal.SIGSTOP)
     master.client().set("x", "1")
     master.process.send_signal(signal.SIGTERM)
@@ -187,7 +191,9 @@ def test_c6_commands_that_could_end_the_server_are_refused_to_functions(shared: 
 def test_c7_a_call_as_a_user_without_permission_is_an_error(shared: Pair) -> None:
     shared[0].client().execute_command("ACL", "SETUSER", "reader", "on", "nopass", "~ok:*", "+get", "+set")
     replies = shared[0].call(["GET", "ok:1"], ["GET", "other"], ["DEL", "ok:1"], user="reader").split(b"\r\n")
-    assert replies[0] == b"$-1" and replies[1].startswith(b"-NOPERM") and replies[2].startswith(b"-NOPERM")
+    assert replies[0] == b"$-1"
+    assert replies[1].startswith(b"-NOPERM")
+    assert replies[2].startswith(b"-NOPERM")
     assert shared[0].call(["GET", "x"], user="nobody").startswith(b"-NOPERM")
     assert shared[0].call(["SET", "free", "1"]) == b"+OK\r\n"
 
@@ -255,6 +261,7 @@ def test_a_new_replica_gets_everything_by_a_diskless_load(make: Make) -> None:
     assert replica.client().execute_command("AI.TENSORGET", "t", "VALUES") == [1, 2, 3]
     digests = [s.client().execute_command("DEBUG", "DIGEST") for s in (master, replica)]
     assert digests[0] == digests[1]
-    assert replica.info()["registrations"] == 1 and replica.info()["hooks"] == 1
+    assert replica.info()["registrations"] == 1
+    assert replica.info()["hooks"] == 1
     until(lambda: any(f[9] == "m" for f in replica.seen("MODELLOAD")))
     assert ["RESYNC", "0", "loaded"] in replica.seen("RESYNC")
