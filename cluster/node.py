@@ -36,7 +36,7 @@ def client(
 
 def command(connection: Redis, *words: str | int | bytes) -> Any:
     """One command, its reply as it came. Raises redis.RedisError."""
-    return connection.execute_command(*words)  # type: ignore[no-untyped-call]
+    return connection.execute_command(*words)
 
 
 def text(connection: Redis, *words: str | int | bytes) -> str:
