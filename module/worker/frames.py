@@ -43,6 +43,9 @@ class Type(IntEnum):
     STATS = 72
 
 
+TYPES: dict[int, Type] = {type.value: type for type in Type}
+
+
 class MalformedFrame(Exception):
     """Bytes that are no frame of this protocol."""
 
@@ -51,7 +54,7 @@ class PayloadTooLarge(ValueError):
     """A message that can't be sent because it is longer than MAX_PAYLOAD."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a frozen one is three times as slow to make
 class Frame:
     type: Type
     id: int
@@ -110,7 +113,7 @@ def decode_header(header: bytes | bytearray | memoryview) -> tuple[int, Type, in
         raise MalformedFrame(f"frame of version {version} with flags {flags}, wanted version {VERSION} with flags 0")
     if length > MAX_PAYLOAD:
         raise MalformedFrame(f"frame of {length} bytes, at most {MAX_PAYLOAD}")
-    try:
-        return length, Type(number), id
-    except ValueError:
-        raise MalformedFrame(f"frame of unknown type {number}") from None
+    type = TYPES.get(number)
+    if type is None:
+        raise MalformedFrame(f"frame of unknown type {number}")
+    return length, type, id

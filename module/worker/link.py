@@ -31,31 +31,30 @@ class Link:
 
     def frames(self) -> Iterator[Frame]:
         """Frames until the module closes its end. Raises MalformedFrame."""
-        buffer = bytearray()
-        while True:
+        size = frames.HEADER.size
+        data = b""  # received and not yet a whole frame
+        while received := self._socket.recv(RECEIVE):
+            data = data + received if data else received
             at = 0
-            while len(buffer) - at >= frames.HEADER.size:
-                length, type, id = frames.decode_header(memoryview(buffer)[at : at + frames.HEADER.size])
-                start = at + frames.HEADER.size
-                if len(buffer) - start < length:
-                    break
-                at = start + length
-                yield Frame(type, id, bytes(memoryview(buffer)[start:at]))
-            if at:
-                del buffer[:at]
-            if not self._fill(buffer):
-                return
+            while len(data) - at >= size:
+                length, type, id = frames.decode_header(data[at : at + size])
+                end = at + size + length
+                if end > len(data):
+                    if length > RECEIVE:
+                        data, at, end = self._rest(data[at:], size + length), 0, size + length
+                        if len(data) < end:
+                            return
+                    else:
+                        break
+                yield Frame(type, id, data[at + size : end])
+                at = end
+            data = data[at:]
 
-    def _fill(self, buffer: bytearray) -> bool:
-        """Appends what the socket has; False at its end."""
-        data = self._socket.recv(max(RECEIVE, self._missing(buffer)))
-        buffer += data
-        return bool(data)
-
-    @staticmethod
-    def _missing(buffer: bytearray) -> int:
-        """Bytes the frame at the head of the buffer still lacks (at most 16 MiB asked at once)."""
-        if len(buffer) < frames.HEADER.size:
-            return 0
-        length, _, _ = frames.decode_header(memoryview(buffer)[: frames.HEADER.size])
-        return min(length + frames.HEADER.size - len(buffer), 16 << 20)
+    def _rest(self, start: bytes, length: int) -> bytes:
+        """A long frame that begins with `start`, whole; shorter when the socket ends."""
+        frame = bytearray(length)
+        frame[: len(start)] = start
+        view, got = memoryview(frame), len(start)
+        while got < length and (received := self._socket.recv_into(view[got:])):
+            got += received
+        return bytes(view[:got])

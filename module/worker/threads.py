@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import uvloop
@@ -83,6 +83,17 @@ class Threads:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def for_ever(self, again: Callable[[], Coroutine[Any, Any, None]], every: float) -> None:
+        """Loop's thread: awaits `again()` every so many seconds, also after the watchdog hit it by mistake."""
+
+        async def repeat() -> None:
+            while True:
+                with suppress(Cancelled):
+                    await again()
+                await asyncio.sleep(every)
+
+        self.task(repeat())
 
     async def in_pool(self, work: Breakable, function: Callable[..., T], *args: Any) -> T:
         """Runs a synchronous function on the pool, in the caller's context."""

@@ -15,7 +15,7 @@ from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import Calls
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
-from shardqa.module.worker.gears.cluster import Cluster
+from shardqa.module.worker.gears.cluster import REFRESH, Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.events import Events, Happened
 from shardqa.module.worker.gears.execution import Execution, Unset, describe, enter
@@ -60,46 +60,68 @@ class Worker:
         self._commands = Commands(self._shard, self._sessions)
         self._events = Events(self._shard, self._commands)
         self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
+        self._handlers: dict[Type, Callable[[Frame], None]] = {
+            Type.SESSION: self._handle_session,
+            Type.START: self._handle_start,
+            Type.REQUEST: self._handle_request,
+            Type.MISS: self._handle_miss,
+            Type.EVENT: self._handle_event,
+            Type.MODELLOAD: self._shard.models.load,
+            Type.MODELDROP: self._shard.models.drop,
+            Type.EXECUTE: self._shard.models.execute,
+            Type.CANCEL: self._handle_cancel,
+            Type.CALLED: calls.called,
+            Type.ROLE: self._handle_role,
+            Type.RESYNC: self._handle_resync,
+        }
         sys.modules["redisAI"] = redis_ai.module(self._shard)
         threads.start()
 
     def handle(self, frame: Frame) -> None:
         """Raises MalformedFrame."""
-        shard, spawn = self._shard, self._shard.threads.spawn
-        match frame.type:
-            case Type.CALLED:
-                shard.calls.called(frame)
-            case Type.EXECUTE:
-                shard.models.execute(frame)
-            case Type.EVENT:
-                self._event(*_texts(frame))
-            case Type.REQUEST | Type.MISS:
-                user, *words = frame.items()
-                if len(words) < (1 if frame.type is Type.REQUEST else 3):
-                    raise MalformedFrame(f"{frame.type.name} of {len(words) + 1} items")
-                answer = self._request if frame.type is Type.REQUEST else self._miss
-                spawn(self._answer(frame.id, answer, user.decode("utf-8", "surrogateescape"), words))
-            case Type.CANCEL:
-                shard.models.cancel(frame.id)
-                shard.threads.loop.call_soon_threadsafe(self._cancel, frame.id)
-            case Type.MODELLOAD:
-                shard.models.load(frame)
-            case Type.MODELDROP:
-                shard.models.drop(frame)
-            case Type.SESSION:
-                id, owner, code, count, *ids = _texts(frame)
-                if int(count) != len(ids):
-                    raise MalformedFrame(f"SESSION {id} says {count} registrations and names {len(ids)}")
-                spawn(self._sessions.replay(id, owner, code, ids))
-            case Type.START:
-                spawn(self._start())
-            case Type.ROLE:
-                (shard.cluster.role,) = _texts(frame)
-            case Type.RESYNC:
-                (reason,) = _texts(frame)
-                shard.threads.loop.call_soon_threadsafe(shard.watches.resync, reason)
-            case _:
-                raise MalformedFrame(f"{frame.type.name} is not for the worker")
+        handler = self._handlers.get(frame.type)
+        if handler is None:
+            raise MalformedFrame(f"{frame.type.name} is not for the worker")
+        handler(frame)
+
+    def _handle_request(self, frame: Frame) -> None:
+        user, *words = frame.items()
+        if not words:
+            raise MalformedFrame("REQUEST without a command")
+        self._shard.threads.spawn(self._answer(frame.id, self._request, user, words))
+
+    def _handle_miss(self, frame: Frame) -> None:
+        user, *words = frame.items()
+        if len(words) < 3:
+            raise MalformedFrame(f"MISS of {len(words) + 1} items")
+        self._shard.threads.spawn(self._answer(frame.id, self._miss, user, words))
+
+    def _handle_cancel(self, frame: Frame) -> None:
+        self._shard.models.cancel(frame.id)
+        self._shard.threads.loop.call_soon_threadsafe(self._cancel, frame.id)
+
+    def _handle_session(self, frame: Frame) -> None:
+        id, owner, code, count, *ids = _texts(frame)
+        if int(count) != len(ids):
+            raise MalformedFrame(f"SESSION {id} says {count} registrations and names {len(ids)}")
+        self._shard.threads.spawn(self._sessions.replay(id, owner, code, ids))
+
+    def _handle_start(self, frame: Frame) -> None:
+        self._shard.threads.spawn(self._start())
+
+    def _handle_role(self, frame: Frame) -> None:
+        (self._shard.cluster.role,) = _texts(frame)
+
+    def _handle_resync(self, frame: Frame) -> None:
+        (reason,) = _texts(frame)
+        self._shard.watches.resync(reason)  # here, so that it keeps its place among the events
+
+    def _handle_event(self, frame: Frame) -> None:
+        target, event, key, type = _texts(frame)
+        if target == WATCH:
+            self._shard.watches.event(KeyEvent(event, key, type))
+        else:
+            self._shard.threads.loop.call_soon_threadsafe(self._registered_event, target, Happened(event, key, type))
 
     async def _start(self) -> None:
         shard = self._shard
@@ -109,12 +131,12 @@ class Worker:
         gc.freeze()  # what start and replays made stays: no collection walks through it again
         shard.link.send_list(Type.READY, 0, versions)
         shard.watches.start()
-        shard.threads.task(shard.cluster.keep_fresh())
-        shard.threads.task(self._send_statistics())
+        shard.threads.for_ever(shard.cluster.refresh, REFRESH)
+        shard.threads.for_ever(self._send_statistics, STATISTICS_EVERY)
 
-    async def _answer(self, id: int, answer: Answer, user: str, words: list[bytes]) -> None:
+    async def _answer(self, id: int, answer: Answer, user: bytes, words: list[bytes]) -> None:
         """A request or miss from its frame to its REPLY."""
-        execution = Execution(self._shard.threads, user)
+        execution = Execution(self._shard.threads, user.decode("utf-8", "surrogateescape"))
         execution.task = asyncio.current_task()
         self._running[id] = execution
         enter(execution)
@@ -153,12 +175,6 @@ class Worker:
             return resp.error(execution.errors[0])
         return resp.NIL if execution.reply is Unset.UNSET else resp.encode(execution.reply)
 
-    def _event(self, target: str, event: str, key: str, type: str) -> None:
-        if target == WATCH:
-            self._shard.watches.event(KeyEvent(event, key, type))
-        else:
-            self._shard.threads.loop.call_soon_threadsafe(self._registered_event, target, Happened(event, key, type))
-
     def _registered_event(self, target: str, happened: Happened) -> None:
         registration = self._shard.registrations.get(target)
         if registration is not None:  # else unregistered meanwhile
@@ -171,14 +187,12 @@ class Worker:
 
     async def _send_statistics(self) -> None:
         shard = self._shard
-        while True:
-            shard.statistics.set("functions_running", len(self._running))
-            shard.statistics.set("events_queued", self._events.queued())
-            shard.statistics.set("models_queued", shard.models.queued())
-            changes = shard.statistics.changes()
-            if changes:
-                shard.link.send_list(Type.STATS, 0, changes)
-            await asyncio.sleep(STATISTICS_EVERY)
+        shard.statistics.set("functions_running", len(self._running))
+        shard.statistics.set("events_queued", self._events.queued())
+        shard.statistics.set("models_queued", shard.models.queued())
+        changes = shard.statistics.changes()
+        if changes:
+            shard.link.send_list(Type.STATS, 0, changes)
 
 
 def _texts(frame: Frame) -> list[str]:

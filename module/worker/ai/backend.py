@@ -63,7 +63,7 @@ class OnnxModel:
         if len(arrays) != len(self.inputs):
             raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
         try:
-            return list(self._session.run(None, dict(zip(self.inputs, arrays, strict=True)), options))
+            return list(self._session.run(self.outputs, dict(zip(self.inputs, arrays, strict=True)), options))
         except self._errors as error:
             raise ModelError(f"ERR {_line(error)}") from None
 

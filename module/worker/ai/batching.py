@@ -126,9 +126,9 @@ class LoadedModel:
     def _next(self) -> list[Request]:
         """The next requests to run together; empty when there is none after all."""
         self._arrive(0 if self._waiting else None)
-        first = next(iter(self._waiting), None)
-        if first is None or self._dropped:
+        if not self._waiting or self._dropped:
             return []
+        first = self._waiting[0]
         batch = self._alike(first)
         if self._batching.minimum:
             until = first.put + self._batching.patience if self._batching.patience else None
@@ -137,7 +137,8 @@ class LoadedModel:
                 if first not in self._waiting:
                     return []
                 batch = self._alike(first)
-        self._waiting = [r for r in self._waiting if r not in batch]
+        for request in batch:
+            self._waiting.remove(request)
         return batch
 
     def _arrive(self, timeout: float | None) -> None:
@@ -147,10 +148,10 @@ class LoadedModel:
                 self._take(self._arriving.get(True, timeout))
         while not self._arriving.empty():  # this thread alone takes
             self._take(self._arriving.get())
-        now = time.monotonic()
-        for request in [r for r in self._waiting if r.cancelled or (r.deadline is not None and r.deadline < now)]:
-            self._waiting.remove(request)
-            request.done(Expired())
+        for request in list(self._waiting):
+            if request.cancelled or (request.deadline is not None and request.deadline < time.monotonic()):
+                self._waiting.remove(request)
+                request.done(Expired())
 
     def _take(self, item: Request | None) -> None:
         if item is not None:

@@ -4,6 +4,8 @@ STRING data is its strings one after another, each ended by a zero byte; as nump
 Error texts are RedisAI's.
 """
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ class BadTensor(ValueError):
     """Bytes, values or a shape that make no tensor of the type."""
 
 
+@functools.lru_cache(maxsize=4096)  # models see few shapes
 def parse_shape(text: bytes) -> tuple[int, ...]:
     """'1,128' -> (1, 128); '' is a scalar. Raises BadTensor."""
     if not text:
@@ -42,9 +45,7 @@ def parse_shape(text: bytes) -> tuple[int, ...]:
 
 def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
     """A read-only array over `data` (STRING: a new array of str). Raises BadTensor."""
-    count = 1
-    for dimension in shape:
-        count *= dimension
+    count = math.prod(shape)
     if dtype == "STRING":
         return _decode_strings(shape, count, data)
     numpy_type = DTYPES.get(dtype)

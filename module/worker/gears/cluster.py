@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from redis import RedisError, ResponseError
+from redis import AuthenticationError, RedisError, ResponseError
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -61,15 +61,10 @@ class Cluster:
         return tag_of_slot(min(own))
 
     async def refresh(self) -> None:
+        """Reads the slot table; an error (the keyspace loads) keeps the last one."""
         if self.enabled:
-            self._ranges = parse_slots(first(await self._calls.run_async("", [("CLUSTER", "SLOTS")])))
-
-    async def keep_fresh(self) -> None:
-        """For ever; an error keeps the last table."""
-        while self.enabled:
-            with suppress(ResponseError):  # while the keyspace loads; the next look comes in a second
-                await self.refresh()
-            await asyncio.sleep(REFRESH)
+            with suppress(ResponseError):
+                self._ranges = parse_slots(first(await self._calls.run_async("", [("CLUSTER", "SLOTS")])))
 
     async def other_masters(self) -> list[Node]:
         """In the order of their lowest slots."""
@@ -92,6 +87,8 @@ class Cluster:
                 client = await self._client(node)
                 return await client.execute_command(*command)  # type: ignore[no-untyped-call, unused-ignore]
         except (RedisError, OSError, TimeoutError) as error:
+            if isinstance(error, AuthenticationError):
+                self._clients.pop(node, None)  # the password may have changed: the next try reads it anew
             if isinstance(error, ResponseError):
                 return error
             return ResponseError(f"ERR shard {node.host}:{node.port} did not answer: {error or type(error).__name__}")

@@ -101,6 +101,7 @@ class Watches:
         self.resync("start")
 
     def resync(self, reason: str) -> None:
+        """Any thread."""
         for watch in self._watches:
             self._push(watch, reason)
 
