@@ -14,6 +14,9 @@
 #include "text.h"
 #include "worker_link.h"
 
+#define NOT_HERE "-ERR Attempted to access a non local key"
+#define TRY_AGAIN "TRYAGAIN the key's slot is not served by this shard now; it is moving or another shard's"
+
 enum { MAX_ARGUMENTS = 1 << 20, MAX_CALLS = 65536 };
 
 /* Refused: they end or wedge the server, need a connection of their own, or can exit Redis 7.0 when run by a module (RESTORE and
@@ -109,8 +112,8 @@ static void add_reply(struct buffer *replies, RedisReply *reply, int error) {
         return add_error(replies, line);
     }
     const char *text = redis.CallReplyProto(reply, &length);
-    if (starts_with(text, length, "-ERR Attempted to access a non local key")) {
-        add_error(replies, "TRYAGAIN the key's slot is not served by this shard now; it is moving or another shard's");
+    if (starts_with(text, length, NOT_HERE)) {
+        add_error(replies, TRY_AGAIN);
     } else if (starts_with(text, length, "-ERR acl verification failed")) {
         buffer_add(replies, "-NOPERM", 7);
         buffer_add(replies, text + 4, length - 4);
@@ -232,19 +235,25 @@ bool call_only_reads(const struct frame *frame) {
     return true;
 }
 
+static void error_text(RedisReply *reply, char *error, size_t error_size) {
+    size_t length;
+    const char *text = reply ? redis.CallReplyProto(reply, &length) : NULL;
+    if (text == NULL || length < 3)
+        snprintf(error, error_size, "ERR the command could not be run");
+    else if (starts_with(text, length, NOT_HERE))
+        snprintf(error, error_size, "%s", TRY_AGAIN);
+    else
+        snprintf(error, error_size, "%.*s", (int)length - 3, text + 1);
+}
+
 bool call_own(const char *command, RedisString **argv, size_t argc, const char *more, char *error, size_t error_size) {
     char flags[16];
-    size_t length = 0;
     snprintf(flags, sizeof flags, "!EM%sv", more);
     shardqa.calling++;
     RedisReply *reply = redis.Call(shardqa.ctx, command, flags, argv, argc);
     shardqa.calling--;
     bool good = reply != NULL && redis.CallReplyType(reply) != REPLY_ERROR;
-    if (!good) {
-        const char *text = reply ? redis.CallReplyProto(reply, &length) : "-ERR the command could not be run\r\n";
-        if (!reply) length = strlen(text);
-        snprintf(error, error_size, "%.*s", length > 3 ? (int)length - 3 : 0, text + 1);
-    }
+    if (!good) error_text(reply, error, error_size);
     if (reply) redis.FreeCallReply(reply);
     return good;
 }

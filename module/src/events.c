@@ -174,18 +174,25 @@ static void on_flush(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) 
     if (sub == FLUSHDB_END && (info->dbnum == 0 || info->dbnum == -1)) resync("flush");
 }
 
+/* The registrations came with the data set: the worker gets them again. At start link_tick does all this. */
+static void keyspace_loaded(void) {
+    if (shardqa.link.started) gears_send_sessions();
+    resync("loaded");
+}
+
 static void on_loading(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
     (void)data;
-    if (sub == LOADING_ENDED || sub == LOADING_FAILED) resync("loaded");
+    if (!shardqa.async_loading && (sub == LOADING_ENDED || sub == LOADING_FAILED)) keyspace_loaded();
 }
 
 static void on_async_load(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
     (void)data;
-    if (sub == ASYNC_LOAD_COMPLETED) resync("loaded");
+    shardqa.async_loading = sub == ASYNC_LOAD_STARTED; /* the loading events inside it come before the keyspaces are swapped */
+    if (!shardqa.async_loading) keyspace_loaded();
 }
 
 static void on_swap(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {

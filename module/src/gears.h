@@ -38,7 +38,7 @@ void gears_send_sessions(void); /* SESSION frames for a worker that was just sta
 void gears_forget_worker(void); /* the worker died: its statistics are void */
 bool gears_store(const char *payload, size_t length);     /* of a REGISTER frame; false: malformed */
 void gears_encode(const struct session *session, struct buffer *payload); /* the inverse */
-void gears_clear(void);                                   /* before another data set is loaded */
+void gears_clear(void);                                   /* before another data set is loaded; the worker drops them too */
 
 /* Frames of the worker; they change the registry through RG._REGISTER and RG._UNREGISTER, so that the change is replicated. */
 bool gears_frame_register(const struct frame *frame);

@@ -100,7 +100,7 @@ enum {
 enum { ROLE_NOW_MASTER = 0, ROLE_NOW_REPLICA = 1 };
 enum { FLUSHDB_END = 1 };
 enum { LOADING_ENDED = 3, LOADING_FAILED = 4 };
-enum { ASYNC_LOAD_COMPLETED = 2 };
+enum { ASYNC_LOAD_STARTED = 0 };
 enum { LOOP_BEFORE_SLEEP = 0 };
 
 typedef struct {

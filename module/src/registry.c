@@ -135,7 +135,8 @@ void gears_encode(const struct session *session, struct buffer *payload) {
     *payload = w.buffer;
 }
 
-static void send_session(const struct session *session) {
+/* With `drop` all ids are empty, by which the worker drops the session. */
+static void send_session(const struct session *session, bool drop) {
     struct frame_writer w;
     long long count = 0;
     for (struct registration *r = session->first; r; r = r->next) count++;
@@ -144,7 +145,7 @@ static void send_session(const struct session *session) {
     frame_text(&w, session->user);
     frame_item(&w, session->code, session->code_length);
     frame_number(&w, count);
-    for (struct registration *r = session->first; r; r = r->next) frame_text(&w, r->id);
+    for (struct registration *r = session->first; r; r = r->next) frame_text(&w, drop ? "" : r->id);
     link_send(&w, NULL);
 }
 
@@ -184,7 +185,12 @@ static void each_session(void (*action)(const struct session *, void *), void *d
 
 static void send_each(const struct session *session, void *data) {
     (void)data;
-    send_session(session);
+    send_session(session, false);
+}
+
+static void drop_each(const struct session *session, void *data) {
+    (void)data;
+    send_session(session, true);
 }
 
 void gears_send_sessions(void) { each_session(send_each, NULL); }
@@ -208,6 +214,7 @@ bool gears_store(const char *payload, size_t length) { return keep(payload, leng
 
 void gears_clear(void) {
     struct session *session;
+    if (shardqa.link.started) each_session(drop_each, NULL);
     while (redis.DictSize(shardqa.sessions) > 0) {
         RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
         redis.DictNextC(iterator, NULL, (void **)&session);
@@ -233,7 +240,7 @@ int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc) {
     struct session *session = keep(payload, length);
     if (session == NULL) return redis.ReplyWithError(ctx, "ERR the session is not of the form this version writes; upgrade this node");
     redis.ReplicateVerbatim(ctx);
-    if (shardqa.calling == 0 && shardqa.link.started) send_session(session);
+    if (shardqa.calling == 0 && shardqa.link.started) send_session(session, false);
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
@@ -274,7 +281,7 @@ int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     registration->id[0] = '\0';
     recount();
     redis.ReplicateVerbatim(ctx);
-    if (shardqa.calling == 0 && shardqa.link.started) send_session(session);
+    if (shardqa.calling == 0 && shardqa.link.started) send_session(session, false);
     if (is_empty(session)) forget(session->id);
     return redis.ReplyWithSimpleString(ctx, "OK");
 }

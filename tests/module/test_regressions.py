@@ -265,3 +265,62 @@ def test_a_new_replica_gets_everything_by_a_diskless_load(make: Make) -> None:
     assert replica.info()["hooks"] == 1
     until(lambda: any(f[9] == "m" for f in replica.seen("MODELLOAD")))
     assert ["RESYNC", "0", "loaded"] in replica.seen("RESYNC")
+    assert [f[2:] for f in replica.seen("SESSION")] == [["hooks", "default", "the code of hooks", "1", "hooks-1"]]
+
+
+def test_sessions_of_another_master_replace_those_of_before(make: Make) -> None:
+    first, second = make(), make()
+    first.hook(session="old")
+    second.hook(session="new")
+    first.client().replicaof("127.0.0.1", second.port)
+    until(lambda: first.client().info("replication")["master_link_status"] == "up")
+    assert [(f[2], f[6]) for f in first.seen("SESSION")] == [("old", ""), ("new", "new-1")]
+    assert first.info()["sessions"] == 1
+
+
+def test_a_reload_keeps_models_tensors_and_registrations(server: Server) -> None:
+    server.hook()
+    client = server.client()
+    client.execute_command("AI.TENSORSET", "t", "INT32", "3", "VALUES", "1", "2", "3")
+    client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "bytes")
+    digest = client.execute_command("DEBUG", "DIGEST")
+    client.execute_command("DEBUG", "RELOAD")
+    assert client.execute_command("DEBUG", "DIGEST") == digest
+    until(lambda: server.info()["models"] == 1)
+    assert client.get("answer:1") == b"value of answer:1"
+    assert client.execute_command("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o") == b"OK"
+
+
+def test_clients_that_wait_when_their_node_becomes_a_replica_are_sent_away(pair: Pair) -> None:
+    master, replica = pair
+    master.hook(mode="hold")
+    in_sync(master, replica)
+    thread, results = later(master.error, "GET", "answer:1")
+    until(lambda: master.info()["waiting_clients"] == 1)
+    replica.client().replicaof("NO", "ONE")
+    master.client().replicaof("127.0.0.1", replica.port)
+    thread.join(10)
+    assert results[0].startswith("UNBLOCKED")
+    until(lambda: master.info()["waiting_clients"] == 0)
+    assert master.info()["pending_misses"] == 0
+
+
+def test_a_killed_client_frees_its_request(server: Server) -> None:
+    connection = server.client().connection_pool.get_connection()
+    connection.send_command("CLIENT", "ID")
+    name = connection.read_response()
+    connection.send_command("RG.TRIGGER", "hang")
+    until(lambda: server.info()["waiting_clients"] == 1)
+    server.client().client_kill_filter(_id=name)
+    until(lambda: server.info()["waiting_clients"] == 0)
+
+
+def test_after_a_shutdown_that_failed_the_worker_is_still_looked_after(make: Make) -> None:
+    server = make("save 900 1")
+    server.client().set("x", "1")
+    (server.folder / "dump.rdb").mkdir()  # the save can't replace a folder
+    assert server.error("SHUTDOWN", "SAVE").startswith("ERR")
+    server.kill_worker()
+    until(lambda: server.info()["worker_restarts"] == 1)
+    until(lambda: server.order("echo", "x") == [b"x"])
+    (server.folder / "dump.rdb").rmdir()
