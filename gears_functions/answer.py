@@ -21,7 +21,7 @@ from shardqa import keys
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable
 from shardqa.gears_functions import arguments
-from shardqa.models import reader, scoring
+from shardqa.models import metrics, reader, scoring
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -258,8 +258,9 @@ def _loaded(key: str, score: float, hash: Any, blob: Any) -> Loaded | None:
 def _spans(
     passage: Loaded, pieces: PassageTokens, row: reader.Row, starts: NDArray[np.float32], ends: NDArray[np.float32]
 ) -> list[Found]:
+    """The passage's best spans that say something: what overlaps a good one often leaves its comma or article over."""
     null = reader.null_logit(starts, ends)
-    return [
+    found = [
         Found(
             passage,
             int(pieces.offsets[span.start_token, 0]),
@@ -269,6 +270,7 @@ def _spans(
         )
         for span in reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE)
     ]
+    return [span for span in found if metrics.normalise(passage.text[span.start : span.end])]
 
 
 def _score(span: Found, best_rank: float) -> float:

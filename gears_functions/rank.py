@@ -57,7 +57,9 @@ class Ranks:
     async def terms(self, record: Record) -> str:
         corpus, asked = arguments.words(record, "Terms <corpus> <question>", 2, 2)
         keys.check_corpus(corpus)
-        statistics = await self._statistics(corpus, arguments.question(asked))
+        question = arguments.question(asked)
+        self._shard.tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
+        statistics = await self._statistics(corpus, question)
         return self._reply(epoch=await self._shard.epoch(corpus), **statistics.record())
 
     async def rank(self, record: Record) -> str:

@@ -82,6 +82,7 @@ def test_rank_in_an_unknown_corpus_is_empty(shards: Shards) -> None:
         (("Rank", "c", "who", "5", "[]"), "bad_data"),
         (("Rank", "c", "who", "5", '{"passages": -3}'), "bad_data"),
         (("Rank", "c"), "bad_data"),
+        (("Terms", "c", "who " * 400), "question_too_long"),
         (("Terms", "c"), "bad_data"),
         (("Terms", "c", "who", "more"), "bad_data"),
         (("Corpora", "c"), "bad_data"),
