@@ -180,6 +180,11 @@ static void run_one(const struct call *call, RedisUser *user, struct buffer *rep
     add_reply(replies, reply, error);
 }
 
+static void too_large(struct buffer *replies, long long calls) {
+    buffer_free(replies);
+    while (calls-- > 0) add_error(replies, "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
+}
+
 static RedisUser *find_user(const struct frame_bytes *name) {
     RedisString *string = redis.CreateString(NULL, name->data, name->length);
     RedisUser *user = redis.GetModuleUserFromUserName(string);
@@ -216,6 +221,7 @@ bool call_run(const struct frame *frame) {
     shardqa.calling--;
     shardqa.counters.call_frames++;
     if (user) redis.FreeModuleUser(user);
+    if (replies.length > FRAME_MAX_PAYLOAD) too_large(&replies, calls);
     if (valid) link_send_bare(FRAME_CALLED, frame->id, replies.data, replies.length);
     buffer_free(&replies);
     return valid;

@@ -150,6 +150,15 @@ static void resync(const char *reason) {
     link_send(&w, NULL);
 }
 
+/* The registrations came with the data set, so the worker gets them again. Told in the tick, because an asynchronous load ends with
+ * two events, in an order that differs between versions of Redis. A worker that was not started yet is given all by link_tick. */
+void events_tell_loaded(void) {
+    if (!shardqa.keyspace_loaded) return;
+    shardqa.keyspace_loaded = false;
+    if (shardqa.link.started) gears_send_sessions();
+    resync("loaded");
+}
+
 void events_tick(void) {
     if (!shardqa.events_overflowed || shardqa.link.out.bytes > QUEUE_LIMIT / 2) return;
     shardqa.events_overflowed = false;
@@ -174,25 +183,18 @@ static void on_flush(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) 
     if (sub == FLUSHDB_END && (info->dbnum == 0 || info->dbnum == -1)) resync("flush");
 }
 
-/* The registrations came with the data set: the worker gets them again. At start link_tick does all this. */
-static void keyspace_loaded(void) {
-    if (shardqa.link.started) gears_send_sessions();
-    resync("loaded");
-}
-
 static void on_loading(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
     (void)data;
-    if (!shardqa.async_loading && (sub == LOADING_ENDED || sub == LOADING_FAILED)) keyspace_loaded();
+    if (sub == LOADING_ENDED || sub == LOADING_FAILED) shardqa.keyspace_loaded = true;
 }
 
 static void on_async_load(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
     (void)data;
-    shardqa.async_loading = sub == ASYNC_LOAD_STARTED; /* the loading events inside it come before the keyspaces are swapped */
-    if (!shardqa.async_loading) keyspace_loaded();
+    if (sub != ASYNC_LOAD_STARTED) shardqa.keyspace_loaded = true;
 }
 
 static void on_swap(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {

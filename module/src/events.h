@@ -10,6 +10,7 @@
 int events_subscribe(RedisCtx *ctx);
 bool events_frame_watch(const struct frame *frame);
 void events_forget_watches(void);
+void events_tell_loaded(void); /* before link_tick */
 void events_tick(void); /* tells of an overflow once there is room again */
 
 #endif

@@ -86,7 +86,7 @@ static void add_tensor(struct frame_writer *w, const struct tensor *t) {
 
 /* Looks all inputs up before anything is sent. False: the error is replied. */
 static bool open_inputs(RedisCtx *ctx, RedisString **argv, const struct plan *plan, struct tensor **tensors) {
-    size_t total = 65536;
+    size_t total = FRAME_SPARE;
     for (int i = 0; i < plan->n_inputs; i++) {
         tensors[i] = tensor_open(ctx, argv[plan->inputs + i]);
         if (tensors[i] == NULL) return false;

@@ -10,6 +10,7 @@
 
 enum { FRAME_HEADER = 16, FRAME_VERSION = 1 };
 #define FRAME_MAX_PAYLOAD ((size_t)1 << 30)
+#define FRAME_SPARE ((size_t)1 << 20) /* what small items of a frame may take beside its big ones */
 
 enum frame_type {
     /* module -> worker */

@@ -31,7 +31,7 @@ static size_t size_of(RedisString **argv, int argc) {
 static int forward(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, bool trigger) {
     struct frame_writer w;
     if (!pending_may_block(ctx, REFUSAL) || !pending_has_room(ctx)) return REDIS_OK;
-    if (size_of(argv, argc) > FRAME_MAX_PAYLOAD)
+    if (size_of(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
         return redis.ReplyWithError(ctx, "ERR the command is longer than 1 GiB; send it in parts");
     struct pending *pending = pending_new(PENDING_REQUEST);
     pending->after_registrations = !trigger;

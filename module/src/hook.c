@@ -16,6 +16,8 @@
 #include "text.h"
 #include "worker_link.h"
 
+enum { MAX_KEY = 65536 }; /* bytes; a longer key is never hooked (it travels twice in a MISS frame, and a frame has a bound) */
+
 struct key_text {
     const char *text;
     size_t length;
@@ -23,7 +25,7 @@ struct key_text {
 
 static bool hooks_key(struct registration *registration, void *data) {
     struct key_text *key = data;
-    return registration->hooks_get && prefix_matches(registration->prefix, key->text, key->length);
+    return key->length <= MAX_KEY && registration->hooks_get && prefix_matches(registration->prefix, key->text, key->length);
 }
 
 static void filter(RedisFilterCtx *filter_ctx) {

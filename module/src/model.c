@@ -123,7 +123,7 @@ void model_send(struct model *model, uint64_t request) {
     frame_number(&w, model->batch_size);
     frame_number(&w, model->min_batch_size);
     frame_number(&w, model->min_batch_timeout);
-    frame_item(&w, model->key, model->key_length);
+    frame_item(&w, model->key, model->key_length <= MODEL_MAX_TEXT ? model->key_length : 0); /* RENAME and COPY can make it longer */
     frame_item_elsewhere(&w, model->blob->length);
     link_send(&w, model->blob);
 }
@@ -228,7 +228,7 @@ static char *load_text(RedisIO *io) {
     size_t length;
     char *raw = redis.LoadStringBuffer(io, &length);
     if (redis.IsIOError(io) || raw == NULL) return NULL;
-    char *text = text_copy(raw, length);
+    char *text = length <= MODEL_MAX_TEXT ? text_copy(raw, length) : NULL;
     redis.Free(raw);
     return text;
 }
@@ -252,7 +252,7 @@ static bool load_blob(RedisIO *io, struct model *model) {
     while (good && chunks-- > 0) {
         size_t length;
         char *chunk = redis.LoadStringBuffer(io, &length);
-        good = !redis.IsIOError(io) && chunk != NULL && bytes.length + length <= FRAME_MAX_PAYLOAD - 65536;
+        good = !redis.IsIOError(io) && chunk != NULL && bytes.length + length <= MODEL_MAX_BYTES;
         if (good) buffer_add(&bytes, chunk, length);
         redis.Free(chunk);
     }
@@ -282,7 +282,7 @@ static void *rdb_load(RedisIO *io, int encoding) {
     const RedisString *name = redis.GetKeyNameFromIO(io);
     const char *key = name ? redis.StringPtrLen(name, &length) : "";
     struct model *model = model_new(key, length);
-    if (!load_fields(io, model)) {
+    if (length > MODEL_MAX_TEXT || !load_fields(io, model)) {
         model_destroy(model);
         return NULL;
     }

@@ -97,7 +97,7 @@ static const char *read_blob(struct arguments *a, struct model *model) {
         redis.StringPtrLen(a->argv[i], &length);
         total += length;
     }
-    if (total > FRAME_MAX_PAYLOAD - 65536) return "ERR the model is larger than 1 GiB; quantise it or split it";
+    if (total > MODEL_MAX_BYTES) return "ERR the model is larger than 1 GiB; quantise it or split it";
     char *data = redis.Alloc(total + 1);
     size_t at = 0;
     for (; a->at < a->argc; a->at++) {
@@ -130,6 +130,7 @@ static const char *read_model(struct arguments *a, struct model *model) {
     } else {
         model->tag = text_copy("", 0);
     }
+    if (model->key_length > MODEL_MAX_TEXT || strlen(model->tag) > MODEL_MAX_TEXT) return "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones";
     error = read_batching(a, model);
     if (error) return error;
     if (a->at < a->argc && (text_is(a->argv[a->at], "INPUTS") || text_is(a->argv[a->at], "OUTPUTS")))

@@ -4,7 +4,12 @@
 
 #include <stdbool.h>
 
+#include "frame.h"
 #include "model.h"
+
+/* Together they keep a MODELLOAD frame below its bound. */
+enum { MODEL_MAX_TEXT = 65536 }; /* bytes of a key, tag or name */
+#define MODEL_MAX_BYTES (FRAME_MAX_PAYLOAD - FRAME_SPARE)
 
 struct model *model_new(const char *key, size_t key_length); /* one reference, the caller's */
 void models_add(struct model *model);

@@ -120,7 +120,7 @@ struct shardqa {
     bool cluster;
     bool master;           /* role, kept by the role event */
     bool loaded;           /* the first tick came: the keyspace is in memory */
-    bool async_loading;    /* a replica loads a second keyspace while it serves the first */
+    bool keyspace_loaded;  /* another data set is in memory since the last tick */
     bool shutting_down;
     int calling;           /* > 0 while a command runs that we started */
 

@@ -247,6 +247,7 @@ void tick_run(void) {
     shardqa.counters.ticks++;
     if (!shardqa.loaded) first_tick();
     if (shardqa.shutting_down) link_continue();
+    events_tell_loaded();
     link_tick();
     if (link->fd < 0) return;
     if (link->in.length > link->in_handled || shardqa.deferred.first) run_frames();

@@ -174,13 +174,16 @@ class Server:
     def stop(self, how: int = signal.SIGTERM) -> None:
         if self.process is None or self.process.poll() is not None:
             return
-        self.process.send_signal(how)
-        self.process.send_signal(signal.SIGCONT)  # a test may have stopped it
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(10)
+        for _ in range(10):  # a replica that writes its first AOF refuses to stop
+            self.process.send_signal(how)
+            self.process.send_signal(signal.SIGCONT)  # a test may have stopped it
+            try:
+                self.process.wait(1)
+                return
+            except subprocess.TimeoutExpired:
+                continue
+        self.process.kill()
+        self.process.wait(10)
 
     def restart(self, how: int = signal.SIGTERM) -> None:
         self.stop(how)

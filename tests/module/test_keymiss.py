@@ -48,6 +48,13 @@ def test_the_worker_hears_user_registration_key_and_command(server: Server) -> N
     assert miss[5] == "get"
 
 
+def test_a_key_past_the_bound_is_not_hooked(server: Server) -> None:
+    server.hook()
+    longest = b"answer:" + b"x" * (65536 - 7)
+    assert server.client().get(longest) == b"value of " + longest
+    assert server.client().get(longest + b"x") is None
+
+
 def test_other_keys_are_not_touched(server: Server) -> None:
     server.hook()
     assert server.client().get("other") is None

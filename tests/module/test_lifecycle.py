@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .servers import Make, Server, until  # noqa: TID251 (this package is tests/module)
+from .servers import MODULE, Make, Server, free_port, until  # noqa: TID251 (this package is tests/module)
 
 
 def back_with_another_pid(server: Server, pid: int) -> None:
@@ -195,6 +196,19 @@ def test_a_saving_child_does_not_keep_the_worker_from_seeing_the_end(server: Ser
     assert server.error("RG.TRIGGER", "close").startswith("TRYAGAIN")
     back_with_another_pid(server, pid)
     assert server.client().info("persistence")["rdb_bgsave_in_progress"] == 1
+
+
+def test_the_module_can_be_loaded_into_a_running_server(tmp_path: Path) -> None:
+    port = free_port()
+    server = Server(tmp_path, f"port {port}")
+    (tmp_path / "redis.conf").write_text(f"port {port}\nlogfile log\nsave ''\nenable-module-command local\n")
+    server.port = port
+    server.process = subprocess.Popen(["redis-server", str(tmp_path / "redis.conf")], cwd=tmp_path)
+    until(lambda: server.client().set("x", 1))
+    server.client().execute_command("MODULE", "LOAD", str(MODULE), "PYTHON", str(tmp_path / "python"))
+    until(lambda: server.info()["worker_state"] == "ready")
+    assert server.order("echo", "x") == [b"x"]
+    server.stop()
 
 
 def test_the_worker_leaves_with_the_server(server: Server) -> None:

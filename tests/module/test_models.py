@@ -77,6 +77,10 @@ def test_what_the_worker_refuses_is_not_stored(shared: Pair) -> None:
             ["m", "ONNX", "CPU", "INPUTS", "1", "a", "BLOB", "x"],
             "ERR INPUTS argument should not be specified for this backend",
         ),
+        (
+            ["m", "ONNX", "CPU", "TAG", "t" * 65537, "BLOB", "x"],
+            "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones",
+        ),
         (["m", "ONNX", "CPU", "TAG", "t"], "ERR Insufficient arguments, missing model BLOB"),
         (["m", "ONNX", "CPU", "BLOB"], "ERR Insufficient arguments, missing model BLOB"),
         (["m", "ONNX", "CPU", "BLAB", "x"], "ERR Invalid argument, expected BLOB"),
