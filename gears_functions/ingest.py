@@ -196,6 +196,7 @@ class Ingest:
         index = self._shard.index_to_change(parsed.corpus)
         for n, p in enumerate(passages[first : first + FRAME], first):
             index.put(keys.passage(parsed.corpus, parsed.document, n), title, p.text, p.end)
+        self._shard.indexed(parsed)
 
 
 def _frame(parsed: keys.DocKey, title: str, passages: list[Passage], first: int) -> list[tuple[Argument, ...]]:

@@ -46,7 +46,8 @@ class Shard:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
         self._moving: set[str] = set()  # passages that could not be read, since their slots are between shards
         self._mover: asyncio.Task[None] | None = None  # reads them once their slots have arrived
-        self._held: set[tuple[str, str]] = set()  # (corpus, document) that a function is changing
+        # (corpus, document) that a function is changing -> its passages that the watch passed over meanwhile
+        self._held: dict[tuple[str, str], set[str]] = {}
 
     def follow(self) -> None:
         """Starts to keep the index equal to the keyspace."""
@@ -68,7 +69,7 @@ class Shard:
 
     @asynccontextmanager
     async def document(self, key: str) -> AsyncIterator[keys.DocKey]:
-        """Holds a document against other functions; the watch leaves its passages to the holder.
+        """Holds a document against other functions; the watch leaves its passages alone until the end.
 
         Where the change fails, its part of the index is read back from the keyspace. Raises BadKey.
         """
@@ -76,24 +77,33 @@ class Shard:
         name = (parsed.corpus, parsed.document)
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            self._held.add(name)
+            self._held[name] = set()
             try:
                 yield parsed
             except BaseException:
-                self._held.discard(name)
-                await self._read_back(key, parsed)
+                await self._read_back(key, parsed, self._held.pop(name))
                 raise
-            finally:
-                self._held.discard(name)
+            await self._bring_in(self._held.pop(name))
 
-    async def _read_back(self, key: str, parsed: keys.DocKey) -> None:
+    def indexed(self, parsed: keys.DocKey) -> None:
+        """The holder has put into the index what it wrote: the events of that tell nothing new."""
+        self._held[parsed.corpus, parsed.document].clear()
+
+    async def _bring_in(self, names: set[str]) -> None:
+        changed = await self._refresh(names)
+        if self.runtime.role() == "master":
+            for corpus in sorted(changed):
+                await self.raise_epoch(corpus)
+
+    async def _read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
+        names = passed_over.union(self.index(parsed.corpus).passages_of(parsed.document))
         try:
             count = int(await self.runtime.call("HGET", key, "passages") or 0)
-            numbered = {keys.passage(parsed.corpus, parsed.document, n) for n in range(count)}
-            await self._refresh(sorted(numbered.union(self.index(parsed.corpus).passages_of(parsed.document))))
-        except ResponseError as error:
+            names |= {keys.passage(parsed.corpus, parsed.document, n) for n in range(count)}
+            await self._bring_in(names)
+        except (ResponseError, ShardFailed) as error:
             self.runtime.log(f"passages of {key!r} can't be read back yet: {error}", "verbose")
-            for name in self.index(parsed.corpus).passages_of(parsed.document):
+            for name in names:
                 self._wait_for_slot(name)
 
     async def write(self, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
@@ -217,7 +227,11 @@ class Shard:
         except BadKey as error:
             self.runtime.log(str(error), "verbose")
             return None
-        return None if (parsed.corpus, parsed.document) in self._held else parsed.corpus
+        held = self._held.get((parsed.corpus, parsed.document))
+        if held is None:
+            return parsed.corpus
+        held.add(name)
+        return None
 
     def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
         """Whether the index changed."""
@@ -243,21 +257,23 @@ class Shard:
     async def _read_arrived(self) -> None:
         while self._moving:
             await asyncio.sleep(MOVING_SECONDS)
-            waiting = set(self._moving)
+            settled = set[str]()
             try:
-                changed = await self._refresh(await self._arrived())
+                now = await slots.look(self.runtime)
+                settled = {name for name in self._moving if not now.moves(name)}
+                self._moving -= settled
+                changed = self._forget(name for name in settled if not now.holds(name))
+                changed |= await self._refresh(name for name in settled if now.holds(name))
                 for corpus in sorted(changed):
                     await self.raise_epoch(corpus)
             except (ResponseError, ShardFailed) as error:
-                self._moving |= waiting
+                self._moving |= settled
                 self.runtime.log(f"passages that arrived can't be read yet: {error}", "verbose")
 
-    async def _arrived(self) -> list[str]:
-        """Takes those whose slots have arrived from those that wait; forgets those whose slots went elsewhere."""
-        now = await slots.look(self.runtime)
-        arrived = [name for name in self._moving if now.holds(name)]
-        self._moving = {name for name in self._moving if now.moves(name)}
-        return arrived
+    def _forget(self, names: Iterable[str]) -> set[str]:
+        """Passages whose slots went to another shard; returns the corpora that had any."""
+        corpora = {name: keys.parse_passage(name).corpus for name in names}
+        return {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
 
 
 def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
