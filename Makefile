@@ -55,7 +55,7 @@ $(VENV)/stamp-install: pyproject.toml setup.py setup.cfg $(VENV)/stamp-packages 
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-test: setup-test lint test-c ## set up and run all tests
+test: setup-test lint test-c asan ## set up and run all tests
 	@$(BIN)/python -m pytest -q
 
 test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T="-k offsets"
