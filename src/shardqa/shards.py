@@ -18,9 +18,12 @@ from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
     AuthenticationError,
+    ClusterDownError,
     ConnectionError,
+    MasterDownError,
     MovedError,
     NoPermissionError,
+    ReadOnlyError,
     RedisClusterException,
     RedisError,
     ResponseError,
@@ -35,6 +38,8 @@ from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardFailed, Shard
 Argument: TypeAlias = str | bytes | int | float
 CONNECT_SECONDS = 1.0  # loopback and one data centre connect in milliseconds; a dead host must not hold a question
 PASSING = ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "UNBLOCKED")  # errors that end by themselves
+# The same where redis-py takes the code off the text and makes a class of it.
+PASSING_ERRORS = (ConnectionError, OSError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
 REFRESH_SECONDS = 0.5  # least time between two looks at the topology, however many questions fail meanwhile
 
 BY_CODE: dict[str, type[ShardqaError]] = {
@@ -56,7 +61,7 @@ def explain(error: BaseException, node: str) -> ShardqaError:
         return TooManyRequests(f"shard {node} has as much waiting as it takes ({text}); try again in a moment")
     if text.startswith("TIMEOUT") or isinstance(error, TimeoutError | asyncio.TimeoutError):
         return AnswerTimeout(f"shard {node} did not answer in time ({text or 'no reply'}); ask again later")
-    if isinstance(error, ConnectionError | OSError | TryAgainError) or text.startswith(PASSING):
+    if isinstance(error, PASSING_ERRORS) or text.startswith(PASSING):
         return ClusterUnavailable(f"shard {node} can't answer now ({text}); try again in a moment")
     if "nknown command" in text:
         return ClusterUnavailable(

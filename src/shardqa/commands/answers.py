@@ -66,7 +66,7 @@ def show(answer: Answer) -> None:
 
 
 def _line(name: str, value: Text) -> None:
-    out.print(Text(f"{name:<10}", style="dim") + value)
+    out.print(Text.assemble((f"{name:<10}", "dim"), value))
 
 
 def _candidate(candidate: Candidate) -> Text:
@@ -93,5 +93,5 @@ def sentence(passage: str, start: int, end: int) -> Text:
         re.sub(r"\s+", " ", part) for part in (passage[first:start], passage[start:end], passage[end:last])
     )
     if out.is_terminal:
-        return Text(before) + Text(answer, style="bold reverse green") + Text(after)
+        return Text.assemble(before, (answer, "bold reverse green"), after)
     return Text(f"{before}{MARKS[0]}{answer}{MARKS[1]}{after}")

@@ -30,9 +30,9 @@ def show(service: Service, seeds: Path, question: str) -> None:
     out.print()
     answers.show(answer)
     out.print()
-    out.print(Text("page      ") + Text(service.page, style="bold"))
+    out.print(Text.assemble("page      ", (service.page, "bold")))
     for line in redis_cli_lines(service.cluster.state.port, ranked):
-        out.print(Text("try       ") + Text(line, style="bold"))
+        out.print(Text.assemble("try       ", (line, "bold")))
 
 
 async def _ask(service: Service, seeds: Path, question: str) -> tuple[Summary, Answer, RankedList]:

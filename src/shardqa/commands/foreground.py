@@ -99,7 +99,7 @@ def watch(service: Service, tails: list[Tail]) -> None:
             for line in tail.lines():
                 shown = readable(line)
                 if shown is not None:
-                    err.print(Text(f"{tail.name:>5} │ ", style=tail.colour) + Text(shown))
+                    err.print(Text.assemble((f"{tail.name:>5} │ ", tail.colour), shown))
         redis_server.reap()
         for node in service.cluster.state.nodes:
             if node.port not in ended and not node.running():

@@ -132,10 +132,10 @@ def doctor_(
 
 
 def _print_finding(finding: doctor.Finding) -> None:
-    line = Text(f"{finding.verdict:<8}", style=COLOURS[finding.verdict])
-    out.print(line + Text(f"{finding.place:<22} {finding.check}: {finding.found}", style="default"))
+    verdict = (f"{finding.verdict:<8}", COLOURS[finding.verdict])
+    out.print(Text.assemble(verdict, f"{finding.place:<22} {finding.check}: {finding.found}"))
     if finding.verdict != "ok" and finding.way_out:
-        out.print(Text(f"{'':<8}{'':<22} -> {finding.way_out}", style="default"))
+        out.print(Text(f"{'':<8}{'':<22} -> {finding.way_out}"))
 
 
 def prepare(
