@@ -62,6 +62,15 @@ class Server:
         wrapper.write_text(f"#!/bin/sh\nexec {sys.executable} -I {FAKE}\n")
         wrapper.chmod(0o755)
 
+    def environment(self) -> dict[str, str]:
+        environment = dict(os.environ)
+        if PRELOAD:
+            environment |= {
+                "LD_PRELOAD": PRELOAD,
+                "ASAN_OPTIONS": f"detect_leaks=0,allocator_may_return_null=1,log_path={self.folder / 'asan'}",
+            }
+        return environment
+
     @property
     def log(self) -> str:
         path = self.folder / "log"
@@ -102,14 +111,8 @@ class Server:
             f"{module} {self.arguments}".strip(),
         ]
         (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
-        environment = dict(os.environ)
-        if PRELOAD:
-            environment |= {
-                "LD_PRELOAD": PRELOAD,
-                "ASAN_OPTIONS": f"detect_leaks=0,allocator_may_return_null=1,log_path={self.folder / 'asan'}",
-            }
         config = str(self.folder / "redis.conf")
-        self.process = subprocess.Popen(["redis-server", config], cwd=self.folder, env=environment)
+        self.process = subprocess.Popen(["redis-server", config], cwd=self.folder, env=self.environment())
 
     def wait(self) -> None:
         client = self.client()

@@ -203,7 +203,8 @@ def test_the_module_can_be_loaded_into_a_running_server(tmp_path: Path) -> None:
     server = Server(tmp_path, f"port {port}")
     (tmp_path / "redis.conf").write_text(f"port {port}\nlogfile log\nsave ''\nenable-module-command local\n")
     server.port = port
-    server.process = subprocess.Popen(["redis-server", str(tmp_path / "redis.conf")], cwd=tmp_path)
+    config = str(tmp_path / "redis.conf")
+    server.process = subprocess.Popen(["redis-server", config], cwd=tmp_path, env=server.environment())
     until(lambda: server.client().set("x", 1))
     server.client().execute_command("MODULE", "LOAD", str(MODULE), "PYTHON", str(tmp_path / "python"))
     until(lambda: server.info()["worker_state"] == "ready")
