@@ -69,7 +69,9 @@ def test_the_demonstration_answers_and_ctrl_c_stops_everything_it_started(place:
         assert "lake-ysolde" in said
         assert said.count("redis-cli") == 3
         assert f"http://127.0.0.1:{http}/" in said
-        assert get(f"http://127.0.0.1:{http}/v1/ask?q=Who+planned+the+reed+beds&corpus=seeds")["answer"] == "Marta Ilves"
+        assert (
+            get(f"http://127.0.0.1:{http}/v1/ask?q=Who+planned+the+reed+beds&corpus=seeds")["answer"] == "Marta Ilves"
+        )
         commands = re.findall(r"^try +(redis-cli .*)$", said, re.MULTILINE)
         replies = [subprocess.run(["sh", "-c", c], capture_output=True, text=True, check=True).stdout for c in commands]
         assert "Marta Ilves" in replies[0]
