@@ -3,7 +3,7 @@
 import { byId, foreign, make, plural } from "/static/dom.js";
 import { call, documentPath } from "/static/http.js";
 
-const MAX_BYTES = 50_000_000; // of one text; the server's own bound
+const MAX_BYTES = 5_000_000; // of one text; the server's own bound
 const TITLE = 70; // characters of a first line that serve as a title
 
 /** `added(corpus)` is called when new texts can be asked. */
@@ -64,7 +64,7 @@ async function takeFiles(files, take) {
 
 /** A file as a document; its name is id and title. Throws Error with a sentence. */
 async function readFile(file) {
-  if (file.size > MAX_BYTES) throw new Error(`${file.name} is larger than 50 MB; split it.`);
+  if (file.size > MAX_BYTES) throw new Error(`${file.name} is larger than 5 MB; split it.`);
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     if (text.includes("\0")) throw new TypeError("binary");
