@@ -17,6 +17,7 @@ from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument, DocumentTooLarge
 
 MAX_WHOLE = 512 * 1024 * 1024  # bytes of a file that can only be read whole (SQuAD JSON) and holds many documents
+MAX_MARKUP = 50_000_000  # bytes of an HTML or Markdown file, whose text is usually a fraction of it
 SNIFF = 8192  # bytes looked at for a NUL, the sign of a binary file
 CHUNK = 1 << 16  # bytes read at a time
 
@@ -73,7 +74,7 @@ class Opened:
                 return
             yield chunk
 
-    def text(self, most: int = MAX_DOCUMENT) -> str:
+    def text(self, most: int = MAX_MARKUP) -> str:
         """The whole content, newlines as \\n, without a byte order mark. Raises BadDocument, DocumentTooLarge."""
         content = bytearray()
         for chunk in self.chunks():

@@ -13,7 +13,7 @@ from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument
 from shardqa.loader import files
 from shardqa.loader.formats import html, markdown
-from shardqa.loader.opened import CHUNK, Item, Opened, Skipped
+from shardqa.loader.opened import CHUNK, MAX_MARKUP, Item, Opened, Skipped
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -183,8 +183,19 @@ def test_a_text_past_the_bound_is_skipped_with_the_bound(tmp_path: Path) -> None
 
 
 def test_a_text_of_more_bytes_than_characters_is_skipped_with_both_sizes(tmp_path: Path) -> None:
-    path = write(tmp_path / "huge.txt.gz", gzip.compress("ßßß\n".encode() * (MAX_DOCUMENT // 7 + 1), 1))
-    assert reason(path) == "5,000,002 bytes of text are more than 5,000,000; split it"
+    count = MAX_DOCUMENT // 7 + 1
+    path = write(tmp_path / "huge.txt.gz", gzip.compress("ßßß\n".encode() * count, 1))
+    assert reason(path) == f"{7 * count:,} bytes of text are more than {MAX_DOCUMENT:,}; split it"
+
+
+def test_a_page_of_more_markup_than_text_is_read(tmp_path: Path) -> None:
+    page = "<i></i>" * (MAX_DOCUMENT // 7 + 1) + "words"
+    assert documents(write(tmp_path / "page.html", page))[0].text == "words"
+
+
+def test_markup_past_its_own_bound_is_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path / "page.md.gz", gzip.compress(b"*" * (MAX_MARKUP + 1), 1))
+    assert f"more than {MAX_MARKUP:,} bytes" in reason(path)
 
 
 def test_a_line_past_the_bound_ends_the_file_with_a_reason(tmp_path: Path) -> None:
