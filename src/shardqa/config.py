@@ -42,6 +42,13 @@ class Settings(BaseSettings):
             raise ValueError(f"redis={self.redis!r} is not HOST:PORT, like 127.0.0.1:7000")
         return host.strip("[]"), int(port)
 
+    @property
+    def credentials(self) -> tuple[str | None, str | None]:
+        """(user, password) to authenticate with; (None, None) for the default user without a password."""
+        if self.password is None and self.user == "default":
+            return None, None
+        return self.user, self.password.get_secret_value() if self.password else None
+
     @classmethod
     def settings_customise_sources(
         cls,

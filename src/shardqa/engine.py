@@ -232,11 +232,12 @@ class Engine:
             raise self._no_documents(corpus, failed)
         start = perf_counter()
         command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(statistics))
-        ranks, failed_ranks = self._split(await self.masters.everywhere(*command))
-        failed = sorted({*failed, *failed_ranks})
-        epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
-        if not failed:
-            self.epochs.learn(corpus, epochs)
+        with self.epochs.reading(corpus) as reading:
+            ranks, failed_ranks = self._split(await self.masters.everywhere(*command))
+            failed = sorted({*failed, *failed_ranks})
+            epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
+            if not failed:
+                self.epochs.learn(reading, epochs)
         passages = [
             RankedPassage(key=key, document=keys.parse_passage(key).document, score=score, node=node, tag=reply["tag"])
             for node, reply in ranks

@@ -3,23 +3,50 @@
 One task of the engine's loop owns the subscription. While it stands, the epochs known here are current and a
 repeated question costs no network at all; while it is down (`following` is false) the engine reads epochs afresh
 for every question, so that an answer is never older than the text.
+
+Redis promises no delivery: the cluster bus drops messages while a link between nodes is down, and a frozen node keeps
+its connections open. So the connection is tried when it is silent, and what is known is read again after a while.
 """
 
 import asyncio
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
 
-from redis.exceptions import RedisError
+from redis.asyncio.client import PubSub
+from redis.exceptions import ConnectionError, RedisClusterException, RedisError
 
 from shardqa import keys
 from shardqa.shards import Shards
 
 STOP_SECONDS = 0.1  # between attempts to cancel the subscription's task
 RETRY_SECONDS = 1.0  # between attempts to subscribe again
+SILENCE_SECONDS = 2.0  # without a message before the node is pinged, and again before it is given up
+KNOWN_SECONDS = 60.0  # for which epochs are believed without being read again
+
+
+@dataclass(slots=True)
+class Reading:
+    """Epochs of a corpus being read from all shards: what is announced meanwhile may be newer than what is read."""
+
+    corpus: str
+    is_followed: bool  # the subscription stood when it began, and has stood since
+    announced: dict[str, int] = field(default_factory=dict)  # tag -> epoch
+
+
+@dataclass(slots=True)
+class _Known:
+    epochs: dict[str, int]  # by tag
+    until: float  # monotonic seconds
 
 
 class Epochs:
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
-        self._known: dict[str, dict[str, int]] = {}  # corpus -> tag -> epoch
+        self._known: dict[str, _Known] = {}  # by corpus
+        self._readings: list[Reading] = []  # those under way
         self._task: asyncio.Task[None] | None = None
         self.following = False  # the subscription stands
 
@@ -34,39 +61,76 @@ class Epochs:
 
     def known(self, corpus: str) -> dict[str, int] | None:
         """tag -> epoch of every shard, or None when they must be read afresh."""
-        return self._known.get(corpus) if self.following else None
+        known = self._known.get(corpus)
+        return known.epochs if self.following and known is not None and monotonic() < known.until else None
 
-    def learn(self, corpus: str, epochs: dict[str, int]) -> None:
+    @contextmanager
+    def reading(self, corpus: str) -> Iterator[Reading]:
+        """Begins before the shards are asked for their epochs; `learn` takes it with what they said."""
+        reading = Reading(corpus, self.following)
+        self._readings.append(reading)
+        try:
+            yield reading
+        finally:
+            self._readings.remove(reading)
+
+    def learn(self, reading: Reading, epochs: dict[str, int]) -> None:
         """All shards' epochs, as just read: replaces what was known (tags change when slots move)."""
-        self._known[corpus] = dict(epochs)
+        if not reading.is_followed:
+            return  # an announcement may have been missed since a shard was asked
+        current = {tag: max(epoch, reading.announced.get(tag, 0)) for tag, epoch in epochs.items()}
+        self._known[reading.corpus] = _Known({**reading.announced, **current}, monotonic() + KNOWN_SECONDS)
 
     def announce(self, corpus: str, tag: str, epoch: int) -> None:
         """One shard's part changed."""
+        for reading in self._readings:
+            if reading.corpus == corpus:
+                reading.announced[tag] = max(epoch, reading.announced.get(tag, 0))
         known = self._known.get(corpus)
         if known is not None:
-            known[tag] = max(epoch, known.get(tag, 0))
+            known.epochs[tag] = max(epoch, known.epochs.get(tag, 0))
 
     async def _follow(self) -> None:
-        while True:
-            client = self._shards.subscriber()
+        for attempt in itertools.count():
+            client = self._shards.subscriber(attempt)
             try:
                 async with client.pubsub() as channel:
                     await channel.subscribe(keys.EPOCH_CHANNEL)
-                    await channel.get_message(timeout=RETRY_SECONDS)  # the confirmation
-                    self._known.clear()  # whatever was announced meanwhile was missed
-                    self.following = True
-                    async for message in channel.listen():
-                        self._hear(message["data"])
-            except (RedisError, OSError):
+                    await self._listen(channel)
+            except (RedisError, RedisClusterException, OSError):
                 pass  # the node is gone; another is tried below
             finally:
-                self.following = False
+                self._lose()
                 await client.aclose()
             self._shards.refresh()
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _hear(self, data: object) -> None:
-        if not isinstance(data, bytes):
+    async def _listen(self, channel: PubSub) -> None:
+        """Until the node is gone or says nothing, not even to PING. Raises what the connection raises."""
+        is_pinged = False
+        while True:
+            message = await channel.get_message(timeout=SILENCE_SECONDS)
+            if message is not None:
+                is_pinged = False
+                self._hear(message)
+            elif is_pinged:
+                raise ConnectionError("the node keeps the connection open and says nothing")
+            else:
+                await channel.ping()
+                is_pinged = True
+
+    def _lose(self) -> None:
+        """Whatever is announced from now on is missed."""
+        self.following = False
+        self._known.clear()
+        for reading in self._readings:
+            reading.is_followed = False
+
+    def _hear(self, message: dict[str, object]) -> None:
+        if message["type"] == "subscribe":
+            self.following = True
+        data = message["data"]
+        if message["type"] != "message" or not isinstance(data, bytes):
             return
         parts = data.decode("utf-8", "replace").split(" ")
         if len(parts) == 3 and parts[2].isdigit():

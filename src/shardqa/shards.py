@@ -37,6 +37,7 @@ from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardFailed, Shard
 
 Argument: TypeAlias = str | bytes | int | float
 CONNECT_SECONDS = 1.0  # loopback and one data centre connect in milliseconds; a dead host must not hold a question
+CONNECTIONS = 10_000  # to one node, as many as it takes itself; requests are bounded at the door, not by refusals here
 PASSING = ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "UNBLOCKED")  # errors that end by themselves
 # The same where redis-py takes the code off the text and makes a class of it.
 PASSING_ERRORS = (ConnectionError, OSError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
@@ -91,12 +92,13 @@ class Shards:
     async def connect(cls, settings: Settings) -> "Shards":
         """Raises ClusterUnavailable when no node answers or the server is no cluster."""
         host, port = settings.address
-        password = settings.password.get_secret_value() if settings.password else None
+        user, password = settings.credentials
         cluster: RedisCluster = RedisCluster(
             host=host,
             port=port,
-            username=settings.user if password else None,
+            username=user,
             password=password,
+            max_connections=CONNECTIONS,
             socket_timeout=settings.timeout,
             socket_connect_timeout=CONNECT_SECONDS,
             require_full_coverage=False,
@@ -107,6 +109,8 @@ class Shards:
             await cluster.initialize()
         except RedisClusterException as error:
             await cluster.aclose()
+            if isinstance(error.__cause__, AuthenticationError | NoPermissionError):
+                raise explain(error.__cause__, settings.redis) from error.__cause__
             raise ClusterUnavailable(
                 f"no cluster at {settings.redis}: {error}; start one with 'shardqa up' or name a node with --redis"
             ) from error
@@ -124,18 +128,14 @@ class Shards:
         """The masters, in an order that does not change while the topology does not."""
         return sorted(self._cluster.get_primaries(), key=lambda node: str(node.name))
 
-    def subscriber(self) -> Redis:
-        """A client of its own for pub/sub on any one node; the caller closes it."""
+    def subscriber(self, attempt: int) -> Redis:
+        """A client of its own for pub/sub on any one node, another at each attempt; the caller closes it."""
         nodes = self.nodes()
-        host, port = (nodes[0].host, nodes[0].port) if nodes else self._settings.address
-        password = self._settings.password.get_secret_value() if self._settings.password else None
+        node = nodes[attempt % len(nodes)] if nodes else None
+        host, port = (node.host, node.port) if node else self._settings.address
+        user, password = self._settings.credentials
         return Redis(
-            host=host,
-            port=int(port),
-            username=self._settings.user if password else None,
-            password=password,
-            socket_connect_timeout=CONNECT_SECONDS,
-            health_check_interval=5,
+            host=host, port=int(port), username=user, password=password, socket_connect_timeout=CONNECT_SECONDS
         )
 
     async def on(self, node: ClusterNode, *args: Argument) -> Any:
@@ -168,6 +168,11 @@ class Shards:
         try:
             async with asyncio.timeout(self._settings.timeout):
                 return await self._cluster.execute_command(*args)
+        except RedisClusterException as error:  # no RedisError: the slot of the key is nobody's now
+            self.refresh()
+            raise ClusterUnavailable(
+                f"no master serves {str(args[1])[:80]!r} now: {error}; see 'shardqa status'"
+            ) from error
         except (RedisError, OSError) as error:
             raise explain(error, self._settings.redis) from error
 
@@ -191,5 +196,5 @@ class Shards:
         await asyncio.sleep(REFRESH_SECONDS)
         try:
             await self._cluster.nodes_manager.initialize()
-        except (RedisError, OSError):
+        except (RedisError, RedisClusterException, OSError):
             return  # every node is gone: the next question that fails asks again

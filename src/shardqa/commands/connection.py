@@ -86,5 +86,4 @@ def with_engine(settings: Settings, work: Callable[[Engine], Awaitable[Result]])
 
 def node_client(settings: Settings, host: str, port: int, timeout: float = 5.0) -> Redis:
     """A plain client of one node, as the same user."""
-    password = settings.password.get_secret_value() if settings.password else None
-    return talk.client(host, port, settings.user if password else None, password, timeout)
+    return talk.client(host, port, *settings.credentials, timeout)
