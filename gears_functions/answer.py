@@ -48,7 +48,7 @@ class Loaded:
     text: str
     start: int  # in the document
     title: str
-    ids: NDArray[np.int32]  # word pieces, [n]
+    ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Answers:
         question_ids = self._shard.tokenizer.question(question)
         ranking, passages = await self._passages(parsed, question, phases)
         pieces = [self._pieces(passage) for passage in passages]
-        rows = [reader.join(question_ids, passage.ids) for passage in passages]
+        rows = [reader.join(question_ids, piece.ids) for piece in pieces]
         phases.done("tokenise")
         found = await self._read(parsed.model, passages, pieces, rows, phases)
         return {
@@ -167,10 +167,9 @@ class Answers:
             phases.done("load")
             if None not in loaded:
                 return ranking, [passage for passage in loaded if passage is not None]
-            for (name, _score), passage in zip(wanted, loaded, strict=True):
-                if passage is None:
-                    self._shard.index(parsed.corpus).remove(name)
-            await self._shard.raise_epoch(parsed.corpus)
+            await self._shard.look_again(
+                name for (name, _score), passage in zip(wanted, loaded, strict=True) if passage is None
+            )
         raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
 
     async def _ranking(self, parsed: keys.AnswerKey, question: str) -> Ranking:
@@ -224,7 +223,7 @@ class Answers:
     def _pieces(self, passage: Loaded) -> PassageTokens:
         """Where each of its word pieces stands in its text."""
         pieces = self._shard.tokenizer.passage(passage.text)
-        if not np.array_equal(pieces.ids, passage.ids):
+        if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
             raise BadModel(
                 f"the tokens of {passage.key!r} are not this shard's tokenizer's; delete and ingest the document again"
             )
@@ -247,11 +246,11 @@ class Answers:
 
 
 def _loaded(key: str, score: float, hash: Any, blob: Any) -> Loaded | None:
-    """None when the passage is gone."""
-    if isinstance(hash, Exception) or isinstance(blob, Exception) or hash[0] is None:
+    """None when the passage is gone, or can't be read now."""
+    if isinstance(hash, Exception) or hash[0] is None:
         return None
     text, start, title = hash
-    ids = np.frombuffer(blob, dtype="<i4")
+    ids = None if isinstance(blob, Exception) else np.frombuffer(blob, dtype="<i4")
     return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids)
 
 

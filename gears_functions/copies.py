@@ -63,7 +63,7 @@ class Copies:
                     self._not_before.clear()
                 self._not_before[model] = loop.time() + PAUSE
         raise ClusterUnavailable(
-            f"no shard has the model {model!r}; run 'shardqa models push', or start the cluster with 'shardqa up'"
+            f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
         )
 
     async def _tags(self) -> list[str]:

@@ -15,7 +15,7 @@ import orjson
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.gears_functions import arguments, slots
+from shardqa.gears_functions import arguments, documents, slots
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
@@ -53,16 +53,18 @@ class Delete:
 
     async def _remove(self, key: str, parsed: keys.DocKey, last: Sequence[tuple[Argument, ...]]) -> tuple[int, int]:
         """(passages removed, epoch); `last` are commands that end it."""
-        shard, index = self._shard, self._shard.index_to_change(parsed.corpus)
+        shard, index = self._shard, self._shard.index(parsed.corpus)
         numbers = await self._numbers(key, parsed)
         epoch = await shard.epoch(parsed.corpus)
         if not numbers and not last:
             return 0, epoch
         while len(numbers) > FRAME:
-            await shard.write(self.unlinks(parsed, numbers[:FRAME]))
+            tag, epoch, announce = shard.next_epoch(parsed.corpus)  # the rest may fail: see ingest
+            await shard.write([*announce, *self.unlinks(parsed, numbers[:FRAME])])
+            shard.epoch_written(parsed.corpus, tag, epoch)
             numbers = numbers[FRAME:]
         tag, epoch, announce = shard.next_epoch(parsed.corpus)
-        await shard.write([*self.unlinks(parsed, numbers), *last, *announce])
+        await shard.write([*announce, *self.unlinks(parsed, numbers), *last])
         removed = [name for name in index.passages_of(parsed.document) if index.remove(name)]
         shard.epoch_written(parsed.corpus, tag, epoch)
         return len(removed), epoch
@@ -71,7 +73,8 @@ class Delete:
         """Of all passages that the document may have."""
         known = {keys.parse_passage(name).n for name in self._shard.index(parsed.corpus).passages_of(parsed.document)}
         try:
-            known.update(range(int(await self._shard.runtime.call("HGET", key, "passages") or 0)))
+            count = documents.count_of_passages(await self._shard.runtime.call("HGET", key, "passages"))
+            known.update(range(count or 0))
         except ResponseError as error:
             if not str(error).startswith("WRONGTYPE"):
                 raise

@@ -14,6 +14,7 @@ from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.gears_functions import splitting
 
 FIELDS = ("title", "text", "source", "metadata")
+MAX_PASSAGES = 100_000  # more than a document of MAX_DOCUMENT bytes can have: its 5 million pieces make 48,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,13 @@ def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:
 def encoded(fields: Fields) -> list[bytes | None]:
     """As `HMGET` with FIELDS would tell them."""
     return [getattr(fields, name).encode() for name in FIELDS]
+
+
+def count_of_passages(value: bytes | None) -> int | None:
+    """The field `passages` of a hash; None where it is absent or was not written by us: any client may write it."""
+    if value is None or not value.isdigit() or len(value) > len(str(MAX_PASSAGES)) or int(value) > MAX_PASSAGES:
+        return None
+    return int(value)
 
 
 def _checked(key: str, given: dict[str, str | bytes]) -> Fields:

@@ -52,7 +52,7 @@ class Index:
 
     @property
     def documents(self) -> int:
-        return sum(1 for count in self._passages_of if count)
+        return int(np.count_nonzero(_view(self._passages_of, np.int32)))
 
     @property
     def characters(self) -> int:
@@ -61,6 +61,10 @@ class Index:
         alive = _view(self._alive, np.int8) != 0
         np.maximum.at(ends, _view(self._document, np.int32)[alive], _view(self._ends, np.int32)[alive])
         return int(ends.sum())
+
+    def document_ids(self) -> list[str]:
+        """Of all documents that have passages."""
+        return [document for document, number in self._documents.items() if self._passages_of[number]]
 
     def passages_of(self, document: str) -> list[str]:
         """Keys of a document's passages, in no order."""
@@ -192,7 +196,9 @@ class Index:
         """Personalised PageRank of the passages, float64 [slots]; over all shards it sums to 1, or is 0."""
         direct, by_document = np.zeros(len(self._keys)), np.zeros(len(self._passages_of))
         document = _view(self._document, np.int32)
-        restarts = {t: ranking.idf(statistics.df[t], statistics.passages) for t in query.terms if statistics.cf.get(t)}
+        restarts = {
+            t: ranking.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)
+        }
         total = sum(restarts.values())
         for term, restart in restarts.items():
             slots, tf = self._of_term(self._body, term)

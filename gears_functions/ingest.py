@@ -17,7 +17,7 @@ import orjson
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.errors import BadDocument, BadKey, DocumentTooLarge
+from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, ShardFailed
 from shardqa.gears_functions import arguments, documents
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.documents import FIELDS, Fields
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument
     from shardqa.gears_functions.shard import Shard
 
+SCAN_COUNT = 100  # keys looked at per SCAN
+SETTLE_PAUSE = 0.001  # seconds between documents, so that questions go ahead of looking at what rarely differs
 FRAME = 64  # passages written in one tick and indexed before the loop serves others: about 10 ms
 USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object>"
 
@@ -103,6 +105,32 @@ class Ingest:
             # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
             self._shard.runtime.log(f"{key!r} is left alone: {error}", "verbose")
 
+    async def settle_all(self) -> None:
+        """Settles every document, one after another: events are lost while the worker is dead, and at a failover."""
+        seen, cursor = set[str](), b"0"
+        while True:
+            cursor, found = await self._shard.runtime.call("SCAN", cursor, "MATCH", "doc:*", "COUNT", SCAN_COUNT)
+            names = {name.decode("utf-8", "replace") for name in found}
+            for name in names:
+                await self._settle_again(name)
+            seen |= names
+            if cursor == b"0":
+                break
+        for corpus, index in list(self._shard.corpora.items()):
+            for document in index.document_ids():
+                if keys.doc(corpus, document) not in seen:
+                    await self._settle_again(keys.doc(corpus, document))
+
+    async def _settle_again(self, key: str) -> None:
+        try:
+            keys.parse_doc(key)
+            await self.settle({"key": key})
+        except BadKey:
+            return  # said when it was written
+        except (ResponseError, ShardFailed, BadDocumentId) as error:
+            self._shard.runtime.log(f"{key!r} can't be settled: {error}", "verbose")
+        await asyncio.sleep(SETTLE_PAUSE)
+
     async def _settle(self, key: str, parsed: keys.DocKey) -> None:
         """Never writes the fields themselves: the hash may be gone or another by now, and the next event tells."""
         stored = await self._stored(key)
@@ -123,8 +151,7 @@ class Ingest:
             if str(error).startswith("WRONGTYPE"):
                 return None
             raise
-        passages = int(count) if count is not None and count.isdigit() else None
-        return Stored(fields, (digest or b"").decode("ascii", "replace"), passages)
+        return Stored(fields, (digest or b"").decode("ascii", "replace"), documents.count_of_passages(count))
 
     # ---- one document, held
 
@@ -173,14 +200,17 @@ class Ingest:
         head += [("HSET", key, "passages", max(old, count)), ("HDEL", key, "digest")]
         last = (count - 1) // FRAME * FRAME
         for first in range(0, last, FRAME):
-            await shard.write([*head, *_frame(parsed, title, passages, first)])
+            # Each frame is a change of its own: the next may fail, and what was cached before is false already.
+            tag, epoch, announce = shard.next_epoch(parsed.corpus)
+            await shard.write([*announce, *head, *_frame(parsed, title, passages, first)])
             self._index(parsed, title, passages, first)
+            shard.epoch_written(parsed.corpus, tag, epoch)
             await asyncio.sleep(0)
             head = []
         surplus = self._delete.unlinks(parsed, range(count, old))
         done = ("HSET", key, "passages", count, "digest", digest)
         tag, epoch, announce = shard.next_epoch(parsed.corpus)
-        await shard.write([*head, *_frame(parsed, title, passages, last), *surplus, done, *announce])
+        await shard.write([*announce, *head, *_frame(parsed, title, passages, last), *surplus, done])
         self._index(parsed, title, passages, last)
         for n in range(count, old):
             shard.index_to_change(parsed.corpus).remove(keys.passage(parsed.corpus, parsed.document, n))

@@ -53,4 +53,4 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     builder("KeysReader", desc="shardqa: documents of any writer").foreach(ingest.settle).register(
         prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=HERE
     )
-    shard.follow()
+    shard.follow(ingest.settle_all)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -18,7 +18,7 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import BadKey, ShardFailed
-from shardqa.gears_functions import slots
+from shardqa.gears_functions import documents, slots
 from shardqa.gears_functions.index import Index
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from shardqa.models.tokenizer import Tokenizer
 
 PREFIX = "passage:"
+AT_START = "start"  # reason of the resync that begins a session: epochs outlive the worker
+PROMOTED = "promoted"  # reason of the resync of a replica that became master
 PAGE = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
 SCAN_COUNT = 1_000  # keys looked at per SCAN
 RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
@@ -46,11 +48,13 @@ class Shard:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
         self._moving: set[str] = set()  # passages that could not be read, since their slots are between shards
         self._mover: asyncio.Task[None] | None = None  # reads them once their slots have arrived
+        self._settling: asyncio.Task[None] | None = None  # looks at all documents after a scan
         # (corpus, document) that a function is changing -> its passages that the watch passed over meanwhile
         self._held: dict[tuple[str, str], set[str]] = {}
 
-    def follow(self) -> None:
-        """Starts to keep the index equal to the keyspace."""
+    def follow(self, settle_all: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Starts to keep the index equal to the keyspace; after each scan a master's documents are settled."""
+        self._settle_all = settle_all
         self.runtime.watch(PREFIX, self._changed, self._resync)
 
     async def synced(self) -> None:
@@ -81,6 +85,7 @@ class Shard:
             try:
                 yield parsed
             except BaseException:
+                self._doubt_epoch(parsed.corpus)
                 await self._read_back(key, parsed, self._held.pop(name))
                 raise
             await self._bring_in(self._held.pop(name))
@@ -88,6 +93,10 @@ class Shard:
     def indexed(self, parsed: keys.DocKey) -> None:
         """The holder has put into the index what it wrote: the events of that tell nothing new."""
         self._held[parsed.corpus, parsed.document].clear()
+
+    async def look_again(self, names: Iterable[str]) -> None:
+        """Reads passages anew that were not found where the index had them. Raises ResponseError as `_refresh`."""
+        await self._bring_in(set(names))
 
     async def _bring_in(self, names: set[str]) -> None:
         changed = await self._refresh(names)
@@ -98,8 +107,8 @@ class Shard:
     async def _read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
         names = passed_over.union(self.index(parsed.corpus).passages_of(parsed.document))
         try:
-            count = int(await self.runtime.call("HGET", key, "passages") or 0)
-            names |= {keys.passage(parsed.corpus, parsed.document, n) for n in range(count)}
+            count = documents.count_of_passages(await self.runtime.call("HGET", key, "passages"))
+            names |= {keys.passage(parsed.corpus, parsed.document, n) for n in range(count or 0)}
             await self._bring_in(names)
         except (ResponseError, ShardFailed) as error:
             self.runtime.log(f"passages of {key!r} can't be read back yet: {error}", "verbose")
@@ -135,9 +144,13 @@ class Shard:
         if known is not None:
             return known
         epoch = int(await self.runtime.call("GET", keys.epoch(corpus, tag)) or 0)
-        if self.runtime.role() == "master":
+        if self.runtime.role() == "master" and epoch:  # 0 is not kept: anybody may ask for any corpus
             self.epoch_written(corpus, tag, epoch)
         return epoch
+
+    def _doubt_epoch(self, corpus: str) -> None:
+        """A change failed, and its epoch may have been written or not: Redis is asked next time."""
+        self._epochs = {name: epoch for name, epoch in self._epochs.items() if name[1] != corpus}
 
     async def raise_epoch(self, corpus: str) -> int:
         await self._stored_epoch(corpus)
@@ -175,35 +188,49 @@ class Shard:
             await self.raise_epoch(corpus)
 
     async def _resync(self, reason: str) -> None:
-        self._synced.clear()
+        if reason != PROMOTED:  # a replica's index is warm
+            self._synced.clear()
         self._epochs.clear()
+        before = set(self.corpora)
         start = time.perf_counter()
         while True:
             try:
-                await self._scan()
+                changed = await self._scan()
                 break
             except ResponseError as error:
                 self.runtime.log(f"the index waits, the keyspace can't be read: {error}")
                 await asyncio.sleep(RETRY_SECONDS)
         self._synced.set()
+        self.corpora = {corpus: index for corpus, index in self.corpora.items() if len(index)}
         passages = sum(map(len, self.corpora.values()))
         self.runtime.log(f"index: {passages} passages after '{reason}', {time.perf_counter() - start:.1f} s")
-        if reason == "overflow" and self.runtime.role() == "master":
-            for corpus in sorted(self.corpora):  # any of them may have changed, some before this began
-                await self.raise_epoch(corpus)
+        if self.runtime.role() != "master":
+            return
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.create_task(self._settle_all())
+        if reason != AT_START:
+            await self._tell_changes(changed if reason == PROMOTED else set(self.corpora), before)
 
-    async def _scan(self) -> None:
-        """Makes the index equal to the keyspace."""
-        seen, cursor = set[str](), b"0"
+    async def _tell_changes(self, changed: set[str], before: set[str]) -> None:
+        """A corpus that is gone since `before` leaves no key, but is announced too: answers of it are remembered."""
+        for corpus in sorted(changed.intersection(self.corpora)):
+            await self.raise_epoch(corpus)
+        if gone := sorted(before.difference(self.corpora)):
+            await self.write([self.next_epoch(corpus)[2][-1] for corpus in gone])
+
+    async def _scan(self) -> set[str]:
+        """Makes the index equal to the keyspace; returns the corpora this changed."""
+        seen, changed, cursor = set[str](), set[str](), b"0"
         while True:
             cursor, found = await self.runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
             names = [name.decode("utf-8", "surrogateescape") for name in found]
-            await self._refresh(names)
+            changed |= await self._refresh(names)
             seen.update(names)
             if cursor == b"0":
                 break
         gone = [key for index in self.corpora.values() for key in index if key not in seen]
-        await self._refresh(gone)
+        return changed | await self._refresh(gone)
 
     async def _refresh(self, names: Iterable[str]) -> set[str]:
         """Reads passages and makes the index hold just what is there; returns the corpora this changed.

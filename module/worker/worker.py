@@ -110,7 +110,10 @@ class Worker:
         self._shard.threads.spawn(self._start())
 
     def _handle_role(self, frame: Frame) -> None:
+        before = self._shard.cluster.role
         (self._shard.cluster.role,) = _texts(frame)
+        if before != "master" and self._shard.cluster.role == "master":
+            self._shard.watches.resync("promoted")  # its predecessor may have died between an event and its effect
 
     def _handle_resync(self, frame: Frame) -> None:
         (reason,) = _texts(frame)
