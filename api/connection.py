@@ -71,7 +71,7 @@ class Connection:
             shards = await engine.shards() if problems else []
         except (ShardqaError, RedisError, OSError) as error:
             return False, [str(error)]
-        return not problems or any(shard.error is None for shard in shards), list(problems)
+        return not problems or len(problems) < len(shards), list(problems)
 
     async def _connect(self) -> None:
         pause = FIRST_PAUSE

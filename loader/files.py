@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.loader.formats import READERS
-from shardqa.loader.opened import Item, Opened, Skipped
+from shardqa.loader.opened import Item, Opened, Skipped, printable
 
 
 class Reading:
@@ -35,19 +35,21 @@ class Reading:
         reader = READERS.get(suffix(path))
         if reader is None:
             known = " ".join(READERS)
-            yield Skipped(str(path), f"unknown suffix {suffix(path) or '(none)'!r}; known: {known}, each also with .gz")
+            yield Skipped(
+                printable(str(path)), f"unknown suffix {suffix(path) or '(none)'!r}; known: {known}, each also with .gz"
+            )
             return
         try:
             self._opened = Opened(path, name)
         except OSError as error:
-            yield Skipped(str(path), f"can't be read: {error.strerror}")
+            yield Skipped(printable(str(path)), f"can't be read: {error.strerror}")
             return
         try:
             yield from reader(self._opened)
         except (BadDocument, DocumentTooLarge) as error:
-            yield Skipped(str(path), str(error))
+            yield Skipped(printable(str(path)), str(error))
         except OSError as error:
-            yield Skipped(str(path), f"can't be read: {error.strerror or error}")
+            yield Skipped(printable(str(path)), f"can't be read: {error.strerror or error}")
         finally:
             opened, self._opened = self._opened, None
             opened.close()
@@ -82,10 +84,10 @@ def _files(path: Path) -> Iterator[tuple[Path, str]]:
     elif path.is_file():
         yield path, _name(path, path.parent)
     else:
-        raise BadDocument(f"{path} is neither a file nor a folder; check its name")
+        raise BadDocument(f"{printable(str(path))} is neither a file nor a folder; check its name")
 
 
 def _name(file: Path, folder: Path) -> str:
     below = file.relative_to(folder).parent / _bare(file)
     known = below.with_suffix("") if below.suffix.lower() in READERS else below
-    return known.as_posix().encode(errors="surrogateescape").decode(errors="replace")
+    return printable(known.as_posix())

@@ -36,6 +36,7 @@ class Opened:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
+        self.shown = printable(str(path))
         self.name = name
         self.position = 0  # bytes of the file on disk read so far
         self._raw: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by close()
@@ -48,15 +49,18 @@ class Opened:
     def document(self, text: str, title: str = "", id_: str | None = None) -> Item:
         """A document of this file, or the reason why it is none."""
         id_ = self.name if id_ is None else id_
-        place = str(self.path) if id_ == self.name else f"{self.path} ({id_})"
+        place = self.shown if id_ == self.name else f"{self.shown} ({printable(id_)})"
         if not text.strip():
             return Skipped(place, "no text in it")
         if "\x00" in text:
             return Skipped(place, "binary: it holds NUL characters")
-        size = len(text.encode())
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError as error:
+            return Skipped(place, f"lone surrogate at character {error.start}; save it as UTF-8")
         if size > MAX_DOCUMENT:
             return Skipped(place, too_large(size))
-        return Document(id=id_, text=text, title=title or id_.rpartition("/")[2], source=str(self.path))
+        return Document(id=id_, text=text, title=title or id_.rpartition("/")[2], source=self.shown)
 
     def chunks(self) -> Iterator[bytes]:
         """The content as it comes. Raises BadDocument for a damaged gzip file, or a binary one."""
@@ -113,6 +117,19 @@ def _decode(decoder: io.IncrementalNewlineDecoder, chunk: bytes, seen: int, fina
         return decoder.decode(chunk, final)
     except UnicodeDecodeError:
         raise BadDocument(f"invalid UTF-8 after byte {seen}; save it as UTF-8") from None
+
+
+def printable(name: str) -> str:
+    """A name of the file system, or of JSON, as text that UTF-8 can hold: neither promises that."""
+    return name.encode(errors="surrogateescape" if _is_escaped(name) else "replace").decode(errors="replace")
+
+
+def _is_escaped(name: str) -> bool:
+    try:
+        name.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _utf16(start: bytes) -> str:

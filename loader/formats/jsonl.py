@@ -15,7 +15,7 @@ def read(opened: Opened) -> Iterator[Item]:
 
 
 def _document(opened: Opened, number: int, line: str) -> Item:
-    place = f"{opened.path} line {number}"
+    place = f"{opened.shown} line {number}"
     try:
         entry = json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:

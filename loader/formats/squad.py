@@ -11,12 +11,12 @@ from shardqa.models import squad
 def read(opened: Opened) -> Iterator[Item]:
     for _ in opened.chunks():  # bounds the size before the whole is parsed; also finds a damaged gzip file
         if opened.position > MAX_WHOLE:
-            yield Skipped(str(opened.path), f"more than {MAX_WHOLE:,} bytes; split it")
+            yield Skipped(opened.shown, f"more than {MAX_WHOLE:,} bytes; split it")
             return
     try:
         found = squad.read_squad(opened.path)
     except BadData as error:
-        yield Skipped(str(opened.path), f"not SQuAD's JSON: {error}")
+        yield Skipped(opened.shown, f"not SQuAD's JSON: {error}")
         return
     for paragraph in found.paragraphs:
         yield of_paragraph(opened, paragraph)

@@ -61,6 +61,7 @@ class RankedList(BaseModel):
     question: str
     passages: list[RankedPassage]
     epochs: dict[str, int]  # tag -> epoch
+    is_settled: bool = True  # False: the corpus changed between the two rounds, so the scores are of neither state
     failed: list[str] = Field(default_factory=list)  # nodes that did not answer
     terms_ms: float = 0.0
     rank_ms: float = 0.0

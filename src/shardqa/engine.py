@@ -28,12 +28,14 @@ from shardqa.answer import (
 from shardqa.config import MAX_DOCUMENT, MAX_K, MAX_N_BEST, MAX_QUESTION, Settings
 from shardqa.epochs import Epochs
 from shardqa.errors import (
+    AnswerTimeout,
     BadDocument,
     BadLimit,
     BadQuestion,
     ClusterUnavailable,
     DocumentTooLarge,
     QuestionTooLong,
+    ShardqaError,
     UnknownCorpus,
 )
 from shardqa.merging import candidates_of, conclude, sum_terms
@@ -101,10 +103,16 @@ class Engine:
         asked = self._normal(question)
         timing = Timing()
         found, cache, failed = None, None, list[str]()
-        if not fresh:
-            found, cache = await self._cached(corpus, k, asked, timing)
-        if found is None:
-            found, failed = await self._ask_shards(corpus, k, asked, timing, fresh)
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                if not fresh:
+                    found, cache = await self._cached(corpus, k, asked, timing)
+                if found is None:
+                    found, failed = await self._ask_shards(corpus, k, asked, timing, fresh)
+        except TimeoutError:
+            raise AnswerTimeout(
+                f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by SHARDQA_TIMEOUT"
+            ) from None
         timing.total = _since(start)
         return conclude(found, question, corpus, self.settings.model, n_best, min_score, cache, failed, timing)
 
@@ -174,7 +182,7 @@ class Engine:
         )
         found, failed = self._gather(replies, sorted(counts), list(ranked.failed))
         timing.read = _since(start)
-        if not failed:
+        if not failed and ranked.is_settled:
             await self._store(self._ask_key(corpus, ranked.epochs, k, question), found)
         return found, failed
 
@@ -232,6 +240,7 @@ class Engine:
             raise self._no_documents(corpus, failed)
         start = perf_counter()
         command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(statistics))
+        before = {str(reply["tag"]): int(reply["epoch"]) for _, reply in terms}
         with self.epochs.reading(corpus) as reading:
             ranks, failed_ranks = self._split(await self.masters.everywhere(*command))
             failed = sorted({*failed, *failed_ranks})
@@ -249,6 +258,7 @@ class Engine:
             question=question,
             passages=passages[:limit],
             epochs=epochs,
+            is_settled=before == epochs,
             failed=failed,
             terms_ms=terms_ms,
             rank_ms=_since(start),
@@ -311,7 +321,8 @@ class Engine:
             raise BadDocument(f"document {document.id!r} has no text; give it at least one word")
         try:
             size = len(document.text.encode())
-            document.title.encode()
+            for other in (document.title, document.source, json.dumps(document.metadata, ensure_ascii=False)):
+                other.encode()
         except UnicodeEncodeError:
             raise BadDocument(f"document {document.id!r} holds lone surrogates; re-encode it as UTF-8") from None
         if size > MAX_DOCUMENT:
@@ -380,11 +391,23 @@ class Engine:
         ]
 
     async def ready(self) -> list[str]:
-        """What stands in the way of answering, one sentence each; empty when nothing does."""
+        """What stands in the way of answering, one sentence a shard; empty when nothing does."""
         shards = await self.shards()
-        return [f"{shard.node}: {shard.error}" for shard in shards if shard.error] or (
-            [] if shards else ["the cluster has no masters"]
-        )
+        if not shards:
+            return ["the cluster has no masters"]
+        problems = await asyncio.gather(*(self._problem(shard) for shard in shards))
+        return [f"{shard.node}: {problem}" for shard, problem in zip(shards, problems, strict=True) if problem]
+
+    async def _problem(self, shard: ShardInfo) -> str | None:
+        """What keeps one shard from answering."""
+        if shard.tag is None:
+            return shard.error
+        key = keys.model(self.settings.model, shard.tag)
+        try:
+            has_reader = bool(await self.masters.by_key("EXISTS", key))
+        except ShardqaError as fault:
+            return str(fault)
+        return None if has_reader else f"the reader {key!r} is not stored; run 'shardqa prepare'"
 
 
 def _text(value: Any) -> str:

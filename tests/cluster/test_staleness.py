@@ -136,5 +136,7 @@ async def test_an_engine_forgets_its_answers_when_a_shard_is_flushed(one: LocalC
             client.flushall()
         with pytest.raises(UnknownCorpus):
             await until(engine, lambda answer: answer.answer is None)
+        (problem,) = await engine.ready()  # the reader went with the rest
+        assert "run 'shardqa prepare'" in problem
     finally:
         await engine.close()

@@ -13,7 +13,7 @@ import typer
 
 from shardqa import cli
 from shardqa.answer import Answer, Timing
-from shardqa.commands import answers, benchmark, evaluating, foreground
+from shardqa.commands import answers, benchmark, connection, evaluating, foreground
 from shardqa.models.squad import Question
 
 COMMANDS = [
@@ -199,3 +199,15 @@ def test_a_line_of_redis_log_becomes_readable_and_noise_goes() -> None:
     assert foreground.readable("123:C 21 Nov 2026 04:00:46.456 # oO0OoO0OoO0Oo Redis is starting oO0OoO0OoO0Oo") is None
     assert foreground.readable("") is None
     assert foreground.readable("free words") == "free words"
+
+
+def test_a_config_file_that_names_a_cluster_is_not_passed_over_for_the_local_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shardqa.toml").write_text('redis = "10.0.0.5:7000"\n')
+    monkeypatch.setattr(connection, "_local_seed", lambda: "127.0.0.1:7000")
+    monkeypatch.delenv("SHARDQA_REDIS", raising=False)
+    assert connection.settings_of(None, None, None).redis == "127.0.0.1:7000"
+    monkeypatch.setenv("SHARDQA_CONFIG", str(tmp_path / "shardqa.toml"))
+    assert connection.settings_of(None, None, None).redis == "10.0.0.5:7000"
+    assert connection.settings_of("h:1", None, None).redis == "h:1"

@@ -1,11 +1,15 @@
 """What the engine refuses before it asks any shard."""
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from shardqa.answer import Document
 from shardqa.config import MAX_DOCUMENT, MAX_QUESTION, Settings
 from shardqa.engine import Engine
 from shardqa.errors import (
+    AnswerTimeout,
     BadCorpusName,
     BadDocument,
     BadLimit,
@@ -15,13 +19,21 @@ from shardqa.errors import (
     QuestionTooLong,
     ShardqaError,
 )
-from shardqa.shards import Shards
+from shardqa.shards import Argument, Reply, Shards
 
 
 class NoShards(Shards):
     """Fails the test that reaches the network."""
 
     def __init__(self) -> None: ...
+
+
+class NeverAnswering(NoShards):
+    """Shards that take each command and stay silent."""
+
+    async def everywhere(self, *args: Argument) -> list[Reply]:
+        await asyncio.Event().wait()
+        return []
 
 
 @pytest.fixture
@@ -70,3 +82,18 @@ async def test_a_document_without_text_is_refused(engine: Engine, text: str) -> 
 async def test_a_document_past_the_bound_is_refused_with_both_sizes(engine: Engine) -> None:
     with pytest.raises(DocumentTooLarge, match=f"{MAX_DOCUMENT:,}"):
         await engine.put(Document(id="d", text="é" * (MAX_DOCUMENT // 2 + 1)))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [{"title": "\ud800"}, {"source": "\udce9.txt"}, {"metadata": {"by": "\ud800"}}, {"metadata": {"\ud800": 1}}],
+)
+async def test_a_document_with_half_a_character_anywhere_is_refused(engine: Engine, field: dict[str, Any]) -> None:
+    with pytest.raises(BadDocument, match="lone surrogates"):
+        await engine.put(Document(id="d", text="t", **field))
+
+
+async def test_a_question_takes_no_longer_than_its_settings_allow() -> None:
+    engine = Engine(Settings(timeout=0.01), NeverAnswering())
+    with pytest.raises(AnswerTimeout, match=r"0\.01 s"):
+        await engine.ask("who")

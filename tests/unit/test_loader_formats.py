@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,21 @@ def test_no_markdown_breaks_the_reader(text: str) -> None:
 )
 def test_no_html_breaks_the_reader(pieces: list[str]) -> None:
     html.plain("".join(pieces))
+
+
+def test_a_file_whose_name_is_not_utf_8_is_a_document_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("The mill stands.")
+    (tmp_path / os.fsdecode(b"caf\xe9.bin")).write_text("")
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text(" ")
+    for item in read(tmp_path):
+        for told in [item.place, item.reason] if isinstance(item, Skipped) else [item.id, item.source, item.title]:
+            told.encode()
+    assert [item.id for item in read(tmp_path) if isinstance(item, Document)] == ["caf\ufffd"]
+
+
+def test_a_line_of_json_with_half_a_character_is_skipped_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"text": "a \\ud800 b"}\n{"text": "The mill stands."}\n')
+    skipped, found = read(path)
+    assert isinstance(skipped, Skipped)
+    assert "lone surrogate at character 2" in skipped.reason
+    assert isinstance(found, Document)

@@ -44,14 +44,16 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def settings_of(redis: str | None, user: str | None, password: str | None, **others: Any) -> Settings:
-    """Flags over environment over defaults; without --redis the local cluster of ./.data, where there is one.
+    """Flags over environment over config file over, for `redis`, the local cluster of ./.data where one runs.
 
     Raises SetupError for values that are not what they should be.
     """
-    flags = {"redis": redis or _local_seed(), "user": user, **others}
+    flags = {"redis": redis, "user": user, "password": SecretStr(password) if password else None, **others}
     given = {name: value for name, value in flags.items() if value is not None}
     try:
-        settings = Settings(**given, password=SecretStr(password)) if password else Settings(**given)
+        settings = Settings(**given)
+        if "redis" not in settings.model_fields_set and (seed := _local_seed()) is not None:
+            settings = settings.model_copy(update={"redis": seed})
         if not settings.address:
             raise AssertionError("an address is a pair")
     except ValidationError as error:
