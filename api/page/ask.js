@@ -19,6 +19,7 @@ const EXAMPLES = {
 
 let asking = null; // AbortController of the question under way
 let corpora = [];
+let loads = 0; // how often the corpora were asked for: only the last reply counts
 let loaded = Promise.resolve(); // done when the choice of corpora stands: a quick first question waits for it
 
 const form = byId("ask");
@@ -28,10 +29,13 @@ const result = byId("result");
 
 /** Reads the corpora into the choice; `wanted` is selected, a new name included. */
 async function loadCorpora(wanted) {
+  const mine = ++loads;
   let known;
   try {
     known = await call("GET", "/v1/corpora");
+    if (mine !== loads) return; // a later look, for another choice, is under way or done
   } catch (problem) {
+    if (mine !== loads) return;
     if (wanted) corpus.replaceChildren(make("option", { value: wanted }, wanted));
     result.replaceChildren(problemCard(problem, () => start()));
     return;

@@ -94,8 +94,8 @@ async function addAll(documents, added) {
       listAdded(ingested, document.title);
     }
     const what = documents.length === 1 ? documents[0].title : `${documents.length} texts`;
-    say(`Added ${what}: ${plural(passages, "passage", "passages")}. Ask away.`);
     await added(corpus);
+    say(`Added ${what}: ${plural(passages, "passage", "passages")}. Ask away.`);
     return true;
   } catch (problem) {
     say(`${problem.title ?? "The text was not added"}: ${problem.message}`, true);
