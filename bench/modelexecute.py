@@ -4,11 +4,15 @@ Both sides use one thread and the same session options; the direct side runs her
 command goes over a bare socket, so that no client library is measured with it. What AI.MODELEXECUTE adds: a round
 trip over loopback, the socket to the worker, two thread switches there, and the tensors read from and written to
 keys. A machine that does other work meanwhile shows more of it: every one of these switches then waits.
+
+With two connections the next request waits in the worker while one runs; the time a run then takes shows what of the
+overhead is work, and what is waiting for idle processors to wake.
 """
 
 import os
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +32,8 @@ from shardqa.module.worker.ai import tensors
 
 ROUNDS = 500  # of each side, after a tenth as many to warm up
 TOKENS = 128
+BLOCKS = 7  # of each side, for the time a run takes with two connections
+BLOCK = 40  # runs
 
 
 def direct_session(blob: bytes) -> Any:
@@ -68,13 +74,38 @@ def sender(port: int, *words: str | int) -> Callable[[], bytes]:
     return send
 
 
-def measure(client: Redis, port: int, blob: bytes) -> dict[str, list[float]]:
-    """Seconds of every call, by side."""
-    session, feed = direct_session(blob), example()
+def executor(port: int, session: Any) -> Callable[[], bytes]:
     names = [value.name for value in session.get_inputs()]
-    store(client, blob, feed)
     execute = sender(port, "AI.MODELEXECUTE", "model", "INPUTS", len(names), *names, "OUTPUTS", 2, "start", "end")
     assert execute() == resp.OK
+    return execute
+
+
+def repeat(work: Callable[[], Any], times: int) -> None:
+    for _ in range(times):
+        work()
+
+
+def busy_ratio(port: int, session: Any) -> float:
+    """Time a run takes with two connections, over the time of a direct run; median of blocks in turn."""
+    feed, connections = example(), [executor(port, session) for _ in range(2)]
+
+    def both() -> None:
+        threads = [threading.Thread(target=repeat, args=(execute, BLOCK // 2)) for execute in connections]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    ratios = [seconds(both) / seconds(lambda: repeat(lambda: session.run(None, feed), BLOCK)) for _ in range(BLOCKS)]
+    return float(np.median(ratios))
+
+
+def measure(client: Redis, port: int, session: Any, blob: bytes) -> dict[str, list[float]]:
+    """Seconds of every call, by side."""
+    feed = example()
+    store(client, blob, feed)
+    execute = executor(port, session)
     sides: dict[str, Callable[[], Any]] = {
         "direct": lambda: session.run(None, feed),
         "command": execute,
@@ -101,7 +132,9 @@ def main() -> None:
         process = redis_server.start(config, redis_server.find_server())
         try:
             os.nice(NICENESS)  # after the server, which would inherit it
-            times = measure(connect(port), port, blob)
+            session = direct_session(blob)
+            times = measure(connect(port), port, session, blob)
+            busy = busy_ratio(port, session)
         finally:
             processes.stop([process])
     direct, command = (float(np.median(times[side])) * 1e3 for side in ("direct", "command"))
@@ -110,6 +143,7 @@ def main() -> None:
     print(f"  session called directly   p50 {direct:.3f} ms")
     print(f"  AI.MODELEXECUTE           p50 {command:.3f} ms")
     print(f"  ratio of p50              {command / direct:.3f} (wanted <= 1.05); median of differences {added:.3f} ms")
+    print(f"  a run with two connections in flight: {busy:.3f} of a direct run")
 
 
 def connect(port: int) -> Redis:
