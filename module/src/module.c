@@ -107,8 +107,15 @@ static int create_all(RedisCtx *ctx) {
     return events_subscribe(ctx) == REDIS_OK ? hook_install(ctx) : REDIS_ERR;
 }
 
+/* MODULE LOAD of a file that is loaded already runs OnLoad on the same globals: nothing of a running module may be touched. */
+static int refuse_second(RedisCtx *ctx) {
+    redis.Log(ctx, "warning", "shardqa is loaded already; to load another file of it, restart Redis");
+    return REDIS_ERR;
+}
+
 __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, RedisString **argv, int argc) {
     const char *missing = redis_api_load(ctx);
+    if (missing == NULL && redis.IsModuleNameBusy("shardqa")) return refuse_second(ctx);
     if (redis.SetModuleAttribs) redis.SetModuleAttribs(ctx, "shardqa", MODULE_VERSION, REDIS_API_VERSION);
     if (check_version(ctx, missing) != REDIS_OK || read_arguments(ctx, argv, argc) != REDIS_OK) return REDIS_ERR;
     fill_state(ctx);

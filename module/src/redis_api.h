@@ -230,6 +230,7 @@ typedef struct {
     F(void, SetModuleAttribs, (RedisCtx *, const char *name, int version, int api_version))                                                \
     F(void, Log, (RedisCtx *, const char *level, const char *format, ...))                                                                 \
     F(int, GetServerVersion, (void))                                                                                                       \
+    F(int, IsModuleNameBusy, (const char *))                                                                                               \
     F(void *, Alloc, (size_t))                                                                                                             \
     F(void *, Calloc, (size_t, size_t))                                                                                                    \
     F(void *, Realloc, (void *, size_t))                                                                                                   \
