@@ -227,7 +227,7 @@ void gears_clear(void) {
 /* ---- the internal commands ---- */
 
 static bool internal_allowed(RedisCtx *ctx) {
-    if (shardqa.calling > 0 || redis.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING)) return true;
+    if (shardqa.calling > 0 || command_is_replayed(ctx)) return true;
     redis.ReplyWithError(ctx, "ERR this command is internal: replicas and the AOF receive it; use RG.PYEXECUTE and RG.UNREGISTER");
     return false;
 }
@@ -286,19 +286,26 @@ int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
-static void commit(const char *command, const char *argument, size_t length) {
+static bool commit(const char *command, const char *argument, size_t length) {
     char error[256];
     RedisString *string = redis.CreateString(NULL, argument, length);
-    if (!call_own(command, &string, 1, "S", error, sizeof error))
-        redis.Log(shardqa.ctx, "warning", "%s was refused: %s", command, error);
+    bool good = call_own(command, &string, 1, "S", error, sizeof error);
+    if (!good) redis.Log(shardqa.ctx, "warning", "%s was refused: %s", command, error);
     redis.FreeString(NULL, string);
+    return good;
+}
+
+/* The node became a replica, or takes no writes now: the worker must not go on with what Redis did not keep. */
+static void take_back(const struct session *session) {
+    const struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
+    if (shardqa.link.started) send_session(kept ? kept : session, kept == NULL);
 }
 
 bool gears_frame_register(const struct frame *frame) {
     struct session *session = read_session(frame->payload, frame->length);
     if (session == NULL) return false;
+    if (!commit("RG._REGISTER", frame->payload, frame->length)) take_back(session);
     session_free(session);
-    commit("RG._REGISTER", frame->payload, frame->length);
     return true;
 }
 
@@ -306,12 +313,14 @@ bool gears_frame_unregister(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes id;
     if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &id)) return false;
-    commit("RG._UNREGISTER", id.data, id.length);
+    struct by_id wanted = {.id = id.data, .length = id.length};
+    if (commit("RG._UNREGISTER", id.data, id.length)) return true;
+    struct registration *kept = gears_find(has_id, &wanted);
+    if (kept) take_back(session_of(kept));
     return true;
 }
 
 /* ---- in the RDB ---- */
-
 
 static void save_session(const struct session *session, void *io) {
     struct buffer payload;

@@ -26,6 +26,12 @@ bool text_number(const RedisString *string, long long least, long long most, lon
     return redis.StringToLongLong(string, number) == REDIS_OK && *number >= least && *number <= most;
 }
 
+bool command_is_replayed(RedisCtx *ctx) {
+    int flags = redis.GetContextFlags(ctx);
+    if (flags & CTX_REPLICATED) return true;
+    return flags & CTX_LOADING && !(flags & CTX_ASYNC_LOADING); /* clients are served during an asynchronous load */
+}
+
 int reply_error(RedisCtx *ctx, const char *format, ...) {
     char line[1024];
     va_list arguments;

@@ -18,6 +18,7 @@ char *text_copy(const char *text, size_t length); /* the caller frees it with re
 bool text_is(const RedisString *string, const char *word); /* case does not matter */
 bool bytes_are(const char *text, size_t length, const char *word); /* case does not matter */
 bool text_number(const RedisString *string, long long least, long long most, long long *number);
+bool command_is_replayed(RedisCtx *ctx); /* does it come from the master or from an AOF that is being loaded? */
 int reply_error(RedisCtx *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* RedisGears' rule: a pattern that ends in '*' matches by prefix, any other by equality. Owned by the caller. */

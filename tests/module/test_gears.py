@@ -101,6 +101,24 @@ def test_a_replica_that_becomes_master_fires_registrations(pair: Pair) -> None:
     assert [f[2] for f in replica.seen("ROLE")] == ["master"]
 
 
+def test_a_registration_that_redis_did_not_keep_is_taken_back_from_the_worker(server: Server) -> None:
+    client = server.client()
+    client.config_set("min-replicas-to-write", 1)
+    server.register("s", EVENTS)
+    until(lambda: "RG._REGISTER was refused: NOREPLICAS" in server.log)
+    assert server.info()["sessions"] == 0
+    assert [f[2:] for f in server.seen("SESSION")] == [["s", "default", "the code of s", "1", ""]]
+
+
+def test_an_unregistration_that_redis_did_not_keep_brings_the_session_back(server: Server) -> None:
+    server.register("s", EVENTS)
+    server.client().config_set("min-replicas-to-write", 1)
+    server.order("unregister", "s-1")
+    until(lambda: "RG._UNREGISTER was refused: NOREPLICAS" in server.log)
+    assert server.info()["registrations"] == 1
+    assert [f[2:] for f in server.seen("SESSION")] == [["s", "default", "the code of s", "1", "s-1"]]
+
+
 def test_a_session_of_the_same_id_replaces_the_old_one(server: Server) -> None:
     server.register("s", EVENTS, ["s-2", "CommandReader", "", "go", [], [], []])
     server.register("s", ["s-9", "CommandReader", "", "go", [], [], []])
