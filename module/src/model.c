@@ -154,13 +154,14 @@ static bool read_names(const char **at, const char *end, struct names *names) {
     names->items = redis.Calloc((size_t)item.children + 1, sizeof *names->items);
     for (long long left = item.children; left > 0; left--) {
         struct resp_item name;
-        if (!resp_next(at, end, &name) || name.text == NULL || name.children > 0) return false;
+        if (!resp_next(at, end, &name) || name.text == NULL || name.children > 0 || name.length > MODEL_MAX_TEXT) return false;
         names->items[names->count++] = text_copy(name.text, name.length);
     }
     return true;
 }
 
-/* Fills inputs and outputs from `*2` of two arrays; returns NULL, or an error text (borrowed from resp or static). */
+/* Fills inputs and outputs from `*2` of two arrays; false, and `error` filled, when it is anything else. What load_names would
+ * refuse must be refused here: an RDB that can't be read keeps Redis from starting. */
 static bool take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size) {
     const char *at = resp, *end = resp + length;
     struct resp_item item;
@@ -172,7 +173,7 @@ static bool take_names(struct model *model, const char *resp, size_t length, cha
     if (item.kind != '*' || item.children != 2 || !read_names(&at, end, &inputs) || !read_names(&at, end, &outputs)) {
         names_free(&inputs);
         names_free(&outputs);
-        snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs");
+        snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each", MAX_NAMES, MODEL_MAX_TEXT);
         return false;
     }
     names_free(&model->inputs);
@@ -282,7 +283,7 @@ static void *rdb_load(RedisIO *io, int encoding) {
     const RedisString *name = redis.GetKeyNameFromIO(io);
     const char *key = name ? redis.StringPtrLen(name, &length) : "";
     struct model *model = model_new(key, length);
-    if (length > MODEL_MAX_TEXT || !load_fields(io, model)) {
+    if (!load_fields(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
         model_destroy(model);
         return NULL;
     }

@@ -13,6 +13,7 @@
 #include "worker_link.h"
 
 #define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
+#define TEXT_TOO_LONG "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones"
 
 enum {
     LOAD_TIMEOUT_MS = 300000,       /* a big model may take minutes to load */
@@ -130,7 +131,7 @@ static const char *read_model(struct arguments *a, struct model *model) {
     } else {
         model->tag = text_copy("", 0);
     }
-    if (model->key_length > MODEL_MAX_TEXT || strlen(model->tag) > MODEL_MAX_TEXT) return "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones";
+    if (strlen(model->tag) > MODEL_MAX_TEXT) return TEXT_TOO_LONG;
     error = read_batching(a, model);
     if (error) return error;
     if (a->at < a->argc && (text_is(a->argv[a->at], "INPUTS") || text_is(a->argv[a->at], "OUTPUTS")))
@@ -211,11 +212,14 @@ int ai_modelstore(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
     if (shardqa.storing) return set_key(ctx, argv[1], shardqa.storing);
     if (argc < 4) return redis.WrongArity(ctx);
-    bool trusted = redis.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING);
+    bool trusted = command_is_replayed(ctx);
     if (!trusted && (!pending_may_block(ctx, REFUSAL) || !pending_has_room(ctx))) return REDIS_OK;
+    if (!trusted && !link_has_room_for_model())
+        return reply_error(ctx, "BUSY %zu bytes of other models are on their way to the worker; try again later", shardqa.link.out.model_bytes);
     const char *key = redis.StringPtrLen(argv[1], &length);
     struct model *model = model_new(key, length);
     const char *error = read_model(&a, model);
+    if (!error && !trusted && length > MODEL_MAX_TEXT) error = TEXT_TOO_LONG; /* RENAME made it so, where the key was written */
     if (error)
         redis.ReplyWithError(ctx, error);
     else if (trusted)

@@ -68,7 +68,7 @@ static void reply_with_scalar(RedisCtx *ctx, const struct resp_item *item) {
 
 static void skip_children(const char **at, const char *end, long long children) {
     struct resp_item item;
-    while (children-- > 0 && resp_next(at, end, &item)) children += item.children;
+    while (children-- > 0 && resp_next(at, end, &item)) children += item.children + (item.kind == '|'); /* a value follows an attribute */
 }
 
 static void walk(RedisCtx *ctx, const char **at, const char *end) {

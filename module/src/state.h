@@ -41,7 +41,8 @@ struct chunk {
 struct chunk_queue {
     struct chunk *first; /* owned, with all that follow */
     struct chunk *last;
-    size_t bytes;
+    size_t bytes;       /* owned by the queue */
+    size_t model_bytes; /* borrowed from models, which are in memory anyway: they fill no queue */
 };
 
 enum { ZOMBIES = 8 };

@@ -101,7 +101,7 @@ static const char *read_values(RedisString **argv, int argc, int at, struct sett
         const char *error = add_value(argv[at], s);
         if (error) return error;
     }
-    return NULL;
+    return s->data.length <= TENSOR_MAX_BYTES ? NULL : "ERR the values have more than 512 MiB; use several tensors";
 }
 
 static const char *fill_zeros(struct setting *s) {

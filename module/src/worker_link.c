@@ -45,6 +45,10 @@ static void on_socket(int fd, void *data, int mask);
 
 /* ---- queues of chunks ---- */
 
+static size_t *counter(struct chunk_queue *queue, const struct chunk *chunk) {
+    return chunk->blob ? &queue->model_bytes : &queue->bytes;
+}
+
 static void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, size_t length) {
     struct chunk *chunk = redis.Alloc(sizeof *chunk);
     *chunk = (struct chunk){.data = data, .blob = blob, .length = length};
@@ -53,14 +57,14 @@ static void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, 
     else
         queue->first = chunk;
     queue->last = chunk;
-    queue->bytes += length;
+    *counter(queue, chunk) += length;
 }
 
 static void queue_drop_first(struct chunk_queue *queue) {
     struct chunk *chunk = queue->first;
     queue->first = chunk->next;
     if (queue->first == NULL) queue->last = NULL;
-    queue->bytes -= chunk->length;
+    *counter(queue, chunk) -= chunk->length;
     if (chunk->blob) blob_release(chunk->blob);
     redis.Free(chunk->data);
     redis.Free(chunk);
@@ -78,6 +82,7 @@ static void queue_move(struct chunk_queue *to, struct chunk_queue *from) {
         to->first = from->first;
     to->last = from->last;
     to->bytes += from->bytes;
+    to->model_bytes += from->model_bytes;
     *from = (struct chunk_queue){0};
 }
 
@@ -548,6 +553,8 @@ void link_continue(void) {
 bool link_usable(void) { return link_up() && (shardqa.link.state == LINK_STARTING || shardqa.link.state == LINK_READY); }
 
 bool link_has_room(void) { return shardqa.link.out.bytes + shardqa.link.held.bytes < QUEUE_LIMIT; }
+
+bool link_has_room_for_model(void) { return shardqa.link.out.model_bytes < QUEUE_LIMIT; }
 
 const char *link_unusable_error(void) {
     if (shardqa.settings.python == NULL)

@@ -21,6 +21,7 @@ void link_ready(void);             /* READY came: releases the held requests */
 void link_break(const char *why);  /* the next tick takes the link down; `why` is static text */
 bool link_usable(void);            /* can a request be queued now? */
 bool link_has_room(void);          /* is the queue below QUEUE_LIMIT? */
+bool link_has_room_for_model(void); /* are the model files on their way below QUEUE_LIMIT? */
 const char *link_unusable_error(void);
 const char *link_state_name(void);
 

@@ -1,6 +1,7 @@
 """The worker's birth and death, as clients see them."""
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -212,6 +213,40 @@ def test_the_module_can_be_loaded_into_a_running_server(tmp_path: Path) -> None:
     server.stop()
 
 
+def test_a_second_load_of_the_module_is_refused_and_the_first_goes_on(server: Server, tmp_path: Path) -> None:
+    server.hook()
+    again = tmp_path / "again.so"
+    shutil.copy(MODULE, again)
+    for path in (MODULE, again):
+        assert server.error("MODULE", "LOAD", str(path), "PYTHON", "/usr/bin/python3").startswith("ERR")
+    assert "shardqa is loaded already" in server.log
+    assert server.info()["registrations"] == 1
+    assert server.client().get("answer:1") == b"value of answer:1"
+    server.kill_worker()
+    until(lambda: server.info()["worker_restarts"] == 1)
+    until(lambda: server.order("echo", "x") == [b"x"])
+
+
+def test_a_big_model_on_its_way_to_the_worker_refuses_no_request_and_loses_no_event(make: Make) -> None:
+    server = make(arguments="TIMEOUT 0")
+    server.order("watch", "doc:")
+    pid = server.worker_pid()
+    os.kill(pid, signal.SIGSTOP)
+    big = b"x" * (65 << 20)
+    storing, asking = (server.client().connection_pool.get_connection() for _ in range(2))
+    storing.send_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", big)
+    until(lambda: server.info()["queue_model_bytes"] > 64 << 20)
+    assert "other models" in server.error("AI.MODELSTORE", "n", "ONNX", "CPU", "BLOB", "x")
+    asking.send_command("RG.TRIGGER", "echo", "x")
+    until(lambda: server.info()["waiting_clients"] == 2)
+    server.client().set("doc:1", "x")
+    os.kill(pid, signal.SIGCONT)
+    assert storing.read_response() == b"OK"
+    assert asking.read_response() == [b"x"]
+    info = server.info()
+    assert info["events_lost"] == info["queue_model_bytes"] == 0
+
+
 def test_the_worker_leaves_with_the_server(server: Server) -> None:
     pid = server.worker_pid()
     server.stop(signal.SIGKILL)
@@ -238,6 +273,8 @@ def test_replies_of_every_type_reach_resp2_and_resp3_clients(shared: tuple[Serve
 def test_attributes_and_not_a_number_do_no_harm(shared: tuple[Server, Server]) -> None:
     raw = b"*2\r\n|1\r\n+a\r\n*1\r\n:1\r\n:5\r\n,nan\r\n"
     assert shared[0].order("raw", raw) == [5, None]
+    nested = b"*2\r\n|1\r\n+a\r\n|1\r\n+b\r\n+c\r\n+d\r\n:5\r\n:6\r\n"
+    assert shared[0].order("raw", nested) == [5, 6]
 
 
 def test_an_unknown_error_code_is_not_a_new_entry_of_errorstats(shared: tuple[Server, Server]) -> None:

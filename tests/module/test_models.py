@@ -291,6 +291,25 @@ def test_models_survive_every_kind_of_restart(server: Server) -> None:
     assert 40_000_000 < server.client().memory_usage("m") < 60_000_000
 
 
+def test_a_model_renamed_to_a_very_long_key_survives_every_kind_of_restart(server: Server) -> None:
+    store(server)
+    key = b"k" * 70_000
+    server.client().rename("m", key)
+    for preamble in ("yes", "no"):
+        server.client().config_set("aof-use-rdb-preamble", preamble)
+        server.client().bgrewriteaof()
+        until(lambda: not server.client().info("persistence")["aof_rewrite_in_progress"])
+        server.restart(9)
+        assert server.client().execute_command("AI.MODELGET", key, "BLOB") == b"bytes"
+
+
+def test_a_model_whose_names_no_rdb_could_bring_back_is_refused(server: Server) -> None:
+    assert "65536 bytes" in server.error("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "LONG names")
+    assert server.client().exists("m") == 0
+    server.restart()
+    assert server.client().dbsize() == 0
+
+
 def test_other_commands_are_served_while_a_model_loads(server: Server) -> None:
     done: list[Any] = []
     words = ["AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW"]
