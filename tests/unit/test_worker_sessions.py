@@ -216,3 +216,13 @@ def test_registrations_show_what_they_did(worker: WorkerClient) -> None:
     assert (data[b"numTriggered"], data[b"numSuccess"], data[b"numFailures"]) == (2, 1, 1)
     assert b"ZeroDivisionError" in data[b"lastError"]
     assert data[b"args"] == [b"trigger", b"counted", b"inorder", 0]
+
+
+def test_scripts_without_an_id_leave_no_lines_behind_in_the_worker(worker: WorkerClient) -> None:
+    count = "[sum(name.startswith('<session') for name in linecache.cache)]"
+    script = f"import linecache\nGB('PythonReader').run(lambda: {count})"
+    first = worker.execute(script)
+    for n in range(3):
+        worker.execute(f"x = {n}")
+        worker.execute("raise ValueError('no')")
+    assert worker.execute(script) == first

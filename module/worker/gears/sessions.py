@@ -75,6 +75,9 @@ class Session:
                 await self.shard.threads.in_pool(execution, function)
         self._committed = True
 
+    def forget_lines(self) -> None:
+        linecache.cache.pop(f"<session {self.id}>", None)
+
     def _execute(self) -> None:
         name = f"<session {self.id}>"
         linecache.cache[name] = (len(self.code), None, self.code.splitlines(True), name)
@@ -130,7 +133,11 @@ class Sessions:
             raise SessionExists(f"Session {replace}, given as REPLACE_WITH, does not exist; leave it out")
         session = Session(self._shard, id or self.new_id(), execution.user, code, self.new_id)
         session.description = description
-        await session.execute_code(execution)
+        try:
+            await session.execute_code(execution)
+        finally:
+            if id is None:  # it may be the only run under this name: its lines must not pile up
+                session.forget_lines()
         if (session.registrations or session.watches) and not partial:
             self._check_triggers(session, {session.id, replace or session.id})
             if replace is not None:
