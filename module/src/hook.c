@@ -2,7 +2,8 @@
  *
  * The filter runs before authentication, inside transactions and for the master's stream, and twice for a paused command: it only
  * renames, and the command itself decides whether it may wait. A value that is there is read with OpenKey and StringDMA rather
- * than an inner GET, which would count twice in commandstats.
+ * than an inner GET, which would count twice in commandstats. But StringDMA rewrites a value that is no plain string in memory (a
+ * number, or one of at most EMBEDDED bytes), and reading must not write: those few go through GET.
  * Equal misses at once share one computation (`flights`). The worker's SET of the answer arrives in a later tick than its reply,
  * so a tracking client sees the reply first and the invalidation after it. */
 #include "hook.h"
@@ -16,6 +17,7 @@
 #include "text.h"
 #include "worker_link.h"
 
+enum { EMBEDDED = 44 };   /* bytes; Redis keeps longer values as plain strings */
 enum { MAX_KEY = 65536 }; /* bytes; a longer key is never hooked (it travels twice in a MISS frame, and a frame has a bound) */
 
 struct key_text {
@@ -41,17 +43,30 @@ static void filter(RedisFilterCtx *filter_ctx) {
 
 int hook_install(RedisCtx *ctx) { return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR; }
 
+static bool reply_with_get(RedisCtx *ctx, RedisString *name) {
+    RedisReply *reply = redis.Call(ctx, "GET", "0s", name);
+    bool good = reply != NULL && redis.CallReplyType(reply) == REPLY_STRING;
+    if (good) redis.ReplyWithCallReply(ctx, reply);
+    if (reply) redis.FreeCallReply(reply);
+    return good;
+}
+
+static void reply_with_string(RedisCtx *ctx, RedisString *name, RedisKey *key) {
+    size_t length;
+    /* Redis refuses the inner GET inside a transaction on a slot that is being imported */
+    if (redis.ValueLength(key) <= EMBEDDED && reply_with_get(ctx, name)) return;
+    const char *value = redis.StringDMA(key, &length, REDIS_READ);
+    redis.ReplyWithStringBuffer(ctx, value, length);
+}
+
 /* True when the key held something and the reply is out. */
 static bool reply_with_value(RedisCtx *ctx, RedisString *name) {
-    size_t length;
     RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
     int type = key ? redis.KeyType(key) : KEYTYPE_EMPTY;
-    if (type == KEYTYPE_STRING) {
-        const char *value = redis.StringDMA(key, &length, REDIS_READ);
-        redis.ReplyWithStringBuffer(ctx, value, length);
-    } else if (type != KEYTYPE_EMPTY) {
+    if (type == KEYTYPE_STRING)
+        reply_with_string(ctx, name, key);
+    else if (type != KEYTYPE_EMPTY)
         redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
-    }
     if (key) redis.CloseKey(key);
     return type != KEYTYPE_EMPTY;
 }

@@ -35,7 +35,7 @@ enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_API_VERSION = 1 };
 enum { REDIS_READ = 1, REDIS_WRITE = 2 };
 enum { KEYTYPE_EMPTY, KEYTYPE_STRING, KEYTYPE_LIST, KEYTYPE_HASH, KEYTYPE_SET, KEYTYPE_ZSET, KEYTYPE_MODULE, KEYTYPE_STREAM };
-enum { REPLY_ERROR = 1 };
+enum { REPLY_STRING = 0, REPLY_ERROR = 1 };
 
 /* GetContextFlags */
 enum {
@@ -277,6 +277,7 @@ typedef struct {
     F(RedisKey *, OpenKey, (RedisCtx *, RedisString *, int))                                                                               \
     F(void, CloseKey, (RedisKey *))                                                                                                        \
     F(int, KeyType, (RedisKey *))                                                                                                          \
+    F(size_t, ValueLength, (RedisKey *))                                                                                                   \
     F(int, DeleteKey, (RedisKey *))                                                                                                        \
     F(char *, StringDMA, (RedisKey *, size_t *, int))                                                                                      \
     F(int, HashGet, (RedisKey *, int flags, ...))                                                                                          \
@@ -299,6 +300,7 @@ typedef struct {
     F(RedisReply *, Call, (RedisCtx *, const char *, const char *, ...))                                                                   \
     F(const char *, CallReplyProto, (RedisReply *, size_t *))                                                                              \
     F(int, CallReplyType, (RedisReply *))                                                                                                  \
+    F(int, ReplyWithCallReply, (RedisCtx *, RedisReply *))                                                                                 \
     F(void, FreeCallReply, (RedisReply *))                                                                                                 \
     F(RedisBlocked *, BlockClient, (RedisCtx *, RedisHandler reply, RedisHandler timeout, RedisFreePrivdata, long long timeout_ms))        \
     F(int, UnblockClient, (RedisBlocked *, void *))                                                                                        \

@@ -133,6 +133,20 @@ def test_a_miss_in_a_transaction_or_a_script_is_nil_and_does_no_harm(server: Ser
     assert server.info()["hook_nil_misses"] == 3
 
 
+@pytest.mark.parametrize("value", ["", "12", "-9223372036854775808", "x" * 44, "x" * 45, "x" * 10_000])
+def test_a_hit_leaves_the_value_as_it_is_in_memory(server: Server, value: str) -> None:
+    server.hook()
+    client = server.client()
+    client.set("answer:1", value)
+    before = client.object("encoding", "answer:1"), client.memory_usage("answer:1")
+    assert client.get("answer:1") == value.encode()
+    assert server.client(protocol=3).get("answer:1") == value.encode()
+    assert client.pipeline(transaction=True).get("answer:1").execute() == [value.encode()]
+    assert client.eval("return redis.call('GET', KEYS[1])", 1, "answer:1") == value.encode()
+    assert (client.object("encoding", "answer:1"), client.memory_usage("answer:1")) == before
+    assert server.order("misses") == 0
+
+
 def test_a_hit_in_a_transaction_or_a_script_is_the_value(server: Server) -> None:
     server.hook()
     server.client().set("answer:1", "known")
