@@ -1,0 +1,57 @@
+"""kill -9 of a node: the others answer meanwhile, and its AOF brings everything back."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from shardqa import keys
+from shardqa.answer import Answer, Document
+from shardqa.cluster import local, processes, redis_server
+from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.engine import Engine
+from tests.conftest import settings_of
+
+TOWNS = ["Arnsby", "Belmore", "Corvin", "Dunwick", "Estrel", "Farholm", "Gilmere", "Hartwell", "Ilvane", "Jessop"]
+BUILDERS = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna", "Ivar", "Johanna"]
+QUESTIONS = [f"Who built the lighthouse of {town}?" for town in TOWNS]
+
+
+@pytest.fixture(scope="module")
+def doomed(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
+    """Three shards that these tests may harm."""
+    return start_cluster(shards=3)
+
+
+@pytest.fixture
+async def engine(doomed: LocalCluster) -> AsyncIterator[Engine]:
+    engine = await Engine.connect(settings_of(doomed, corpus="towns", timeout=30))
+    for town, builder in zip(TOWNS, BUILDERS, strict=True):
+        text = f"The lighthouse of {town} was built by {builder} Lund in 1850. It still stands on the cliff."
+        await engine.put(Document(id=town, title=town, text=text))
+    yield engine
+    await engine.close()
+
+
+def said(answer: Answer) -> tuple[object, ...]:
+    return answer.answer, answer.document, answer.start, answer.end, answer.score
+
+
+async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: LocalCluster, engine: Engine) -> None:
+    before = [said(await engine.ask(question, fresh=True)) for question in QUESTIONS]
+    assert [words[0] for words in before] == [f"{builder} Lund" for builder in BUILDERS]
+    victim = doomed.state.nodes[1]
+    assert victim.process is not None
+    processes.kill(victim.process)
+    redis_server.reap()
+
+    partial = [await engine.ask(question, fresh=True) for question in QUESTIONS]
+    assert {tuple(answer.failed) for answer in partial} == {(f"127.0.0.1:{victim.port}",)}
+    assert all(answer.partial for answer in partial)
+    lost = {owner for owner in TOWNS if engine.masters.owner(keys.doc("towns", owner)).port == victim.port}
+    kept = [a.answer for a, town in zip(partial, TOWNS, strict=True) if town not in lost]
+    assert kept == [f"{b} Lund" for b, town in zip(BUILDERS, TOWNS, strict=True) if town not in lost]
+
+    local.start(Wanted(data=doomed.data))
+    after = [await engine.ask(question, fresh=True) for question in QUESTIONS]
+    assert [said(answer) for answer in after] == before
+    assert not any(answer.partial for answer in after)
