@@ -3,7 +3,7 @@
 Written rather than traced out of torch: the fused operators that onnxruntime would look for in a trace
 (SkipLayerNormalization, BiasGelu, MultiHeadAttention; all in stock onnxruntime for CPU) are simply put down, each
 matrix product goes through one function that a quantiser may replace, and nothing but numpy and onnx is needed.
-`verify.py` holds the result against transformers' own BertForQuestionAnswering.
+`tests/quality/test_reader.py` holds the result against transformers' own BertForQuestionAnswering.
 """
 
 from __future__ import annotations
