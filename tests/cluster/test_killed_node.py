@@ -18,8 +18,8 @@ QUESTIONS = [f"Who built the lighthouse of {town}?" for town in TOWNS]
 
 @pytest.fixture(scope="module")
 def doomed(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
-    """Three shards that these tests may harm."""
-    return start_cluster(shards=3)
+    """Three shards that these tests may harm, and that lose nothing they acknowledged (everysec may, for 2 s)."""
+    return start_cluster(shards=3, extra=(("appendfsync", "always"),))
 
 
 @pytest.fixture
