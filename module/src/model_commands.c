@@ -21,16 +21,7 @@ enum {
 };
 
 struct model *model_open(RedisCtx *ctx, RedisString *name) {
-    struct model *model = NULL;
-    RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
-    if (key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY)
-        redis.ReplyWithError(ctx, "ERR model key is empty");
-    else if (redis.ModuleTypeGetType(key) != shardqa.model_type)
-        redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
-    else
-        model = redis.ModuleTypeGetValue(key);
-    if (key) redis.CloseKey(key);
-    return model;
+    return value_open(ctx, name, shardqa.model_type, "ERR model key is empty");
 }
 
 /* ---- AI.MODELSTORE ---- */

@@ -26,16 +26,7 @@ static void tensor_free(void *value) { /* any thread: only memory */
 }
 
 struct tensor *tensor_open(RedisCtx *ctx, RedisString *name) {
-    struct tensor *tensor = NULL;
-    RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
-    if (key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY)
-        redis.ReplyWithError(ctx, "ERR tensor key is empty or in a different shard");
-    else if (redis.ModuleTypeGetType(key) != shardqa.tensor_type)
-        redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
-    else
-        tensor = redis.ModuleTypeGetValue(key);
-    if (key) redis.CloseKey(key);
-    return tensor;
+    return value_open(ctx, name, shardqa.tensor_type, "ERR tensor key is empty or in a different shard");
 }
 
 /* ---- AI.TENSORSET ---- */

@@ -32,6 +32,19 @@ bool command_is_replayed(RedisCtx *ctx) {
     return flags & CTX_LOADING && !(flags & CTX_ASYNC_LOADING); /* clients are served during an asynchronous load */
 }
 
+void *value_open(RedisCtx *ctx, RedisString *name, RedisType *type, const char *empty) {
+    void *value = NULL;
+    RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
+    if (key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY)
+        redis.ReplyWithError(ctx, empty);
+    else if (redis.ModuleTypeGetType(key) != type)
+        redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
+    else
+        value = redis.ModuleTypeGetValue(key);
+    if (key) redis.CloseKey(key);
+    return value;
+}
+
 int reply_error(RedisCtx *ctx, const char *format, ...) {
     char line[1024];
     va_list arguments;

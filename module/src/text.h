@@ -1,4 +1,4 @@
-/* Small helpers around Redis strings and words. */
+/* Small helpers around Redis strings, words, keys and errors. */
 #ifndef SHARDQA_TEXT_H
 #define SHARDQA_TEXT_H
 
@@ -19,6 +19,8 @@ bool text_is(const RedisString *string, const char *word); /* case does not matt
 bool bytes_are(const char *text, size_t length, const char *word); /* case does not matter */
 bool text_number(const RedisString *string, long long least, long long most, long long *number);
 bool command_is_replayed(RedisCtx *ctx); /* does it come from the master or from an AOF that is being loaded? */
+/* The value of a key of this type; NULL once the error was replied: `empty`, or WRONGTYPE. */
+void *value_open(RedisCtx *ctx, RedisString *name, RedisType *type, const char *empty);
 int reply_error(RedisCtx *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* RedisGears' rule: a pattern that ends in '*' matches by prefix, any other by equality. Owned by the caller. */
