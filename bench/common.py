@@ -16,8 +16,7 @@ from shardqa.cluster import local, ports
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.loader import functions, models
-from shardqa.models import shipped
+from shardqa.loader import preparation
 
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("SHARDQA_SHARED", ROOT.parent / "shared"))
@@ -44,8 +43,7 @@ def temporary_cluster(shards: int, threads: int = 1) -> Iterator[LocalCluster]:
 async def _prepare(settings: Settings) -> None:
     engine = await Engine.connect(settings)
     try:
-        await functions.register(engine)
-        await models.store(engine, models.Model.read(shipped.NAME, shipped.folder()))
+        await preparation.prepare(engine)
     finally:
         await engine.close()
 

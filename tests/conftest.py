@@ -147,13 +147,11 @@ def settings_of(cluster: LocalCluster, **options: Any) -> Settings:
 async def _load(cluster: LocalCluster) -> None:
     """Functions and the shipped reader on every shard."""
     from shardqa.engine import Engine
-    from shardqa.loader import functions, models
-    from shardqa.models import shipped
+    from shardqa.loader import preparation
 
     engine = await Engine.connect(settings_of(cluster, timeout=60))
     try:
-        await functions.register(engine)
-        await models.store(engine, models.Model.read(shipped.NAME, shipped.folder()))
+        await preparation.prepare(engine)
     finally:
         await engine.close()
 

@@ -23,10 +23,8 @@ from shardqa.commands.connection import (
 )
 from shardqa.commands.output import out, print_json, print_table, say
 from shardqa.config import Settings
-from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable
-from shardqa.loader import functions, models
-from shardqa.models import shipped
+from shardqa.loader import preparation
 
 COLOURS = {"ok": "green", "warning": "yellow", "bad": "bold red", "unknown": "magenta"}
 STORE_SECONDS = 120.0  # to store a reader on a shard whose worker still starts
@@ -149,14 +147,9 @@ def prepare(
     Example: shardqa prepare --redis 10.0.0.5:7000
     """
     settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
-    reader = models.Model.read(shipped.NAME, shipped.folder())
-
-    async def work(engine: Engine) -> tuple[list[str], list[str]]:
-        return await functions.register(engine, force), await models.store(engine, reader)
-
-    registered, stored = with_engine(settings, work)
-    say(f"functions registered on: {', '.join(registered) or 'none, they were there'}")
-    say(f"reader {reader.name} stored on: {', '.join(stored) or 'none, it was there'}")
+    done = with_engine(settings, lambda engine: preparation.prepare(engine, force))
+    say(f"functions registered on: {', '.join(done.registered) or 'none, they were there'}")
+    say(f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}")
 
 
 def module_path() -> None:

@@ -17,10 +17,8 @@ from shardqa.cluster import local, ports, processes, state
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.cluster.processes import ProcessId, identify
 from shardqa.commands.connection import settings_of, with_engine
-from shardqa.engine import Engine
 from shardqa.errors import SetupError
-from shardqa.loader import functions, models
-from shardqa.models import shipped
+from shardqa.loader import preparation
 
 DEFAULT_HTTP_PORT = 8080
 API_LOG = "api.log"
@@ -76,17 +74,12 @@ def start(wanted: Wanted, http_port: int | None, say: Say) -> Service:
 
 def prepare(cluster: LocalCluster, say: Say) -> None:
     """Functions and reader on every shard that lacks them."""
-    reader = models.Model.read(shipped.NAME, shipped.folder())
-
-    async def work(engine: Engine) -> None:
-        changed = await functions.register(engine)
-        if changed:
-            say(f"registered the functions on {len(changed)} shards")
-        stored = await models.store(engine, reader)
-        if stored:
-            say(f"stored the reader {reader.name} ({len(reader.blob) / 1e6:.1f} MB) on {len(stored)} shards")
-
-    with_engine(settings_of(cluster.seed(), None, None, timeout=READY_TIMEOUT), work)
+    done = with_engine(settings_of(cluster.seed(), None, None, timeout=READY_TIMEOUT), preparation.prepare)
+    if done.registered:
+        say(f"registered the functions on {len(done.registered)} shards")
+    if done.stored:
+        megabytes = len(done.reader.blob) / 1e6
+        say(f"stored the reader {done.reader.name} ({megabytes:.1f} MB) on {len(done.stored)} shards")
 
 
 def _with_api(cluster: LocalCluster, port: int, say: Say) -> Service:
