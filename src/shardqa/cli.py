@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import shardqa
-from shardqa.commands import answers, benchmark, documents, evaluating, looking, up
+from shardqa.commands import answers, benchmark, documents, evaluating, looking, models, up
 from shardqa.errors import ShardqaError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command("doctor")(looking.doctor_)
 app.command("module-path")(looking.module_path)
 app.add_typer(evaluating.app, name="eval")
 app.add_typer(benchmark.app, name="bench")
+app.add_typer(models.app, name="models")
 
 
 def _version(wanted: bool) -> None:

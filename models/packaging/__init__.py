@@ -1,0 +1,1 @@
+"""Packaging: a model as a bundle for serverless platforms."""

@@ -1,0 +1,1 @@
+"""Training: networks in torch, from question sets to checkpoints."""
