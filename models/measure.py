@@ -96,9 +96,12 @@ def _readings(tokenizer: Tokenizer, questions: squad.QuestionSet, limit: int | N
         yield Reading(question, text, passage, tuple(windows(tokenizer.question(question.text), passage.ids)))
 
 
-def windows(question: NDArray[np.int32], passage: NDArray[np.int32]) -> Iterator[tuple[int, Row]]:
-    """Rows of at most WINDOW_TOKENS that together hold the whole passage, each with its first token's number."""
-    room = WINDOW_TOKENS - 3 - len(question)
+def windows(
+    question: NDArray[np.int32], passage: NDArray[np.int32], length: int = WINDOW_TOKENS
+) -> Iterator[tuple[int, Row]]:
+    """Rows of at most ``length`` tokens that together hold the whole passage, each with its first token's number."""
+    room = length - 3 - len(question)
+    assert room >= STRIDE_TOKENS, f"{len(question)} wordpieces of a question leave gaps between windows of {length}"
     first = 0
     while True:
         yield first, join(question, passage[first : first + room])

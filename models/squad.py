@@ -38,6 +38,9 @@ class Question:
     """Accepted answers in the file's order, repeats removed; none means that it can't be answered."""
     document: str | None
     """The paragraph (SQuAD) or document that it is about; None where there is none."""
+    starts: tuple[int, ...] = ()
+    """The character at which the file says that each answer begins, -1 where it does not say; empty for a file of
+    questions alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +87,18 @@ def _squad_questions(path: Path, where: str, paragraph: object, document: str) -
     questions = []
     for q, entry in enumerate(_field(path, where, paragraph, "qas", list)):
         inner = f"{where}.qas[{q}]"
-        answers = [
-            _field(path, f"{inner}.answers[{n}]", answer, "text", str)
-            for n, answer in enumerate(_field(path, inner, entry, "answers", list))
-        ]
+        starts: dict[str, int] = {}
+        for n, answer in enumerate(_field(path, inner, entry, "answers", list)):
+            start = answer.get("answer_start") if isinstance(answer, dict) else None
+            text = _field(path, f"{inner}.answers[{n}]", answer, "text", str)
+            starts.setdefault(text, start if isinstance(start, int) else -1)
         questions.append(
             Question(
                 _field(path, inner, entry, "id", str),
                 _field(path, inner, entry, "question", str),
-                tuple(dict.fromkeys(answers)),
+                tuple(starts),
                 document,
+                tuple(starts.values()),
             )
         )
     return questions

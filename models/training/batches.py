@@ -1,0 +1,87 @@
+"""Which rows are learnt from together, in which order: drawn from a seed, so that a run can be taken up anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROUND_TOKENS = 32
+"""Lengths are rounded up to a multiple of this: few shapes, which oneDNN's kernels like, for a little padding."""
+
+POOL_BATCHES = 64
+"""Batches' worth of rows that are sorted by length together: enough that each batch holds like lengths, few enough that
+the order stays random."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningRow:
+    """A row of `reader.join` with its labels."""
+
+    input_ids: NDArray[np.int64]
+    token_type_ids: NDArray[np.int64]
+    start: int
+    """The answer's first token in the row; 0, which is [CLS], when the passage does not say."""
+    end: int
+    """The answer's last token, itself included."""
+
+    def __len__(self) -> int:
+        return len(self.input_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class LearningBatch:
+    """Rows padded to one length; int64 [rows, tokens], and [rows] for the labels."""
+
+    input_ids: NDArray[np.int64]
+    attention_mask: NDArray[np.int64]
+    token_type_ids: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+def plan(lengths: Sequence[int], tokens: int, seed: int, passed: int) -> list[list[int]]:
+    """Deal rows into batches of about ``tokens`` tokens, padding included, for one pass over the data.
+
+    Every row is in exactly one batch; the order depends on the lengths, ``seed`` and the number of passes before this
+    one alone. A row longer than ``tokens`` is a batch by itself.
+    """
+    random = np.random.default_rng((seed, passed))
+    order = random.permutation(len(lengths))
+    rounded = -(-np.asarray(lengths, dtype=np.int64) // ROUND_TOKENS) * ROUND_TOKENS
+    pool = max(1, int(POOL_BATCHES * tokens / rounded.mean())) if len(lengths) else 1
+    batches = [
+        batch
+        for first in range(0, len(order), pool)
+        for batch in _cut(sorted(order[first : first + pool].tolist(), key=lambda row: rounded[row]), rounded, tokens)
+    ]
+    return [batches[number] for number in random.permutation(len(batches))]
+
+
+def _cut(rows: Sequence[int], rounded: NDArray[np.int64], tokens: int) -> list[list[int]]:
+    """Rows of rising length into batches whose longest row times their number stays within ``tokens``."""
+    batches: list[list[int]] = []
+    for row in rows:
+        if batches and (len(batches[-1]) + 1) * rounded[row] <= tokens:
+            batches[-1].append(row)
+        else:
+            batches.append([row])
+    return batches
+
+
+def collate(rows: Sequence[LearningRow]) -> LearningBatch:
+    """Pad rows with zeros to their longest, rounded up."""
+    shape = len(rows), -(-max(len(row) for row in rows) // ROUND_TOKENS) * ROUND_TOKENS
+    input_ids, mask, types = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    for line, row in enumerate(rows):
+        input_ids[line, : len(row)] = row.input_ids
+        mask[line, : len(row)] = 1
+        types[line, : len(row)] = row.token_type_ids
+    start = np.array([row.start for row in rows], dtype=np.int64)
+    end = np.array([row.end for row in rows], dtype=np.int64)
+    return LearningBatch(input_ids, mask, types, start, end)

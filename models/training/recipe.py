@@ -1,0 +1,83 @@
+"""How a reader is made, as a file: which checkpoint to start from, which data, how long, how fast."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from shardqa.errors import BadData
+from shardqa.models.training.loop import Schedule
+
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What is learnt from."""
+
+    train: tuple[str, ...] = ()
+    """SQuAD files; paths are relative to where the command is run."""
+    negatives: float = 0.1
+    """Hard negatives a pass, as a share of the answerable questions."""
+    held_out: float = 0.02
+    """Share of the articles that is never learnt from, for calibration and for the held-out loss."""
+    max_row: int = 320
+    """Tokens of a row; longer paragraphs are read in windows."""
+    skip_faulty: bool = False
+    """Leave out questions whose answers do not stand where the file says, rather than refuse the file."""
+
+    def checked(self) -> Data:
+        """Itself; raises BadData with the first setting out of its range."""
+        for name, fits, wanted in (
+            ("train", bool(self.train), "one SQuAD file or more"),
+            ("negatives", 0 <= self.negatives <= 1, "0 to 1"),
+            ("held_out", 0 <= self.held_out < 1, "0 or more, below 1"),
+            ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
+        ):
+            if not fits:
+                raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A training run's settings."""
+
+    start: str = ""
+    """Folder of the checkpoint to start from."""
+    dropout: float = 0.0
+    data: Data = field(default_factory=Data)
+    schedule: Schedule = field(default_factory=Schedule)
+
+    @classmethod
+    def read(cls, path: Path) -> Recipe:
+        """Read a recipe's TOML; raises BadData with the setting that is unknown or of the wrong kind."""
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise BadData(f"{path} is not a recipe: {error}") from None
+        data = _section(path, "data", Data, found.pop("data", {}))
+        schedule = _section(path, "schedule", Schedule, found.pop("schedule", {}))
+        return _section(path, "", cls, {**found, "data": data, "schedule": schedule})
+
+    def as_json(self) -> dict[str, Any]:
+        """For cards and reports."""
+        return asdict(self)
+
+
+def _section(path: Path, name: str, kind: type[Section], found: dict[str, Any]) -> Section:
+    where = f"{path}, [{name}]" if name else f"{path}"
+    defaults = {one.name: getattr(kind(), one.name) for one in fields(kind)}  # type: ignore[arg-type]
+    for key, value in found.items():
+        if key not in defaults:
+            raise BadData(f"{where}: {key!r} is unknown; known are {', '.join(defaults)}")
+        wanted = type(defaults[key])
+        if isinstance(value, list):
+            found[key] = value = tuple(value)
+        if wanted is float and type(value) is int:
+            found[key] = value = float(value)
+        if type(value) is not wanted:
+            raise BadData(f"{where}: {key} is {value!r}, {wanted.__name__} is needed")
+    return kind(**found)
