@@ -14,6 +14,9 @@ NAME = "reader-v0-int8"
 CHECKSUMS_FILE = "checksums.json"
 """SHA-256 (hex) of each other file of a reader's folder, by name."""
 
+CARD_FILE = "card.json"
+"""What is known about a model (`cards.py`)."""
+
 # Compared with a checkpoint's git-lfs pointer or a copy cut short, a file differs long before it fails to load.
 _CHUNK_BYTES = 1 << 20
 
@@ -46,9 +49,10 @@ def checked_folder(path: Path | None = None) -> Path:
 
 
 def write_checksums(path: Path) -> None:
-    """Write ``checksums.json`` for the files of a reader's folder, the card aside: people may add notes to it."""
-    sums = {file.name: sha256(file) for file in sorted(path.iterdir()) if file.suffix in (".onnx", ".json")}
-    sums.pop(CHECKSUMS_FILE, None)
+    """Write ``checksums.json`` for the files of a reader's folder, the cards aside: people may add to them."""
+    aside = (CHECKSUMS_FILE, CARD_FILE)
+    files = [file for file in sorted(path.iterdir()) if file.suffix in (".onnx", ".json") and file.name not in aside]
+    sums = {file.name: sha256(file) for file in files}
     (path / CHECKSUMS_FILE).write_text(json.dumps(sums, indent=2) + "\n", encoding="utf-8")
 
 
