@@ -32,7 +32,7 @@ def main() -> None:
     if absent:
         print(f"skipped: {', '.join(absent)} not here")
         return
-    from shardqa.models import export
+    from shardqa.models.conversion import export
 
     with tempfile.TemporaryDirectory(prefix="shardqa-float-") as folder:
         export.export(CHECKPOINT, Path(folder))

@@ -13,7 +13,7 @@ from typing import Any
 from safetensors.torch import save_file
 
 from shardqa.models import squad
-from shardqa.models.checkpoint import Checkpoint
+from shardqa.models.conversion.checkpoint import Checkpoint
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
 from shardqa.models.training import examples, loop

@@ -76,7 +76,7 @@ def truth(bert: Any, inputs: dict[str, Any]) -> list[Any]:
 
 
 def test_the_exported_graph_computes_what_transformers_computes(checkpoint: tuple[Path, Any], tmp_path: Path) -> None:
-    from shardqa.models.export import export
+    from shardqa.models.conversion.export import export
 
     export(checkpoint[0], tmp_path)
     inputs = feeds()
@@ -86,7 +86,7 @@ def test_the_exported_graph_computes_what_transformers_computes(checkpoint: tupl
 
 
 def test_the_quantised_graph_stays_near_the_exact_one(checkpoint: tuple[Path, Any], tmp_path: Path) -> None:
-    from shardqa.models.quantise import quantise
+    from shardqa.models.conversion.quantise import quantise
 
     quantise(checkpoint[0], tmp_path)
     inputs = feeds()
@@ -101,7 +101,7 @@ def test_a_checkpoint_of_another_kind_is_refused(tmp_path: Path) -> None:
     from safetensors.numpy import save_file
 
     from shardqa.errors import BadModel
-    from shardqa.models.checkpoint import Checkpoint
+    from shardqa.models.conversion.checkpoint import Checkpoint
 
     (tmp_path / "config.json").write_text(json.dumps({**SIZES, "hidden_act": "relu"}))
     save_file({"x": np.zeros(1, dtype=np.float32)}, tmp_path / "model.safetensors")
@@ -113,7 +113,7 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa[models]')")
     pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa[models]')")
     from shardqa.errors import BadModel
-    from shardqa.models.checkpoint import Checkpoint
+    from shardqa.models.conversion.checkpoint import Checkpoint
 
     with pytest.raises(BadModel, match="is not a checkpoint"):
         Checkpoint.load(tmp_path)

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from shardqa.errors import BadModel
-from shardqa.models.graph import BertShape, Weights
+from shardqa.models.conversion.graph import BertShape, Weights
 
 ARCHITECTURE = "BertForQuestionAnswering"
 

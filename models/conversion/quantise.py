@@ -1,6 +1,6 @@
 """From a fine-tuned checkpoint to the int8 reader that is shipped.
 
-    python -m shardqa.models.quantise --source ../shared/models/reader-v0 --out /tmp/reader-v0-int8
+    python -m shardqa.models.conversion.quantise --source ../shared/models/reader-v0 --out /tmp/reader-v0-int8
 
 Every weight matrix is stored in int8, the word table with one scale per row. The products differ:
 
@@ -25,9 +25,9 @@ import numpy as np
 import typer
 from onnx import TensorProto
 
-from shardqa.models.checkpoint import Checkpoint
-from shardqa.models.export import write_reader
-from shardqa.models.graph import CONTRIB, Graph, bert_reader
+from shardqa.models.conversion.checkpoint import Checkpoint
+from shardqa.models.conversion.export import write_reader
+from shardqa.models.conversion.graph import CONTRIB, Graph, bert_reader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,7 +126,7 @@ def quantise(
 ) -> None:
     """Quantise a checkpoint to int8 and write it as ONNX.
 
-    Example: python -m shardqa.models.quantise --source ../shared/models/reader-v0 --out /tmp/reader-v0-int8
+    Example: python -m shardqa.models.conversion.quantise --source ../shared/models/reader-v0 --out /tmp/reader-v0-int8
     """
     checkpoint = Checkpoint.load(source)
     write_reader(checkpoint, bert_reader(checkpoint.weights, checkpoint.shape, Int8Layers()), out)

@@ -1,6 +1,6 @@
 """From a fine-tuned checkpoint to the exact reader in ONNX, float32.
 
-    python -m shardqa.models.export --source ../shared/models/reader-v0 --out /tmp/reader-v0
+    python -m shardqa.models.conversion.export --source ../shared/models/reader-v0 --out /tmp/reader-v0
 
 This is the reader that the int8 one is measured against; it is four times as large and is not shipped.
 """
@@ -15,8 +15,8 @@ from typing import Annotated
 import onnx
 import typer
 
-from shardqa.models.checkpoint import Checkpoint
-from shardqa.models.graph import FloatLayers, bert_reader
+from shardqa.models.conversion.checkpoint import Checkpoint
+from shardqa.models.conversion.graph import FloatLayers, bert_reader
 from shardqa.models.session import MODEL_FILE
 from shardqa.models.shipped import write_checksums
 from shardqa.models.tokenizer import TOKENIZER_FILE
@@ -40,7 +40,7 @@ def export(
 ) -> None:
     """Export a checkpoint to ONNX in float32.
 
-    Example: python -m shardqa.models.export --source ../shared/models/reader-v0 --out /tmp/reader-v0
+    Example: python -m shardqa.models.conversion.export --source ../shared/models/reader-v0 --out /tmp/reader-v0
     """
     checkpoint = Checkpoint.load(source)
     write_reader(checkpoint, bert_reader(checkpoint.weights, checkpoint.shape, FloatLayers()), out)
