@@ -19,7 +19,7 @@ import typer
 
 from shardqa.errors import BadData
 from shardqa.models import metrics, squad
-from shardqa.models.reader import Row, best_spans, join
+from shardqa.models.reader import Row, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 
@@ -61,33 +61,76 @@ class Reading:
     """First token of the paragraph in each row, and the row."""
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a reader found for a question."""
+
+    question: squad.Question
+    answer: str
+    """The best span's text."""
+    span_logit: float
+    null_logit: float
+    """Of the window that is surest to hold an answer: the lowest."""
+    seconds: float
+    """Time in the network, the question's share of its chunk."""
+
+    @property
+    def f1(self) -> float:
+        """0 to 1; 0 where nothing would be right."""
+        return metrics.f1(self.answer, self.question.answers) if self.question.answers else 0.0
+
+    @property
+    def exact_match(self) -> float:
+        """0 or 1."""
+        return float(metrics.exact_match(self.answer, self.question.answers)) if self.question.answers else 0.0
+
+
 def measure(folder: Path, questions: Path, limit: int | None = None, threads: int = 1, seed: int = 0) -> Scores:
     """Read ``limit`` questions drawn at random (all unless given) and score the answers; raises BadData, BadModel."""
-    readings = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, seed))
+    reads = list(read_all(folder, questions, limit, threads, seed, answerable=True))
+    percent = 100 / len(reads)
+    return Scores(
+        len(reads),
+        percent * sum(one.exact_match for one in reads),
+        percent * sum(one.f1 for one in reads),
+        sum(one.seconds for one in reads),
+    )
+
+
+def read_all(
+    folder: Path,
+    questions: Path,
+    limit: int | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    answerable: bool = False,
+) -> Iterator[Read]:
+    """Read ``limit`` questions drawn at random (all unless given) in their paragraphs; only ``answerable`` ones if so.
+
+    Raises BadData when there is none, BadModel for a folder that is no reader.
+    """
+    readings = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, seed, answerable))
     if not readings:
         raise BadData(f"{questions} has no question with a paragraph; a SQuAD file is needed")
     session = ReaderSession(folder, threads)
-    exact = f1 = seconds = 0.0
     for first in range(0, len(readings), CHUNK_QUESTIONS):
         chunk = readings[first : first + CHUNK_QUESTIONS]
         began = time.perf_counter()
         logits = iter(session.read([row for reading in chunk for _, row in reading.windows]))
-        seconds += time.perf_counter() - began
+        seconds = (time.perf_counter() - began) / len(chunk)
         for reading in chunk:
-            answer = _answer(reading, [next(logits) for _ in reading.windows])
-            exact += metrics.exact_match(answer, reading.question.answers)
-            f1 += metrics.f1(answer, reading.question.answers)
-    percent = 100 / len(readings)
-    return Scores(len(readings), exact * percent, f1 * percent, seconds)
+            yield _read(reading, [next(logits) for _ in reading.windows], seconds)
 
 
-def _readings(tokenizer: Tokenizer, questions: squad.QuestionSet, limit: int | None, seed: int) -> Iterator[Reading]:
+def _readings(
+    tokenizer: Tokenizer, questions: squad.QuestionSet, limit: int | None, seed: int, answerable: bool
+) -> Iterator[Reading]:
     texts = {paragraph.id: paragraph.text for paragraph in questions.paragraphs}
     tokens: dict[str, PassageTokens] = {}
-    answerable = [question for question in questions.questions if question.answers and question.document in texts]
-    if limit is not None and limit < len(answerable):
-        answerable = random.Random(seed).sample(answerable, limit)
-    for question in answerable:
+    asked = [one for one in questions.questions if (one.answers or not answerable) and one.document in texts]
+    if limit is not None and limit < len(asked):
+        asked = random.Random(seed).sample(asked, limit)
+    for question in asked:
         assert question.document is not None
         text = texts[question.document]
         if question.document not in tokens:
@@ -110,14 +153,15 @@ def windows(
         first += STRIDE_TOKENS
 
 
-def _answer(reading: Reading, logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> str:
+def _read(reading: Reading, logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]], seconds: float) -> Read:
     spans = [
         (span.logit, first + span.start_token, first + span.end_token)
         for (first, row), (start, end) in zip(reading.windows, logits, strict=True)
         for span in best_spans(start, end, row.passage, n_best=1)
     ]
-    _, start_token, end_token = max(spans, key=lambda span: span[0])
-    return reading.text[reading.tokens.offsets[start_token, 0] : reading.tokens.offsets[end_token, 1]]
+    logit, first_token, last_token = max(spans, key=lambda span: span[0])
+    answer = reading.text[reading.tokens.offsets[first_token, 0] : reading.tokens.offsets[last_token, 1]]
+    return Read(reading.question, answer, logit, min(null_logit(start, end) for start, end in logits), seconds)
 
 
 def main(

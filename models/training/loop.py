@@ -251,7 +251,7 @@ class _Run:
 def share_of_rate(step: int, steps: int, warm_up: float) -> float:
     """The part of the highest rate at a step, counted from 0: up over the warm-up, then down to 0, linearly."""
     rise = max(1.0, warm_up * steps)
-    return min((step + 1) / rise, max(0.0, (steps - step) / max(1.0, steps - rise)))
+    return min(1.0, (step + 1) / rise, (steps - step) / max(1.0, steps - rise))
 
 
 def _decayed_apart(network: nn.Module) -> list[dict[str, Any]]:

@@ -31,9 +31,15 @@ def test_squad_gives_paragraphs_and_their_questions(tmp_path: Path) -> None:
     found = read(path)
     assert found.paragraphs == (Paragraph("Rivers/0", "Rivers", "The Rhine flows."),)
     assert found.questions == (
-        Question("q1", "What flows?", ("Rhine",), "Rivers/0"),
+        Question("q1", "What flows?", ("Rhine",), "Rivers/0", starts=(4,)),
         Question("q2", "What sleeps?", (), "Rivers/0"),
     )
+
+
+def test_an_answer_whose_place_the_file_omits_starts_at_minus_one(tmp_path: Path) -> None:
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps(squad({"id": "q1", "question": "What flows?", "answers": [{"text": "Rhine"}]})))
+    assert read(path).questions[0].starts == (-1,)
 
 
 def test_a_gzipped_set_reads_the_same(tmp_path: Path) -> None:

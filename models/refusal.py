@@ -1,0 +1,102 @@
+"""How well a reader knows what it does not know: SQuAD 2.0's measures, calibration error, and the fit of a score.
+
+    python -m shardqa.models.refusal --reader models/reader-v1-int8 --questions ../shared/data/squad/dev-v2.0.json.gz
+
+The right paragraph is given, or one that only looks right. A question without an answer counts 1 when nothing is
+answered, else 0 (Rajpurkar et al. 2018, section 4).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from shardqa.models.calibrate import RIGHT_F1
+from shardqa.models.measure import Read, read_all
+from shardqa.models.scoring import Scoring
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BINS = 15
+"""Of the calibration error, of equal width (Guo et al. 2017, section 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """A reader's result on questions of which some have no answer; percent."""
+
+    questions: int
+    exact_match: float
+    f1: float
+    answerable_f1: float
+    """Of the questions that have an answer."""
+    refused: float
+    """Of the questions that have none."""
+    calibration_error: float
+    """Mean distance between score and share of right answers, 0 to 1, over BINS bins."""
+    threshold: float
+    """Score below which nothing was answered, 0 to 1."""
+
+
+def refusals(reads: Sequence[Read], scoring: Scoring) -> Refusals:
+    """Measure with the reader's own threshold; ``reads`` has one at least."""
+    score = scores(reads, scoring)
+    answered = score >= scoring.no_answer_below
+    answerable = np.array([bool(one.question.answers) for one in reads])
+    f1 = np.where(answered, [one.f1 for one in reads], ~answerable)
+    exact = np.where(answered, [one.exact_match for one in reads], ~answerable)
+    right = np.array([one.f1 >= RIGHT_F1 for one in reads])
+    return Refusals(
+        questions=len(reads),
+        exact_match=100 * float(exact.mean()),
+        f1=100 * float(f1.mean()),
+        answerable_f1=_mean_percent(f1[answerable]),
+        refused=_mean_percent(~answered[~answerable]),
+        calibration_error=expected_calibration_error(score, right),
+        threshold=scoring.no_answer_below,
+    )
+
+
+def scores(reads: Sequence[Read], scoring: Scoring) -> NDArray[np.float64]:
+    """Each best span's score, as that of the best ranked passage, [reads]."""
+    return np.array([scoring.score(one.span_logit, one.null_logit, 1.0, 1.0) for one in reads])
+
+
+def expected_calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Guo et al. 2017, equation 3, with BINS bins of equal width over 0 to 1."""
+    bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
+    error = 0.0
+    for number in range(BINS):
+        held = bins == number
+        if held.any():
+            error += float(held.mean()) * abs(float(score[held].mean()) - float(right[held].mean()))
+    return error
+
+
+def _mean_percent(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+    return 100 * float(values.mean()) if len(values) else 0.0
+
+
+def main(
+    reader: Annotated[Path, typer.Option(help="Folder of the reader.")],
+    questions: Annotated[Path, typer.Option(help="SQuAD 2.0 file, .json or .json.gz.")],
+    limit: Annotated[int | None, typer.Option(help="Questions drawn at random; all unless given.", min=1)] = None,
+    threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
+) -> None:
+    """Print EM and F1 with refusals, and the calibration error, as JSON.
+
+    Example: python -m shardqa.models.refusal --reader models/reader-v1-int8 --questions dev-v2.0.json.gz
+    """
+    found = refusals(list(read_all(reader, questions, limit, threads)), Scoring.load(reader))
+    typer.echo(json.dumps(asdict(found)))
+
+
+if __name__ == "__main__":
+    typer.run(main)
