@@ -113,6 +113,24 @@ def device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
+CPU = torch.device("cpu")
+
+
+def sow(seed: int) -> None:
+    """Seed what a run draws before it begins: fresh weights."""
+    torch.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def measuring(network: nn.Module) -> Iterator[None]:
+    """The network without dropout and gradients, in the device's precision."""
+    was_training = network.training
+    network.eval()
+    with torch.no_grad(), precision(next(network.parameters()).device):
+        yield
+    network.train(was_training)
+
+
 def bfloat16_pays(on: torch.device) -> bool:
     """Whether the device multiplies bfloat16 in hardware; emulated, it is slower than float32."""
     if on.type == "cuda":
@@ -235,11 +253,8 @@ class _Run:
         return loss.detach()
 
     def _held_out(self) -> float | None:
-        self.task.network.eval()
-        with torch.no_grad(), precision(self.on):
-            loss = self.task.held_out_loss(self.on)
-        self.task.network.train()
-        return loss
+        with measuring(self.task.network):
+            return self.task.held_out_loss(self.on)
 
     def _log(self, loss: float, held_out: float | None) -> None:
         rate = self.schedule.rate * share_of_rate(self.done - 1, len(self.plan), self.schedule.warm_up)

@@ -1,117 +1,105 @@
-"""Fine-tuning a BERT into a reader: data prepared, trained, written as a checkpoint."""
+"""Fine-tuning a BERT into a reader: data prepared, trained, written as a checkpoint with card and picture."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save_file
-
-from shardqa.models import squad
-from shardqa.models.conversion.checkpoint import Checkpoint
+from shardqa.models import cards
+from shardqa.models.folders import written_whole
 from shardqa.models.shipped import sha256
-from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
-from shardqa.models.training import examples, loop
-from shardqa.models.training.network import Sizes, SpanReader, load_encoder, tensors
+from shardqa.models.tokenizer import Tokenizer
+from shardqa.models.training import curves, loop
+from shardqa.models.training.data import Prepared, prepare
+from shardqa.models.training.network import SpanReader
 from shardqa.models.training.recipe import Data, Recipe
-from shardqa.models.training.spans import SpanTask, learning_rows
+from shardqa.models.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
+from shardqa.models.training.spans import SpanTask
 
-HELD_OUT_ROWS = 1024
-"""At most so many rows make the held-out loss: enough to see it turn, computed in seconds."""
+PICTURE = "training.png"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """Data as a run takes it."""
+class Report:
+    """What a run had and where it ended."""
 
-    learnt: list[examples.Source]
-    held_out: list[examples.Source]
-    negatives: list[examples.Example]
-    faults: list[examples.Fault]
-
-
-def is_held_out(paragraph: str, share: float) -> bool:
-    """Whether a paragraph's article is set apart: by its title alone, so that all files and runs agree."""
-    title = paragraph.rsplit("/", 1)[0]
-    return int.from_bytes(hashlib.sha256(title.encode()).digest()[:4], "big") < share * 2**32
-
-
-def prepare(data: Data, tokenizer: Tokenizer) -> Prepared:
-    """Read and label the files; raises BadData as `examples.read` does, OSError as open() does."""
-    paths = [Path(name) for name in data.checked().train]
-    sources, faults = examples.read(paths, tokenizer, data.skip_faulty)
-    held_out = [one for one in sources if is_held_out(one.question.document or "", data.held_out)]
-    learnt = [one for one in sources if not is_held_out(one.question.document or "", data.held_out)]
-    negatives = [
-        negative
-        for path in (paths if data.negatives else [])
-        for negative in examples.hard_negatives(learnt_of(path, learnt), squad.read_squad(path), tokenizer)
-    ]
-    return Prepared(learnt, held_out, negatives, faults)
-
-
-def learnt_of(path: Path, learnt: Sequence[examples.Source]) -> list[examples.Source]:
-    """The sources whose questions stand in the file."""
-    ids = {question.id for question in squad.read_squad(path).questions}
-    return [source for source in learnt if source.question.id in ids]
-
-
-def span_task(network: SpanReader, prepared: Prepared, data: Data, seed: int) -> SpanTask:
-    """The task of a run."""
-    rows = [row for one in prepared.learnt for row in learning_rows(one.example, data.max_row)]
-    negatives = [row for example in prepared.negatives for row in learning_rows(example, data.max_row)]
-    held_out = [row for one in prepared.held_out for row in learning_rows(one.example, data.max_row)]
-    stride = max(1, len(held_out) // HELD_OUT_ROWS)
-    return SpanTask(network, rows, negatives, data.negatives, seed, held_out[::stride])
+    questions: int
+    """Learnt from."""
+    held_out: int
+    """Questions set apart."""
+    negatives: int
+    """To draw from."""
+    faults: tuple[str, ...]
+    """Questions left out, each with its reason."""
+    steps: int
+    loss: float
+    """Mean over the last steps, in nats."""
+    held_out_loss: float | None
 
 
 def train(
-    recipe: Recipe,
-    out: Path,
-    work: Path,
-    report: Callable[[loop.Progress], None] = lambda progress: None,
-) -> Prepared:
+    recipe: Recipe, out: Path, work: Path, report: Callable[[loop.Progress], None] = lambda progress: None
+) -> Report:
     """Make a reader as the recipe says and write it to ``out``; ``work`` holds what resuming needs.
 
-    Raises BadModel for a start that is no BERT, BadData for data or settings that can't be used.
+    Raises BadModel for a start that is no BERT, BadData for data or settings that can't be used, or an ``out`` that is
+    there already, SetupError for a full disk.
     """
-    start = Checkpoint.load(Path(recipe.start))
-    tokenizer = Tokenizer.load(start.folder)
-    prepared = prepare(recipe.data, tokenizer)
-    network = SpanReader(Sizes.of(start.config, start.weights), recipe.dropout)
-    load_reader(network, start)
-    task = span_task(network, prepared, recipe.data, recipe.schedule.seed)
-    loop.train(task, recipe.schedule, work, identity(recipe), report)
-    write_checkpoint(network, start, out)
-    return prepared
+    start = Path(recipe.start)
+    with written_whole(out) as folder:
+        loop.sow(recipe.schedule.seed)
+        network = load_reader(start, recipe.dropout)
+        prepared = prepare(recipe.data, Tokenizer.load(start))
+        task = span_task(network, prepared, recipe.data, recipe.schedule.seed)
+        last = loop.train(task, recipe.schedule, work, identity(recipe), report)
+        write_checkpoint(network, start, folder)
+        found = reported(prepared, last, task)
+        finish(folder, start, work, step("train qa", recipe, found))
+    return found
+
+
+def span_task(network: SpanReader, prepared: Prepared, data: Data, seed: int) -> SpanTask:
+    """The task of learning spans from prepared data."""
+    return SpanTask(
+        network,
+        prepared.rows(data.max_row),
+        prepared.negative_rows(data.max_row),
+        data.negatives,
+        seed,
+        prepared.held_out_rows(data.max_row),
+    )
 
 
 def identity(recipe: Recipe) -> dict[str, Any]:
-    """What makes a run this one: settings and the content of data and start, not where they lie."""
+    """What makes a run this one: its settings, and the content of data and start."""
     files = {name: sha256(Path(name)) for name in recipe.data.train}
-    return {"recipe": recipe.as_json(), "files": files, "start": sha256(Path(recipe.start) / "model.safetensors")}
+    return {"recipe": recipe.as_json(), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
 
 
-def load_reader(network: SpanReader, start: Checkpoint) -> None:
-    """Set a network's weights from a checkpoint; a start without a span head keeps the fresh one."""
-    import torch
+def reported(prepared: Prepared, last: loop.Progress, task: SpanTask) -> Report:
+    """The report of a run that has ended."""
+    with loop.measuring(task.network):
+        held_out = task.held_out_loss(loop.CPU)
+    return Report(
+        questions=len(prepared.learnt),
+        held_out=len(prepared.held_out),
+        negatives=len(prepared.negatives),
+        faults=tuple(f"{fault.question}: {fault.what}" for fault in prepared.faults),
+        steps=last.steps,
+        loss=last.loss,
+        held_out_loss=held_out,
+    )
 
-    load_encoder(network.encoder, start.weights)
-    if "qa_outputs.weight" in start.weights:
-        with torch.no_grad():
-            network.qa_outputs.weight.copy_(torch.from_numpy(start.weights["qa_outputs.weight"]))
-            network.qa_outputs.bias.copy_(torch.from_numpy(start.weights["qa_outputs.bias"]))
+
+def step(name: str, recipe: Recipe, report: Report) -> cards.Step:
+    """The card's entry of a run."""
+    ended = {"questions": report.questions, "faults": len(report.faults), "steps": report.steps, "loss": report.loss}
+    return cards.Step(name, {**recipe.as_json(), **ended, "held_out_loss": report.held_out_loss})
 
 
-def write_checkpoint(network: SpanReader, start: Checkpoint, out: Path) -> None:
-    """Write a reader's checkpoint as transformers reads it."""
-    out.mkdir(parents=True, exist_ok=True)
-    head = {f"qa_outputs.{name}": value.detach().clone() for name, value in network.qa_outputs.named_parameters()}
-    save_file({**tensors(network.encoder), **head}, out / "model.safetensors", {"format": "pt"})
-    (out / "config.json").write_text(json.dumps(start.config, indent=2) + "\n", encoding="utf-8")
-    shutil.copyfile(start.folder / TOKENIZER_FILE, out / TOKENIZER_FILE)
+def finish(folder: Path, start: Path, work: Path, made: cards.Step) -> None:
+    """Put the card and the run's picture beside a new checkpoint."""
+    cards.derive(start, folder, made)
+    curves.draw(work / loop.LOG_FILE, folder / PICTURE)

@@ -2,8 +2,11 @@
 
 import typer
 
+from shardqa.commands.models import training
+
 app = typer.Typer(
     name="models",
     help="Train, shrink, check and package readers.",
     no_args_is_help=True,
 )
+app.add_typer(training.train_app, name="train")
