@@ -36,20 +36,25 @@ Logits = tuple["NDArray[np.float32]", "NDArray[np.float32]"]
 """Start and end logits of one row, float32 [n] each, or of a batch, float32 [rows, n] each."""
 
 
+def open_session(folder: Path, threads: int) -> onnxruntime.InferenceSession:
+    """Load ``model.onnx`` of a folder; raises BadModel when it is missing or not a model."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    path = folder / MODEL_FILE
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except LOAD_FAULTS as error:
+        raise BadModel(f"{path} can't be loaded: {error}; export or quantise it again") from None
+
+
 class ReaderSession:
     """An onnxruntime session over a reader's folder; may be called from several threads."""
 
     def __init__(self, folder: Path | str, threads: int = 1) -> None:
         """Load ``model.onnx`` of the folder; raises BadModel when it is missing or not a model."""
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        path = Path(folder) / MODEL_FILE
-        try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except LOAD_FAULTS as error:
-            raise BadModel(f"{path} can't be loaded: {error}; export or quantise it again") from None
+        self._session = open_session(Path(folder), threads)
 
     def logits(self, batch: Batch) -> Logits:
         """Start and end logits of a batch, float32 [rows, tokens] each; padding's logits mean nothing."""

@@ -67,7 +67,7 @@ def read_squad(path: Path | str) -> QuestionSet:
     """Read SQuAD's JSON; raises BadData with the place in the document, and OSError as open() does."""
     path = Path(path)
     try:
-        root = json.loads(_text(path))
+        root = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise _bad(path, f"line {error.lineno}", f"not JSON: {error.msg}") from None
     paragraphs: list[Paragraph] = []
@@ -109,7 +109,7 @@ def read_lines(path: Path | str) -> tuple[Question, ...]:
     path = Path(path)
     return tuple(
         _line_question(path, f"line {number}", line)
-        for number, line in enumerate(_text(path).split("\n"), 1)
+        for number, line in enumerate(read_text(path).split("\n"), 1)
         if line.strip()
     )
 
@@ -145,7 +145,8 @@ def _field(path: Path, where: str, record: object, name: str, kind: type[_T]) ->
     return value
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file, gzipped or not; raises BadData when it is not UTF-8 or not whole, OSError as open() does."""
     content = path.read_bytes()
     try:
         if path.suffix == ".gz":

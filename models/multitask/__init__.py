@@ -1,0 +1,1 @@
+"""Several tasks on one encoder: their data, their results, their scores (numpy and onnxruntime; no torch)."""
