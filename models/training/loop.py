@@ -74,7 +74,8 @@ class Task(Protocol, Generic[Rows]):
     """What a run learns."""
 
     @property
-    def network(self) -> nn.Module: ...
+    def trained(self) -> nn.Module:
+        """Everything that learns."""
 
     def lengths(self, passed: int) -> Sequence[int]:
         """Tokens of each row of the pass after ``passed`` others."""
@@ -166,12 +167,12 @@ def train(
     ``identity`` says what this run is: a state of another is refused with BadData, a damaged one with BadModel.
     """
     on = device()
-    task.network.to(on).train()
+    task.trained.to(on).train()
     run = _Run(task, schedule.checked(), work, {**identity, "schedule": asdict(schedule)}, on)
     run.resume()
     for progress in run.steps():
         report(progress)
-    task.network.to("cpu").eval()
+    task.trained.to("cpu").eval()
     assert run.last is not None, "a run has at least one step"
     return run.last
 
@@ -183,7 +184,7 @@ class _Run:
         if not self.plan:
             raise BadData("there are no rows to learn from; give a file with questions")
         self.optimiser = torch.optim.AdamW(
-            _decayed_apart(task.network), lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True
+            _decayed_apart(task.trained), lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True
         )
         self.done = 0
         self.last: Progress | None = None
@@ -201,7 +202,7 @@ class _Run:
             raise BadModel(f"{path} can't be read: {error}; remove it to begin anew") from None
         if state["identity"] != json.dumps(self.identity, sort_keys=True):
             raise BadData(f"{path} is of a run with other settings or data; give another --work, or remove it")
-        self.task.network.load_state_dict(state["network"])
+        self.task.trained.load_state_dict(state["network"])
         self.optimiser.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["random"].cpu())
         self.done = state["done"]
@@ -212,7 +213,7 @@ class _Run:
     def save(self) -> None:
         state = {
             "identity": json.dumps(self.identity, sort_keys=True),
-            "network": self.task.network.state_dict(),
+            "network": self.task.trained.state_dict(),
             "optimiser": self.optimiser.state_dict(),
             "random": torch.get_rng_state(),
             "done": self.done,
@@ -247,13 +248,13 @@ class _Run:
         with precision(self.on):
             loss = self.task.loss(step.passed, step.rows, self.on)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.task.network.parameters(), CLIP_NORM)
+        nn.utils.clip_grad_norm_(self.task.trained.parameters(), CLIP_NORM)
         self.optimiser.step()
         self.optimiser.zero_grad()
         return loss.detach()
 
     def _held_out(self) -> float | None:
-        with measuring(self.task.network):
+        with measuring(self.task.trained):
             return self.task.held_out_loss(self.on)
 
     def _log(self, loss: float, held_out: float | None) -> None:

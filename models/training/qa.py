@@ -80,7 +80,7 @@ def identity(recipe: Recipe) -> dict[str, Any]:
 
 def reported(prepared: Prepared, last: loop.Progress, task: SpanTask) -> Report:
     """The report of a run that has ended."""
-    with loop.measuring(task.network):
+    with loop.measuring(task.trained):
         held_out = task.held_out_loss(loop.CPU)
     return Report(
         questions=len(prepared.learnt),

@@ -42,6 +42,38 @@ class Data:
 
 
 @dataclass(frozen=True, slots=True)
+class Teaching:
+    """What distillation adds."""
+
+    teachers: tuple[str, ...] = ()
+    """Folders of checkpoints; several are an ensemble."""
+    soft: float = 0.7
+    """Share of the loss that compares with the teachers' probabilities; the rest compares with the labels."""
+    temperature: float = 2.0
+    """Divides the logits of both: above 1, what the teachers hold for unlikely counts for more."""
+    hidden: float = 0.0
+    """Weight of the distance between hidden units; it takes some of the teachers' inner life along."""
+    layers: int = 0
+    """Of a student cut from the first teacher; 0 keeps all."""
+    units: int = 0
+    """Hidden units of such a student; 0 keeps all."""
+
+    def checked(self) -> Teaching:
+        """Itself; raises BadData with the first setting out of its range."""
+        for name, fits, wanted in (
+            ("teachers", bool(self.teachers), "one folder or more"),
+            ("soft", 0 <= self.soft <= 1, "0 to 1"),
+            ("temperature", self.temperature > 0, "a number above 0"),
+            ("hidden", self.hidden >= 0, "0 or more"),
+            ("layers", self.layers >= 0, "0 or more"),
+            ("units", self.units >= 0, "0 or more"),
+        ):
+            if not fits:
+                raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """A training run's settings."""
 
@@ -50,24 +82,32 @@ class Recipe:
     dropout: float = 0.0
     data: Data = field(default_factory=Data)
     schedule: Schedule = field(default_factory=Schedule)
+    teaching: Teaching = field(default_factory=Teaching)
 
     @classmethod
     def read(cls, path: Path) -> Recipe:
         """Read a recipe's TOML; raises BadData with the setting that is unknown or of the wrong kind."""
-        try:
-            found = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise BadData(f"{path} is not a recipe: {error}") from None
-        data = _section(path, "data", Data, found.pop("data", {}))
-        schedule = _section(path, "schedule", Schedule, found.pop("schedule", {}))
-        return _section(path, "", cls, {**found, "data": data, "schedule": schedule})
+        found = read_toml(path)
+        data = section(path, "data", Data, found.pop("data", {}))
+        schedule = section(path, "schedule", Schedule, found.pop("schedule", {}))
+        teaching = section(path, "teaching", Teaching, found.pop("teaching", {}))
+        return section(path, "", cls, {**found, "data": data, "schedule": schedule, "teaching": teaching})
 
     def as_json(self) -> dict[str, Any]:
         """For cards and reports."""
         return asdict(self)
 
 
-def _section(path: Path, name: str, kind: type[Section], found: dict[str, Any]) -> Section:
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file; raises BadData when it is none."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadData(f"{path} is not a recipe: {error}") from None
+
+
+def section(path: Path, name: str, kind: type[Section], found: dict[str, Any]) -> Section:
+    """A table of a recipe as a dataclass; raises BadData with the setting that is unknown or of the wrong kind."""
     where = f"{path}, [{name}]" if name else f"{path}"
     defaults = {one.name: getattr(kind(), one.name) for one in fields(kind)}  # type: ignore[arg-type]
     for key, value in found.items():

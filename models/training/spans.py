@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from shardqa.models.measure import windows
@@ -46,7 +46,11 @@ class SpanTask:
     """Of the negatives that a pass sees."""
     seed: int
     held_out: list[LearningRow]
-    _drawn: dict[int, list[LearningRow]] = field(default_factory=dict)
+    _drawn: dict[int, list[LearningRow]] = field(default_factory=dict, init=False, kw_only=True)
+
+    @property
+    def trained(self) -> nn.Module:
+        return self.network
 
     def lengths(self, passed: int) -> Sequence[int]:
         return [len(row) for row in self._pass(passed)]
@@ -81,10 +85,15 @@ def span_logits(network: SpanReader, batch: LearningBatch, device: torch.device)
     ids, mask, types = (
         torch.from_numpy(value).to(device) for value in (batch.input_ids, batch.attention_mask, batch.token_type_ids)
     )
-    barred = types == 0
-    barred[:, 0] = False
     logits: Tensor = network(ids, mask, types).float()
-    return (logits + barred[..., None] * MASKED).permute(2, 0, 1)
+    return (logits + barred(types)).permute(2, 0, 1)
+
+
+def barred(types: Tensor) -> Tensor:
+    """What to add to logits so that only the passage and [CLS] can be pointed at, float32 [batch, tokens, 1]."""
+    struck = types == 0
+    struck[:, 0] = False
+    return struck[..., None] * MASKED
 
 
 def span_loss(logits: Tensor, batch: LearningBatch, device: torch.device) -> Tensor:

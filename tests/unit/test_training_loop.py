@@ -24,7 +24,7 @@ SCHEDULE = loop.Schedule(passes=2.5, tokens=64, rate=0.01, seed=3, save_seconds=
 class Line:
     """Learns a straight line, with dropout so that random numbers count."""
 
-    network: Any = field(default_factory=lambda: torch.nn.Sequential(torch.nn.Dropout(0.2), torch.nn.Linear(2, 1)))
+    trained: Any = field(default_factory=lambda: torch.nn.Sequential(torch.nn.Dropout(0.2), torch.nn.Linear(2, 1)))
     stop_after: int | None = None
     steps: int = 0
 
@@ -36,7 +36,7 @@ class Line:
             raise KeyboardInterrupt
         self.steps += 1
         x = torch.tensor([[row / 40, 1.0] for row in rows])
-        return ((self.network(x) - x[:, :1] * 3) ** 2).mean()
+        return ((self.trained(x) - x[:, :1] * 3) ** 2).mean()
 
     def held_out_loss(self, device: Any) -> float | None:
         return None
@@ -48,7 +48,7 @@ def fresh(stop_after: int | None = None) -> Line:
 
 
 def weights(task: Line) -> list[float]:
-    return [value for parameter in task.network.parameters() for value in parameter.detach().flatten().tolist()]
+    return [value for parameter in task.trained.parameters() for value in parameter.detach().flatten().tolist()]
 
 
 def test_an_interrupted_run_ends_with_the_same_bits(tmp_path: Path) -> None:

@@ -10,3 +10,5 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(training.train_app, name="train")
+app.command("distil")(training.distil)
+app.command("prune")(training.prune)

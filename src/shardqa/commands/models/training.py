@@ -1,4 +1,4 @@
-"""`shardqa models train qa`: what a person gives, what is shown while it runs, what is said at the end."""
+"""`shardqa models train qa`, `distil` and `prune`: what a person gives, sees while it runs, and is told at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shardqa.commands.connection import JsonOption
 from shardqa.commands.models.extra import need
-from shardqa.commands.output import err, print_json, say
+from shardqa.commands.output import err, print_json, print_table, say
 from shardqa.errors import BadData
 
 if TYPE_CHECKING:
@@ -62,10 +62,90 @@ def train_qa(
     need("torch", "safetensors", "matplotlib")
     from shardqa.models.training import qa
 
-    settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty)
+    settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty, wants_start=True)
     with shown() as report:
         found = qa.train(settings, out, work or work_beside(out), report)
     tell(found, out, as_json)
+
+
+def distil(
+    out: OutOption,
+    recipe: RecipeOption = None,
+    teacher: Annotated[
+        list[str] | None, typer.Option("--teacher", help="Checkpoint to learn from; several are an ensemble.")
+    ] = None,
+    start: StartOption = None,
+    layers: Annotated[int | None, typer.Option("--layers", help="Of a student cut from the teacher.", min=1)] = None,
+    units: Annotated[int | None, typer.Option("--units", help="Hidden units of such a student.", min=1)] = None,
+    data: DataOption = None,
+    passes: PassesOption = None,
+    rate: RateOption = None,
+    seed: SeedOption = None,
+    skip_faulty: SkipOption = False,
+    work: WorkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Teach a smaller reader what larger ones say: fewer layers, narrower, or a checkpoint of your own.
+
+    Example: shardqa models distil --teacher my-reader --layers 3 --data train.json.gz --out my-small-reader
+    """
+    need("torch", "safetensors", "matplotlib")
+    from shardqa.models.training import distil as distillation
+
+    settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty)
+    teaching = settings.teaching
+    teaching = replace(
+        teaching,
+        teachers=tuple(teacher or teaching.teachers),
+        layers=layers or teaching.layers,
+        units=units or teaching.units,
+    )
+    with shown() as report:
+        found = distillation.distil(replace(settings, teaching=teaching), out, work or work_beside(out), report)
+    tell(found, out, as_json)
+
+
+def prune(
+    folder: Annotated[Path, typer.Argument(help="Folder of the checkpoint.")],
+    out: OutOption,
+    heads: Annotated[float, typer.Option("--heads", help="Share of the attention heads to remove.")] = 0.0,
+    columns: Annotated[float, typer.Option("--columns", help="Share of the feed-forward's columns to remove.")] = 0.0,
+    weights: Annotated[
+        float | None, typer.Option("--weights", help="Share of the weights to set to zero, instead.")
+    ] = None,
+    data: Annotated[
+        list[Path] | None, typer.Option("--data", help="SQuAD file on which importance is measured; else by norm.")
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", help="Rows of it to measure on.", min=1)] = 1024,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove heads and feed-forward columns (smaller and faster), or set weights to zero (neither: see the report).
+
+    What was lost comes back by training on: shardqa models train qa --start OUT, or distil --start OUT.
+
+    Example: shardqa models prune my-reader --heads 0.25 --columns 0.5 --data train.json.gz --out my-pruned-reader
+    """
+    need("torch", "safetensors")
+    from shardqa.models.training import prune as pruning
+
+    if weights is None and not (heads or columns):
+        raise BadData("there is nothing to remove; give --heads, --columns or --weights")
+    if weights is not None and (heads or columns):
+        raise BadData("--weights sets weights to zero, --heads and --columns remove parts; give one kind")
+    if weights is not None:
+        found = pruning.prune_weights(folder, out, weights)
+    else:
+        found = pruning.prune_structures(folder, out, heads, columns, data or (), rows)
+    if as_json:
+        print_json({**asdict(found), "out": str(out)})
+        return
+    before, after = found.parameters_before, found.parameters_after
+    say(f"{before:,} parameters before, {after:,} after ({after / before:.1%}); wrote {out}")
+    if found.layers:
+        print_table(("layer", "heads", "columns"), [(number, *size) for number, size in enumerate(found.layers)])
+    else:
+        print_table(("matrix", "zeros"), [(name, f"{share:.1%}") for name, share in found.sparsity.items()])
+        say("Zeros are multiplied like any number: this saves no time; remove --heads or --columns for that")
 
 
 def recipe_of(
@@ -76,6 +156,7 @@ def recipe_of(
     rate: float | None,
     seed: int | None,
     skip_faulty: bool,
+    wants_start: bool = False,
 ) -> Recipe:
     """The recipe's settings, those given as options in their place."""
     from shardqa.models.training.recipe import Recipe
@@ -94,7 +175,7 @@ def recipe_of(
         data=replace(base.data, train=tuple(data or base.data.train), skip_faulty=skip_faulty or base.data.skip_faulty),
         schedule=schedule,
     )
-    if not recipe.start:
+    if wants_start and not recipe.start:
         raise BadData("there is no checkpoint to start from; give --start, or a --recipe with `start`")
     return recipe
 
