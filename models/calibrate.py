@@ -1,7 +1,7 @@
 """Fit ``scoring.json``: how likely a candidate is right, and the score below which nothing is answered.
 
-    python bench/candidates.py --squad train-v1.1.json.gz --squad train-v2.0-unanswerable.json.gz --out train.jsonl
-    python -m shardqa.models.calibrate --candidates train.jsonl --out models/reader-v0-int8
+    shardqa models candidates READER --squad train-v1.1.json.gz --squad unanswerable.json.gz --out train.jsonl
+    shardqa models calibrate READER --candidates train.jsonl
 
 Input: a question a line, ``{"id", "question", "answers": [..], "candidates": [{"text", "span_logit", "null_logit",
 "rank_score"}, ..]}``, where no answers mean that the documents don't say.
@@ -17,10 +17,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
 
 from shardqa.errors import BadData
 from shardqa.models import metrics
@@ -72,7 +71,9 @@ def read_candidates(path: Path) -> list[Asked]:
         try:
             asked.append(_asked(json.loads(line)))
         except (ValueError, TypeError, KeyError) as error:
-            raise BadData(f"{path}, line {number}: {error!r}; write it again with bench/candidates.py") from None
+            raise BadData(
+                f"{path}, line {number}: {error!r}; write it again with 'shardqa models candidates'"
+            ) from None
     return asked
 
 
@@ -161,24 +162,3 @@ def _calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_], bin
     order = np.argsort(score, kind="stable")
     parts = [part for part in np.array_split(order, bins) if len(part)]
     return float(sum(len(part) * abs(score[part].mean() - right[part].mean()) for part in parts)) / max(1, len(score))
-
-
-def main(
-    candidates: Annotated[Path, typer.Option(help="Questions with candidates, JSON lines.")],
-    out: Annotated[Path, typer.Option(help="The reader's folder to write scoring.json to.")],
-    test: Annotated[list[Path] | None, typer.Option(help="More such files, only to report on.")] = None,
-) -> None:
-    """Fit scoring.json of a reader and print how it does.
-
-    Example: python -m shardqa.models.calibrate --candidates train.jsonl --out models/reader-v0-int8 --test seeds.jsonl
-    """
-    asked = read_candidates(candidates)
-    scoring = fit(asked)
-    scoring.save(out)
-    typer.echo(f"{scoring}")
-    for path in [candidates, *(test or [])]:
-        typer.echo(f"{path}: {outcome(scoring, read_candidates(path))}")
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,21 +1,18 @@
 """EM and F1 of a reader on SQuAD, given the right paragraph, and against another reader on the same questions.
 
-    python -m shardqa.models.measure --reader models/reader-v0-int8 --questions ../shared/data/squad/dev-v1.1.json.gz
+    shardqa models measure models/reader-v0-int8 ../shared/data/squad/dev-v1.1.json.gz
 
 Paragraphs too long for a row are read in overlapping windows, of which the best span counts, as in the original BERT.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from shardqa.errors import BadData
 from shardqa.models import metrics, squad
@@ -87,7 +84,11 @@ class Read:
 
 def measure(folder: Path, questions: Path, limit: int | None = None, threads: int = 1, seed: int = 0) -> Scores:
     """Read ``limit`` questions drawn at random (all unless given) and score the answers; raises BadData, BadModel."""
-    reads = list(read_all(folder, questions, limit, threads, seed, answerable=True))
+    return scores(list(read_all(folder, questions, limit, threads, seed, answerable=True)))
+
+
+def scores(reads: Sequence[Read]) -> Scores:
+    """EM and F1 of answers to answerable questions, none refused; there is one at least."""
     percent = 100 / len(reads)
     return Scores(
         len(reads),
@@ -162,20 +163,3 @@ def _read(reading: Reading, logits: Sequence[tuple[NDArray[np.float32], NDArray[
     logit, first_token, last_token = max(spans, key=lambda span: span[0])
     answer = reading.text[reading.tokens.offsets[first_token, 0] : reading.tokens.offsets[last_token, 1]]
     return Read(reading.question, answer, logit, min(null_logit(start, end) for start, end in logits), seconds)
-
-
-def main(
-    reader: Annotated[Path, typer.Option(help="Folder of the reader.")],
-    questions: Annotated[Path, typer.Option(help="SQuAD file, .json or .json.gz.")],
-    limit: Annotated[int | None, typer.Option(help="Questions drawn at random; all unless given.", min=1)] = None,
-    threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
-) -> None:
-    """Print EM and F1 of a reader, given the right paragraph, as JSON.
-
-    Example: python -m shardqa.models.measure --reader models/reader-v0-int8 --questions dev-v1.1.json.gz --limit 500
-    """
-    typer.echo(json.dumps(asdict(measure(reader, questions, limit, threads))))
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -1,6 +1,6 @@
 """How well a reader knows what it does not know: SQuAD 2.0's measures, calibration error, and the fit of a score.
 
-    python -m shardqa.models.refusal --reader models/reader-v1-int8 --questions ../shared/data/squad/dev-v2.0.json.gz
+    shardqa models measure models/reader-v1-int8 ../shared/data/squad/dev-v2.0.json.gz
 
 The right paragraph is given, or one that only looks right. A question without an answer counts 1 when nothing is
 answered, else 0 (Rajpurkar et al. 2018, section 4).
@@ -8,17 +8,14 @@ answered, else 0 (Rajpurkar et al. 2018, section 4).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import typer
 
 from shardqa.models.calibrate import RIGHT_F1
-from shardqa.models.measure import Read, read_all
+from shardqa.models.measure import Read
 from shardqa.models.scoring import Scoring
 
 if TYPE_CHECKING:
@@ -82,21 +79,3 @@ def expected_calibration_error(score: NDArray[np.float64], right: NDArray[np.boo
 
 def _mean_percent(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
     return 100 * float(values.mean()) if len(values) else 0.0
-
-
-def main(
-    reader: Annotated[Path, typer.Option(help="Folder of the reader.")],
-    questions: Annotated[Path, typer.Option(help="SQuAD 2.0 file, .json or .json.gz.")],
-    limit: Annotated[int | None, typer.Option(help="Questions drawn at random; all unless given.", min=1)] = None,
-    threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
-) -> None:
-    """Print EM and F1 with refusals, and the calibration error, as JSON.
-
-    Example: python -m shardqa.models.refusal --reader models/reader-v1-int8 --questions dev-v2.0.json.gz
-    """
-    found = refusals(list(read_all(reader, questions, limit, threads)), Scoring.load(reader))
-    typer.echo(json.dumps(asdict(found)))
-
-
-if __name__ == "__main__":
-    typer.run(main)

@@ -42,7 +42,7 @@ class Scoring:
         try:
             return cls(**{name: float(value) for name, value in json.loads(path.read_bytes()).items()})
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise BadModel(f"{path} can't be read: {error}; fit it again with shardqa.models.calibrate") from None
+            raise BadModel(f"{path} can't be read: {error}; fit it again with 'shardqa models calibrate'") from None
 
     def save(self, folder: Path) -> None:
         """Write ``scoring.json`` into a reader's folder."""

@@ -7,6 +7,7 @@ that the documents don't say.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import zlib
 from dataclasses import dataclass
@@ -81,6 +82,12 @@ def read_squad(path: Path | str) -> QuestionSet:
             paragraphs.append(Paragraph(f"{title}/{p}", title, text))
             questions += _squad_questions(path, inner, paragraph, paragraphs[-1].id)
     return QuestionSet(tuple(paragraphs), tuple(questions))
+
+
+def is_held_out(paragraph: str, share: float) -> bool:
+    """Whether a paragraph's article is set apart, for a share of 0 to 1: by its title, so that all files agree."""
+    title = paragraph.rsplit("/", 1)[0]
+    return int.from_bytes(hashlib.sha256(title.encode()).digest()[:4], "big") < share * 2**32
 
 
 def _squad_questions(path: Path, where: str, paragraph: object, document: str) -> list[Question]:

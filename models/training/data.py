@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,18 +40,12 @@ class Prepared:
         return rows[:: max(1, -(-len(rows) // HELD_OUT_ROWS))]
 
 
-def is_held_out(paragraph: str, share: float) -> bool:
-    """Whether a paragraph's article is set apart: by its title alone, so that all files and runs agree."""
-    title = paragraph.rsplit("/", 1)[0]
-    return int.from_bytes(hashlib.sha256(title.encode()).digest()[:4], "big") < share * 2**32
-
-
 def prepare(data: Data, tokenizer: Tokenizer) -> Prepared:
     """Read and label the files; raises BadData as `examples.read` does, OSError as open() does."""
     paths = [Path(name) for name in data.checked().train]
     sources, faults = examples.read(paths, tokenizer, data.skip_faulty)
-    held_out = [one for one in sources if is_held_out(one.question.document or "", data.held_out)]
-    learnt = [one for one in sources if not is_held_out(one.question.document or "", data.held_out)]
+    held_out = [one for one in sources if squad.is_held_out(one.question.document or "", data.held_out)]
+    learnt = [one for one in sources if not squad.is_held_out(one.question.document or "", data.held_out)]
     negatives = [
         negative
         for path in (paths if data.negatives else [])

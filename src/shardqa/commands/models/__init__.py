@@ -2,7 +2,7 @@
 
 import typer
 
-from shardqa.commands.models import training
+from shardqa.commands.models import calibration, training
 
 app = typer.Typer(
     name="models",
@@ -12,3 +12,6 @@ app = typer.Typer(
 app.add_typer(training.train_app, name="train")
 app.command("distil")(training.distil)
 app.command("prune")(training.prune)
+app.command("candidates")(calibration.candidates)
+app.command("calibrate")(calibration.calibrate)
+app.command("measure")(calibration.measure)

@@ -1,7 +1,5 @@
 """What a question's reader sees, as the shards would hand it over: candidates for fitting and testing the score.
 
-    python bench/candidates.py --squad ../shared/data/squad/train-v1.1.json.gz --out /tmp/candidates.jsonl
-
 One process, no Redis: the index, the splitter and the reader are those of the shards. A line is a question:
 ``{"id", "question", "answers", "candidates": [{"text", "span_logit", "null_logit", "rank_score"}, ...]}``.
 """
@@ -10,28 +8,40 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from rich.progress import track
 
 from shardqa import keys
+from shardqa.commands.output import err
+from shardqa.errors import BadData
 from shardqa.gears_functions.index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.gears_functions.terms import query
-from shardqa.models import shipped, squad
+from shardqa.models import squad
 from shardqa.models.reader import best_spans, join, null_logit
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
 
-SPANS = 2  # spans per passage: the second teaches the score what wrong ones look like
+SPANS = 2
+"""Per passage: the second teaches the score what wrong ones look like."""
+
 CORPUS = "candidates"
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which questions to ask over which documents."""
+
+    documents: list[tuple[str, str, str]]
+    """Id, title, text."""
+    questions: list[squad.Question]
+
+
+@dataclass(slots=True)
 class Library:
     """Documents, split and indexed."""
 
@@ -65,66 +75,69 @@ class Library:
         ]
 
 
-def seeds(folder: Path) -> tuple[list[tuple[str, str, str]], list[squad.Question]]:
+def seeds(folder: Path) -> Sample:
+    """The questions of `seeds/` over its documents."""
     documents = []
     for path in sorted((folder / "documents").glob("*.md")):
         title, _, text = path.read_text(encoding="utf-8").partition("\n")
         documents.append((path.stem, title.lstrip("# "), text))
-    return documents, list(squad.read(folder / "questions.jsonl").questions)
+    return Sample(documents, list(squad.read(folder / "questions.jsonl").questions))
 
 
-def articles(
-    files: Iterable[Path], paragraphs: int, absent: int, seed: int
-) -> tuple[list[tuple[str, str, str]], list[squad.Question]]:
-    """Whole articles drawn at random up to so many paragraphs, their questions, and `absent` questions of others.
+def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float | None, seed: int) -> Sample:
+    """Whole articles up to so many paragraphs, and of their questions ``limit`` of each kind, drawn at random.
 
-    The first file's paragraphs are the documents. A question of an article left out has no answer here.
+    The first file's paragraphs are the documents. The kinds: answerable, unanswerable, and of an article that is not
+    there. With ``held_out`` only that share of the articles, which training leaves alone, is asked about; the others'
+    paragraphs only stand in the way. Raises BadData when no article is held out.
     """
-    sets = [squad.read(path) for path in files]
+    sets = [squad.read_squad(path) for path in files]
     titles = sorted({paragraph.title for paragraph in sets[0].paragraphs})
     random.Random(seed).shuffle(titles)
+    asked = {title for title in titles if held_out is None or squad.is_held_out(f"{title}/0", held_out)}
+    if not asked:
+        raise BadData(f"of {len(titles)} articles none is among the {held_out:.1%} held out; give more data")
+    kept, documents = _shelved(sets[0], sorted(titles, key=lambda title: title not in asked), paragraphs)
+    questions = [question for found in sets for question in found.questions]
+    inside = [one for one in questions if _title(one) in kept & asked]
+    outside = [one for one in sets[0].questions if _title(one) not in kept]
+    strangers = random.Random(seed).sample(outside, min(limit, len(outside)))
+    unknown = [squad.Question(one.id, one.text, (), None) for one in strangers]
+    return Sample(documents, list(_drawn(inside + unknown, limit, seed)))
+
+
+def _title(question: squad.Question) -> str:
+    return (question.document or "").rpartition("/")[0]
+
+
+def _shelved(
+    found: squad.QuestionSet, titles: Sequence[str], count: int
+) -> tuple[set[str], list[tuple[str, str, str]]]:
     kept: set[str] = set()
     documents: list[tuple[str, str, str]] = []
     for title in titles:
-        if len(documents) >= paragraphs:
+        if len(documents) >= count:
             break
         kept.add(title)
-        documents += [(p.id, title.replace("_", " "), p.text) for p in sets[0].paragraphs if p.title == title]
-    questions = [q for found in sets for q in found.questions]
-    inside = [q for q in questions if q.document and q.document.rpartition("/")[0] in kept]
-    outside = [q for q in sets[0].questions if q.document and q.document.rpartition("/")[0] not in kept]
-    strangers = random.Random(seed).sample(outside, min(absent, len(outside)))
-    return documents, inside + [squad.Question(q.id, q.text, (), None) for q in strangers]
+        documents += [(one.id, title.replace("_", " "), one.text) for one in found.paragraphs if one.title == title]
+    return kept, documents
 
 
-def drawn(questions: list[squad.Question], limit: int, seed: int) -> Iterator[squad.Question]:
-    """At most `limit` each of the answerable, the unanswerable, and those of other articles."""
-    kinds = [(bool(q.answers), q.document is None) for q in questions]
+def _drawn(questions: Sequence[squad.Question], limit: int, seed: int) -> Iterator[squad.Question]:
+    kinds = [(bool(question.answers), question.document is None) for question in questions]
     for kind in sorted(set(kinds)):
-        of_kind = [q for q, found in zip(questions, kinds, strict=True) if found == kind]
+        of_kind = [question for question, found in zip(questions, kinds, strict=True) if found == kind]
         yield from random.Random(seed).sample(of_kind, min(limit, len(of_kind)))
 
 
-def main(
-    out: Annotated[Path, typer.Option(help="File to write, JSON lines.")],
-    squad_file: Annotated[list[Path], typer.Option("--squad", help="SQuAD files; the first has the documents.")] = [],  # noqa: B006
-    seeds_folder: Annotated[Path | None, typer.Option("--seeds", help="The seeds folder instead.")] = None,
-    reader: Annotated[Path, typer.Option(help="Folder of the reader.")] = shipped.folder(),  # noqa: B008
-    paragraphs: Annotated[int, typer.Option(help="Documents to take.")] = 3000,
-    limit: Annotated[int, typer.Option(help="Questions of each kind.")] = 1000,
-    k: Annotated[int, typer.Option(help="Passages read per question.")] = 5,
-    seed: int = 0,
-) -> None:
-    """Write the candidates of many questions."""
-    documents, questions = seeds(seeds_folder) if seeds_folder else articles(squad_file, paragraphs, limit, seed)
+def write(sample: Sample, reader: Path, out: Path, k: int, threads: int) -> int:
+    """Ask every question, write a line for each, and return the number of passages; raises BadModel."""
     library = Library(Tokenizer.load(reader))
-    for document in documents:
+    for document in sample.documents:
         library.add(*document)
-    session = ReaderSession(reader)
-    chosen = list(drawn(questions, limit, seed))
-    began = time.perf_counter()
+    session = ReaderSession(reader, threads)
     with out.open("w", encoding="utf-8") as file:
-        for question in chosen:
+        for question in track(sample.questions, "Reading", console=err, disable=not err.is_terminal):
             record = {
                 "id": question.id,
                 "question": question.text,
@@ -132,9 +145,4 @@ def main(
                 "candidates": library.ask(session, question.text, k),
             }
             file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    seconds = time.perf_counter() - began
-    typer.echo(f"{len(chosen)} questions over {len(library.passages)} passages in {seconds:.0f} s", err=True)
-
-
-if __name__ == "__main__":
-    typer.run(main)
+    return len(library.passages)
