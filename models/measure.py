@@ -16,19 +16,16 @@ from typing import TYPE_CHECKING
 
 from shardqa.errors import BadData
 from shardqa.models import metrics, squad
-from shardqa.models.reader import Row, best_spans, join, null_logit
-from shardqa.models.session import ReaderSession
+from shardqa.models.reader import Row
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
+from shardqa.models.windows import STRIDE_TOKENS as STRIDE_TOKENS
+from shardqa.models.windows import WINDOW_TOKENS as WINDOW_TOKENS
+from shardqa.models.windows import best_span
+from shardqa.models.windows import windows as windows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-WINDOW_TOKENS = 384
-"""Length of a row, as in the original BERT's evaluation on SQuAD."""
-
-STRIDE_TOKENS = 128
-"""How far each window of a long paragraph begins after the one before."""
 
 CHUNK_QUESTIONS = 64
 """Questions whose rows are batched together; bounds memory."""
@@ -113,6 +110,9 @@ def read_all(
     readings = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, seed, answerable))
     if not readings:
         raise BadData(f"{questions} has no question with a paragraph; a SQuAD file is needed")
+    # Here, since what another library answers is scored too, by processes whose memory is measured.
+    from shardqa.models.session import ReaderSession
+
     session = ReaderSession(folder, threads)
     for first in range(0, len(readings), CHUNK_QUESTIONS):
         chunk = readings[first : first + CHUNK_QUESTIONS]
@@ -120,7 +120,7 @@ def read_all(
         logits = iter(session.read([row for reading in chunk for _, row in reading.windows]))
         seconds = (time.perf_counter() - began) / len(chunk)
         for reading in chunk:
-            yield _read(reading, [next(logits) for _ in reading.windows], seconds)
+            yield read(reading, [next(logits) for _ in reading.windows], seconds)
 
 
 def _readings(
@@ -140,26 +140,11 @@ def _readings(
         yield Reading(question, text, passage, tuple(windows(tokenizer.question(question.text), passage.ids)))
 
 
-def windows(
-    question: NDArray[np.int32], passage: NDArray[np.int32], length: int = WINDOW_TOKENS
-) -> Iterator[tuple[int, Row]]:
-    """Rows of at most ``length`` tokens that together hold the whole passage, each with its first token's number."""
-    room = length - 3 - len(question)
-    assert room >= STRIDE_TOKENS, f"{len(question)} wordpieces of a question leave gaps between windows of {length}"
-    first = 0
-    while True:
-        yield first, join(question, passage[first : first + room])
-        if first + room >= len(passage):
-            return
-        first += STRIDE_TOKENS
-
-
-def _read(reading: Reading, logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]], seconds: float) -> Read:
-    spans = [
-        (span.logit, first + span.start_token, first + span.end_token)
-        for (first, row), (start, end) in zip(reading.windows, logits, strict=True)
-        for span in best_spans(start, end, row.passage, n_best=1)
-    ]
-    logit, first_token, last_token = max(spans, key=lambda span: span[0])
-    answer = reading.text[reading.tokens.offsets[first_token, 0] : reading.tokens.offsets[last_token, 1]]
-    return Read(reading.question, answer, logit, min(null_logit(start, end) for start, end in logits), seconds)
+def read(reading: Reading, logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]], seconds: float) -> Read:
+    """The best span of all windows; ``logits`` are the start and end logits of each, float32 [n] each."""
+    span = best_span(reading.windows, logits)
+    if span is None:
+        raise BadData(f"question {reading.question.id!r}: its paragraph holds no word; take it out of the file")
+    offsets = reading.tokens.offsets
+    answer = reading.text[offsets[span.start_token, 0] : offsets[span.end_token, 1]]
+    return Read(reading.question, answer, span.logit, span.null_logit, seconds)
