@@ -1,6 +1,6 @@
 """The shipped reader's speed by batch and length, and against float32 when a checkpoint is at hand.
 
-    python bench/reader.py [--float-reader DIR]     # DIR: what `python -m shardqa.models.conversion.export` wrote
+    python bench/reader.py [--float-reader DIR]     # DIR: what `shardqa models export` wrote
 
 Both readers take turns in one run, so that their ratio means something on a busy machine.
 """

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from shardqa.errors import BadModel
 from shardqa.models.shipped import CARD_FILE, sha256
 
-NETWORK_FILES = ("model.onnx", "model.safetensors")
+NETWORK_FILES = ("model.onnx", "model.safetensors", "model.pt")
 """One of these makes a folder a model."""
 
 MODEL_FILES = (*NETWORK_FILES, "tokenizer.json", "config.json", "scoring.json")
@@ -130,17 +130,19 @@ class Card:
         return "\n".join(_lines(self)) + "\n"
 
 
-def derive(source: Path, out: Path, step: Step) -> Card:
+def derive(source: Path, out: Path, step: Step, name: str | None = None) -> Card:
     """Write into ``out`` the card of a model made from the one in ``source`` by ``step``, and return it.
+
+    It is named as the folder is, unless given. A source may be a network's file alone, which has no card.
 
     Origin, licence, data, recipe and steps carry on; scores, sizes and latencies do not: they were the source's. The
     step's settings also get the source's address. A source without a card gives one whose origin says "unknown".
     Raises BadModel when the source holds no model or its card can't be read, OSError.
     """
-    content = address(source)
-    known = Card.find(source) or Card(source.name, f"{UNKNOWN}: made from {source.name}, which has no card")
+    content = sha256(source) if source.is_file() else address(source)
+    known = (Card.find(source) if source.is_dir() else None) or Card(source.name, f"{UNKNOWN}: made from {source.name}, which has no card")
     made = replace(step, settings={"source": content, **step.settings})
-    card = replace(known, name=out.name, scores=(), sizes=(), latencies=()).with_step(made)
+    card = replace(known, name=name or out.name, scores=(), sizes=(), latencies=()).with_step(made)
     card.save(out)
     return card
 
@@ -152,9 +154,7 @@ def address(folder: Path) -> str:
     """
     names = sorted(name for name in MODEL_FILES if (folder / name).is_file())
     if not set(names) & set(NETWORK_FILES):
-        raise BadModel(
-            f"{folder} holds no model: neither {' nor '.join(NETWORK_FILES)} is there; name a model's folder"
-        )
+        raise BadModel(f"{folder} holds no model: none of {', '.join(NETWORK_FILES)} is there; name a model's folder")
     try:
         lines = [f"{name} {sha256(folder / name)}\n" for name in names]
     except OSError as error:

@@ -51,7 +51,9 @@ def checked_folder(path: Path | None = None) -> Path:
 def write_checksums(path: Path) -> None:
     """Write ``checksums.json`` for the files of a reader's folder, the cards aside: people may add to them."""
     aside = (CHECKSUMS_FILE, CARD_FILE)
-    files = [file for file in sorted(path.iterdir()) if file.suffix in (".onnx", ".json") and file.name not in aside]
+    files = [
+        file for file in sorted(path.iterdir()) if file.suffix in (".onnx", ".pt", ".json") and file.name not in aside
+    ]
     sums = {file.name: sha256(file) for file in files}
     (path / CHECKSUMS_FILE).write_text(json.dumps(sums, indent=2) + "\n", encoding="utf-8")
 

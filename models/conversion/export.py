@@ -1,50 +1,73 @@
-"""From a fine-tuned checkpoint to the exact reader in ONNX, float32.
-
-    python -m shardqa.models.conversion.export --source ../shared/models/reader-v0 --out /tmp/reader-v0
+"""From a trained checkpoint to the exact reader, float32, in ONNX or TorchScript.
 
 This is the reader that the int8 one is measured against; it is four times as large and is not shipped.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
-from typing import Annotated
 
 import onnx
-import typer
 
+from shardqa.errors import BadData, BadModel
+from shardqa.models.cards import Step
+from shardqa.models.conversion.checked import Check, convert
 from shardqa.models.conversion.checkpoint import Checkpoint
-from shardqa.models.conversion.graph import FloatLayers, bert_reader
+from shardqa.models.conversion.folder import write_companions
+from shardqa.models.conversion.graph import OPSET, FloatLayers, SpanHead
+from shardqa.models.conversion.heads import whole_network
+from shardqa.models.conversion.networks import TORCHSCRIPT_FILE
+from shardqa.models.conversion.verify import FLOAT, Verdict
+from shardqa.models.multitask.tasks import SETTING
 from shardqa.models.session import MODEL_FILE
-from shardqa.models.shipped import write_checksums
-from shardqa.models.tokenizer import TOKENIZER_FILE
 
-CONFIG_FILE = "config.json"
+FORMS = ("onnx", "torchscript")
 
+MOST_BYTES = 2**31 - 1
+"""Protobuf's bound on a message, which an ONNX file is."""
 
-def write_reader(checkpoint: Checkpoint, model: onnx.ModelProto, out: Path) -> None:
-    """Write a reader's folder: network, tokenizer, the checkpoint's configuration, checksums."""
-    onnx.checker.check_model(model)
-    out.mkdir(parents=True, exist_ok=True)
-    onnx.save(model, out / MODEL_FILE)
-    shutil.copyfile(checkpoint.folder / TOKENIZER_FILE, out / TOKENIZER_FILE)
-    (out / CONFIG_FILE).write_text(json.dumps(checkpoint.config, indent=2) + "\n", encoding="utf-8")
-    write_checksums(out)
+AS_IT_COMES = Check()
 
 
-def export(
-    source: Annotated[Path, typer.Option(help="Folder of the checkpoint.")],
-    out: Annotated[Path, typer.Option(help="Folder to write the reader to.")],
-) -> None:
-    """Export a checkpoint to ONNX in float32.
+def export(source: Path, out: Path, form: str = "onnx", check: Check = AS_IT_COMES) -> Verdict:
+    """Write a checkpoint's reader to the new folder ``out``, and compare it with the checkpoint.
 
-    Example: python -m shardqa.models.conversion.export --source ../shared/models/reader-v0 --out /tmp/reader-v0
+    Both forms take rows of any number and length. Raises BadModel for a source that is no reader and for a result
+    that does not pass, BadData for an unknown form, SetupError when ``out`` can't be written.
     """
+    if form not in FORMS:
+        raise BadData(f"form is {form!r}, {' or '.join(FORMS)} is needed")
     checkpoint = Checkpoint.load(source)
-    write_reader(checkpoint, bert_reader(checkpoint.weights, checkpoint.shape, FloatLayers()), out)
+    step = Step("export", {"form": form, **({"opset": OPSET} if form == "onnx" else {})})
+    return convert(Path(source), out, step, lambda folder: _write(checkpoint, form, folder), FLOAT, check)
 
 
-if __name__ == "__main__":
-    typer.run(export)
+def _write(checkpoint: Checkpoint, form: str, folder: Path) -> None:
+    if form == "onnx":
+        write_reader(checkpoint, whole_network(checkpoint, FloatLayers()), folder)
+    else:
+        write_torchscript(checkpoint, folder)
+
+
+def write_reader(checkpoint: Checkpoint, model: onnx.ModelProto, folder: Path) -> None:
+    """Write a reader's files: network, tokenizer, the checkpoint's configuration; raises BadModel as they do."""
+    if model.ByteSize() > MOST_BYTES:
+        raise BadModel(f"the network takes {model.ByteSize():,} bytes, an ONNX file holds {MOST_BYTES:,}; distil it")
+    onnx.checker.check_model(model)
+    (folder / MODEL_FILE).write_bytes(model.SerializeToString())
+    write_companions(checkpoint.folder, checkpoint.config, _vocabulary(checkpoint), folder)
+
+
+def write_torchscript(checkpoint: Checkpoint, folder: Path, halves: bool = False) -> None:
+    """Write a reader's files with TorchScript, in bfloat16 if ``halves``; raises BadModel as `write_reader` does."""
+    from shardqa.models.conversion import torchscript
+
+    SpanHead.of(checkpoint.weights)  # refuses an encoder alone
+    if SETTING in checkpoint.config:
+        raise BadModel(f"{checkpoint.folder} does several tasks, TorchScript is written for readers; write ONNX")
+    torchscript.write(checkpoint, folder / TORCHSCRIPT_FILE, halves)
+    write_companions(checkpoint.folder, checkpoint.config, _vocabulary(checkpoint), folder)
+
+
+def _vocabulary(checkpoint: Checkpoint) -> int:
+    return len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])

@@ -1,136 +1,118 @@
-"""From a fine-tuned checkpoint to the int8 reader that is shipped.
+"""From a trained checkpoint to a smaller reader: int8 in ONNX, or bfloat16 in TorchScript.
 
-    python -m shardqa.models.conversion.quantise --source ../shared/models/reader-v0 --out /tmp/reader-v0-int8
-
-Every weight matrix is stored in int8, the word table with one scale per row. The products differ:
-
-* query/key/value, attention output and the widening half of the feed-forward run as plain int8 products: a scale per
-  output column, and a scale per token, taken from the token's own largest activation. onnxruntime's usual dynamic
-  quantisation takes one range for the whole batch instead; that costs 1.1 to 1.5 F1 and makes an answer depend on
-  what it happened to be batched with.
-* the narrowing half of the feed-forward sums over 1,536 activations of which a few are large; there every block of 64
-  has its own scale (MatMulNBits), slower and nearly exact.
-
-No calibration data is needed, and nothing in a row depends on the row beside it. Measured and rejected: static ranges
-(with and without smoothing: logits four to seven times as far off), MatMulNBits everywhere (a third slower, gains
-0.03 in the logits' root mean square error), uint8 weights (twice as slow), weights only (as slow as float32).
+The shipped reader is the form "dynamic"; `int8.py` says what that computes. onnxruntime has no bfloat16 products on
+CPUs, torch has: on processors with AMX or AVX-512 BF16 they take less than half of float32's time.
 """
 
 from __future__ import annotations
 
+import statistics
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import typer
-from onnx import TensorProto
-
+from shardqa.errors import BadData, SetupError
+from shardqa.models.cards import Json, Step
+from shardqa.models.conversion.checked import Check, convert
 from shardqa.models.conversion.checkpoint import Checkpoint
-from shardqa.models.conversion.export import write_reader
-from shardqa.models.conversion.graph import CONTRIB, Graph, bert_reader
+from shardqa.models.conversion.export import AS_IT_COMES, write_reader, write_torchscript
+from shardqa.models.conversion.graph import Layers
+from shardqa.models.conversion.heads import whole_network
+from shardqa.models.conversion.int8 import StaticLayers, TokenLayers
+from shardqa.models.conversion.ranges import PERCENTILE, SAMPLES, measure_ranges
+from shardqa.models.conversion.verify import QUANTISED, Verdict
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+FORMS = ("dynamic", "static", "bf16")
 
-TABLE_STEPS = 127
-"""Steps each side of zero in a table's int8."""
+LEAST_GAIN = 1.1
+"""Times as fast as float32 that bfloat16 must be to pay."""
 
-COLUMN_STEPS = 100
-"""Steps each side of zero in a product's int8 weights. Before VNNI, x86-64 adds two products in 16 bits and saturates
-(vpmaddubsw); keeping weights to 100 makes that rare, where 127 would double the error on such processors."""
-
-TOKEN_STEPS, TOKEN_ZERO = 127, 128
-"""Steps each side of zero in an activation's uint8, and what stands for zero there."""
-
-BLOCK = 64
-"""Weights that share a scale in MatMulNBits. 32 is no better and adds 0.7 MB, 128 is a fifth worse and no faster."""
-
-BLOCK_STEPS, BLOCK_ZERO = 127, 128
-"""As above, for MatMulNBits' uint8 weights, whose zero is fixed."""
-
-INT8_COMPUTE = 4
-"""MatMulNBits' accuracy_level that quantises activations, too, per row and block."""
-
-SENSITIVE = "narrow"
-"""Products whose names end so are computed in blocks."""
+TIMED_TOKENS, TIMED_ROUNDS = 128, 9
 
 
-class Int8Layers:
-    """Tables and products in int8; see the head of this file for which way and why."""
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What static ranges are measured on."""
 
-    def lookup(self, graph: Graph, name: str, table: NDArray[np.float32], index: str) -> str:
-        steps, scale = _quantised(table, axis=1, steps=TABLE_STEPS)
-        rows = graph.node("Gather", [graph.constant(f"{name}.table", steps.astype(np.int8)), index], f"{name}.steps")
-        scales = graph.node("Gather", [graph.constant(f"{name}.scale", scale), index], f"{name}.scales")
-        floats = graph.node("Cast", [rows], f"{name}.float", to=TensorProto.FLOAT)
-        return graph.node("Mul", [floats, scales], name)
-
-    def product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
-        if name.endswith(SENSITIVE):
-            return _block_product(graph, name, value, weight)
-        return _token_product(graph, name, value, weight)
-
-
-def _token_product(graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
-    """One scale per token of the value and one per column of the weight."""
-    steps, scale = _quantised(weight, axis=0, steps=COLUMN_STEPS)
-    unit_scale = graph.constant("unit.scale", np.array(1 / TOKEN_STEPS, dtype=np.float32))
-    unit_zero = graph.constant("unit.zero", np.array(TOKEN_ZERO, dtype=np.uint8))
-    column_zero = graph.constant("column.zero", np.array(0, dtype=np.int8))
-    # A token's activations come out of layer norms and softmax averages of them: never all zero, so Div is safe.
-    largest = graph.node("ReduceMax", [graph.node("Abs", [value], f"{name}.abs")], f"{name}.largest", axes=[-1])
-    unit = graph.node("Div", [value, largest], f"{name}.unit")
-    quantised = graph.node("QuantizeLinear", [unit, unit_scale, unit_zero], f"{name}.steps")
-    columns = [graph.constant(f"{name}.weight", steps.astype(np.int8)), graph.constant(f"{name}.scale", scale[0])]
-    raw = graph.node(
-        "MatMulIntegerToFloat",
-        [quantised, columns[0], unit_scale, columns[1], unit_zero, column_zero],
-        f"{name}.raw",
-        CONTRIB,
-    )
-    return graph.node("Mul", [raw, largest], name)
-
-
-def _block_product(graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
-    """One scale per block of inputs and column, for the weight and, inside the operator, for the value."""
-    inputs, outputs = weight.shape
-    blocks = weight.T.reshape(outputs, inputs // BLOCK, BLOCK)
-    steps, scale = _quantised(blocks, axis=2, steps=BLOCK_STEPS)
-    return graph.node(
-        "MatMulNBits",
-        [
-            value,
-            graph.constant(f"{name}.weight", (steps + BLOCK_ZERO).astype(np.uint8)),
-            graph.constant(f"{name}.scale", scale[..., 0]),
-        ],
-        name,
-        CONTRIB,
-        K=inputs,
-        N=outputs,
-        bits=8,
-        block_size=BLOCK,
-        accuracy_level=INT8_COMPUTE,
-    )
-
-
-def _quantised(values: NDArray[np.float32], axis: int, steps: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Whole steps within +-steps, and the scale (axis kept, length 1) so that steps * scale is about the values."""
-    largest = np.abs(values).max(axis=axis, keepdims=True)
-    scale = np.where(largest == 0, np.float32(1), largest / np.float32(steps)).astype(np.float32)
-    return np.round(values / scale), scale
+    questions: Path
+    """SQuAD file."""
+    samples: int = SAMPLES
+    """Questions drawn from it."""
+    percentile: float = PERCENTILE
+    """Percent of the activations within the range; 100 for all."""
 
 
 def quantise(
-    source: Annotated[Path, typer.Option(help="Folder of the checkpoint.")],
-    out: Annotated[Path, typer.Option(help="Folder to write the reader to.")],
-) -> None:
-    """Quantise a checkpoint to int8 and write it as ONNX.
+    source: Path,
+    out: Path,
+    form: str = "dynamic",
+    calibration: Calibration | None = None,
+    check: Check = AS_IT_COMES,
+) -> Verdict:
+    """Write a checkpoint's reader with fewer bits to the new folder ``out``, and compare it with the checkpoint.
 
-    Example: python -m shardqa.models.conversion.quantise --source ../shared/models/reader-v0 --out /tmp/reader-v0-int8
+    Forms: "dynamic", int8 with a scale per token; "static", int8 with ranges from ``calibration``; "bf16", TorchScript.
+    Raises BadModel for a source that is no reader and for a result that does not pass, BadData for settings or
+    calibration data that can't be used, SetupError when ``out`` can't be written or bfloat16 does not pay here.
     """
+    if form not in FORMS:
+        raise BadData(f"form is {form!r}, {', '.join(FORMS[:-1])} or {FORMS[-1]} is needed")
+    if (form == "static") != (calibration is not None):
+        raise BadData(f"form is {form!r}: calibration data goes with static, and only with it")
     checkpoint = Checkpoint.load(source)
-    write_reader(checkpoint, bert_reader(checkpoint.weights, checkpoint.shape, Int8Layers()), out)
+    settings: Json = {"form": form}
+    if form == "bf16":
+        settings |= {"times_as_fast": check_bf16_pays(checkpoint)}
+        return _convert(checkpoint, out, settings, check)
+    layers: Layers = TokenLayers()
+    if calibration is not None:
+        layers = StaticLayers(
+            measure_ranges(checkpoint, calibration.questions, calibration.samples, calibration.percentile)
+        )
+        settings |= {**asdict(calibration), "questions": calibration.questions.name}
+    return _convert(checkpoint, out, settings, check, layers)
 
 
-if __name__ == "__main__":
-    typer.run(quantise)
+def _convert(checkpoint: Checkpoint, out: Path, settings: Json, check: Check, layers: Layers | None = None) -> Verdict:
+    def write(folder: Path) -> None:
+        if layers is None:
+            write_torchscript(checkpoint, folder, halves=True)
+        else:
+            write_reader(checkpoint, whole_network(checkpoint, layers), folder)
+
+    return convert(checkpoint.folder, out, Step("quantize", settings), write, QUANTISED, check)
+
+
+def check_bf16_pays(checkpoint: Checkpoint) -> float:
+    """How many times as fast as float32 bfloat16 is here, one row of 128 tokens; raises SetupError when it is not."""
+    gain = bf16_gain(checkpoint)
+    if gain < LEAST_GAIN:
+        raise SetupError(
+            f"bfloat16 is {gain:.2f} times as fast as float32 on this processor, {LEAST_GAIN} times is needed to pay "
+            "(AMX or AVX-512 BF16 give that); quantise to int8: --form dynamic"
+        )
+    return round(gain, 2)
+
+
+def bf16_gain(checkpoint: Checkpoint) -> float:
+    """float32's time over bfloat16's, medians of both in turn on one thread."""
+    import torch
+
+    from shardqa.models.conversion.torchscript import Reader
+
+    readers = {kind: Reader(checkpoint.weights, checkpoint.shape).to(kind) for kind in (torch.float32, torch.bfloat16)}
+    tokens = min(TIMED_TOKENS, len(checkpoint.weights["bert.embeddings.position_embeddings.weight"]))
+    row = torch.ones(1, tokens, dtype=torch.int64)
+    times: dict[torch.dtype, list[float]] = {kind: [] for kind in readers}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for _ in range(TIMED_ROUNDS):
+            for kind, reader in readers.items():
+                began = time.perf_counter()
+                with torch.no_grad():
+                    reader(row, row, torch.zeros_like(row))
+                times[kind].append(time.perf_counter() - began)
+    finally:
+        torch.set_num_threads(threads)
+    return statistics.median(times[torch.float32]) / statistics.median(times[torch.bfloat16])

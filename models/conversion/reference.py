@@ -33,11 +33,15 @@ class Reference:
 
     def logits(self, batch: Batch) -> Floats:
         """Start and end logits of a batch, float32 [rows, tokens, 2]."""
+        return self.dense("qa_outputs", self.hidden(batch))
+
+    def hidden(self, batch: Batch) -> Floats:
+        """The last layer's output, float32 [rows, tokens, hidden size]."""
         hidden = self._embed(batch)
         bias = (1 - batch.attention_mask[:, None, None, :]).astype(np.float32) * MASKED
         for number in range(self.shape.layers):
             hidden = self._layer(f"bert.encoder.layer.{number}.", hidden, bias)
-        return self._dense("qa_outputs", hidden)
+        return hidden
 
     def _embed(self, batch: Batch) -> Floats:
         tables = "bert.embeddings."
@@ -49,16 +53,16 @@ class Reference:
     def _layer(self, prefix: str, hidden: Floats, bias: Floats) -> Floats:
         """Vaswani et al. 2017, section 3, normalised after each sum."""
         context = self._attend(prefix + "attention.self.", hidden, bias)
-        mixed = self._dense(prefix + "attention.output.dense", context)
+        mixed = self.dense(prefix + "attention.output.dense", context)
         attended = self._norm(prefix + "attention.output.LayerNorm", hidden + mixed)
-        active = gelu(self._dense(prefix + "intermediate.dense", attended))
-        return self._norm(prefix + "output.LayerNorm", attended + self._dense(prefix + "output.dense", active))
+        active = gelu(self.dense(prefix + "intermediate.dense", attended))
+        return self._norm(prefix + "output.LayerNorm", attended + self.dense(prefix + "output.dense", active))
 
     def _attend(self, prefix: str, hidden: Floats, bias: Floats) -> Floats:
         rows, tokens, _ = hidden.shape
         size = self.shape.head_size
         query, key, value = (
-            self._dense(prefix + part, hidden).reshape(rows, tokens, -1, size).transpose(0, 2, 1, 3)
+            self.dense(prefix + part, hidden).reshape(rows, tokens, -1, size).transpose(0, 2, 1, 3)
             for part in ("query", "key", "value")
         )
         logits = query @ key.swapaxes(-1, -2) / np.float32(math.sqrt(size)) + bias
@@ -67,7 +71,8 @@ class Reference:
         merged: Floats = (weights @ value).transpose(0, 2, 1, 3).reshape(rows, tokens, -1)
         return merged
 
-    def _dense(self, name: str, value: Floats) -> Floats:
+    def dense(self, name: str, value: Floats) -> Floats:
+        """A value times the transposed weight of this name, and its bias."""
         product: Floats = value @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
         return product
 
@@ -88,11 +93,11 @@ def gelu(value: Floats) -> Floats:
 
     erf by Abramowitz and Stegun 1964, formula 7.1.26: numpy has none.
     """
-    z = np.abs(value) * np.float32(math.sqrt(0.5))
-    t = 1 / (1 + np.float32(_ERF_P) * z)
+    z = np.abs(value) * math.sqrt(0.5)
+    t = 1 / (1 + _ERF_P * z)
     series = np.zeros_like(z)
     for factor in reversed(_ERF):
-        series = (series + np.float32(factor)) * t
+        series = (series + factor) * t
     tail = series * np.exp(-z * z)
-    twice: Floats = value * np.where(value < 0, tail, np.float32(2) - tail)
-    return twice / np.float32(2)
+    below = np.where(value < 0, tail, 2 - tail) / 2
+    return np.asarray(value * below, dtype=np.float32)

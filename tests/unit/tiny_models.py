@@ -13,7 +13,7 @@ from shardqa.models.reader import Batch
 
 Weights = dict[str, NDArray[np.float32]]
 
-HIDDEN, HEAD_SIZE, VOCABULARY, POSITIONS = 32, 8, 1200, 64
+HIDDEN, HEAD_SIZE, VOCABULARY, POSITIONS = 32, 8, 1200, 256
 
 LAYERS = ((4, 64), (2, 40), (1, 7))
 """Heads and columns of the feed-forward of each layer."""

@@ -2,7 +2,7 @@
 
 import typer
 
-from shardqa.commands.models import calibration, training
+from shardqa.commands.models import calibration, conversion, training
 
 app = typer.Typer(
     name="models",
@@ -15,3 +15,7 @@ app.command("prune")(training.prune)
 app.command("candidates")(calibration.candidates)
 app.command("calibrate")(calibration.calibrate)
 app.command("measure")(calibration.measure)
+app.command("export")(conversion.export)
+app.command("quantize")(conversion.quantize)
+app.command("optimize")(conversion.optimize)
+app.command("verify")(conversion.verify)

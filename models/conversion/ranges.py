@@ -1,0 +1,67 @@
+"""The ranges of activations that static int8 needs, measured on data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnxruntime
+
+from shardqa.errors import BadData
+from shardqa.models.conversion.checkpoint import Checkpoint
+from shardqa.models.conversion.graph import FloatLayers, bert_reader
+from shardqa.models.conversion.int8 import Range
+from shardqa.models.conversion.probes import probe
+from shardqa.models.reader import Row, batches
+from shardqa.models.tokenizer import TOKENIZER_FILE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SAMPLES = 128
+"""Questions that ranges are measured on."""
+
+PERCENTILE = 99.99
+"""Percent of a row's activations within its range; the rest is clipped."""
+
+
+def measure_ranges(
+    checkpoint: Checkpoint, calibration: Path, samples: int = SAMPLES, percentile: float = PERCENTILE
+) -> dict[str, Range]:
+    """The range of each product's input, the mean over rows of each row's percentiles; 100 takes the extremes of all.
+
+    Rows are ``samples`` questions of a SQuAD file with their paragraphs. Raises BadData for a file without answerable
+    questions and for settings out of range.
+    """
+    if not 90 <= percentile <= 100:
+        raise BadData(f"percentile is {percentile:g}, 90 to 100 is needed")
+    if samples < 1:
+        raise BadData(f"samples is {samples}, 1 or more is needed")
+    tables = checkpoint.weights["bert.embeddings.position_embeddings.weight"]
+    vocabulary = len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])
+    rows = probe(checkpoint.folder / TOKENIZER_FILE, vocabulary, len(tables), calibration, samples).rows
+    return _ranges(_observer(checkpoint), rows, percentile)
+
+
+def _observer(checkpoint: Checkpoint) -> onnxruntime.InferenceSession:
+    model = bert_reader(checkpoint.weights, checkpoint.shape, FloatLayers(), observe=True)
+    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+
+
+def _ranges(session: onnxruntime.InferenceSession, rows: Sequence[Row], percentile: float) -> dict[str, Range]:
+    names = [output.name for output in session.get_outputs() if output.name.startswith("?")]
+    bounds: dict[str, list[NDArray[np.float32]]] = {name: [] for name in names}
+    for batch in batches(rows, max_rows=1):
+        for name, value in zip(names, session.run(names, batch.feeds()), strict=True):
+            bounds[name].append(np.percentile(value, [100 - percentile, percentile]).astype(np.float32))
+    return {name[1:]: _together(np.array(found), percentile) for name, found in bounds.items()}
+
+
+def _together(found: NDArray[np.float32], percentile: float) -> Range:
+    """One range of all rows', [rows, 2]."""
+    if percentile == 100:
+        return Range(float(found[:, 0].min()), float(found[:, 1].max()))
+    low, high = found.mean(axis=0)
+    return Range(float(low), float(high))
