@@ -95,6 +95,11 @@ class Tokenizer:
             )
         return ids
 
+    def id_of(self, piece: str) -> int | None:
+        """The id of a wordpiece or special token of the vocabulary; None when it is not there."""
+        found: int | None = self._pieces.token_to_id(piece)
+        return found
+
     def _encode(self, text: str, fault: type[ShardqaError]) -> tokenizers.Encoding:
         try:
             return self._pieces.encode(text, add_special_tokens=False)

@@ -24,7 +24,7 @@ import numpy as np
 
 from shardqa.errors import BadData, BadDocument, QuestionTooLong
 from shardqa.models import squad
-from shardqa.models.multitask.tasks import ANSWERABLE, BIO, OUTSIDE, SEQUENCE, SPAN, bio_labels
+from shardqa.models.multitask.tasks import ANSWERABLE, BIO, OUTSIDE, SEQUENCE, SPAN, TOKENS, bio_labels
 from shardqa.models.multitask.words import Mark, Misaligned, Words, label_words
 
 if TYPE_CHECKING:
@@ -109,7 +109,12 @@ class Wanted:
     @property
     def known(self) -> tuple[str, ...]:
         """The labels that an example may have."""
-        return bio_labels(self.labels) if self.labels and self.scheme == BIO else self.labels
+        return bio_labels(self.labels) if self.labels and self.is_bio else self.labels
+
+    @property
+    def is_bio(self) -> bool:
+        """Whether words are labelled B-x and I-x."""
+        return self.kind == TOKENS and self.scheme == BIO
 
 
 @dataclass(slots=True)
@@ -278,7 +283,7 @@ def _span_marks(entry: dict[str, Any], wanted: Wanted) -> tuple[str, list[Mark]]
     for span in _field(entry, "spans", list):
         if not isinstance(span, list) or len(span) != 3 or not isinstance(span[2], str):
             raise _Wrong(f"a span is {span!r}, [start, end, label] is needed")
-        label = f"B-{span[2]}" if wanted.scheme == BIO else span[2]
+        label = f"B-{span[2]}" if wanted.is_bio else span[2]
         marks.append(Mark(*_range(span[:2], text), label))
     return text, marks
 
@@ -286,7 +291,7 @@ def _span_marks(entry: dict[str, Any], wanted: Wanted) -> tuple[str, list[Mark]]
 def _checked(label: str, wanted: Wanted) -> str:
     if wanted.known and label not in wanted.known:
         raise _Wrong(f"the label {label!r} is unknown; known are {', '.join(wanted.known)}")
-    if wanted.kind != SEQUENCE and wanted.scheme == BIO and not (label == OUTSIDE or label[:2] in ("B-", "I-")):
+    if wanted.is_bio and not (label == OUTSIDE or label[:2] in ("B-", "I-")):
         raise _Wrong(f'the label {label!r} is neither O nor B-… nor I-…; say scheme = "plain" for labels of one word')
     return label
 

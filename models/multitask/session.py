@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shardqa.models.measure import windows
 from shardqa.models.multitask import decoding
 from shardqa.models.multitask.decoding import Result, Window
 from shardqa.models.multitask.tasks import CONTROL, Task, TaskSet
@@ -24,6 +23,7 @@ from shardqa.models.multitask.words import Words
 from shardqa.models.reader import Row, batches
 from shardqa.models.session import open_session
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
+from shardqa.models.windows import windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +66,10 @@ class MultitaskSession:
         sheets = [self._sheet(text, question) for text, question in asked]
         outputs = iter(self.outputs([row for sheet in sheets for _, _, row in sheet.rows]))
         return [self._decoded(sheet, [next(outputs) for _ in sheet.rows]) for sheet in sheets]
+
+    def rows(self, text: str, question: str = "") -> list[Row]:
+        """What the network is fed for a text: a row for each window, in the control form for each task's windows."""
+        return [row for _, _, row in self._sheet(text, question).rows]
 
     def outputs(self, rows: Sequence[Row]) -> list[Outputs]:
         """The network's outputs for each row, in the order given."""

@@ -15,6 +15,9 @@ from shardqa.models.training.recipe import read_toml, section
 NAME = re.compile("[a-z][a-z0-9_]*")
 """A task's name is part of an output's name."""
 
+LISTS = "train", "dev", "labels"
+"""Settings that are lists of strings."""
+
 TAKEN = {"start", "end", "control"}
 """Names whose outputs would be called as others are."""
 
@@ -42,9 +45,10 @@ class TaskEntry:
         """Itself; raises BadData with the first setting out of its range."""
         name_fits = NAME.fullmatch(self.name) is not None and self.name not in TAKEN
         for name, fits, wanted in (
-            ("name", name_fits, f"small letters, digits and _ are; not {', '.join(sorted(TAKEN))}, which"),
+            ("name", name_fits, f"a word of small letters, digits and _ other than {', '.join(sorted(TAKEN))}"),
             ("kind", self.kind in KINDS, f"one of {', '.join(KINDS)}"),
             ("train", bool(self.train), "one file or more"),
+            *((name, all(isinstance(one, str) for one in getattr(self, name)), "strings") for name in LISTS),
             ("weight", self.weight > 0, "a number above 0"),
             ("labels", len(set(self.labels)) == len(self.labels), "each label once"),
             ("labels", not self.labels or self.kind in (SEQUENCE, TOKENS), "none for this kind"),
@@ -78,7 +82,7 @@ class MultitaskRecipe:
         entries = found.pop("task", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise BadData(f"{path}: tasks are written as [[task]]")
-        tasks = [section(path, f"[task {number}]", TaskEntry, entry) for number, entry in enumerate(entries, 1)]
+        tasks = [section(path, f"task {number}", TaskEntry, entry) for number, entry in enumerate(entries, 1)]
         schedule = section(path, "schedule", Schedule, found.pop("schedule", {}))
         plain = section(path, "", cls, {**found, "schedule": schedule})
         return replace(plain, task=tuple(tasks)).checked(str(path))
@@ -105,7 +109,8 @@ class MultitaskRecipe:
         for kind in (SPAN, ANSWERABLE):
             names = [task.name for task in self.task if task.kind == kind]
             if len(names) > 1:
-                raise BadData(f"{where}: {', '.join(names)} are of the kind {kind}, of which one can be; join their files")
+                which = ", ".join(names)
+                raise BadData(f"{where}: {which} are of the kind {kind}, of which one can be; join their files")
 
     def as_json(self) -> dict[str, Any]:
         """For cards and reports."""

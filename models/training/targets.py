@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shardqa.models.measure import windows
 from shardqa.models.multitask.lines import AnswerableLabel, Example, Label, Pieces, SequenceLabel, SpanLabel, WordLabels
 from shardqa.models.multitask.tasks import CONTROL, Task, TaskSet
 from shardqa.models.multitask.words import Words
 from shardqa.models.reader import Row
 from shardqa.models.training.batches import ROUND_TOKENS
+from shardqa.models.windows import windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,7 +115,7 @@ def _control_rows(tasks: TaskSet, sheet: _Sheet, max_tokens: int) -> list[TaskRo
         for first, row in windows(np.concatenate([front, example.question_ids]), example.tokens.ids, max_tokens):
             found = target(task, sheet.labels[task.name], example, first, row)
             classes = spread(sheet.labels[task.name], found, row)
-            union = np.where(classes == IGNORED, IGNORED, tasks.columns(task)[classes])
+            union = np.where(classes == IGNORED, IGNORED, tasks.columns(task)[np.maximum(classes, 0)])
             rows.append(TaskRow(row.input_ids, row.token_type_ids, {task.name: union}))
     return rows
 
