@@ -1,8 +1,8 @@
 """The shipped reader's speed by batch and length, and against float32 when a checkpoint is at hand.
 
-    python bench/reader.py [--float-reader DIR]     # DIR: what `shardqa models export` wrote
+    python bench/reader.py [--float-reader DIR] [--also DIR]     # DIR: what `shardqa models export` or `quantize` wrote
 
-Both readers take turns in one run, so that their ratio means something on a busy machine.
+All readers take turns in one run, so that their ratios mean something on a busy machine.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ def median_ms(sessions: dict[str, ReaderSession], batch: Batch) -> dict[str, flo
 
 def main(
     float_reader: Annotated[Path | None, typer.Option(help="Folder of the float32 reader.")] = None,
+    also: Annotated[list[Path] | None, typer.Option(help="Folder of another ONNX reader; may be repeated.")] = None,
     threads: Annotated[int, typer.Option(help="Threads of the network.", min=1)] = 1,
 ) -> None:
     """Print milliseconds per batch."""
     folders = {shipped.NAME: shipped.checked_folder(), **({"float32": float_reader} if float_reader else {})}
+    folders |= {folder.name: folder for folder in also or []}
     sessions = {name: ReaderSession(folder, threads) for name, folder in folders.items()}
     size = sum(path.stat().st_size for path in shipped.folder().iterdir()) / 1e6
     typer.echo(f"{shipped.NAME}: {size:.1f} MB with tokenizer and card; {threads} thread(s), median of {ROUNDS}")
