@@ -15,7 +15,9 @@ import onnxruntime
 
 from shardqa.errors import BadModel
 from shardqa.models.conversion.checkpoint import CONFIG_FILE, SPAN_HEAD, WEIGHTS_FILE, Checkpoint
+from shardqa.models.conversion.heads import MultitaskReference
 from shardqa.models.conversion.reference import Reference
+from shardqa.models.multitask.tasks import SETTING
 from shardqa.models.reader import MAX_ROW_TOKENS, Batch
 from shardqa.models.session import LOAD_FAULTS, MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
@@ -109,6 +111,8 @@ def _opened(file: Path, threads: int) -> Network:
 
 def _checkpoint(folder: Path) -> Network:
     checkpoint = Checkpoint.load(folder)
+    if SETTING in checkpoint.config:
+        return MultitaskReference.of(checkpoint)
     return CheckpointNetwork.of(checkpoint)
 
 
