@@ -1,7 +1,7 @@
 """Examples of several tasks as rows to learn from: one row carries the labels of every task that has any for it.
 
-A label of a text with a question belongs to that row; a label of a text alone is learnt in every row that holds the
-text, with whatever question, and in a row without one where there is no question. So one pass teaches several tasks.
+A label of a text with a question belongs to that row; a label of a text alone is learnt in a row without a question and
+in every row that holds the text, with whatever question. So one pass teaches several tasks, and serves them later.
 """
 
 from __future__ import annotations
@@ -74,21 +74,20 @@ def _sheets(examples: Mapping[str, Sequence[Example]]) -> list[_Sheet]:
     """Examples put together by text and question; a second label of a task for the same has a sheet of its own."""
     sheets: list[_Sheet] = []
     found: dict[tuple[str, str], _Sheet] = {}
-    of_text: dict[str, list[_Sheet]] = {}
-    asked_first = sorted(
-        ((name, one) for name, several in examples.items() for one in several), key=lambda pair: not pair[1].question
-    )
-    for name, example in asked_first:
-        homes = [] if example.question else [one for one in of_text.get(example.text, []) if one.example.question]
-        known = found.get((example.text, example.question))
-        homes = homes or ([known] if known else [])
-        if not homes or any(name in home.labels for home in homes):
-            homes = [_Sheet(example)]
-            sheets += homes
-            found.setdefault((example.text, example.question), homes[0])
-            of_text.setdefault(example.text, []).append(homes[0])
-        for home in homes:
-            home.labels[name] = example.label
+    asked: dict[str, list[_Sheet]] = {}
+    pairs = [(name, one) for name, several in examples.items() for one in several]
+    for name, example in sorted(pairs, key=lambda pair: not pair[1].question):
+        home = found.get((example.text, example.question))
+        if home is None or name in home.labels:
+            home = _Sheet(example)
+            sheets.append(home)
+            found.setdefault((example.text, example.question), home)
+            if example.question:
+                asked.setdefault(example.text, []).append(home)
+        home.labels[name] = example.label
+        if not example.question:
+            for other in asked.get(example.text, []):
+                other.labels.setdefault(name, example.label)
     return sheets
 
 

@@ -48,12 +48,13 @@ def test_labels_of_one_text_and_question_share_a_row() -> None:
     assert {name: value.tolist() for name, value in row.targets.items()} == {"qa": [PASSAGE, PASSAGE + 3], "said": [1]}
 
 
-def test_a_label_of_the_text_alone_is_learnt_with_every_question() -> None:
+def test_a_label_of_the_text_alone_is_learnt_with_every_question_and_without() -> None:
     questions = [example(AnswerableLabel(False), one) for one in (QUESTION, "Who?")]
     rows = task_rows(TASKS, {"said": questions, "topic": [example(SequenceLabel("river"))]}, ROW)
     assert [{name: value.tolist() for name, value in row.targets.items()} for row in rows] == [
         {"said": [0], "topic": [1]},
         {"said": [0], "topic": [1]},
+        {"topic": [1]},
     ]
 
 
@@ -90,7 +91,10 @@ def test_words_of_a_long_text_are_labelled_in_every_window() -> None:
 
 
 def test_with_control_tokens_every_task_has_its_own_row() -> None:
-    found = {"qa": [example(SpanLabel((4, 5), ("of rivers",)), QUESTION)], "topic": [example(SequenceLabel("river"))]}
+    found = {
+        "qa": [example(SpanLabel((4, 5), ("of rivers",)), QUESTION)],
+        "topic": [example(SequenceLabel("river"), QUESTION)],
+    }
     qa, topic = task_rows(CONTROLS, found, ROW)
     assert [row.input_ids[1] for row in (qa, topic)] == [1, 3]
     union = CONTROLS.union

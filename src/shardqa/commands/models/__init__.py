@@ -2,7 +2,7 @@
 
 import typer
 
-from shardqa.commands.models import calibration, conversion, training
+from shardqa.commands.models import calibration, conversion, multitask, training
 
 app = typer.Typer(
     name="models",
@@ -10,6 +10,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(training.train_app, name="train")
+training.train_app.command("multitask")(multitask.train_multitask)
 app.command("distil")(training.distil)
 app.command("prune")(training.prune)
 app.command("candidates")(calibration.candidates)

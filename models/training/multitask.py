@@ -1,0 +1,213 @@
+"""Several tasks on one encoder: data prepared, trained, written as a checkpoint and as ONNX, measured task by task."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from shardqa.errors import BadModel
+from shardqa.models import cards
+from shardqa.models.conversion.checkpoint import Checkpoint
+from shardqa.models.conversion.export import export
+from shardqa.models.conversion.quantise import quantise
+from shardqa.models.conversion.verify import Verdict
+from shardqa.models.folders import written_whole
+from shardqa.models.multitask import lines
+from shardqa.models.multitask.lines import Example, Fault, SequenceLabel, Texts, Wanted, WordLabels
+from shardqa.models.multitask.scores import TaskScores, measure
+from shardqa.models.multitask.session import MultitaskSession
+from shardqa.models.multitask.tasks import CONTROL, OUTSIDE, SETTING, Task, TaskSet
+from shardqa.models.shipped import sha256
+from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
+from shardqa.models.training import curves, loop
+from shardqa.models.training.data import HELD_OUT_ROWS
+from shardqa.models.training.heads import MultitaskNetwork, MultitaskTask
+from shardqa.models.training.multitask_recipe import MultitaskRecipe
+from shardqa.models.training.network import Sizes, load_encoder, tensors
+from shardqa.models.training.qa import PICTURE
+from shardqa.models.training.saved import CONFIG_FILE, WEIGHTS_FILE, config_of
+from shardqa.models.training.targets import task_rows
+
+CHECKPOINT_FOLDER = "checkpoint"
+
+FLOAT32, INT8 = PRECISIONS = ("float32", "int8")
+
+CONVERSIONS: Mapping[str, Callable[[Path, Path], Verdict]] = {FLOAT32: export, INT8: quantise}
+
+UNUSED_TOKENS = 1000
+"""BERT's vocabularies have fewer free entries, [unused0] or [unused1] onwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTasks:
+    """Data as a run takes it; examples by the tasks' names."""
+
+    tasks: TaskSet
+    learnt: Mapping[str, Sequence[Example]]
+    dev: Mapping[str, Sequence[Example]]
+    """Of the tasks that are measured."""
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MultitaskReport:
+    """What a run had and where it ended."""
+
+    examples: Mapping[str, int]
+    """Learnt from, by task."""
+    rows: int
+    """That carry them."""
+    faults: tuple[str, ...]
+    """Examples left out, each with its reason."""
+    steps: int
+    loss: float
+    """Mean over the last steps: the tasks' cross entropies, in nats, summed by weight."""
+    scores: Mapping[str, Mapping[str, TaskScores]]
+    """By precision and task."""
+
+
+def train(
+    recipe: MultitaskRecipe,
+    out: Path,
+    work: Path,
+    report: Callable[[loop.Progress], None] = lambda progress: None,
+    precisions: Sequence[str] = PRECISIONS,
+    threads: int = 1,
+) -> MultitaskReport:
+    """Make a network for several tasks as the recipe says; ``work`` holds what resuming needs.
+
+    ``out`` gets a folder ``checkpoint`` and an ONNX folder for each of ``precisions``, each with a card that says every
+    task's scores on its dev files; ``threads`` are those that measure. Raises BadModel for a start that is no BERT,
+    BadData for data or settings that can't be used or an ``out`` that is there already, SetupError for a full disk.
+    """
+    start = Checkpoint.load(Path(recipe.checked().start))
+    with written_whole(out) as folder:
+        prepared = prepare(recipe, Tokenizer.load(start.folder))
+        loop.sow(recipe.schedule.seed)
+        network = load_network(start, prepared.tasks, recipe.dropout)
+        task = multitask_task(network, prepared, recipe)
+        last = loop.train(task, recipe.schedule, work, identity(recipe), report)
+        checkpoint = folder / CHECKPOINT_FOLDER
+        write_network(network, start, checkpoint)
+        step = cards.Step("train multitask", {**recipe.as_json(), "steps": last.steps, "loss": last.loss})
+        cards.derive(start.folder, checkpoint, step)
+        curves.draw(work / loop.LOG_FILE, checkpoint / PICTURE)
+        scores = {one: convert(checkpoint, folder / one, one, prepared.dev, threads) for one in precisions}
+    counts = {name: len(found) for name, found in prepared.learnt.items()}
+    faults = tuple(f"{fault.where}: {fault.what}" for fault in prepared.faults)
+    return MultitaskReport(counts, len(task.rows), faults, last.steps, last.loss, scores)
+
+
+def prepare(recipe: MultitaskRecipe, tokenizer: Tokenizer) -> PreparedTasks:
+    """Read and check every task's files.
+
+    Raises BadData as `lines.read` does, OSError as open() does, BadModel when the vocabulary has too few free tokens.
+    """
+    texts = Texts(tokenizer)
+    learnt: dict[str, list[Example]] = {}
+    dev: dict[str, list[Example]] = {}
+    faults: list[Fault] = []
+    tasks: list[Task] = []
+    controls = control_tokens(tokenizer, len(recipe.task)) if recipe.form == CONTROL else [None] * len(recipe.task)
+    for entry, control in zip(recipe.task, controls, strict=True):
+        wanted = Wanted(entry.kind, entry.scheme, entry.labels)
+        learnt[entry.name], wrong = lines.read(_paths(entry.train), wanted, texts, recipe.skip_faulty)
+        faults += wrong
+        labels = entry.labels or found_labels(wanted, learnt[entry.name])
+        known = Wanted(entry.kind, entry.scheme, labels)
+        if entry.dev:
+            dev[entry.name], wrong = lines.read(_paths(entry.dev), known, texts, recipe.skip_faulty)
+            faults += wrong
+        tasks.append(Task(entry.name, entry.kind, known.known, entry.scheme, control))
+    return PreparedTasks(TaskSet(recipe.form, tuple(tasks)), learnt, dev, tuple(faults))
+
+
+def _paths(names: Sequence[str]) -> list[Path]:
+    return [Path(name) for name in names]
+
+
+def found_labels(wanted: Wanted, examples: Sequence[Example]) -> tuple[str, ...]:
+    """The labels that examples have, in the order of the alphabet; in the scheme bio the types of entities."""
+    found: set[str] = set()
+    for example in examples:
+        if isinstance(example.label, SequenceLabel):
+            found.add(example.label.label)
+        elif isinstance(example.label, WordLabels):
+            found |= set(example.label.labels)
+    return tuple(sorted({label[2:] for label in found if label != OUTSIDE} if wanted.is_bio else found))
+
+
+def control_tokens(tokenizer: Tokenizer, count: int) -> list[int]:
+    """Ids of so many of the vocabulary's free entries; raises BadModel when there are fewer."""
+    found = [number for n in range(UNUSED_TOKENS) if (number := tokenizer.id_of(f"[unused{n}]")) is not None]
+    if len(found) < count:
+        raise BadModel(
+            f'the vocabulary has {len(found)} free entries ([unused…]), {count} tasks need one each; use form = "heads"'
+        )
+    return found[:count]
+
+
+def multitask_task(network: MultitaskNetwork, prepared: PreparedTasks, recipe: MultitaskRecipe) -> MultitaskTask:
+    """The task of learning all tasks from prepared data."""
+    rows = task_rows(prepared.tasks, prepared.learnt, recipe.max_row)
+    held_out = task_rows(prepared.tasks, prepared.dev, recipe.max_row)
+    held_out = held_out[:: max(1, -(-len(held_out) // HELD_OUT_ROWS))]
+    return MultitaskTask(network, rows, {entry.name: entry.weight for entry in recipe.task}, held_out)
+
+
+def load_network(start: Checkpoint, tasks: TaskSet, dropout: float) -> MultitaskNetwork:
+    """A network with a checkpoint's encoder and span head; with all its heads if it was trained for the same tasks.
+
+    Heads that it does not have are fresh. Raises BadModel when a tensor is missing or misshapen.
+    """
+    network = MultitaskNetwork(Sizes.of(start.config, start.weights), tasks, dropout)
+    load_encoder(network.encoder, start.weights)
+    is_same = SETTING in start.config and TaskSet.of(start.config) == tasks
+    with torch.no_grad():
+        for name, parameter in network.head_tensors().items():
+            if name in start.weights and (is_same or name.startswith("qa_outputs.")):
+                parameter.copy_(torch.from_numpy(start.weights[name]))
+    return network
+
+
+def write_network(network: MultitaskNetwork, start: Checkpoint, out: Path) -> None:
+    """Write a network's checkpoint: transformers reads its encoder and, where they are alike, its heads."""
+    out.mkdir(parents=True)
+    heads = {name: value.detach().cpu().clone() for name, value in network.head_tensors().items()}
+    save_file({**tensors(network.encoder), **heads}, out / WEIGHTS_FILE, {"format": "pt"})
+    config: dict[str, Any] = {**start.config, **config_of(network.encoder.sizes), SETTING: network.tasks.as_json()}
+    if network.tasks.form == CONTROL:
+        names = dict(enumerate(network.tasks.union))
+        config |= {"architectures": ["BertForTokenClassification"], "id2label": names}
+        config["label2id"] = {label: place for place, label in names.items()}
+    elif "qa_outputs.weight" not in heads:
+        config["architectures"] = ["BertModel"]
+    (out / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    shutil.copyfile(start.folder / TOKENIZER_FILE, out / TOKENIZER_FILE)
+
+
+def convert(
+    checkpoint: Path, out: Path, precision: str, dev: Mapping[str, Sequence[Example]], threads: int
+) -> dict[str, TaskScores]:
+    """Write the ONNX folder of a checkpoint, and measure it on every task; the scores go into its card."""
+    CONVERSIONS[precision](checkpoint, out)
+    found = measure(MultitaskSession(out, threads), dev)
+    card = cards.Card.load(out)
+    for task, result in found.items():
+        for metric, value in result.scores.items():
+            card = card.with_score(f"{task} dev", metric, value, f"{result.examples} examples")
+    card.save(out)
+    return found
+
+
+def identity(recipe: MultitaskRecipe) -> dict[str, Any]:
+    """What makes a run this one: its settings, and the content of data and start."""
+    files = {name: sha256(Path(name)) for entry in recipe.task for name in (*entry.train, *entry.dev)}
+    return {"recipe": recipe.as_json(), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
