@@ -1,0 +1,66 @@
+"""How far int8 moves the logits, by how scales are shared: groups of the sensitive product, static ranges and clipping.
+
+100 questions of SQuAD 1.1 dev through each network and its float32 one; QUESTIONS=500 takes more. Errors are in
+spreads, as `shardqa models verify` tells them. Skips where checkpoint, questions or the package onnx are absent.
+"""
+
+import importlib.util
+import os
+import tempfile
+from pathlib import Path
+
+from common import SHARED
+
+CHECKPOINT = SHARED / "models" / "reader-v0"
+SQUAD = SHARED / "data" / "squad"
+DEV, TRAIN = SQUAD / "dev-v1.1.json.gz", SQUAD / "train-v1.1.json.gz"
+LIMIT = int(os.environ.get("QUESTIONS", "100"))
+GROUPS = (1536, 768, 384, 256)
+PERCENTILES = (100.0, 99.999)
+SAMPLES = 64
+
+
+def main() -> None:
+    absent = [str(path) for path in (CHECKPOINT, DEV, TRAIN) if not path.exists()]
+    if importlib.util.find_spec("onnx") is None:
+        absent.append("the package onnx (pip install 'shardqa[models]')")
+    if absent:
+        print(f"skipped: {', '.join(absent)} not here")
+        return
+    compare_forms()
+
+
+def compare_forms() -> None:
+    from shardqa.models.conversion.checkpoint import Checkpoint
+    from shardqa.models.conversion.graph import FloatLayers, Layers, bert_reader
+    from shardqa.models.conversion.int8 import StaticLayers, TokenLayers
+    from shardqa.models.conversion.networks import OnnxNetwork, Opened
+    from shardqa.models.conversion.probes import probe
+    from shardqa.models.conversion.ranges import measure_ranges
+    from shardqa.models.conversion.verify import QUANTISED, compare
+    from shardqa.models.tokenizer import TOKENIZER_FILE
+
+    checkpoint = Checkpoint.load(CHECKPOINT)
+    inputs = probe(CHECKPOINT / TOKENIZER_FILE, 30_522, 512, DEV, LIMIT)
+
+    def opened(layers: Layers) -> Opened:
+        with tempfile.TemporaryDirectory(prefix="shardqa-int8-") as folder:
+            file = Path(folder) / "model.onnx"
+            file.write_bytes(bert_reader(checkpoint.weights, checkpoint.shape, layers).SerializeToString())
+            return Opened(file, OnnxNetwork(file), None, 30_522, 512)
+
+    forms: dict[str, Layers] = {f"a scale per token and {size} inputs": TokenLayers(size) for size in GROUPS}
+    for percentile in PERCENTILES:
+        ranges = measure_ranges(checkpoint, TRAIN, SAMPLES, percentile)
+        forms[f"static ranges, {percentile:g} % within"] = StaticLayers(ranges)
+    exact = opened(FloatLayers())
+    print(f"{inputs.inputs}; error and largest difference in spreads")
+    for name, layers in forms.items():
+        found = compare(exact, opened(layers), inputs, QUANTISED)
+        print(
+            f"  {name:36}  error {found.error:.4f}  largest {found.largest_difference / found.spread:.2f}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
