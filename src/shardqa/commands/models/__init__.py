@@ -2,7 +2,7 @@
 
 import typer
 
-from shardqa.commands.models import calibration, conversion, multitask, training
+from shardqa.commands.models import calibration, conversion, ladder, multitask, packaging, training
 
 app = typer.Typer(
     name="models",
@@ -20,3 +20,5 @@ app.command("export")(conversion.export)
 app.command("quantize")(conversion.quantize)
 app.command("optimize")(conversion.optimize)
 app.command("verify")(conversion.verify)
+app.command("ladder")(ladder.ladder)
+app.command("package")(packaging.package)

@@ -1,0 +1,106 @@
+"""Naive serving (torch and transformers, a BERT-base for each of three tasks) against the shipped reader, side by side.
+
+The three networks are a span reader and two classifiers (answerable or not, kind of question), with random weights:
+they cost what trained ones cost. A row has 128 tokens; naive asks all three networks about it, the shipped reader is
+one pass. Memory is what of the process is resident once it has answered; start is from the process's beginning to its
+first answer, with the files in the page cache already. QUICK=1 takes tiny networks: a trial that the bench runs.
+
+Serving each task from a process of its own, as teams do, is shown too: three processes of a span reader (a classifier
+differs by some thousand weights of 110 million), memory of all three with what they share counted once, start of the
+last. They contend for the cores, so that their latency is left out.
+"""
+
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from common import machine
+
+from shardqa.models import shipped
+from shardqa.models.ladder import inputs, weights
+from shardqa.models.ladder.job import ONNX, TRANSFORMERS, Job
+from shardqa.models.ladder.processes import Ran, time_step
+from shardqa.models.ladder.results import Figures, figures
+from shardqa.models.tokenizer import Tokenizer
+
+TOKENS = 128
+ROWS = 4  # different ones, read again and again
+ROUNDS, SECONDS = 3, 4.0
+WANTED = 15
+PER_TASK = "naive, a process per task"
+QUICK = bool(os.environ.get("QUICK"))
+
+
+def long_enough(tokenizer: Tokenizer) -> list[inputs.Asked]:
+    """Questions whose paragraphs fill a row."""
+    asked = inputs.draw(None, 10_000)
+    return [
+        one
+        for one in asked
+        if len(tokenizer.question(one.question.text)) + len(tokenizer.passage(one.text)) + 3 >= TOKENS
+    ][:ROWS]
+
+
+def jobs(work: Path) -> dict[str, list[Job]]:
+    """Naive and shipped, on all threads and on one."""
+    inputs.save(long_enough(Tokenizer.load(shipped.folder())), work / "rows.json")
+    sizes = weights.TINY_BASE if QUICK else weights.BASE
+    kinds = {"spans": weights.READER, "answerable": weights.CLASSIFIER, "kind": weights.CLASSIFIER}
+    folders = tuple(
+        str(weights.write_random(work / name, sizes, shipped.folder(), kind, seed))
+        for seed, (name, kind) in enumerate(kinds.items())
+    )
+    cores = len(os.sched_getaffinity(0))
+    naive = Job(TRANSFORMERS, folders, str(work / "rows.json"), cores, TOKENS, 0 if QUICK else SECONDS, exact=True)
+    own = replace(naive, backend=ONNX, folders=(str(shipped.checked_folder()),))
+    found = {}
+    for threads in dict.fromkeys((cores, 1)):
+        found[f"naive, threads: {threads}"] = [replace(naive, threads=threads)]
+        found[f"shipped, threads: {threads}"] = [replace(own, threads=threads)]
+    found[PER_TASK] = [replace(naive, folders=folders[:1])] * len(folders)
+    return found
+
+
+def measured(work: Path) -> dict[str, Figures]:
+    """Medians of rounds in which the processes take turns."""
+    runs: dict[str, list[list[Ran]]] = {}
+    wanted = jobs(work)
+    for number in range(1 if QUICK else ROUNDS):
+        for name in list(wanted)[:: -1 if number % 2 else 1]:
+            runs.setdefault(name, []).append(time_step(name, wanted[name]))
+    found = {name: figures(runs[name]) for name in wanted}
+    last = median(max(ran.start for ran in together) for together in runs[PER_TASK])
+    found[PER_TASK] = replace(found[PER_TASK], memory=found[PER_TASK].together, start=last, p50=None, p99=None)
+    return found
+
+
+def line(name: str, one: Figures) -> str:
+    latencies = " ".join(f"{'' if value is None else f'{value:.2f}':>9}" for value in (one.p50, one.p99))
+    return f"  {name:28} {one.memory:>9.0f} {one.start:>8.2f} {latencies}"
+
+
+def ratios(naive: Figures, own: Figures) -> str:
+    found = {"memory": naive.memory / own.memory, "start": naive.start / own.start}
+    if naive.p50 is not None and own.p50 is not None:
+        found["inference, 1 x 128 tokens"] = naive.p50 / own.p50
+    return ", ".join(f"{what} {ratio:.1f}x" for what, ratio in found.items())
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="shardqa-naive-") as work:
+        found = measured(Path(work))
+    print(f"naive: torch + transformers, 3 networks, {'tiny' if QUICK else 'BERT-base'}, random weights; {machine()}")
+    print(f"  {'':28} memory MB  start s    p50 ms    p99 ms")
+    for name, one in found.items():
+        print(line(name, one))
+    print(f"  naive / shipped (wanted: {WANTED}x each)")
+    for name, one in found.items():
+        if name.startswith("naive"):
+            own = found.get(name.replace("naive", "shipped")) or next(found[key] for key in found if "shipped" in key)
+            print(f"    {name:26} {ratios(one, own)}")
+
+
+if __name__ == "__main__":
+    main()

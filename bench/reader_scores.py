@@ -1,0 +1,93 @@
+"""What the shipped reader scores on SQuAD 1.1 dev and SQuAD 2.0 dev, right paragraph given, and what int8 costs.
+
+On SQuAD 2.0 answers below the shipped threshold are refused; ECE is the calibration error over 15 bins. CHECKPOINT=DIR
+names the checkpoint that the reader was made of (../shared/models/reader-v0 unless given): its float32 form answers the
+same questions. QUESTIONS=500 takes fewer of each set; all take about 20 minutes on two cores. Skips what is absent.
+"""
+
+import importlib.util
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from common import SHARED, machine
+
+from shardqa.models import measure, refusal, shipped
+from shardqa.models.measure import Read
+from shardqa.models.scoring import Scoring
+
+READER = Path(os.environ.get("READER", shipped.folder()))
+CHECKPOINT = Path(os.environ.get("CHECKPOINT", SHARED / "models" / "reader-v0"))
+SQUAD_1, SQUAD_2 = (SHARED / "data" / "squad" / f"dev-v{number}.json.gz" for number in ("1.1", "2.0"))
+LIMIT = int(os.environ["QUESTIONS"]) if "QUESTIONS" in os.environ else None
+WANTED = {"SQuAD 1.1": 84.5, "SQuAD 2.0": 70.0, "ECE": 0.05, "int8 loss": 0.3}
+
+
+def forms(work: Path) -> dict[str, Path]:
+    """The shipped reader and, where it can be made, its float32 form."""
+    found = {"int8": READER}
+    absent = [] if CHECKPOINT.exists() else [f"{CHECKPOINT} is not here"]
+    if importlib.util.find_spec("onnx") is None:
+        absent.append("onnx is not installed (pip install 'shardqa[models]')")
+    if absent:
+        print(f"  float32 skipped: {', '.join(absent)}")
+        return found
+    from shardqa.models.conversion.export import export
+
+    export(CHECKPOINT, work / "float32")
+    return {"float32": work / "float32", **found}
+
+
+def reads(folder: Path, questions: Path, answerable: bool) -> list[Read]:
+    threads = len(os.sched_getaffinity(0))
+    return list(measure.read_all(folder, questions, LIMIT, threads, answerable=answerable))
+
+
+def answered(name: str, found: Sequence[Read]) -> float:
+    scores = measure.scores(found)
+    milliseconds = 1e3 * scores.seconds / scores.questions
+    print(
+        f"  SQuAD 1.1 dev, {name:8} {scores.questions:,} questions: EM {scores.exact_match:.2f} F1 {scores.f1:.2f} "
+        f"(wanted: {WANTED['SQuAD 1.1']}), {milliseconds:.1f} ms a question",
+        flush=True,
+    )
+    return scores.f1
+
+
+def refused(name: str, found: Sequence[Read], scoring: Scoring) -> float:
+    scores = refusal.refusals(found, scoring)
+    print(
+        f"  SQuAD 2.0 dev, {name:8} {scores.questions:,} questions: EM {scores.exact_match:.2f} F1 {scores.f1:.2f} "
+        f"(wanted: {WANTED['SQuAD 2.0']}), of answerable ones F1 {scores.answerable_f1:.2f}, {scores.refused:.2f} % of "
+        f"the others refused, threshold {scores.threshold:.3f}, ECE {scores.calibration_error:.4f} "
+        f"(wanted: {WANTED['ECE']} or less)",
+        flush=True,
+    )
+    return scores.f1
+
+
+def main() -> None:
+    print(f"{READER.name}, right paragraph given, {machine()}")
+    present = [path for path in (SQUAD_1, SQUAD_2) if path.exists()]
+    for path in (SQUAD_1, SQUAD_2):
+        if path not in present:
+            print(f"  skipped: {path} is not here")
+    if not present:
+        return
+    scoring = Scoring.load(READER)
+    losses: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="shardqa-scores-") as work:
+        for form, folder in forms(Path(work)).items():
+            for path in present:
+                found = reads(folder, path, answerable=path == SQUAD_1)
+                f1 = answered(form, found) if path == SQUAD_1 else refused(form, found, scoring)
+                losses.setdefault("SQuAD 1.1" if path == SQUAD_1 else "SQuAD 2.0", {})[form] = f1
+    for name, f1s in losses.items():
+        if "float32" in f1s:
+            loss = f1s["float32"] - f1s["int8"]
+            print(f"  int8 loses {loss:.2f} F1 on {name} (wanted: {WANTED['int8 loss']} or less)")
+
+
+if __name__ == "__main__":
+    main()
