@@ -5,6 +5,7 @@ The readers that `graph.py` writes hold the fused operators already.
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from pathlib import Path
@@ -64,13 +65,26 @@ def check_target(file: Path) -> None:
 
 def _fused(file: Path) -> tuple[onnx.ModelProto, Json]:
     """The model with fused operators, and how many of each kind there are."""
-    logging.getLogger(optimizer.__name__).setLevel(logging.ERROR)
+    # Its warnings tell of patterns that were looked for in vain; the counts say what was found.
+    logging.getLogger("onnxruntime.transformers").setLevel(logging.ERROR)
     options = FusionOptions("bert")
     # The default turns masks into lengths, which is wrong for rows padded on the left.
     options.attention_mask_format = AttentionMaskFormat.AttentionMask
     options.enable_embed_layer_norm = False
     # Slower on CPUs than what it replaces: see the Sum in graph.py.
     options.enable_skip_layer_norm = options.enable_bias_skip_layer_norm = False
-    fused: Any = optimizer.optimize_model(str(file), "bert", optimization_options=options, opt_level=1)
+    heads, hidden = _attention_sizes(file.parent / CONFIG_FILE)
+    fused: Any = optimizer.optimize_model(str(file), "bert", heads, hidden, options, opt_level=1)
     counts = {name: count for name, count in fused.get_fused_operator_statistics().items() if count}
     return fused.model, counts
+
+
+def _attention_sizes(config: Path) -> tuple[int, int]:
+    """Heads and hidden size as the settings beside the file tell them; 0 leaves it to what the graph shows."""
+    if not config.is_file():
+        return 0, 0
+    try:
+        found = json.loads(config.read_text(encoding="utf-8"))
+        return int(found.get("num_attention_heads", 0)), int(found.get("hidden_size", 0))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise BadModel(f"{config} can't be read: {error}; correct it or take it away") from None
