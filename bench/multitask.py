@@ -44,7 +44,7 @@ def trained(name: str, tasks: Sequence[str], start: Path, work: Path, passes: fl
     """The int8 folder of a model of these tasks, made unless it is there."""
     out = work / name
     if not out.exists():
-        schedule = loop.Schedule(passes=passes, tokens=4096, rate=1e-4, save_seconds=60)
+        schedule = loop.Schedule(passes=passes, tokens=4096, rate=1e-4, save_seconds=150)
         entries = tuple(entry(task, work / "data") for task in tasks)
         recipe = MultitaskRecipe(start=str(start), task=entries, schedule=schedule)
         began = time.monotonic()

@@ -83,14 +83,15 @@ def _split(shared: Path, rows: int, seed: int) -> tuple[list[Row], list[Row]]:
     titles = {title for title, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:ARTICLES]}
     found = [row for one in sets for row in _rows(one) if row.topic in titles]
     random.Random(seed).shuffle(found)
-    learnt = [row for row in found if not _is_dev(row.text)]
+    learnt = [row for row in found if not _is_dev(row.text)][:rows]
+    known = {row.topic for row in learnt}
     taken: Counter[str] = Counter()
     held_out = []
     for row in found:
-        if _is_dev(row.text) and taken[row.text] < DEV_QUESTIONS:
+        if row.topic in known and _is_dev(row.text) and taken[row.text] < DEV_QUESTIONS:
             taken[row.text] += 1
             held_out.append(row)
-    return learnt[:rows], held_out[: max(16, rows)]
+    return learnt, held_out[: max(16, rows)]
 
 
 def _is_dev(text: str) -> bool:

@@ -140,12 +140,15 @@ def read(
     """Read all examples of a task's files.
 
     With ``skip_faulty`` what can't be used is left out and reported, else BadData names the first ones by line and
-    counts them. Raises BadData also when nothing is left, and OSError as open() does.
+    counts them. Raises BadData also when nothing is left or a file can't be read.
     """
     examples: list[Example] = []
     faults: list[Fault] = []
     for path in paths:
-        found = list(_file(path, wanted, texts))
+        try:
+            found = list(_file(path, wanted, texts))
+        except OSError as error:
+            raise BadData(f"{path} can't be read: {error.strerror}; correct the recipe") from None
         wrong = [one for one in found if isinstance(one, Fault)]
         if wrong and not skip_faulty:
             raise BadData(f"{_described(wrong)}; correct the file, or leave them out with --skip-faulty")

@@ -108,7 +108,7 @@ def train(
 def prepare(recipe: MultitaskRecipe, tokenizer: Tokenizer) -> PreparedTasks:
     """Read and check every task's files.
 
-    Raises BadData as `lines.read` does, OSError as open() does, BadModel when the vocabulary has too few free tokens.
+    Raises BadData as `lines.read` does, BadModel when the vocabulary has too few free tokens.
     """
     texts = Texts(tokenizer)
     learnt: dict[str, list[Example]] = {}

@@ -153,6 +153,11 @@ def test_nothing_to_learn_from_is_refused(tmp_path: Path) -> None:
         read([write_lines(tmp_path / "a.jsonl", [])], TOPIC, TEXTS)
 
 
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadData, match=r"none\.jsonl can't be read: No such file"):
+        read([tmp_path / "none.jsonl"], TOPIC, TEXTS)
+
+
 def test_examples_of_one_text_share_its_wordpieces(tmp_path: Path) -> None:
     lines = [json.loads('{"text": "the same", "label": "x"}')] * 2
     examples, _ = read([write_lines(tmp_path / "a.jsonl", lines)], TOPIC, TEXTS)
