@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shardqa.errors import BadData, BadModel, SetupError
+from shardqa.errors import BadModel, SetupError
 from shardqa.models import shipped
 from shardqa.models.conversion.checked import Check
 from shardqa.models.conversion.checkpoint import SPAN_HEAD, Checkpoint
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 Report = Callable[[str], None]
 """Is told what is being done."""
+
+ScoreSets = dict[str, tuple[Path, str | None]]
+"""By `Rung`'s name of the score: file of the questions, and folder of the scoring if answers may be refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,8 @@ def climb(settings: Settings, work: Path, report: Report = lambda news: None) ->
     found = steps(models, timed, longest, settings.seconds, sorted(os.sched_getaffinity(0)))
     if settings.sides:
         found += sides(models, found, processor_flags())
-    rungs = _timed(found, settings.rounds, report)
-    rungs = _scored(rungs, found, settings, models, work, report)
+    sets = _score_sets(settings, models, work)
+    rungs = _scored(_timed(found, settings.rounds, report), found, sets, report)
     return Ladder(machine(), told, settings.rounds, with_shares(rungs), tiny=settings.checkpoint is None)
 
 
@@ -162,10 +165,7 @@ def _rung(step: Step, rounds: Sequence[Sequence[Ran]], fault: str) -> Rung:
     return replace(rung(step), fault=fault, figures=None if fault else figures(rounds))
 
 
-def _scored(
-    rungs: Sequence[Rung], found: Sequence[Step], settings: Settings, models: Models, work: Path, report: Report
-) -> list[Rung]:
-    sets = _score_sets(settings, models, work)
+def _scored(rungs: Sequence[Rung], found: Sequence[Step], sets: ScoreSets, report: Report) -> list[Rung]:
     scored = []
     for one, step in zip(rungs, found, strict=True):
         if not step.unscored and not one.fault:
@@ -175,21 +175,17 @@ def _scored(
     return scored
 
 
-def _score_sets(settings: Settings, models: Models, work: Path) -> dict[str, tuple[Path, str | None]]:
-    """By `Rung`'s name of the score: file of the questions, and folder of the scoring if answers may be refused."""
+def _score_sets(settings: Settings, models: Models, work: Path) -> ScoreSets:
     inputs.save(inputs.draw(settings.questions, settings.scored), work / "scored.json")
-    sets: dict[str, tuple[Path, str | None]] = {"scored": (work / "scored.json", None)}
+    sets: ScoreSets = {"scored": (work / "scored.json", None)}
     if settings.refusals is not None:
-        asked = inputs.draw(settings.refusals, settings.scored, unanswerable=True)
-        if all(one.question.answers for one in asked):
-            raise BadData(f"{settings.refusals} has no question without an answer; name a file of SQuAD 2.0")
-        inputs.save(asked, work / "refusals.json")
+        inputs.save(inputs.draw(settings.refusals, settings.scored, unanswerable=True), work / "refusals.json")
         judge = models.reader if (models.reader / SCORING_FILE).exists() else shipped.folder()
         sets["refusing"] = (work / "refusals.json", str(judge))
     return sets
 
 
-def _with_scores(one: Rung, step: Step, sets: dict[str, tuple[Path, str | None]]) -> Rung:
+def _with_scores(one: Rung, step: Step, sets: ScoreSets) -> Rung:
     found: dict[str, Scored] = {}
     for name, (file, scoring) in sets.items():
         job = replace(step.jobs[0], inputs=str(file), scored=True, scoring=scoring)
