@@ -140,7 +140,8 @@ def derive(source: Path, out: Path, step: Step, name: str | None = None) -> Card
     Raises BadModel when the source holds no model or its card can't be read, OSError.
     """
     content = sha256(source) if source.is_file() else address(source)
-    known = (Card.find(source) if source.is_dir() else None) or Card(source.name, f"{UNKNOWN}: made from {source.name}, which has no card")
+    found = Card.find(source) if source.is_dir() else None
+    known = found or Card(source.name, f"{UNKNOWN}: made from {source.name}, which has no card")
     made = replace(step, settings={"source": content, **step.settings})
     card = replace(known, name=name or out.name, scores=(), sizes=(), latencies=()).with_step(made)
     card.save(out)

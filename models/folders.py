@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,26 +11,29 @@ from pathlib import Path
 
 from shardqa.errors import BadData, SetupError
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when no more can be written: disk, quota, or the largest file allowed."""
+
 
 @contextmanager
 def written_whole(out: Path) -> Iterator[Path]:
     """A folder beside ``out`` to write into; when all went well it takes ``out``'s name, else it goes.
 
-    Raises BadData when ``out`` is there already with something in it, SetupError when the disk is full.
+    Raises BadData when ``out`` is there already with something in it, SetupError when no more can be written.
     """
+    out = out.absolute()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadData(f"{out} is there already; name a folder that is not, or remove it")
-    unfinished = out.with_name(f".{out.name}.unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
+        raise BadData(f"{out} is there already; name a new folder, or remove it first")
+    unfinished = out.with_name(f".{out.name}.unfinished-{os.getpid()}")
     try:
         unfinished.mkdir(parents=True)
         yield unfinished
-        if out.exists():
-            out.rmdir()
         unfinished.rename(out)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
-        raise SetupError(f"the disk is full while writing {out}; free some space, or name another folder") from None
+        raise SetupError(
+            f"{out} can't be written: {os.strerror(error.errno)}; free some space, or name a folder elsewhere"
+        ) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from shardqa.errors import BadModel
 from shardqa.models.cards import NETWORK_FILES, Step, derive
-from shardqa.models.conversion.folder import new_folder
 from shardqa.models.conversion.verify import Thresholds, Verdict, verify
+from shardqa.models.folders import written_whole
 from shardqa.models.shipped import write_checksums
 
 
@@ -31,9 +31,9 @@ def convert(
     """Make the folder ``out`` from the model in ``source``: ``write`` is given the folder to write network and all to.
 
     The card of ``source`` is carried on with ``step`` and the verdict. Raises BadModel when the result does not pass
-    and is not to be kept; nothing is left then. Raises BadModel and SetupError as `folder.new_folder` does.
+    and is not to be kept; nothing is left then. Raises BadData and SetupError as `folders.written_whole` does.
     """
-    with new_folder(out) as folder:
+    with written_whole(Path(out)) as folder:
         write(folder)
         verdict = verify(source, folder, check.questions, check.limit, thresholds)
         if not verdict.passed and not check.keep_failing:

@@ -13,7 +13,7 @@ from shardqa.errors import BadData, BadModel
 from shardqa.models.cards import Step
 from shardqa.models.conversion.checked import Check, convert
 from shardqa.models.conversion.checkpoint import Checkpoint
-from shardqa.models.conversion.folder import write_companions
+from shardqa.models.conversion.companions import write_companions
 from shardqa.models.conversion.graph import OPSET, FloatLayers, SpanHead
 from shardqa.models.conversion.heads import whole_network
 from shardqa.models.conversion.networks import TORCHSCRIPT_FILE

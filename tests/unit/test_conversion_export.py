@@ -21,9 +21,9 @@ from shardqa.models import shipped
 from shardqa.models.cards import Card, Step, address
 from shardqa.models.conversion.checked import Check, convert
 from shardqa.models.conversion.export import export
-from shardqa.models.conversion.folder import new_folder
 from shardqa.models.conversion.networks import open_network
 from shardqa.models.conversion.verify import FLOAT
+from shardqa.models.folders import written_whole
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_a_tokenizer_whose_special_tokens_lie_elsewhere_is_refused(tmp_path: Pat
 
 def test_a_folder_with_something_in_it_is_not_overwritten(reader: Path, tmp_path: Path) -> None:
     (tmp_path / "note").write_text("mine")
-    with pytest.raises(BadModel, match="is there already; name a new folder"):
+    with pytest.raises(BadData, match="is there already; name a new folder"):
         export(reader, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["note"]
 
@@ -170,6 +170,6 @@ def test_a_fault_while_writing_leaves_nothing(tmp_path: Path) -> None:
         (folder / "model.onnx").write_text("half")
         raise BadModel("half")
 
-    with pytest.raises(BadModel, match="half"), new_folder(tmp_path / "out") as folder:
+    with pytest.raises(BadModel, match="half"), written_whole(tmp_path / "out") as folder:
         write_half(folder)
     assert not any(tmp_path.iterdir())

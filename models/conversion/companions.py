@@ -1,44 +1,20 @@
-"""Writing a model's folder: whole or not at all, with the files that go with a network."""
+"""The files that go with a network in a model's folder."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 
-from shardqa.errors import BadModel, SetupError
+from shardqa.errors import BadModel
 from shardqa.models.conversion.checkpoint import CONFIG_FILE
 from shardqa.models.reader import CLS, PAD, SEP
 from shardqa.models.scoring import SCORING_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
-
-
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """A folder to write to, which becomes ``out`` when the block ends without an error and else disappears.
-
-    Raises BadModel when ``out`` is there already with something in it, SetupError when it can't be written.
-    """
-    out = Path(out).absolute()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadModel(f"{out} is there already; name a new folder, or remove it first")
-    unfinished = out.with_name(f".{out.name}.unfinished-{os.getpid()}")
-    try:
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        unfinished.rename(out)
-    except OSError as error:
-        raise SetupError(
-            f"{out} can't be written: {error.strerror or error}; free some space, or name a folder elsewhere"
-        ) from None
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def write_companions(source: Path, config: Mapping[str, Any], vocabulary: int, folder: Path) -> None:
