@@ -14,6 +14,8 @@ from shardqa.models.folders import written_whole
 from shardqa.models.packaging import archive, bytecode, contents, wheels
 from shardqa.models.packaging.framework import PINS
 from shardqa.models.packaging.target import Target
+from shardqa.models.whole import check_reader
+from shardqa.models.windows import WINDOW_TOKENS
 
 MAX_UNZIPPED_BYTES = 262_144_000
 """Lambda's quota for a function's files, its layers included."""
@@ -58,7 +60,7 @@ def lambda_zip(
     """
     if out.is_dir():
         raise BadData(f"{out} is a folder; name a file, such as {out / 'bundle.zip'}")
-    contents.check(reader)
+    check_reader(reader, WINDOW_TOKENS)
     with _room_beside(out) as root:
         source = wheels.gather(target, versions, root, wheel_folder)
         contents.thin(root)
@@ -78,7 +80,7 @@ def functions_folder(reader: Path, out: Path, target: Target, versions: Mapping[
     Raises BadModel for a folder that is no reader, BadData when there is something at ``out``, SetupError when the
     disk is full.
     """
-    contents.check(reader)
+    check_reader(reader, WINDOW_TOKENS)
     with written_whole(out) as root:
         contents.add_code("main.py", root)
         contents.add_model(reader, root)

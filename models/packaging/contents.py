@@ -5,17 +5,14 @@ That nothing is missing is proven by answering from the bundle alone (`trial.py`
 
 from __future__ import annotations
 
-import json
 import shutil
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import shardqa
-from shardqa.errors import BadModel
 from shardqa.models import shipped
-from shardqa.models.answering import Answerer
 from shardqa.models.cards import Card
-from shardqa.models.windows import WINDOW_TOKENS
+from shardqa.models.whole import READER_FILES
 
 CODE = (
     "__init__.py",
@@ -31,9 +28,6 @@ CODE = (
     "models/windows.py",
 )
 """The files of the package `shardqa` that `models/serving.py` imports, itself included."""
-
-MODEL_FILES = ("model.onnx", "tokenizer.json", "config.json", "scoring.json", "checksums.json")
-"""A reader's files; its card goes along where it has one."""
 
 LEFT_OUT = (
     "*.dist-info/*",
@@ -76,24 +70,6 @@ LEFT_OUT = (
 """Patterns of the libraries' files that answering does not load."""
 
 
-def check(reader: Path) -> None:
-    """Raise BadModel unless the folder is a whole reader whose network runs here and takes windows."""
-    shipped.checked_folder(reader)
-    for name in MODEL_FILES:
-        if not (reader / name).is_file():
-            raise BadModel(f"{reader} has no {name}; name the folder of a reader, as shardqa models quantize writes it")
-    try:
-        positions = json.loads((reader / "config.json").read_bytes()).get("max_position_embeddings")
-    except (ValueError, AttributeError) as error:
-        raise BadModel(f"{reader / 'config.json'} can't be read: {error}; restore the reader's folder") from None
-    if not isinstance(positions, int) or positions < WINDOW_TOKENS:
-        raise BadModel(
-            f"{reader} takes rows of {positions} tokens, passages are read in windows of {WINDOW_TOKENS}; "
-            "choose a model with max_position_embeddings of that or more"
-        )
-    Answerer(reader).answer("Who?", ["Nobody."])
-
-
 def add_code(entry: str, root: Path) -> None:
     """Copy shardqa's files, and ``entry`` of entry/, to the root."""
     package = Path(shardqa.__file__).parent
@@ -108,7 +84,7 @@ def add_model(reader: Path, root: Path) -> None:
     """Copy a reader's files to the folder ``model`` of the root."""
     out = root / "model"
     out.mkdir()
-    names = [*MODEL_FILES, *([shipped.CARD_FILE] if Card.find(reader) else [])]
+    names = [*READER_FILES, *([shipped.CARD_FILE] if Card.find(reader) else [])]
     for name in names:
         shutil.copyfile(reader / name, out / name)
 

@@ -16,6 +16,7 @@ from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import shipped
 from shardqa.models.packaging import archive, bundles, bytecode, contents, wheels
 from shardqa.models.packaging.target import Target
+from shardqa.models.whole import READER_FILES, check_reader
 
 TARGET = Target()
 VERSIONS = {"numpy": "2"}
@@ -52,7 +53,7 @@ def test_a_lambda_zip_holds_handler_code_model_and_libraries_only(tmp_path: Path
         "lambda_function.py",
         "numpy/__init__.py",
         *(f"shardqa/{name}" for name in contents.CODE),
-        *(f"model/{name}" for name in contents.MODEL_FILES),
+        *(f"model/{name}" for name in READER_FILES),
         *({"model/card.json"} if (shipped.folder() / "card.json").exists() else set()),
     }
 
@@ -119,20 +120,20 @@ def test_a_functions_folder_pins_everything_that_is_installed_there(tmp_path: Pa
 
 def test_a_reader_with_too_few_positions_is_refused(tmp_path: Path, reader: Path) -> None:
     with pytest.raises(BadModel, match="rows of 128 tokens"):
-        contents.check(changed_config(reader, max_position_embeddings=128))
+        check_reader(changed_config(reader, max_position_embeddings=128), 384)
 
 
 def test_a_reader_with_a_changed_file_is_refused(reader: Path) -> None:
     (reader / "tokenizer.json").write_text("{}")
     with pytest.raises(BadModel, match="SHA-256"):
-        contents.check(reader)
+        check_reader(reader, 384)
 
 
 def test_a_folder_without_scoring_is_no_reader(reader: Path) -> None:
     (reader / "scoring.json").unlink()
     shipped.write_checksums(reader)
     with pytest.raises(BadModel, match=r"scoring\.json"):
-        contents.check(reader)
+        check_reader(reader, 384)
 
 
 def test_every_file_of_a_zip_has_the_same_time_and_mode(tmp_path: Path) -> None:

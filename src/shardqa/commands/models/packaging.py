@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shardqa.commands.connection import JsonOption
+from shardqa.commands.models.store import StoreOption, store_of
 from shardqa.commands.output import print_json, print_table, say
 from shardqa.errors import BadData, BadModel, SetupError
 
@@ -26,7 +27,10 @@ Row = tuple[str, str, str]
 
 def package(
     out: Annotated[Path, typer.Option("--out", help="The zip to write; with --kind functions, the folder.")],
-    reader: Annotated[Path | None, typer.Argument(help="Folder of the reader; the shipped one unless given.")] = None,
+    reader: Annotated[
+        str | None, typer.Argument(help="A reader's name, address or folder; the shipped one unless given.")
+    ] = None,
+    store: StoreOption = None,
     kind: Annotated[str, typer.Option("--kind", help="lambda (a zip) or functions (a folder).")] = "lambda",
     python: Annotated[str, typer.Option("--python", help="Python of the runtime.")] = "3.12",
     machine: Annotated[str, typer.Option("--machine", help="x86_64, or aarch64 for Lambda's arm64.")] = "x86_64",
@@ -63,7 +67,7 @@ def package(
     if kind not in KINDS:
         raise BadData(f"--kind is {kind!r}; choose one of {', '.join(KINDS)}")
     wanted = target.Target.of(python, machine, glibc)
-    folder, versions = reader or shipped.folder(), libraries.pins(lock)
+    folder, versions = store_of(store).find(reader or shipped.NAME).folder, libraries.pins(lock)
     if kind == "functions":
         _tell_folder(bundles.functions_folder(folder, out, wanted, versions), as_json)
         return

@@ -1,0 +1,82 @@
+"""Another reader than the shipped one, stored on every shard of a cluster under a name of its own."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio.cluster import ClusterNode
+
+from shardqa import keys
+from shardqa.engine import Engine
+from shardqa.errors import BadData, BadModel
+from shardqa.loader import functions, models
+from shardqa.loader.models import Model
+from shardqa.models import shipped
+from shardqa.models.reader import MAX_ROW_TOKENS
+from shardqa.models.tokenizer import TOKENIZER_FILE
+from shardqa.models.whole import check_reader
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What became of it."""
+
+    reader: Model
+    registered: list[str]  # masters that lacked the functions
+    stored: list[str]  # masters that lacked the reader
+    own_scoring: bool  # its scoring.json differs from the shipped reader's, by which the cluster scores
+
+
+async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -> Pushed:
+    """Registers the functions where they are missing and stores the reader under `name` on every master.
+
+    Answers are cached under the reader's name: those of another reader of this name would be given on for up to an
+    hour, so one that is there is replaced only with `replace`. Raises BadModel for a folder that is no reader or has
+    another tokenizer than the shards, BadData for a name that is taken; and ClusterUnavailable, AnswerTimeout,
+    ShardFailed.
+    """
+    check_reader(folder, MAX_ROW_TOKENS)
+    check_tokenizer(folder)
+    reader = Model.read(name, folder)
+    registered = await functions.register(engine)
+    if not replace:
+        await _check_free(engine, reader)
+    stored = await models.store(engine, reader)
+    return Pushed(reader, registered, stored, _scoring(folder) != _scoring(shipped.folder()))
+
+
+def check_tokenizer(folder: Path) -> None:
+    """Raise BadModel unless the tokenizer is the shipped reader's: the shards keep passages cut into its wordpieces."""
+    if _rules(folder) != _rules(shipped.folder()):
+        raise BadModel(
+            f"{folder / TOKENIZER_FILE} differs from the one that the shards cut passages with ({shipped.NAME}'s); "
+            "train from a checkpoint with that tokenizer, or package the model instead"
+        )
+
+
+def _rules(folder: Path) -> Any:
+    """What decides how text is cut: all but truncation and padding, which are switched off."""
+    found = json.loads((folder / TOKENIZER_FILE).read_bytes())
+    return {name: value for name, value in found.items() if name not in ("truncation", "padding")}
+
+
+def _scoring(folder: Path) -> Any:
+    return json.loads((folder / "scoring.json").read_bytes())
+
+
+async def _check_free(engine: Engine, reader: Model) -> None:
+    nodes = engine.masters.nodes()
+    labels = await asyncio.gather(*(_label_on(engine, node, reader.name) for node in nodes))
+    for node, label in zip(nodes, labels, strict=True):
+        if label not in (None, reader.label):
+            raise BadData(
+                f"{node.name} has another model named {reader.name} ({label}), whose answers are cached under it; "
+                "choose another --as, or --replace it"
+            )
+
+
+async def _label_on(engine: Engine, node: ClusterNode, name: str) -> str | None:
+    shard = await functions.tag(engine, node)
+    return None if shard is None else await models.label_of(engine, node, keys.model(name, shard))

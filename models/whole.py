@@ -1,0 +1,35 @@
+"""Whether a folder is a reader that can serve: all its files as they were written, and a network that answers here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from shardqa.errors import BadModel
+from shardqa.models import shipped
+from shardqa.models.answering import Answerer
+
+READER_FILES = ("model.onnx", "tokenizer.json", "config.json", "scoring.json", "checksums.json")
+"""A reader's files; its card goes along where it has one."""
+
+
+def check_reader(folder: Path, row_tokens: int) -> None:
+    """Raise BadModel unless the folder is a whole reader whose network runs here and takes rows of ``row_tokens``."""
+    shipped.checked_folder(folder)
+    for name in READER_FILES:
+        if not (folder / name).is_file():
+            raise BadModel(f"{folder} has no {name}; name a reader's folder, as shardqa models quantize writes it")
+    positions = _positions(folder / "config.json")
+    if not isinstance(positions, int) or positions < row_tokens:
+        raise BadModel(
+            f"{folder} takes rows of {positions} tokens, passages are read in rows of up to {row_tokens}; "
+            "choose a model with max_position_embeddings of that or more"
+        )
+    Answerer(folder).answer("Who?", ["Nobody."])
+
+
+def _positions(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes()).get("max_position_embeddings")
+    except (OSError, ValueError, AttributeError) as error:
+        raise BadModel(f"{path} can't be read: {error}; restore the reader's folder") from None
