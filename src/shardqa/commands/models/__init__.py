@@ -2,7 +2,7 @@
 
 import typer
 
-from shardqa.commands.models import calibration, conversion, ladder, multitask, packaging, training
+from shardqa.commands.models import calibration, conversion, ladder, multitask, packaging, store, training
 
 app = typer.Typer(
     name="models",
@@ -22,3 +22,8 @@ app.command("optimize")(conversion.optimize)
 app.command("verify")(conversion.verify)
 app.command("ladder")(ladder.ladder)
 app.command("package")(packaging.package)
+app.command("list")(store.list_)
+app.command("card")(store.card)
+app.command("add")(store.add)
+app.command("push")(store.push)
+app.command("rm")(store.rm)
