@@ -1,0 +1,81 @@
+"""A reader of one's own on every shard: answers come from it, and nothing of another reader is mixed in."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa import keys
+from shardqa.answer import Document
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.errors import BadData, BadModel
+from shardqa.loader import push
+from shardqa.models import shipped
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Path:
+    """The shipped reader's files, to be changed."""
+    return Path(shutil.copytree(shipped.folder(), tmp_path / "mine"))
+
+
+def changed(folder: Path, name: str, **changes: Any) -> Path:
+    found = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps({**found, **changes}))
+    shipped.write_checksums(folder)
+    return folder
+
+
+def altered(folder: Path) -> Path:
+    """Another network that answers alike: bytes of an unknown field at the end of its file."""
+    with (folder / "model.onnx").open("ab") as file:
+        file.write(b"\xfa\x3e\x00")
+    shipped.write_checksums(folder)
+    return folder
+
+
+async def test_a_pushed_reader_answers_under_its_name(engine: Engine, settings: Settings, reader: Path) -> None:
+    done = await push.push(engine, reader, "pushed-answers")
+    assert len(done.stored) == 3
+    await engine.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
+    other = await Engine.connect(settings.model_copy(update={"model": "pushed-answers"}))
+    try:
+        answer = await other.ask("When was the mill of Brennick built?")
+    finally:
+        await other.close()
+    assert (answer.answer, answer.model, answer.partial) == ("1820", "pushed-answers", False)
+
+
+async def test_pushing_again_stores_nothing(engine: Engine, reader: Path) -> None:
+    await push.push(engine, reader, "pushed-twice")
+    assert (await push.push(engine, reader, "pushed-twice")).stored == []
+
+
+async def test_another_reader_of_a_name_is_replaced_only_when_told(engine: Engine, reader: Path) -> None:
+    await push.push(engine, shipped.folder(), "pushed-other")
+    altered(reader)
+    with pytest.raises(BadData, match="--replace"):
+        await push.push(engine, reader, "pushed-other")
+    assert len((await push.push(engine, reader, "pushed-other", replace=True)).stored) == 3
+
+
+async def test_a_reader_with_another_tokenizer_is_refused(engine: Engine, reader: Path) -> None:
+    changed(reader, "tokenizer.json", normalizer=None)
+    with pytest.raises(BadModel, match="cut passages with"):
+        await push.push(engine, reader, "pushed-tokens")
+
+
+async def test_a_damaged_reader_reaches_no_shard(engine: Engine, reader: Path) -> None:
+    (reader / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(BadModel, match="SHA-256"):
+        await push.push(engine, reader, "pushed-damaged")
+    shards = await engine.shards()
+    assert shards[0].tag is not None
+    assert not await engine.masters.by_key("EXISTS", keys.model("pushed-damaged", shards[0].tag))
+
+
+async def test_a_scoring_of_its_own_is_told(engine: Engine, reader: Path) -> None:
+    assert (await push.push(engine, changed(reader, "scoring.json", bias=1.0), "pushed-scoring")).own_scoring
