@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shardqa.errors import SetupError
 from shardqa.models.conversion.checkpoint import CONFIG_FILE, WEIGHTS_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
 
@@ -46,15 +47,25 @@ TINY = RandomSizes(layers=1, hidden=32, heads=4, width=48, deviation=0.2)
 
 
 def write_random(folder: Path, sizes: RandomSizes, tokenizer: Path, kind: str = READER, seed: int = 0) -> Path:
-    """Write a checkpoint as transformers does, with the tokenizer of the folder ``tokenizer``; returns its folder."""
+    """Write a checkpoint as transformers does, with the tokenizer of the folder ``tokenizer``; returns its folder.
+
+    Raises SetupError when there is no room for it.
+    """
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    folder.mkdir(parents=True)
     dice = np.random.default_rng(seed)
     weights = {name: _values(dice, name, shape, sizes.deviation) for name, shape in _shapes(sizes, kind)}
-    save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
-    (folder / CONFIG_FILE).write_text(json.dumps(_config(sizes, kind), indent=2) + "\n", encoding="utf-8")
-    shutil.copyfile(tokenizer / TOKENIZER_FILE, folder / TOKENIZER_FILE)
+    try:
+        folder.mkdir(parents=True)
+        save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
+        (folder / CONFIG_FILE).write_text(json.dumps(_config(sizes, kind), indent=2) + "\n", encoding="utf-8")
+        shutil.copyfile(tokenizer / TOKENIZER_FILE, folder / TOKENIZER_FILE)
+    except (OSError, SafetensorError) as error:
+        size = sum(value.nbytes for value in weights.values()) / 1e6
+        raise SetupError(
+            f"{folder} can't be written: {error}; {size:.0f} MB are needed: free some space, or set TMPDIR"
+        ) from None
     return folder
 
 

@@ -11,15 +11,14 @@ from shardqa.cli import app
 from shardqa.commands.models import ladder as command
 from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import shipped
-from shardqa.models.ladder import weights
-from shardqa.models.ladder.results import Figures, Ladder, Rung, with_shares
 from tests.unit import tiny
 
 for library in ("torch", "transformers", "onnx", "matplotlib"):
     pytest.importorskip(library)
 
 from shardqa.models.conversion.checkpoint import Checkpoint  # noqa: E402
-from shardqa.models.ladder import climb, picture  # noqa: E402
+from shardqa.models.ladder import climb, picture, weights  # noqa: E402
+from shardqa.models.ladder.results import Figures, Ladder, Rung, with_shares  # noqa: E402
 from shardqa.models.ladder.steps import Models, sides, steps  # noqa: E402
 
 STEPS = ["naive", "smaller model", "no padding", "ONNX", "int8", "one thread each"]
@@ -69,6 +68,17 @@ def test_random_checkpoints_are_whole(tmp_path: Path, kind: str) -> None:
     found = Checkpoint.load(folder)
     assert found.shape.layers == weights.TINY_BASE.layers
     assert found.has_span_head == (kind == weights.READER)
+
+
+def test_a_full_disk_is_told_with_what_is_needed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SetupError, match=r"can't be written: .*; 4 MB are needed: free some space, or set TMPDIR"):
+        weights.write_random(tmp_path / "file" / "t", weights.TINY, shipped.folder())
+
+
+def test_a_question_file_that_is_not_there_is_a_wrong_option(tmp_path: Path) -> None:
+    words = ["models", "ladder", "--quick", "--questions", str(tmp_path / "absent.json")]
+    assert CliRunner().invoke(app, words).exit_code == 2
 
 
 def models(checkpoint_is_random: bool = False) -> Models:

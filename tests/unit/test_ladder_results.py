@@ -7,8 +7,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shardqa.models.ladder.processes import Ran
-from shardqa.models.ladder.results import Figures, Ladder, Rung, figures, percentiles, shares, with_shares
 from shardqa.models.ladder.worker import Timed
+
+pytest.importorskip("onnx")
+
+from shardqa.models.ladder.results import Figures, Ladder, Rung, figures, percentiles, shares, with_shares
 
 THROUGHPUTS = st.lists(st.floats(0.01, 1e5), min_size=2, max_size=9)
 

@@ -36,10 +36,10 @@ def ladder(
         Path | None, typer.Option("--base", help="Checkpoint to begin with; random, of BERT-base's size, unless given.")
     ] = None,
     questions: Annotated[
-        Path | None, typer.Option("--questions", help="SQuAD file to draw from; seeds/ unless given.")
+        Path | None, typer.Option("--questions", exists=True, help="SQuAD file to draw from; seeds/ unless given.")
     ] = None,
     refusals: Annotated[
-        Path | None, typer.Option("--refusals", help="SQuAD 2.0 file: score with refusals too.")
+        Path | None, typer.Option("--refusals", exists=True, help="SQuAD 2.0 file: score with refusals too.")
     ] = None,
     count: Annotated[int, typer.Option("--count", help="Questions to time.", min=1)] = 100,
     scored: Annotated[int, typer.Option("--scored", help="Questions to score.", min=1)] = 1000,
