@@ -148,6 +148,24 @@ def prune(
         say("Zeros are multiplied like any number: this saves no time; remove --heads or --columns for that")
 
 
+def average(
+    folders: Annotated[list[Path], typer.Argument(help="Checkpoints, each trained on from another of them.")],
+    out: OutOption,
+    share: Annotated[
+        list[float] | None, typer.Option("--share", help="Weight of each, in their order; equal unless given.")
+    ] = None,
+) -> None:
+    """Average checkpoints' weights: what was trained on from a reader, and that reader, often read better together.
+
+    Example: shardqa models average old-reader new-reader --out my-reader
+    """
+    need("torch", "safetensors")
+    from shardqa.models.training.average import average as averaged
+
+    averaged(folders, out, share or ())
+    say(f"wrote {out}; next: shardqa models quantize {out} --out {out}-int8")
+
+
 def recipe_of(
     path: Path | None,
     start: str | None,
