@@ -1,4 +1,4 @@
-"""What int8 costs: EM and F1 of the shipped reader against float32, same questions of SQuAD 1.1 dev, paragraph given.
+"""What int8 costs: EM and F1 of a checkpoint in int8 and float32, same questions of SQuAD 1.1 dev, paragraph given.
 
 Two threads, 2,000 questions drawn with a fixed seed; QUESTIONS=10570 takes all (about 10 minutes on two cores). Skips
 where the checkpoint, the questions or the package onnx (extra `models`, writes the float32 network) is absent.
@@ -11,10 +11,9 @@ from pathlib import Path
 
 from common import SHARED, machine
 
-from shardqa.models import shipped
 from shardqa.models.measure import Scores, measure
 
-CHECKPOINT = SHARED / "models" / "reader-v0"
+CHECKPOINT = Path(os.environ.get("CHECKPOINT", SHARED / "models" / "reader-v0"))
 QUESTIONS = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
 LIMIT = int(os.environ.get("QUESTIONS", "2000"))
 THREADS = 2
@@ -32,13 +31,16 @@ def main() -> None:
     if absent:
         print(f"skipped: {', '.join(absent)} not here")
         return
-    from shardqa.models.conversion import export
+    from shardqa.models.conversion.export import export
+    from shardqa.models.conversion.quantise import quantise
 
-    with tempfile.TemporaryDirectory(prefix="shardqa-float-") as folder:
-        export.export(CHECKPOINT, Path(folder))
-        float32 = measure(Path(folder), QUESTIONS, LIMIT, THREADS)
-    int8 = measure(shipped.folder(), QUESTIONS, LIMIT, THREADS)
+    with tempfile.TemporaryDirectory(prefix="shardqa-int8-") as folder:
+        export(CHECKPOINT, Path(folder) / "float32")
+        quantise(CHECKPOINT, Path(folder) / "int8")
+        float32 = measure(Path(folder) / "float32", QUESTIONS, LIMIT, THREADS)
+        int8 = measure(Path(folder) / "int8", QUESTIONS, LIMIT, THREADS)
     print(f"{int8.questions:,} questions of SQuAD 1.1 dev, right paragraph given, {THREADS} threads, {machine()}")
+    print(f"  {CHECKPOINT.name}")
     print(line("float32", float32))
     print(line("int8", int8))
     print(f"  int8 loses {float32.f1 - int8.f1:.2f} F1 (wanted <= 0.5)")

@@ -26,7 +26,7 @@ class Settings(BaseSettings):
     corpus: str = Field("seeds", description="the corpus asked when a request names none")
     k: int = Field(5, ge=1, le=MAX_K, description="passages read per question")
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
-    model: str = Field("reader-v0-int8", description="name of the reader that the shards run")
+    model: str = Field("reader-v1-int8", description="name of the reader that the shards run")
     answer_seconds: int = Field(3_600, ge=1, description="life of a final answer in Redis, seconds")
     cache_entries: int = Field(10_000, ge=0, description="final answers kept in this process; 0 keeps none")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")

@@ -65,7 +65,7 @@ def test_an_answer_is_stored_for_a_while_and_then_says_cached(shards: Shards) ->
 def test_an_answer_of_another_epoch_is_given_and_not_stored(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     tag, epoch = shards.tag_of("mill")
-    old = keys.answer(shards.corpus, tag, epoch - 1, "reader-v0-int8", 5, keys.normalise_question(QUESTION))
+    old = keys.answer(shards.corpus, tag, epoch - 1, "reader-v1-int8", 5, keys.normalise_question(QUESTION))
     assert get(shards, old)["epoch"] == epoch
     get(shards, shards.answer_key("mill", QUESTION, k=4))
     wait_until(lambda: shards.client.exists(shards.answer_key("mill", QUESTION, k=4)), "the later one is stored")
@@ -116,12 +116,12 @@ def test_a_long_question_stands_hashed_in_its_key_once_it_was_ranked(shards: Sha
 @pytest.mark.parametrize(
     ("tail", "code"),
     [
-        ("1:reader-v0-int8:0:who", "bad_limit"),
-        ("1:reader-v0-int8:10000:who", "bad_limit"),
-        ("1:reader-v0-int8:5:" + "who is it " * 40, "question_too_long"),
-        ("1:reader-v0-int8:5:?", "empty_question"),
-        ("1:reader-v0-int8:five:who", "bad_key"),
-        ("reader-v0-int8", "bad_key"),
+        ("1:reader-v1-int8:0:who", "bad_limit"),
+        ("1:reader-v1-int8:10000:who", "bad_limit"),
+        ("1:reader-v1-int8:5:" + "who is it " * 40, "question_too_long"),
+        ("1:reader-v1-int8:5:?", "empty_question"),
+        ("1:reader-v1-int8:five:who", "bad_key"),
+        ("reader-v1-int8", "bad_key"),
         ("", "bad_key"),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_model_that_no_shard_has_is_named(shards: Shards) -> None:
 def test_a_shard_without_the_model_takes_it_from_another(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     tag, _ = shards.tag_of("mill")
-    key = keys.model("reader-v0-int8", tag)
+    key = keys.model("reader-v1-int8", tag)
     assert shards.redis(key).execute_command("AI.MODELDEL", key) == b"OK"
     fresh = itertools.count(2)  # the worker may hold the deleted model for a moment: ask until it does not
 
