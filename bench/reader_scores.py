@@ -14,6 +14,7 @@ from pathlib import Path
 from common import SHARED, machine
 
 from shardqa.models import measure, refusal, shipped
+from shardqa.models.cards import address
 from shardqa.models.measure import Read
 from shardqa.models.scoring import Scoring
 
@@ -30,14 +31,18 @@ def forms(work: Path) -> dict[str, Path]:
     if CHECKPOINT is None:
         print("  float32 skipped: CHECKPOINT does not name the reader's checkpoint")
         return found
-    absent = [] if CHECKPOINT.exists() else [f"{CHECKPOINT} is not here"]
+    absent = [] if CHECKPOINT.exists() else [f"{CHECKPOINT} is not here (name the reader's own: CHECKPOINT=DIR)"]
     if importlib.util.find_spec("onnx") is None:
         absent.append("onnx is not installed (pip install 'shardqa[models]')")
     if absent:
         print(f"  float32 skipped: {', '.join(absent)}")
         return found
     from shardqa.models.conversion.export import export
+    from shardqa.models.ladder.climb import quantised_from
 
+    if quantised_from(READER) != address(CHECKPOINT):
+        print(f"  float32 skipped: {READER.name} was not made from {CHECKPOINT}")
+        return found
     export(CHECKPOINT, work / "float32")
     return {"float32": work / "float32", **found}
 

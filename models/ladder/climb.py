@@ -12,6 +12,7 @@ import numpy as np
 
 from shardqa.errors import BadModel, SetupError
 from shardqa.models import shipped
+from shardqa.models.cards import Card, address
 from shardqa.models.conversion.checked import Check
 from shardqa.models.conversion.checkpoint import SPAN_HEAD, Checkpoint
 from shardqa.models.conversion.export import export
@@ -83,7 +84,7 @@ def _models(settings: Settings, work: Path, report: Report) -> Models:
     folder = settings.checkpoint or weights.write_random(work / "tiny", weights.TINY, shipped.folder())
     checkpoint = _trained(folder)
     if settings.reader is not None:
-        shipped.checked_folder(settings.reader)
+        _check_source(shipped.checked_folder(settings.reader), folder)
     base = settings.base
     if base is None:
         report("writing random weights of the size to begin with")
@@ -107,6 +108,23 @@ def _models(settings: Settings, work: Path, report: Report) -> Models:
         base_size=_size(_trained(base)),
         checkpoint_size=_size(checkpoint),
     )
+
+
+def quantised_from(reader: Path) -> str | None:
+    """Address of the checkpoint that a reader was quantised from; None where its card does not say."""
+    card = Card.find(reader)
+    made = [step for step in card.steps if step.name == "quantize"] if card else []
+    return made[-1].settings.get("source") if made else None
+
+
+def _check_source(reader: Path, checkpoint: Path) -> None:
+    """Raise BadModel when the reader's card says that it was made from another checkpoint."""
+    source = quantised_from(reader)
+    if source is not None and source != address(checkpoint):
+        raise BadModel(
+            f"{reader} was made from a checkpoint with the address {source}, {checkpoint} has {address(checkpoint)}; "
+            "name the one that it was made from, or leave --reader away"
+        )
 
 
 def _trained(folder: Path) -> Checkpoint:
@@ -179,9 +197,13 @@ def _score_sets(settings: Settings, models: Models, work: Path) -> ScoreSets:
     inputs.save(inputs.draw(settings.questions, settings.scored), work / "scored.json")
     sets: ScoreSets = {"scored": (work / "scored.json", None)}
     if settings.refusals is not None:
+        if not (models.reader / SCORING_FILE).exists():
+            raise BadModel(
+                f"{models.reader} has no {SCORING_FILE}, whose threshold says what is refused; give one that has: "
+                "--reader (shardqa models calibrate writes it), or leave --refusals away"
+            )
         inputs.save(inputs.draw(settings.refusals, settings.scored, unanswerable=True), work / "refusals.json")
-        judge = models.reader if (models.reader / SCORING_FILE).exists() else shipped.folder()
-        sets["refusing"] = (work / "refusals.json", str(judge))
+        sets["refusing"] = (work / "refusals.json", str(models.reader))
     return sets
 
 

@@ -57,8 +57,23 @@ def test_another_ending_than_png_or_svg_is_refused_before_anything_is_measured(t
 def test_a_base_without_a_span_head_is_refused(tmp_path: Path) -> None:
     base = weights.write_random(tmp_path / "base", weights.TINY, shipped.folder(), weights.CLASSIFIER)
     (tmp_path / "work").mkdir()
-    settings = climb.Settings(tiny.checkpoint(tmp_path / "t"), shipped.folder(), base)
+    settings = climb.Settings(tiny.checkpoint(tmp_path / "t"), base=base)
     with pytest.raises(BadModel, match="base has no span head"):
+        climb.climb(settings, tmp_path / "work")
+
+
+def test_a_reader_made_from_another_checkpoint_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    settings = climb.Settings(tiny.checkpoint(tmp_path / "t"), reader=shipped.folder())
+    with pytest.raises(BadModel, match=r"was made from a checkpoint with the address .* or leave --reader away"):
+        climb.climb(settings, tmp_path / "work")
+
+
+@pytest.mark.timeout(300)
+def test_refusing_needs_a_threshold(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    settings = climb.Settings(None, refusals=tiny.question_set(tmp_path / "set.json"), count=2)
+    with pytest.raises(BadModel, match=r"int8 has no scoring\.json, .* or leave --refusals away"):
         climb.climb(settings, tmp_path / "work")
 
 
