@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,8 @@ from shardqa import keys
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable
 from shardqa.gears_functions import arguments
-from shardqa.models import metrics, reader, scoring
+from shardqa.models import metrics, reader
+from shardqa.models.scoring import shipped_scoring
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.rank import Ranking, Ranks
     from shardqa.gears_functions.shard import Shard
     from shardqa.gears_functions.timings import Timings
+    from shardqa.models.scoring import Scoring
     from shardqa.models.tokenizer import PassageTokens
 
 ANSWER_SECONDS = 3_600  # life of a stored answer
@@ -133,13 +135,14 @@ class Answers:
         pieces = [self._pieces(passage) for passage in passages]
         rows = [reader.join(question_ids, piece.ids) for piece in pieces]
         phases.done("tokenise")
-        found = await self._read(parsed.model, passages, pieces, rows, phases)
+        found, scoring = await self._read(parsed.model, passages, pieces, rows, phases)
         return {
             "tag": self._shard.runtime.hashtag(),
             "epoch": ranking.epoch,
             "model": parsed.model,
             "question": question,
             "spans": [span.record() for span in found],
+            "scoring": asdict(scoring),
             "us": phases.total(),
             "batch": len(rows),
         }
@@ -204,10 +207,13 @@ class Answers:
 
     async def _read(
         self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
-    ) -> list[Found]:
-        """The best spans of all passages, best first."""
+    ) -> tuple[list[Found], Scoring]:
+        """The best spans of all passages, best first, and by what."""
         batches = reader.batches(rows)
-        logits = await asyncio.gather(*(self._copies.run(model, batch.feeds(), OUTPUTS) for batch in batches))
+        scoring, *logits = await asyncio.gather(
+            self._copies.scoring(model),  # meanwhile: it costs the answer no time
+            *(self._copies.run(model, batch.feeds(), OUTPUTS) for batch in batches),
+        )
         phases.done("read")
         found = [
             span
@@ -216,9 +222,10 @@ class Answers:
             for span in _spans(passages[row], pieces[row], rows[row], starts[line], ends[line])
         ]
         best_rank = max((passage.score for passage in passages), default=0.0)
-        found.sort(key=lambda span: (-_score(span, best_rank), span.passage.key, span.start, span.end))
+        scoring = scoring or await self._copies.scoring(model) or shipped_scoring()  # again: it may have come just now
+        found.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
         phases.done("span")
-        return found[:MAX_N_BEST]
+        return found[:MAX_N_BEST], scoring
 
     def _pieces(self, passage: Loaded) -> PassageTokens:
         """Where each of its word pieces stands in its text."""
@@ -272,5 +279,5 @@ def _spans(
     return [span for span in found if metrics.normalise(passage.text[span.start : span.end])]
 
 
-def _score(span: Found, best_rank: float) -> float:
-    return scoring.candidate_score(span.span_logit, span.null_logit, span.passage.score, best_rank)
+def _score(scoring: Scoring, span: Found, best_rank: float) -> float:
+    return scoring.score(span.span_logit, span.null_logit, span.passage.score, best_rank)

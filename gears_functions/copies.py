@@ -19,6 +19,7 @@ from redis import ResponseError
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable
 from shardqa.gears_functions import arguments
+from shardqa.models.scoring import Scoring
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +49,14 @@ class Copies:
                 raise
         await self._fetch(model, key)
         return await self._runtime.run_model(key, inputs, outputs)
+
+    async def scoring(self, model: str) -> Scoring | None:
+        """How this shard's copy is scored; None where whoever stored it did not say, or there is none."""
+        try:
+            reply = await self._runtime.call("AI.MODELGET", keys.model(model, self._runtime.hashtag()), "META")
+        except ResponseError:
+            return None
+        return Scoring.of_label(_meta(reply)[b"tag"].decode("utf-8", "replace"))
 
     async def _fetch(self, model: str, key: str) -> None:
         async with self._fetching:
@@ -88,8 +97,20 @@ class Copies:
         if not await self._runtime.call("EXISTS", ours):
             return "0"
         reply = await self._runtime.call("AI.MODELGET", ours, "META", "BLOB")
-        meta = dict(zip(reply[::2], reply[1::2], strict=True))
+        meta = _meta(reply)
         parts = meta[b"blob"] if isinstance(meta[b"blob"], list) else [meta[b"blob"]]
         # To all others: the one that owns the key stores it, the rest say that it is not theirs.
-        command = ("AI.MODELSTORE", key, meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"], "BLOB", *parts)
+        command = ("AI.MODELSTORE", key, meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"], *_batching(meta))
+        command = (*command, "BLOB", *parts)
         return str(sum(1 for stored in await self._runtime.peers(*command) if not isinstance(stored, Exception)))
+
+
+def _meta(reply: list[Any]) -> dict[bytes, Any]:
+    """AI.MODELGET's names and values."""
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def _batching(meta: Mapping[bytes, Any]) -> list[Any]:
+    """How the model was told to batch, as words of AI.MODELSTORE; a zero is left out, as it is by default."""
+    names = ("BATCHSIZE", "MINBATCHSIZE", "MINBATCHTIMEOUT")
+    return [word for name in names if (value := meta[name.lower().encode()]) for word in (name, value)]

@@ -13,6 +13,7 @@ from shardqa.engine import Engine
 from shardqa.errors import BadModel, ClusterUnavailable
 from shardqa.loader.functions import PATIENCE, tag
 from shardqa.loader.patience import patiently
+from shardqa.models.scoring import Scoring
 
 BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
 MODEL_FILE = "model.onnx"
@@ -22,11 +23,11 @@ MODEL_FILE = "model.onnx"
 class Model:
     name: str
     blob: bytes  # ONNX
-    label: str  # what AI.MODELGET … META shows as the tag: name and digest, by which an equal model is known
+    label: str  # what AI.MODELGET … META shows as the tag: name, digest and scoring, by which an equal reader is known
 
     @classmethod
     def read(cls, name: str, folder: Path) -> "Model":
-        """Raises BadModel when the folder has no model file."""
+        """Raises BadModel when the folder has no model file, or no scoring."""
         path = folder / MODEL_FILE
         try:
             blob = path.read_bytes()
@@ -34,7 +35,7 @@ class Model:
             raise BadModel(
                 f"the model {path} can't be read: {error.strerror}; check out the repository whole"
             ) from error
-        return cls(name, blob, f"{name}@{sha256(blob).hexdigest()[:16]}")
+        return cls(name, blob, Scoring.load(folder).on_label(f"{name}@{sha256(blob).hexdigest()[:16]}"))
 
 
 async def store(engine: Engine, model: Model) -> list[str]:

@@ -26,7 +26,6 @@ class Pushed:
     reader: Model
     registered: list[str]  # masters that lacked the functions
     stored: list[str]  # masters that lacked the reader
-    own_scoring: bool  # its scoring.json differs from the shipped reader's, by which the cluster scores
 
 
 async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -> Pushed:
@@ -44,7 +43,7 @@ async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -
     if not replace:
         await _check_free(engine, reader)
     stored = await models.store(engine, reader)
-    return Pushed(reader, registered, stored, _scoring(folder) != _scoring(shipped.folder()))
+    return Pushed(reader, registered, stored)
 
 
 def check_tokenizer(folder: Path) -> None:
@@ -60,10 +59,6 @@ def _rules(folder: Path) -> Any:
     """What decides how text is cut: all but truncation and padding, which are switched off."""
     found = json.loads((folder / TOKENIZER_FILE).read_bytes())
     return {name: value for name, value in found.items() if name not in ("truncation", "padding")}
-
-
-def _scoring(folder: Path) -> Any:
-    return json.loads((folder / "scoring.json").read_bytes())
 
 
 async def _check_free(engine: Engine, reader: Model) -> None:

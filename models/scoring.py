@@ -2,14 +2,14 @@
 
 A question's candidates come from several passages of several shards. Each is scored alone, with the best rank among
 all of them as the only thing shared, so the score does not depend on how the corpus is sharded. The weights are the
-reader's (``scoring.json`` beside its network) and are fitted by `calibrate.py`.
+reader's: ``scoring.json`` beside its network, in Redis the model's TAG. They are fitted by `calibrate.py`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 
@@ -44,13 +44,30 @@ class Scoring:
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise BadModel(f"{path} can't be read: {error}; fit it again with 'shardqa models calibrate'") from None
 
+    @classmethod
+    def of_label(cls, label: str) -> Scoring | None:
+        """What `on_label` wrote; None where the label holds no scoring, or not all of it."""
+        words = dict(word.split("=", 1) for word in label.split() if "=" in word)
+        try:
+            found = {field.name: float(words[field.name]) for field in fields(cls)}
+        except (KeyError, ValueError):
+            return None
+        return cls(**found) if all(math.isfinite(value) for value in found.values()) else None
+
+    def on_label(self, label: str) -> str:
+        """The label with the weights behind it: so they go wherever a model in Redis goes."""
+        return " ".join([label, *(f"{name}={value!r}" for name, value in asdict(self).items())])
+
     def save(self, folder: Path) -> None:
         """Write ``scoring.json`` into a reader's folder."""
         text = json.dumps(asdict(self), indent=2) + "\n"
         (folder / SCORING_FILE).write_text(text, encoding="utf-8")
 
     def score(self, span_logit: float, null_logit: float, rank_score: float, best_rank: float) -> float:
-        """The probability, above 0 and below 1, that this span answers the question."""
+        """The probability, above 0 and below 1, that this span answers the question.
+
+        ``best_rank`` is the highest rank score among the question's candidates.
+        """
         odds = self.bias + self.margin * (span_logit - null_logit) + self.lag * lag(rank_score, best_rank)
         return 1 / (1 + math.exp(-max(-FARTHEST, min(FARTHEST, odds))))
 
@@ -60,19 +77,7 @@ def lag(rank_score: float, best_rank: float) -> float:
     return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0
 
 
-def candidate_score(span_logit: float, null_logit: float, rank_score: float, best_rank: float) -> float:
-    """The probability, above 0 and below 1, that a candidate of the shipped reader answers the question.
-
-    ``best_rank`` is the highest rank score among the question's candidates.
-    """
-    return _shipped().score(span_logit, null_logit, rank_score, best_rank)
-
-
-def threshold() -> float:
-    """The score below which the shipped reader's best candidate is not an answer."""
-    return _shipped().no_answer_below
-
-
 @cache
-def _shipped() -> Scoring:
+def shipped_scoring() -> Scoring:
+    """The shipped reader's; also of a model that came into Redis without one."""
     return Scoring.load(shipped.folder())

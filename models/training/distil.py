@@ -130,6 +130,7 @@ def distil_task(student: SpanReader, teachers: Sequence[SpanReader], prepared: P
         base.rows,
         base.negatives,
         base.share,
+        base.crops,
         base.seed,
         base.held_out,
         pupil,

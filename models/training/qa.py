@@ -67,6 +67,7 @@ def span_task(network: SpanReader, prepared: Prepared, data: Data, seed: int) ->
         prepared.rows(data.max_row),
         prepared.negative_rows(data.max_row),
         data.negatives,
+        data.crops,
         seed,
         prepared.held_out_rows(data.max_row),
     )

@@ -18,6 +18,9 @@ from shardqa.models.training.network import MASKED, SpanReader
 MAX_ROW = 320
 """Tokens of a row in training; 2 % of SQuAD's paragraphs are longer and are read in windows."""
 
+CROP_MARGIN = 24
+"""Wordpieces that a crop leaves on each side of the answer, as far as there are so many: what tells that it is one."""
+
 HELD_OUT_TOKENS = 8192
 """Of a batch in which the held-out loss is computed."""
 
@@ -35,15 +38,33 @@ def learning_rows(example: Example, max_tokens: int = MAX_ROW) -> list[LearningR
     return rows
 
 
+def crop(row: LearningRow, random: np.random.Generator) -> LearningRow:
+    """The row with a piece of its passage, cut anywhere around the answer.
+
+    A row without one is cut around a place drawn at random, so that its length does not give it away.
+    """
+    first, last = int(row.token_type_ids.argmax()), len(row) - 2
+    if last < first:
+        return row
+    held = (row.start, row.end) if row.start else (int(random.integers(first, last + 1)),) * 2
+    begins = int(random.integers(first, max(first, held[0] - CROP_MARGIN) + 1))
+    ends = int(random.integers(min(last, held[1] + CROP_MARGIN), last + 1))
+    kept = np.r_[:first, begins : ends + 1, last + 1]
+    shift = begins - first if row.start else 0
+    return LearningRow(row.input_ids[kept], row.token_type_ids[kept], row.start - shift, row.end - shift)
+
+
 @dataclass(slots=True)
 class SpanTask:
-    """Learn spans from examples, and from a part of the hard negatives, drawn anew each pass."""
+    """Learn spans from examples and from a part of the hard negatives; what is drawn is drawn anew each pass."""
 
     network: SpanReader
     rows: list[LearningRow]
     negatives: list[LearningRow]
     share: float
     """Of the negatives that a pass sees."""
+    crops: float
+    """Of all rows, those of which a pass sees a piece."""
     seed: int
     held_out: list[LearningRow]
     _drawn: dict[int, list[LearningRow]] = field(default_factory=dict, init=False, kw_only=True)
@@ -76,7 +97,9 @@ class SpanTask:
         if passed not in self._drawn:
             random = np.random.default_rng((self.seed, passed, len(self.negatives)))
             chosen = random.permutation(len(self.negatives))[: round(self.share * len(self.negatives))]
-            self._drawn = {passed: self.rows + [self.negatives[row] for row in sorted(chosen.tolist())]}
+            rows = self.rows + [self.negatives[row] for row in sorted(chosen.tolist())]
+            cut = random.random(len(rows)) < self.crops
+            self._drawn = {passed: [crop(row, random) if one else row for row, one in zip(rows, cut, strict=True)]}
         return self._drawn[passed]
 
 

@@ -131,4 +131,5 @@ class Asked(BaseModel):
     """The cached part of an answer: all candidates, before n_best and min_score are applied."""
 
     candidates: list[Candidate]
+    no_answer_below: float  # the reader's threshold
     shards: list[ShardUse]

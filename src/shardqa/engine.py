@@ -38,7 +38,7 @@ from shardqa.errors import (
     ShardqaError,
     UnknownCorpus,
 )
-from shardqa.merging import candidates_of, conclude, sum_terms
+from shardqa.merging import candidates_of, conclude, sum_terms, threshold_of
 from shardqa.shards import Reply, Shards
 
 
@@ -217,7 +217,7 @@ class Engine:
                 spans.append(reply[1])
         if asked and not uses:
             raise next(r for r in replies if isinstance(r, ClusterUnavailable))
-        return Asked(candidates=candidates_of(spans), shards=uses), failed
+        return Asked(candidates=candidates_of(spans), no_answer_below=threshold_of(spans), shards=uses), failed
 
     async def _store(self, key: str, asked: Asked) -> None:
         self._keep(key, asked)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from shardqa.answer import Answer, Asked, Candidate, Timing
-from shardqa.models import scoring
+from shardqa.models.scoring import Scoring, shipped_scoring
 
 KEPT = 20  # candidates kept of one question, enough for any n_best
 
@@ -27,17 +27,30 @@ def sum_terms(replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def candidates_of(replies: Sequence[dict[str, Any]]) -> list[Candidate]:
     """All shards' spans by calibrated score, best first; of spans that overlap in one document the best one only."""
-    spans = [(reply["tag"], span) for reply in replies for span in reply["spans"]]
-    best_rank = max((span["rank_score"] for _, span in spans), default=0.0)
-    found = [_candidate(tag, span, best_rank) for tag, span in spans]
+    best_rank = max((span["rank_score"] for reply in replies for span in reply["spans"]), default=0.0)
+    found = [
+        _candidate(reply["tag"], span, scoring, best_rank)
+        for reply, scoring in zip(replies, map(_scoring, replies), strict=True)
+        for span in reply["spans"]
+    ]
     found.sort(key=lambda c: (-c.score, c.document, c.start, c.end))
     return _without_overlaps(found)[:KEPT]
 
 
-def _candidate(tag: str, span: dict[str, Any], best_rank: float) -> Candidate:
+def threshold_of(replies: Sequence[dict[str, Any]]) -> float:
+    """The score below which nothing is answered: the readers' own, the strictest while they are being replaced."""
+    return max((_scoring(reply).no_answer_below for reply in replies), default=shipped_scoring().no_answer_below)
+
+
+def _scoring(reply: dict[str, Any]) -> Scoring:
+    """A reply that was cached by an earlier version does not tell."""
+    return Scoring(**reply["scoring"]) if "scoring" in reply else shipped_scoring()
+
+
+def _candidate(tag: str, span: dict[str, Any], scoring: Scoring, best_rank: float) -> Candidate:
     return Candidate(
         answer=span["text"],
-        score=scoring.candidate_score(span["span_logit"], span["null_logit"], span["rank_score"], best_rank),
+        score=scoring.score(span["span_logit"], span["null_logit"], span["rank_score"], best_rank),
         document=span["document"],
         title=span["title"],
         start=span["start"],
@@ -73,8 +86,8 @@ def conclude(
     failed: list[str],
     timing: Timing,
 ) -> Answer:
-    """The best candidate where its score reaches `min_score` (default: the model's own threshold), or no answer."""
-    threshold = scoring.threshold() if min_score is None else min_score
+    """The best candidate where its score reaches `min_score` (default: the reader's own threshold), or no answer."""
+    threshold = asked.no_answer_below if min_score is None else min_score
     best = asked.candidates[0] if asked.candidates else None
     answered = best if best is not None and best.score >= threshold else None
     return Answer(

@@ -143,18 +143,31 @@ def test_a_model_that_no_shard_has_is_named(shards: Shards) -> None:
         shards.client.get(shards.answer_key("mill", QUESTION, model="nosuch"))
 
 
-def test_a_shard_without_the_model_takes_it_from_another(shards: Shards) -> None:
-    shards.ingest("mill", MILL)
-    tag, _ = shards.tag_of("mill")
-    key = keys.model("reader-v1-int8", tag)
+def lose_and_regain(shards: Shards, key: str) -> None:
+    """Deletes a shard's reader and asks until it is there again; the worker may hold the old one for a moment."""
     assert shards.redis(key).execute_command("AI.MODELDEL", key) == b"OK"
-    fresh = itertools.count(2)  # the worker may hold the deleted model for a moment: ask until it does not
+    fresh = itertools.count(2)
 
     def copied() -> bool:
         assert get(shards, shards.answer_key("mill", QUESTION, k=next(fresh)))["spans"][0]["text"] == "1742"
         return bool(shards.redis(key).exists(key))
 
     wait_until(copied, "the model is here again")
+
+
+def test_a_shard_without_the_model_takes_it_from_another(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    tag, _ = shards.tag_of("mill")
+    lose_and_regain(shards, keys.model("reader-v1-int8", tag))
+
+
+def test_a_copied_model_keeps_its_label_and_its_batching(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    tag, _ = shards.tag_of("mill")
+    key = keys.model("reader-v1-int8", tag)
+    before = shards.redis(key).execute_command("AI.MODELGET", key, "META")
+    lose_and_regain(shards, key)
+    assert shards.redis(key).execute_command("AI.MODELGET", key, "META") == before
 
 
 def test_a_passage_that_vanished_is_not_answered_from(shards: Shards) -> None:

@@ -77,5 +77,22 @@ async def test_a_damaged_reader_reaches_no_shard(engine: Engine, reader: Path) -
     assert not await engine.masters.by_key("EXISTS", keys.model("pushed-damaged", shards[0].tag))
 
 
-async def test_a_scoring_of_its_own_is_told(engine: Engine, reader: Path) -> None:
-    assert (await push.push(engine, changed(reader, "scoring.json", bias=1.0), "pushed-scoring")).own_scoring
+async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
+    engine: Engine, settings: Settings, reader: Path
+) -> None:
+    changed(reader, "scoring.json", bias=0.0, margin=0.0, lag=0.0, no_answer_below=0.6)
+    await push.push(engine, reader, "pushed-scoring")
+    await engine.put(Document(id="bridge", text="The bridge of Brennick was built in 1901 by Iva Lund."))
+    other = await Engine.connect(settings.model_copy(update={"model": "pushed-scoring"}))
+    try:
+        answer = await other.ask("When was the bridge of Brennick built?")
+    finally:
+        await other.close()
+    assert (answer.score, answer.no_answer) == (0.5, True)
+
+
+async def test_a_reader_that_was_calibrated_again_is_another_one(engine: Engine, reader: Path) -> None:
+    await push.push(engine, shipped.folder(), "pushed-calibrated")
+    changed(reader, "scoring.json", bias=1.0)
+    with pytest.raises(BadData, match="--replace"):
+        await push.push(engine, reader, "pushed-calibrated")

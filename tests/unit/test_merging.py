@@ -1,5 +1,6 @@
 """From many shards' replies to one."""
 
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.answer import Asked, Timing
-from shardqa.merging import candidates_of, conclude, sum_terms
+from shardqa.merging import candidates_of, conclude, sum_terms, threshold_of
+from shardqa.models.scoring import Scoring, shipped_scoring
 
 
 def span(document: str, start: int, end: int, margin: float, rank: float = 10.0) -> dict[str, Any]:
@@ -17,8 +19,11 @@ def span(document: str, start: int, end: int, margin: float, rank: float = 10.0)
     }  # fmt: skip
 
 
-def shard(tag: str, *spans: dict[str, Any]) -> dict[str, Any]:
-    return {"tag": tag, "spans": list(spans)}
+SCORING = Scoring(bias=-3.0, margin=0.5, lag=-0.2, no_answer_below=0.4)
+
+
+def shard(tag: str, *spans: dict[str, Any], scoring: Scoring = SCORING) -> dict[str, Any]:
+    return {"tag": tag, "spans": list(spans), "scoring": asdict(scoring)}
 
 
 def conclusion(asked: Asked, min_score: float | None) -> Any:
@@ -54,19 +59,45 @@ def test_of_overlapping_spans_of_one_document_the_better_stays() -> None:
     assert {(c.document, c.start) for c in found} == {("d", 15), ("e", 15)}
 
 
+def test_a_candidate_is_scored_as_its_reader_says() -> None:
+    (found,) = candidates_of([shard("a", span("d", 0, 3, 2.0))])
+    assert found.score == SCORING.score(2.0, 0.0, 10.0, 10.0)
+
+
+def test_nothing_is_answered_below_the_readers_threshold() -> None:
+    assert threshold_of([shard("a"), shard("b")]) == SCORING.no_answer_below
+
+
+def test_while_a_reader_is_being_replaced_the_stricter_threshold_holds() -> None:
+    assert threshold_of([shard("a"), shard("b", scoring=replace(SCORING, no_answer_below=0.7))]) == 0.7
+
+
+def test_a_reply_that_an_earlier_version_cached_is_scored_as_the_shipped_reader() -> None:
+    reply = {"tag": "a", "spans": [span("d", 0, 3, 2.0)]}
+    assert candidates_of([reply])[0].score == shipped_scoring().score(2.0, 0.0, 10.0, 10.0)
+    assert threshold_of([reply]) == shipped_scoring().no_answer_below
+
+
 def test_the_order_of_the_shards_does_not_matter() -> None:
     one, two = shard("a", span("d1", 0, 3, 1.0)), shard("b", span("d2", 0, 3, 1.0))
     assert candidates_of([one, two]) == candidates_of([two, one])
 
 
+@pytest.mark.parametrize(("below", "refused"), [(0.0, False), (1.0, True)])
+def test_without_min_score_the_readers_threshold_decides(below: float, refused: bool) -> None:
+    found = candidates_of([shard("a", span("d", 0, 3, 1.0))])
+    assert conclusion(Asked(candidates=found, no_answer_below=below, shards=[]), None).no_answer is refused
+
+
 def test_no_candidate_is_no_answer() -> None:
-    answer = conclusion(Asked(candidates=[], shards=[]), None)
+    answer = conclusion(Asked(candidates=[], no_answer_below=0.4, shards=[]), None)
     assert (answer.answer, answer.no_answer, answer.score) == (None, True, 0.0)
 
 
 @pytest.mark.parametrize(("min_score", "refused"), [(0.0, False), (1.0, True)])
 def test_min_score_decides_between_answer_and_refusal(min_score: float, refused: bool) -> None:
-    answer = conclusion(Asked(candidates=candidates_of([shard("a", span("d", 0, 3, 1.0))]), shards=[]), min_score)
+    found = candidates_of([shard("a", span("d", 0, 3, 1.0))])
+    answer = conclusion(Asked(candidates=found, no_answer_below=0.4, shards=[]), min_score)
     assert answer.no_answer is refused
     assert (answer.answer is None) is refused
     assert len(answer.n_best) == 1

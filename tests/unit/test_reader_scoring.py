@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadData, BadModel
-from shardqa.models import calibrate, scoring
-from shardqa.models.scoring import SCORING_FILE, Scoring
+from shardqa.models import calibrate
+from shardqa.models.scoring import SCORING_FILE, Scoring, shipped_scoring
 
 SCORING = Scoring(bias=-3.0, margin=0.5, lag=-0.2, no_answer_below=0.4)
 NUMBERS = st.floats(-1e6, 1e6)
@@ -25,12 +25,12 @@ def test_a_score_lies_between_zero_and_one_exclusive(span: float, null: float, r
 
 @given(st.floats(-10, 10), st.floats(0, 20))
 def test_a_larger_margin_never_scores_lower(span: float, rank: float) -> None:
-    assert scoring.candidate_score(span + 1, 0, rank, 20) >= scoring.candidate_score(span, 0, rank, 20)
+    assert SCORING.score(span + 1, 0, rank, 20) >= SCORING.score(span, 0, rank, 20)
 
 
 @given(st.floats(-10, 10), st.floats(0, 19))
 def test_a_better_rank_never_scores_lower(span: float, rank: float) -> None:
-    assert scoring.candidate_score(span, 0, rank + 1, 20) >= scoring.candidate_score(span, 0, rank, 20)
+    assert SCORING.score(span, 0, rank + 1, 20) >= SCORING.score(span, 0, rank, 20)
 
 
 def test_the_scale_of_rank_scores_does_not_matter() -> None:
@@ -41,13 +41,25 @@ def test_rank_scores_that_are_all_zero_say_nothing() -> None:
     assert SCORING.score(5, 0, 0, 0) == SCORING.score(5, 0, 12, 12)
 
 
-def test_the_threshold_is_a_probability() -> None:
-    assert 0 < scoring.threshold() < 1
+def test_the_shipped_threshold_is_a_probability() -> None:
+    assert 0 < shipped_scoring().no_answer_below < 1
 
 
 def test_a_saved_scoring_loads_the_same(tmp_path: Path) -> None:
     SCORING.save(tmp_path)
     assert Scoring.load(tmp_path) == SCORING
+
+
+@given(NUMBERS, NUMBERS, NUMBERS, st.floats(0, 1))
+def test_a_scoring_comes_back_from_a_label(bias: float, margin: float, lag: float, below: float) -> None:
+    scoring = Scoring(bias, margin, lag, below)
+    assert Scoring.of_label(scoring.on_label("reader@0123456789abcdef")) == scoring
+
+
+@pytest.mark.parametrize("label", ["", "v1", "a=b", "bias=1 margin=2 lag=3", "bias=x margin=2 lag=3 no_answer_below=1",
+                                   "bias=nan margin=2 lag=3 no_answer_below=1"])  # fmt: skip
+def test_a_label_without_a_whole_scoring_has_none(label: str) -> None:
+    assert Scoring.of_label(label) is None
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"bias": "high"}', '{"slope": 1}'])

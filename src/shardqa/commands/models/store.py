@@ -112,8 +112,6 @@ def push(
     done = with_engine(settings, lambda engine: pushing.push(engine, entry.folder, name, replace))
     say(f"functions registered on: {', '.join(done.registered) or 'none, they were there'}")
     say(f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}")
-    if done.own_scoring:
-        say("its scoring.json is not used by the cluster: scores and threshold are those of the shipped reader")
     if name != settings.model:
         say(f"next: ask and serve with SHARDQA_MODEL={name}")
 
