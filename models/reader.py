@@ -18,7 +18,7 @@ from shardqa.errors import BadDocument, BadModel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PAD, CLS, SEP = 0, 101, 102
+PAD, CLS, SEP, MASK = 0, 101, 102, 103
 """Ids of the special tokens in BERT's uncased vocabulary."""
 
 MAX_ROW_TOKENS = 512

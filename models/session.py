@@ -14,6 +14,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as faults
 
 from shardqa.errors import BadModel
+from shardqa.memory import release_freed
 from shardqa.models.reader import Batch, Row, batches
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ def open_session(folder: Path, threads: int) -> onnxruntime.InferenceSession:
     options.log_severity_level = 3
     path = folder / MODEL_FILE
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except LOAD_FAULTS as error:
         raise BadModel(f"{path} can't be loaded: {error}; export or quantise it again") from None
+    release_freed()
+    return session
 
 
 class ReaderSession:

@@ -6,10 +6,6 @@ Libraries are imported where they are used: a process pays, in memory and in sta
 from __future__ import annotations
 
 import inspect
-import json
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,23 +15,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from shardqa import keys
-from shardqa.errors import SetupError
 from shardqa.models.ladder.job import CACHE, ONNX, TORCH, Job
 from shardqa.models.measure import Read, read
 from shardqa.models.reader import Batch, batches
 
 if TYPE_CHECKING:
-    from redis import Redis
-
     from shardqa.models.measure import Reading
     from shardqa.models.session import Logits
 
     Run = Callable[[Batch], Logits]
     """Start and end logits of a batch, float32 [rows, tokens] each."""
-
-REDIS_SECONDS = 10.0
-"""A Redis that has not answered by then does not come up."""
 
 
 class Server(Protocol):
@@ -50,6 +39,8 @@ def opened(job: Job) -> Iterator[Server]:
     """The server that a job names; raises BadModel for a folder that is no reader, SetupError for want of Redis."""
     server = NetworkServer(_run_of(job), job.longest if job.padded else 0)
     if job.backend == CACHE:
+        from shardqa.models.ladder.cache import CacheServer, redis_server
+
         with redis_server() as client:
             yield CacheServer(server, client)
     else:
@@ -138,54 +129,3 @@ def padded(batch: Batch, tokens: int) -> Batch:
         return batch
     arrays = (batch.input_ids, batch.attention_mask, batch.token_type_ids)
     return Batch(batch.rows, *(np.pad(value, ((0, 0), (0, missing))) for value in arrays))
-
-
-@dataclass(frozen=True, slots=True)
-class CacheServer:
-    """Answers that Redis remembers, and a network for the others."""
-
-    server: Server
-    client: Redis
-
-    def answers(self, readings: Sequence[Reading]) -> list[Read]:
-        """Redis's, else the network's, which Redis then remembers."""
-        return [self._answer(reading) for reading in readings]
-
-    def _answer(self, reading: Reading) -> Read:
-        key = keys.ask("ladder", "0", "reader", 1, keys.normalise_question(reading.question.text))
-        kept: Any = self.client.get(key)
-        if kept is not None:
-            return Read(reading.question, **json.loads(kept))
-        (found,) = self.server.answers([reading])
-        known = {name: getattr(found, name) for name in ("answer", "span_logit", "null_logit", "seconds")}
-        self.client.set(key, json.dumps(known))
-        return found
-
-
-@contextmanager
-def redis_server() -> Iterator[Redis]:
-    """A client of an empty Redis of its own, on a Unix socket; raises SetupError when there is none to start."""
-    from redis import Redis
-
-    program = shutil.which("redis-server")
-    if program is None:
-        raise SetupError("redis-server is not installed, which answers from the cache need; install it, or --no-sides")
-    with tempfile.TemporaryDirectory(prefix="shardqa-ladder-") as folder:
-        socket = f"{folder}/redis"
-        words = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", folder]
-        process = subprocess.Popen([program, *words], stdout=subprocess.DEVNULL)
-        try:
-            _wait_for(Path(socket), process)
-            with Redis(unix_socket_path=socket) as client:
-                yield client
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def _wait_for(socket: Path, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + REDIS_SECONDS
-    while not socket.exists():
-        if process.poll() is not None or time.monotonic() > until:
-            raise SetupError(f"redis-server did not come up in {REDIS_SECONDS:.0f} s (exit code {process.poll()})")
-        time.sleep(0.01)

@@ -131,6 +131,7 @@ def distil_task(student: SpanReader, teachers: Sequence[SpanReader], prepared: P
         base.negatives,
         base.share,
         base.crops,
+        base.blanks,
         base.seed,
         base.held_out,
         pupil,

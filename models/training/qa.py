@@ -68,6 +68,7 @@ def span_task(network: SpanReader, prepared: Prepared, data: Data, seed: int) ->
         prepared.negative_rows(data.max_row),
         data.negatives,
         data.crops,
+        data.blanks,
         seed,
         prepared.held_out_rows(data.max_row),
     )

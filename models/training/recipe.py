@@ -23,6 +23,8 @@ class Data:
     """Hard negatives a pass, as a share of the answerable questions."""
     crops: float = 0.0
     """Share of the rows of which a pass sees only a piece around the answer, another in each pass."""
+    blanks: float = 0.0
+    """Share of the wordpieces that a pass sees as [MASK], others in each pass."""
     held_out: float = 0.02
     """Share of the articles that is never learnt from, for calibration and for the held-out loss."""
     max_row: int = 320
@@ -36,6 +38,7 @@ class Data:
             ("train", bool(self.train), "one SQuAD file or more"),
             ("negatives", 0 <= self.negatives <= 1, "0 to 1"),
             ("crops", 0 <= self.crops <= 1, "0 to 1"),
+            ("blanks", 0 <= self.blanks < 1, "0 or more, below 1"),
             ("held_out", 0 <= self.held_out < 1, "0 or more, below 1"),
             ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
         ):

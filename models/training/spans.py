@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shardqa.models.measure import windows
+from shardqa.models.reader import CLS, MASK, SEP
 from shardqa.models.training.batches import LearningBatch, LearningRow, collate, plan
 from shardqa.models.training.examples import Example
 from shardqa.models.training.network import MASKED, SpanReader
@@ -54,6 +55,12 @@ def crop(row: LearningRow, random: np.random.Generator) -> LearningRow:
     return LearningRow(row.input_ids[kept], row.token_type_ids[kept], row.start - shift, row.end - shift)
 
 
+def blank(row: LearningRow, share: float, random: np.random.Generator) -> LearningRow:
+    """The row with [MASK], which BERTs know from pretraining, in place of so many of its wordpieces; markers stay."""
+    hidden = (random.random(len(row)) < share) & (row.input_ids != CLS) & (row.input_ids != SEP)
+    return LearningRow(np.where(hidden, MASK, row.input_ids), row.token_type_ids, row.start, row.end)
+
+
 @dataclass(slots=True)
 class SpanTask:
     """Learn spans from examples and from a part of the hard negatives; what is drawn is drawn anew each pass."""
@@ -65,6 +72,8 @@ class SpanTask:
     """Of the negatives that a pass sees."""
     crops: float
     """Of all rows, those of which a pass sees a piece."""
+    blanks: float
+    """Of all wordpieces, those that a pass does not see."""
     seed: int
     held_out: list[LearningRow]
     _drawn: dict[int, list[LearningRow]] = field(default_factory=dict, init=False, kw_only=True)
@@ -99,7 +108,8 @@ class SpanTask:
             chosen = random.permutation(len(self.negatives))[: round(self.share * len(self.negatives))]
             rows = self.rows + [self.negatives[row] for row in sorted(chosen.tolist())]
             cut = random.random(len(rows)) < self.crops
-            self._drawn = {passed: [crop(row, random) if one else row for row, one in zip(rows, cut, strict=True)]}
+            rows = [crop(row, random) if one else row for row, one in zip(rows, cut, strict=True)]
+            self._drawn = {passed: [blank(row, self.blanks, random) for row in rows] if self.blanks else rows}
         return self._drawn[passed]
 
 

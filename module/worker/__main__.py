@@ -58,6 +58,7 @@ def serve(link: Link) -> None:
     worker = Worker(link, hello)
     for frame in arriving:
         worker.handle(frame)
+        del frame  # a model's file is not to be held until the next frame comes
 
 
 def follow_parent() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from shardqa.errors import BadModel, SetupError
 from shardqa.models import shipped
-from shardqa.models.ladder import inputs, serving
+from shardqa.models.ladder import cache, inputs, serving
 from shardqa.models.ladder.job import CACHE, ONNX, TORCH, TRANSFORMERS, Job
 from shardqa.models.measure import Read, Reading
 from shardqa.models.reader import Batch
@@ -76,11 +76,11 @@ def test_the_cache_gives_what_the_network_gave(readings: list[Reading]) -> None:
             return self.server.answers(readings)
 
     pytest.importorskip("redis")
-    with serving.redis_server() as client, serving.opened(job(shipped.folder())) as server:
+    with cache.redis_server() as client, serving.opened(job(shipped.folder())) as server:
         once = Once(server)
-        cache = serving.CacheServer(once, client)
-        first = cache.answers(readings)
-        assert cache.answers(readings) == first
+        remembering = cache.CacheServer(once, client)
+        first = remembering.answers(readings)
+        assert remembering.answers(readings) == first
         assert once.asked == len(readings)
 
 

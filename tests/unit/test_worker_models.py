@@ -1,7 +1,9 @@
 """Models over the wire: loading, running, batching, and inputs that make no sense."""
 
+import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from redis import ResponseError
 
 from shardqa.module.worker.ai import tensors
 from shardqa.module.worker.frames import Type
+from tests.conftest import wait_until
 from tests.unit.worker_client import WorkerClient
 
 onnx = pytest.importorskip("onnx", reason="the models of these tests are made with onnx")
@@ -80,6 +83,21 @@ def floats(*rows: Sequence[float]) -> Any:
 
 def test_a_loaded_model_tells_its_inputs_and_outputs(worker: WorkerClient) -> None:
     assert load(worker, "names", adder()) == [[b"a", b"b"], [b"sum", b"difference"]]
+
+
+def test_the_file_of_a_model_is_let_go_once_it_is_loaded(worker: WorkerClient) -> None:
+    size = 64 << 20  # bytes of a table that nothing uses: loading leaves it out
+    unused = helper.make_tensor("unused", TensorProto.INT8, [size], bytes(size), raw=True)
+    blob = model([helper.make_node("Neg", ["x"], ["y"])], [value("x", [1])], [value("y", [1])], initializer=[unused])
+    load(worker, "0", adder())  # what onnxruntime itself takes comes with the first
+    before = resident(worker)
+    load(worker, "1", blob)
+    assert wait_until(lambda: resident(worker) < before + size // 2, "the memory is free again")
+
+
+def resident(worker: WorkerClient) -> int:
+    """Bytes of the worker that lie in memory."""
+    return int(Path(f"/proc/{worker.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_run_gives_time_rows_and_outputs(worker: WorkerClient) -> None:

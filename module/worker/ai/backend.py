@@ -53,11 +53,13 @@ class OnnxModel:
         settings.add_session_config_entry("session.model_external_initializers_file_folder_path", NOWHERE)
         settings.add_session_config_entry("session.intra_op.allow_spinning", "0")  # cores belong to Redis too
         try:
-            return self._ort.InferenceSession(blob, settings, providers=providers)
+            session = self._ort.InferenceSession(blob, settings, providers=providers)
         except self._errors as error:
             if NOWHERE in str(error):
                 raise ModelError("ERR Initializer tensors with external data is not allowed.") from None
             raise ModelError(f"ERR {_line(error)}") from None
+        session._model_bytes = None  # kept to change providers later, which is not done here: a second copy of the file
+        return session
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
         if len(arrays) != len(self.inputs):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from shardqa.memory import release_freed
 from shardqa.module.worker.ai import backend
 from shardqa.module.worker.ai.backend import Model, ModelError
 from shardqa.module.worker.ai.tensors import Array
@@ -66,7 +67,7 @@ class LoadedModel:
     def __init__(
         self, load: Callable[[], Model], batching: Batching, loaded: Callable[["LoadedModel", ModelError | None], None]
     ) -> None:
-        self._load = load
+        self._load: Callable[[], Model] | None = load  # gone once it was called: it holds the model's file
         self._batching = batching
         self._loaded = loaded
         self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
@@ -107,13 +108,17 @@ class LoadedModel:
         return self._arriving.qsize() + len(self._waiting)
 
     def _live(self) -> None:
+        load, self._load = self._load, None
+        assert load is not None
         try:
-            self._model = self._load()
+            self._model = load()
         except ModelError as error:
             self._loaded(self, error)
             self._dropped = True
         else:
             self._loaded(self, None)
+        del load
+        release_freed()
         while not self._dropped:
             batch = self._next()
             if batch:

@@ -37,6 +37,7 @@ class Models:
     def load(self, frame: Frame) -> None:
         """MODELLOAD: model id, backend, device, tag, batchsize, minbatchsize, minbatchtimeout (ms), key, blob."""
         id, kind, device, _tag, size, minimum, patience, key, blob = frame.items()
+        request = frame.id  # not the frame itself, which would hold the file for as long as the model lives
         batching = Batching(int(size), int(minimum), int(patience) / 1000)
 
         def loaded(model: LoadedModel, error: ModelError | None) -> None:
@@ -48,9 +49,9 @@ class Models:
                 self._loading -= 1
                 self._settled.notify_all()
             if error is not None:
-                self._link.send(Type.REPLY, frame.id, resp.error(str(error)))
+                self._link.send(Type.REPLY, request, resp.error(str(error)))
             else:
-                self._link.send(Type.REPLY, frame.id, resp.encode([list(model.inputs), list(model.outputs)]))
+                self._link.send(Type.REPLY, request, resp.encode([list(model.inputs), list(model.outputs)]))
 
         with self._lock:
             self._loading += 1
