@@ -10,6 +10,10 @@ import os
 import signal
 import socket
 import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 # numeric libraries read these when they are first imported; the models have threads of their own
@@ -19,6 +23,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from shardqa.module.worker.frames import MalformedFrame, Type  # noqa: E402
 from shardqa.module.worker.link import Link  # noqa: E402
+from shardqa.module.worker.reading import NAME, THREADS, Reading  # noqa: E402
 from shardqa.module.worker.worker import Worker  # noqa: E402
 
 SOCKET = 3  # file descriptor
@@ -38,27 +43,44 @@ def main() -> NoReturn:
     sys.setswitchinterval(SWITCH)
     sys.stdout = sys.stderr  # print() of functions goes where errors go: into the Redis log
     link = Link(socket.socket(fileno=SOCKET))
+    with leaving():
+        reading = opened(link)
+    for number in range(1, THREADS):
+        threading.Thread(target=serve, args=(reading,), name=f"{NAME} {number}", daemon=True).start()
+    serve(reading)
+
+
+def opened(link: Link) -> Reading:
+    """The worker that HELLO asks for, and what is still to be read for it."""
+    arriving = link.frames()
+    hello = next(arriving, None)
+    if hello is None:
+        leave("")
+    if hello.type is not Type.HELLO:
+        raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
+    return Reading(arriving, Worker(link, hello).handle)
+
+
+def serve(reading: Reading) -> NoReturn:
+    """One of the reading threads; the first that can't go on ends the process."""
     try:
-        serve(link)
+        with leaving():
+            reading.serve()
+    except Exception:  # noqa: BLE001 - threading would end this thread alone
+        traceback.print_exc()
+        leave("a reading thread failed")
+    leave("")
+
+
+@contextmanager
+def leaving() -> Iterator[None]:
+    """Ends the process, with the reason, when the module or the socket to it is at fault."""
+    try:
+        yield
     except (MalformedFrame, ValueError) as error:
         leave(f"the module sent what the protocol does not know: {error}")
     except OSError as error:
         leave(f"the socket to the module broke: {error}")
-    leave("")
-
-
-def serve(link: Link) -> None:
-    """Until the module closes its end."""
-    arriving = link.frames()
-    hello = next(arriving, None)
-    if hello is None:
-        return
-    if hello.type is not Type.HELLO:
-        raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
-    worker = Worker(link, hello)
-    for frame in arriving:
-        worker.handle(frame)
-        del frame  # a model's file is not to be held until the next frame comes
 
 
 def follow_parent() -> None:

@@ -1,13 +1,12 @@
 """Redis commands sent through the module: CALL frames and their CALLED replies.
 
-Any thread may call. A thread that waits (`run`) sleeps on a future that the reading thread resolves, so the
+Any thread may call. A thread that waits (`run`) sleeps on a future that the reading thread resolves, so a
 reading thread itself must never wait here; the event loop may (RedisGears' `execute` is synchronous there too)
 and has `run_async` for code that wants to go on.
 """
 
 import asyncio
 import itertools
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -18,6 +17,7 @@ from redis import ResponseError
 from shardqa.module.worker import frames
 from shardqa.module.worker.frames import Frame, Type
 from shardqa.module.worker.link import Link
+from shardqa.module.worker.reading import is_reading
 
 Argument = bytes | str | int | float
 Command = Sequence[Argument]
@@ -29,7 +29,6 @@ class Calls:
         self._link = link
         self._ids = itertools.count(1)
         self._waiting: dict[int, tuple[int, Callable[[bytes], object]]] = {}  # id -> (commands, whoever wants the RESP)
-        self._reader = threading.current_thread()
 
     def called(self, frame: Frame) -> None:
         """The reading thread hands over a CALLED frame."""
@@ -40,7 +39,7 @@ class Calls:
 
     def run(self, user: str, commands: Sequence[Command]) -> list[Any]:
         """Replies of all commands, run in one tick; an error reply is an item. Blocks the calling thread."""
-        assert threading.current_thread() is not self._reader, "the reading thread would wait for itself"
+        assert not is_reading(), "a reading thread would wait for itself"
         done: Future[bytes] = Future()
         self._send(user, commands, done.set_result)
         return parse(done.result(), len(commands))

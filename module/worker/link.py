@@ -1,6 +1,6 @@
 """The worker's end of the socketpair.
 
-One thread (the process' main thread) reads; any thread may send, under a lock, whole frames, blocking: the module
+One thread at a time reads (reading.py); any thread may send, under a lock, whole frames, blocking: the module
 never stops reading, so a send waits for bytes only. The module closing its end, or a malformed frame, ends the read.
 """
 

@@ -1,7 +1,8 @@
 """The worker's threads, and how functions of users run on them.
 
-The main thread reads the socket. One thread runs the event loop with all async code. A pool of three runs
-synchronous functions (RedisGears' ExecutionThreads). Each model has its own thread (ai/batching.py).
+The main thread and another read the socket in turns (reading.py). One thread runs the event loop with all async code.
+A pool of three runs synchronous functions (RedisGears' ExecutionThreads). Each model has its own thread
+(ai/batching.py).
 A function that is cancelled while it computes gets `Cancelled` raised inside its thread, at its next bytecode;
 a function that holds the loop's thread longer than `stall` seconds gets the same from the watchdog, because
 nothing else of the worker moves meanwhile. A call that sleeps inside C can't be reached that way.

@@ -1,4 +1,4 @@
-"""The reading thread's work: every frame to the part it concerns. Nothing here waits or computes."""
+"""The leading thread's work: every frame to the part it concerns. Nothing here waits or computes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from shardqa.module.worker.gears.registrations import Registrations
 from shardqa.module.worker.gears.sessions import Sessions
 from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
+from shardqa.module.worker.reading import Work
 from shardqa.module.worker.shard import Shard
 from shardqa.module.worker.statistics import Statistics
 from shardqa.module.worker.threads import Cancelled, Threads
@@ -36,7 +37,7 @@ Answer = Callable[[Execution, list[bytes]], Coroutine[None, None, bytes]]
 
 
 class Worker:
-    """Built from HELLO; `handle` runs in the reading thread, coroutines in the loop."""
+    """Built from HELLO; `handle` runs in the thread that leads (reading.py), coroutines in the loop."""
 
     def __init__(self, link: Link, hello: Frame) -> None:
         protocol, node, role, clustered, _port, *config = _texts(hello)
@@ -60,7 +61,7 @@ class Worker:
         self._commands = Commands(self._shard, self._sessions)
         self._events = Events(self._shard, self._commands)
         self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
-        self._handlers: dict[Type, Callable[[Frame], None]] = {
+        self._handlers: dict[Type, Callable[[Frame], Work | None]] = {
             Type.SESSION: self._handle_session,
             Type.START: self._handle_start,
             Type.REQUEST: self._handle_request,
@@ -77,12 +78,12 @@ class Worker:
         sys.modules["redisAI"] = redis_ai.module(self._shard)
         threads.start()
 
-    def handle(self, frame: Frame) -> None:
-        """Raises MalformedFrame."""
+    def handle(self, frame: Frame) -> Work | None:
+        """Returns what the thread is to compute once another one reads. Raises MalformedFrame."""
         handler = self._handlers.get(frame.type)
         if handler is None:
             raise MalformedFrame(f"{frame.type.name} is not for the worker")
-        handler(frame)
+        return handler(frame)
 
     def _handle_request(self, frame: Frame) -> None:
         user, *words = frame.items()

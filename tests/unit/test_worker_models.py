@@ -239,6 +239,26 @@ def test_a_running_model_does_not_hold_up_anything_else(worker: WorkerClient) ->
     worker.reply(frame)
 
 
+def test_several_running_models_do_not_hold_up_another(worker: WorkerClient) -> None:
+    for id in ("slow", "slower"):
+        load(worker, id, slow())
+    load(worker, "m", adder())
+    running = [execute(worker, id, np.array([1], np.float32)) for id in ("slow", "slower")]
+    assert len(worker.reply(execute(worker, "m", floats([1]), floats([2]), outputs=2))) == 8
+    for frame in running:
+        worker.send(Type.CANCEL, id=frame)
+        assert isinstance(worker.reply(frame), ResponseError)
+
+
+def test_a_model_dropped_while_it_runs_ends_after_the_run(worker: WorkerClient) -> None:
+    load(worker, "slow", slow())
+    running = execute(worker, "slow", np.array([1], np.float32))
+    worker.send(Type.MODELDROP, "slow")
+    worker.send(Type.CANCEL, id=running)
+    assert isinstance(worker.reply(running), ResponseError)
+    assert load(worker, "m", adder()) == [[b"a", b"b"], [b"sum", b"difference"]]
+
+
 def test_functions_run_models_by_name(worker: WorkerClient) -> None:
     load(worker, "named", adder(), key="model:adder:{06S}")
     code = """

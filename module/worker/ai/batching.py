@@ -2,8 +2,9 @@
 
 Requests are put by any thread and owned by the model's thread from then on. Those with equal types and equal
 dimensions 1..n run together, stacked on dimension 0, up to `size` rows; fewer than `minimum` rows wait up to
-`patience` seconds for more. An answer goes out straight from this thread. When a merged run fails, each of its
-requests runs alone, so one bad input hurts only its sender.
+`patience` seconds for more. A thread with a request for an idle model may claim the model and run the request itself;
+the model's own thread waits meanwhile. An answer goes out straight from the thread that ran. When a merged run fails,
+each of its requests runs alone, so one bad input hurts only its sender.
 """
 
 import queue
@@ -40,7 +41,7 @@ class Result:
 @dataclass(slots=True, eq=False)
 class Request:
     arrays: Sequence[Array]  # in the order of the model's inputs
-    done: Callable[[Result | Exception], None]  # called once, in the model's thread
+    done: Callable[[Result | Exception], None]  # called once, in the thread that ran
     deadline: float | None = None  # of time.monotonic(); later the request is dropped with Expired
     cancelled: bool = False  # set by any thread: nobody waits for it any more
     put: float = field(default_factory=time.perf_counter)
@@ -72,6 +73,7 @@ class LoadedModel:
         self._loaded = loaded
         self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
         self._waiting: list[Request] = []  # model's thread only
+        self._turn = threading.Lock()  # held by the thread that runs the model
         self._dropped = False
         self._model: Model | None = None
         self._running: tuple[list[Request], object] | None = None  # and the handle of the run
@@ -90,6 +92,24 @@ class LoadedModel:
 
     def put(self, request: Request) -> None:
         self._arriving.put(request)
+
+    def claim(self) -> bool:
+        """Any thread: whether the model is idle and now the caller's, who must call `run_claimed`."""
+        if self._batching.minimum or self._waiting or not self._arriving.empty():
+            return False
+        if not self._turn.acquire(blocking=False):
+            return False
+        if self._model is not None and not self._dropped:
+            return True
+        self._turn.release()
+        return False
+
+    def run_claimed(self, request: Request) -> None:
+        """Runs one request in the calling thread and gives the model back."""
+        try:
+            self._run_alone(request)
+        finally:
+            self._turn.release()
 
     def cancel(self, request: Request) -> None:
         """Any thread: drops it from the queue, or ends the run when nobody else waits for that."""
@@ -120,17 +140,20 @@ class LoadedModel:
         del load
         release_freed()
         while not self._dropped:
-            batch = self._next()
-            if batch:
-                self._run(batch)
+            self._arrive(0 if self._waiting else None)
+            with self._turn:  # first: what arrives or is cancelled while another thread runs the model still counts
+                batch = self._next()
+                if batch:
+                    self._run(batch)
         self._arrive(0)
         for request in self._waiting:
             request.done(ModelError("ERR model key is empty"))
-        self._model = None
+        with self._turn:
+            self._model = None
 
     def _next(self) -> list[Request]:
         """The next requests to run together; empty when there is none after all."""
-        self._arrive(0 if self._waiting else None)
+        self._arrive(0)
         if not self._waiting or self._dropped:
             return []
         first = self._waiting[0]

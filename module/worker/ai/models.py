@@ -1,6 +1,7 @@
 """The models of this shard: MODELLOAD, MODELDROP, EXECUTE and CANCEL frames, and `run_model` of functions.
 
-Frames are handled in the reading thread, which only decodes and queues; answers leave from the model's own thread.
+Frames are handled in the thread that leads (reading.py), which decodes and queues; answers leave from the model's own
+thread, or from the reading thread that runs an idle model itself.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from shardqa.module.worker.ai.batching import Batching, Expired, LoadedModel, Re
 from shardqa.module.worker.ai.tensors import Array, BadTensor
 from shardqa.module.worker.frames import Frame, PayloadTooLarge, Type
 from shardqa.module.worker.link import Link
+from shardqa.module.worker.reading import Work
 from shardqa.module.worker.statistics import Statistics
 
 TIMED_OUT = b"+TIMEDOUT\r\n"
@@ -32,6 +34,7 @@ class Models:
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
         self._ids: dict[str, bytes] = {}  # key -> id
         self._loading = 0
+        self._computing = threading.Lock()  # held by the reading thread that computes: the other one reads
         self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id
 
     def load(self, frame: Frame) -> None:
@@ -67,24 +70,38 @@ class Models:
         if model is not None:
             model.drop()
 
-    def execute(self, frame: Frame) -> None:
-        """EXECUTE: model id, timeout ms, n inputs, (dtype, shape, data)…, n outputs. Answered by TENSORS or REPLY."""
+    def execute(self, frame: Frame) -> Work | None:
+        """EXECUTE: model id, timeout ms, n inputs, (dtype, shape, data)…, n outputs. Answered by TENSORS or REPLY.
+
+        Returns the run where the caller is to do it.
+        """
         items = frame.items()
         with self._lock:
             model = self._models.get(items[0])
         if model is None:
             self._link.send(Type.REPLY, frame.id, resp.error("ERR model key is empty"))
-            return
+            return None
         timeout, count = int(items[1]), int(items[2])
         try:
             arrays = [_array(*items[3 + 3 * i : 6 + 3 * i]) for i in range(count)]
         except BadTensor as error:
             self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
-            return
+            return None
         deadline = time.monotonic() + timeout / 1000 if timeout else None
         request = Request(arrays, self._answer(frame.id, int(items[3 + 3 * count])), deadline)
         self._executing[frame.id] = (model, request)
+        if self._computing.acquire(blocking=False):
+            if model.claim():
+                return lambda: self._run_here(model, request)
+            self._computing.release()
         model.put(request)
+        return None
+
+    def _run_here(self, model: LoadedModel, request: Request) -> None:
+        try:
+            model.run_claimed(request)
+        finally:
+            self._computing.release()
 
     def cancel(self, id: int) -> None:
         executing = self._executing.get(id)
