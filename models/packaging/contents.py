@@ -17,6 +17,7 @@ from shardqa.models.whole import READER_FILES
 CODE = (
     "__init__.py",
     "errors.py",
+    "memory.py",
     "models/__init__.py",
     "models/answering.py",
     "models/reader.py",
