@@ -2,8 +2,8 @@
 
 One asyncio loop owns a Shards. Commands go straight to a node's pool (`ClusterNode.execute_command`): a blocked
 GET or trigger holds its connection's pipeline, so each one in flight has a connection of its own, and a dead node
-costs one refused connection rather than the cluster client's retries. The client's retry and redirect loop is the
-second try, for a slot that moved.
+costs one refused connection rather than the cluster client's retries, a hung one two seconds once (silence.py). The
+client's retry and redirect loop is the second try, for a slot that moved.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from redis.exceptions import (
 from shardqa import errors
 from shardqa.config import Settings
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardFailed, ShardqaError, TooManyRequests
+from shardqa.silence import Silence, Silent
 
 Argument: TypeAlias = str | bytes | int | float
 CONNECT_SECONDS = 1.0  # loopback and one data centre connect in milliseconds; a dead host must not hold a question
@@ -86,6 +87,7 @@ class Shards:
     def __init__(self, settings: Settings, cluster: RedisCluster) -> None:
         self._settings = settings
         self._cluster = cluster
+        self._silence = Silence()
         self._refreshing: asyncio.Task[None] | None = None  # at most one look at the topology at a time
 
     @classmethod
@@ -120,6 +122,7 @@ class Shards:
         return cls(settings, cluster)
 
     async def close(self) -> None:
+        self._silence.close()
         if self._refreshing is not None:
             self._refreshing.cancel()
         await self._cluster.aclose()
@@ -143,7 +146,10 @@ class Shards:
         name = str(node.name)
         try:
             async with asyncio.timeout(self._settings.timeout):
-                return await node.execute_command(*args)
+                return await self._silence.unless_silent(node, node.execute_command(*args))
+        except Silent as error:
+            self.refresh()
+            raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
         except (MovedError, AskError):
             self.refresh()
             return await self.by_key(*args)

@@ -1,5 +1,8 @@
-"""kill -9 of a node: the others answer meanwhile, and its AOF brings everything back."""
+"""A node that is killed, or hangs: the others answer meanwhile, and nothing is lost."""
 
+import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -55,3 +58,27 @@ async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: Lo
     after = [await engine.ask(question, fresh=True) for question in QUESTIONS]
     assert [said(answer) for answer in after] == before
     assert not any(answer.partial for answer in after)
+
+
+async def until_whole(engine: Engine) -> None:
+    for _ in range(300):
+        if not (await engine.ask(QUESTIONS[0], fresh=True)).partial:
+            return
+        await asyncio.sleep(0.1)
+
+
+async def test_while_a_node_hangs_the_others_answer_and_once_it_goes_on_all_do(
+    doomed: LocalCluster, engine: Engine
+) -> None:
+    victim = doomed.state.nodes[2]
+    assert victim.process is not None
+    os.kill(victim.process.pid, signal.SIGSTOP)
+    try:
+        partial = [await engine.ask(question, fresh=True) for question in QUESTIONS]
+    finally:
+        os.kill(victim.process.pid, signal.SIGCONT)
+    assert {tuple(answer.failed) for answer in partial} == {(f"127.0.0.1:{victim.port}",)}
+    assert any(answer.answer for answer in partial)
+    await until_whole(engine)
+    whole = [await engine.ask(question, fresh=True) for question in QUESTIONS]
+    assert [answer.answer for answer in whole] == [f"{builder} Lund" for builder in BUILDERS]
