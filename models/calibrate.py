@@ -115,8 +115,7 @@ def _level(scoring: Scoring, told: Sequence[Asked], share: Mapping[bool, float])
     Platt 1999, equation 2, over each question's best: it is more often right than others with the same signals.
     """
     best = [int(scores(scoring, one).argmax()) for one in told]
-    slopes = np.array([scoring.margin, scoring.lag])
-    odds = np.array([scoring.bias + one.signals[at] @ slopes for one, at in zip(told, best, strict=True)])
+    odds = np.array([_odds(scoring, one)[at] for one, at in zip(told, best, strict=True)])
     right = np.array([one.right[at] for one, at in zip(told, best, strict=True)])
     shift, stretch = _logistic(odds[:, None], right, np.array([share[one.answerable] for one in told]))
     return Scoring(shift + stretch * scoring.bias, stretch * scoring.margin, stretch * scoring.lag, 0.0)
@@ -128,17 +127,26 @@ def _logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: N
     design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)
     coefficients = np.zeros(design.shape[1])
     for _ in range(NEWTON_STEPS):
-        chance = 1 / (1 + np.exp(-np.clip(design @ coefficients, -FARTHEST, FARTHEST)))
+        chance = _chances(design @ coefficients)
         slope = design.T @ (weights * (right - chance)) - RIDGE * coefficients
         curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design
         coefficients += np.linalg.solve(curvature + RIDGE * np.eye(len(coefficients)), slope)
     return [float(value) for value in coefficients]
 
 
+def _chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities of log-odds, none of them exactly 0 or 1."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -FARTHEST, FARTHEST))))
+
+
+def _odds(scoring: Scoring, one: Asked) -> NDArray[np.float64]:
+    """The log-odds of each candidate, [candidates]."""
+    return np.asarray(scoring.bias + one.signals @ np.array([scoring.margin, scoring.lag]))
+
+
 def scores(scoring: Scoring, one: Asked) -> NDArray[np.float64]:
     """The score of each candidate, [candidates]."""
-    odds = scoring.bias + one.signals @ np.array([scoring.margin, scoring.lag])
-    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -FARTHEST, FARTHEST))))
+    return _chances(_odds(scoring, one))
 
 
 def _best(scoring: Scoring, asked: Sequence[Asked]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shardqa import keys
-from shardqa.answer import Document
+from shardqa.answer import Answer, Document
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import BadData, BadModel
@@ -37,15 +37,20 @@ def altered(folder: Path) -> Path:
     return folder
 
 
+async def asked_of(model: str, settings: Settings, question: str) -> Answer:
+    """The answer of an engine that uses that model."""
+    engine = await Engine.connect(settings.model_copy(update={"model": model}))
+    try:
+        return await engine.ask(question)
+    finally:
+        await engine.close()
+
+
 async def test_a_pushed_reader_answers_under_its_name(engine: Engine, settings: Settings, reader: Path) -> None:
     done = await push.push(engine, reader, "pushed-answers")
     assert len(done.stored) == 3
     await engine.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
-    other = await Engine.connect(settings.model_copy(update={"model": "pushed-answers"}))
-    try:
-        answer = await other.ask("When was the mill of Brennick built?")
-    finally:
-        await other.close()
+    answer = await asked_of("pushed-answers", settings, "When was the mill of Brennick built?")
     assert (answer.answer, answer.model, answer.partial) == ("1820", "pushed-answers", False)
 
 
@@ -83,11 +88,7 @@ async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
     changed(reader, "scoring.json", bias=0.0, margin=0.0, lag=0.0, no_answer_below=0.6)
     await push.push(engine, reader, "pushed-scoring")
     await engine.put(Document(id="bridge", text="The bridge of Brennick was built in 1901 by Iva Lund."))
-    other = await Engine.connect(settings.model_copy(update={"model": "pushed-scoring"}))
-    try:
-        answer = await other.ask("When was the bridge of Brennick built?")
-    finally:
-        await other.close()
+    answer = await asked_of("pushed-scoring", settings, "When was the bridge of Brennick built?")
     assert (answer.score, answer.no_answer) == (0.5, True)
 
 
