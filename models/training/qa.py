@@ -66,9 +66,7 @@ def span_task(network: SpanReader, prepared: Prepared, data: Data, seed: int) ->
         network,
         prepared.rows(data.max_row),
         prepared.negative_rows(data.max_row),
-        data.negatives,
-        data.crops,
-        data.blanks,
+        data,
         seed,
         prepared.held_out_rows(data.max_row),
     )

@@ -15,6 +15,7 @@ from shardqa.models.reader import CLS, MASK, SEP
 from shardqa.models.training.batches import LearningBatch, LearningRow, collate, plan
 from shardqa.models.training.examples import Example
 from shardqa.models.training.network import MASKED, SpanReader
+from shardqa.models.training.recipe import Data
 
 MAX_ROW = 320
 """Tokens of a row in training; 2 % of SQuAD's paragraphs are longer and are read in windows."""
@@ -68,12 +69,8 @@ class SpanTask:
     network: SpanReader
     rows: list[LearningRow]
     negatives: list[LearningRow]
-    share: float
-    """Of the negatives that a pass sees."""
-    crops: float
-    """Of all rows, those of which a pass sees a piece."""
-    blanks: float
-    """Of all wordpieces, those that a pass does not see."""
+    data: Data
+    """How many of the negatives a pass sees, and of what else it sees less."""
     seed: int
     held_out: list[LearningRow]
     _drawn: dict[int, list[LearningRow]] = field(default_factory=dict, init=False, kw_only=True)
@@ -105,11 +102,11 @@ class SpanTask:
     def _pass(self, passed: int) -> list[LearningRow]:
         if passed not in self._drawn:
             random = np.random.default_rng((self.seed, passed, len(self.negatives)))
-            chosen = random.permutation(len(self.negatives))[: round(self.share * len(self.negatives))]
+            chosen = random.permutation(len(self.negatives))[: round(self.data.negatives * len(self.negatives))]
             rows = self.rows + [self.negatives[row] for row in sorted(chosen.tolist())]
-            cut = random.random(len(rows)) < self.crops
+            cut = random.random(len(rows)) < self.data.crops
             rows = [crop(row, random) if one else row for row, one in zip(rows, cut, strict=True)]
-            self._drawn = {passed: [blank(row, self.blanks, random) for row in rows] if self.blanks else rows}
+            self._drawn = {passed: [blank(row, self.data.blanks, random) for row in rows] if self.data.blanks else rows}
         return self._drawn[passed]
 
 
