@@ -21,7 +21,7 @@ for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from shardqa.module.worker.frames import MalformedFrame, Type  # noqa: E402
+from shardqa.module.worker.frames import Frame, MalformedFrame, Type  # noqa: E402
 from shardqa.module.worker.link import Link  # noqa: E402
 from shardqa.module.worker.reading import NAME, THREADS, Reading  # noqa: E402
 from shardqa.module.worker.worker import Worker  # noqa: E402
@@ -52,13 +52,19 @@ def main() -> NoReturn:
 
 def opened(link: Link) -> Reading:
     """The worker that HELLO asks for, and what is still to be read for it."""
-    arriving = link.frames()
-    hello = next(arriving, None)
-    if hello is None:
+    arrived: list[Frame] | None = []
+    while arrived == []:
+        link.wait()
+        arrived = link.receive()
+    if arrived is None:
         leave("")
+    hello, *others = arrived
     if hello.type is not Type.HELLO:
         raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
-    return Reading(arriving, Worker(link, hello).handle)
+    reading = Reading(link, Worker(link, hello).handle)
+    for work in reading.handle(others):
+        work()
+    return reading
 
 
 def serve(reading: Reading) -> NoReturn:

@@ -1,23 +1,40 @@
 """The worker's end of the socketpair.
 
-One thread at a time reads (reading.py); any thread may send, under a lock, whole frames, blocking: the module
-never stops reading, so a send waits for bytes only. The module closing its end, or a malformed frame, ends the read.
+One thread at a time reads (reading.py), others may wait to; any thread may send, under a lock, whole frames, blocking:
+the module never stops reading, so a send waits for bytes only. The module closing its end, or a malformed frame, ends
+the read.
 """
 
+import select
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from shardqa.module.worker import frames
 from shardqa.module.worker.frames import Frame, Type
 
 RECEIVE = 256 * 1024  # bytes asked of the socket at once: many small frames come with one system call
+ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+WAKING = select.EPOLLIN | ENDED | select.EPOLLET  # edge triggered: what arrives wakes one waiting thread, not all
 
 
 class Link:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._sending = threading.Lock()
+        self._begun = b""  # received and not yet a whole frame
+        self._arrivals = select.epoll()
+        self._arrivals.register(sock, WAKING)
+
+    def wait(self) -> None:
+        """Until something arrives for which no thread was woken, or the socket ends. Any thread."""
+        for _, events in self._arrivals.poll(maxevents=1):
+            if events & ENDED:
+                self._look_again()  # whoever waits next is to learn it, too: the last bytes may have come with the end
+
+    def _look_again(self) -> None:
+        """Wakes one more thread for what is unread, or for the end."""
+        self._arrivals.modify(self._socket, WAKING)
 
     def send(self, type: Type, id: int, payload: bytes) -> None:
         """Sends one frame. Raises PayloadTooLarge; OSError when the module is gone."""
@@ -29,26 +46,37 @@ class Link:
         encoded = (item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item for item in items)
         self.send(type, id, frames.pack(encoded))
 
-    def frames(self) -> Iterator[Frame]:
-        """Frames until the module closes its end. Raises MalformedFrame."""
-        size = frames.HEADER.size
-        data = b""  # received and not yet a whole frame
-        while received := self._socket.recv(RECEIVE):
-            data = data + received if data else received
-            at = 0
-            while len(data) - at >= size:
-                length, type, id = frames.decode_header(data[at : at + size])
-                end = at + size + length
-                if end > len(data):
-                    if length > RECEIVE:
-                        data, at, end = self._rest(data[at:], size + length), 0, size + length
-                        if len(data) < end:
-                            return
-                    else:
-                        break
-                yield Frame(type, id, data[at + size : end])
-                at = end
-            data = data[at:]
+    def receive(self) -> list[Frame] | None:
+        """The frames that are there now, in order, perhaps none; None when the module closed its end.
+
+        For one thread at a time. Raises MalformedFrame.
+        """
+        try:
+            received = self._socket.recv(RECEIVE, socket.MSG_DONTWAIT)
+        except BlockingIOError:  # another thread was faster
+            return []
+        if len(received) == RECEIVE:
+            self._look_again()  # there may be more
+        self._begun = self._begun + received if self._begun else received
+        return self._whole() if received else None
+
+    def _whole(self) -> list[Frame] | None:
+        """Takes the whole frames out of what was received; None when the socket ends within a long one."""
+        found: list[Frame] = []
+        size, at, data = frames.HEADER.size, 0, self._begun
+        while len(data) - at >= size:
+            length, type, id = frames.decode_header(data[at : at + size])
+            end = at + size + length
+            if end > len(data) and length > RECEIVE:
+                data, at, end = self._rest(data[at:], size + length), 0, size + length
+                if len(data) < end:
+                    return None
+            if end > len(data):
+                break
+            found.append(Frame(type, id, data[at + size : end]))
+            at = end
+        self._begun = data[at:]
+        return found
 
     def _rest(self, start: bytes, length: int) -> bytes:
         """A long frame that begins with `start`, whole; shorter when the socket ends."""

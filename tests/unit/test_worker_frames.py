@@ -1,6 +1,8 @@
 """Frames: what is written is read, and what is no frame is refused before anything is built from it."""
 
+import os
 import socket
+import threading
 
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from shardqa.module.worker import frames
 from shardqa.module.worker.frames import Frame, MalformedFrame, PayloadTooLarge, Type
-from shardqa.module.worker.link import Link
+from shardqa.module.worker.link import RECEIVE, Link
 
 ITEMS = st.lists(st.binary(max_size=200), max_size=20)
 
@@ -71,6 +73,19 @@ def test_a_payload_past_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch) -
         frames.encode(Type.REPLY, 1, b"x" * 11)
 
 
+def received(link: Link) -> list[Frame]:
+    """All frames until the other end is closed."""
+    found: list[Frame] = []
+    while (arrived := _awaited(link)) is not None:
+        found += arrived
+    return found
+
+
+def _awaited(link: Link) -> list[Frame] | None:
+    link.wait()
+    return link.receive()
+
+
 @given(st.lists(st.tuples(st.sampled_from(Type), st.integers(0, 1000), st.binary(max_size=2000)), max_size=10))
 def test_frames_arrive_in_order_however_the_stream_is_cut(sent: list[tuple[Type, int, bytes]]) -> None:
     ours, theirs = socket.socketpair()
@@ -79,7 +94,7 @@ def test_frames_arrive_in_order_however_the_stream_is_cut(sent: list[tuple[Type,
         for at in range(0, len(stream), 777):
             ours.sendall(stream[at : at + 777])
         ours.shutdown(socket.SHUT_WR)
-        assert list(Link(theirs).frames()) == [Frame(*frame) for frame in sent]
+        assert received(Link(theirs)) == [Frame(*frame) for frame in sent]
 
 
 def test_a_stream_that_ends_inside_a_frame_ends_the_reading() -> None:
@@ -87,4 +102,54 @@ def test_a_stream_that_ends_inside_a_frame_ends_the_reading() -> None:
     with ours, theirs:
         ours.sendall(frames.encode(Type.REPLY, 1, b"whole") + frames.encode(Type.REPLY, 2, b"half")[:-1])
         ours.shutdown(socket.SHUT_WR)
-        assert [frame.id for frame in Link(theirs).frames()] == [1]
+        assert [frame.id for frame in received(Link(theirs))] == [1]
+
+
+def test_what_came_in_one_burst_is_received_whole_though_it_woke_nobody_twice() -> None:
+    ours, theirs = socket.socketpair()
+    burst = [frames.encode(Type.EVENT, id, b"x" * 1000) for id in range(2000)]  # eight times what is asked at once
+
+    def send() -> None:
+        ours.sendall(b"".join(burst))
+        ours.shutdown(socket.SHUT_WR)
+
+    sender = threading.Thread(target=send)
+    with ours, theirs:
+        sender.start()
+        assert [frame.id for frame in received(Link(theirs))] == list(range(2000))
+        sender.join()
+
+
+def test_a_frame_longer_than_one_receive_comes_whole() -> None:
+    ours, theirs = socket.socketpair()
+    blob = os.urandom(3 * RECEIVE)
+    with ours, theirs:
+        sender = threading.Thread(target=ours.sendall, args=(frames.encode(Type.MODELLOAD, 7, blob) * 2,))
+        sender.start()
+        link = Link(theirs)
+        found: list[Frame] = []
+        while len(found) < 2:
+            found += _awaited(link) or []
+        sender.join()
+    assert [frame.payload == blob for frame in found] == [True, True]
+
+
+def test_what_another_thread_has_taken_is_no_frame_and_no_wait() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        link = Link(theirs)
+        assert link.receive() == []
+
+
+def test_the_end_wakes_every_thread_that_waits() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        link = Link(theirs)
+        found: list[list[Frame] | None] = []
+        threads = [threading.Thread(target=lambda: found.append(_awaited(link))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        ours.shutdown(socket.SHUT_WR)
+        for thread in threads:
+            thread.join(10)
+        assert found == [None, None, None]

@@ -225,7 +225,7 @@ def test_a_cancelled_run_ends(worker: WorkerClient) -> None:
     first = execute(worker, "slow", np.array([1], np.float32))
     second = execute(worker, "slow", np.array([1], np.float32))
     time.sleep(0.1)
-    for frame in (first, second):
+    for frame in (second, first):  # the other way round, the second could begin between the two
         worker.send(Type.CANCEL, id=frame)
     assert isinstance(worker.reply(first), ResponseError)
     assert worker.reply(second) == b"TIMEDOUT"

@@ -1,23 +1,35 @@
 """The two threads that read the socket: frames in order, and nobody waits for one that computes."""
 
+import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from shardqa.module.worker import frames
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
+from shardqa.module.worker.link import Link
 from shardqa.module.worker.reading import THREADS, Reading, Work, is_reading
 
 
-def frames(count: int) -> Iterator[Frame]:
-    return (Frame(Type.EXECUTE, number, b"") for number in range(count))
+def events(ids: range) -> bytes:
+    return b"".join(frames.encode(Type.EVENT, id, b"") for id in ids)
 
 
-def serve(reading: Reading) -> list[threading.Thread]:
-    threads = [threading.Thread(target=reading.serve, name=f"reading {number}") for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    return threads
+@contextmanager
+def reading(handle: Callable[[Frame], Work | None]) -> Iterator[socket.socket]:
+    """The module's end of a socket that the threads read; they have ended when the block has."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        one = Reading(Link(theirs), handle)
+        threads = [threading.Thread(target=one.serve, name=f"reading {number}") for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        yield ours
+        ours.shutdown(socket.SHUT_WR)
+        for thread in threads:
+            thread.join()
 
 
 def test_frames_are_handled_in_order_whoever_reads_them() -> None:
@@ -27,33 +39,51 @@ def test_frames_are_handled_in_order_whoever_reads_them() -> None:
         handled.append(frame.id)
         return (lambda: None) if frame.id % 3 == 0 else None
 
-    for thread in serve(Reading(frames(1000), handle)):
-        thread.join()
+    with reading(handle) as ours:
+        for at in range(0, 1000, 7):
+            ours.sendall(events(range(at, min(at + 7, 1000))))
     assert handled == list(range(1000))
 
 
 def test_while_one_computes_the_other_reads() -> None:
-    second_came = threading.Event()
+    computing, second_came = threading.Event(), threading.Event()
     waited: list[bool] = []
+
+    def compute() -> None:
+        computing.set()
+        waited.append(second_came.wait(10))
 
     def handle(frame: Frame) -> Work | None:
         if frame.id == 0:
-            return lambda: waited.append(second_came.wait(10))
+            return compute
         second_came.set()
         return None
 
-    for thread in serve(Reading(frames(2), handle)):
-        thread.join()
+    with reading(handle) as ours:
+        ours.sendall(events(range(1)))
+        computing.wait(10)
+        ours.sendall(events(range(1, 2)))
     assert waited == [True]
 
 
-def test_a_broken_stream_is_raised_where_it_is_read() -> None:
-    def broken() -> Iterator[Frame]:
-        yield Frame(Type.EVENT, 1, b"")
-        raise MalformedFrame("no frame")
+def test_what_came_together_is_handled_before_anything_is_computed() -> None:
+    done: list[str] = []
 
-    with pytest.raises(MalformedFrame):
-        Reading(broken(), lambda frame: None).serve()
+    def handle(frame: Frame) -> Work | None:
+        done.append(f"read {frame.id}")
+        return (lambda: done.append("computed 0")) if frame.id == 0 else None
+
+    with reading(handle) as ours:
+        ours.sendall(events(range(3)))
+    assert done == ["read 0", "read 1", "read 2", "computed 0"]
+
+
+def test_a_broken_stream_is_raised_where_it_is_read() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(b"no frame at all, by its first sixteen bytes")
+        with pytest.raises(MalformedFrame):
+            Reading(Link(theirs), lambda frame: None).serve()
 
 
 def test_reading_threads_are_known_by_their_names() -> None:

@@ -131,17 +131,25 @@ class WorkerClient:
 
     def _read(self) -> None:
         try:
-            for frame in self.link.frames():
-                if frame.type is Type.CALL:
-                    self._call(frame)
-                    continue
-                with self._news:
-                    self.seen.append(frame)
-                    self._news.notify_all()
+            while (arrived := self._arrived()) is not None:
+                for frame in arrived:
+                    self._take(frame)
         except OSError:
             pass  # the worker was killed
         with self._news:
             self._silent = True
+            self._news.notify_all()
+
+    def _arrived(self) -> list[Frame] | None:
+        self.link.wait()
+        return self.link.receive()
+
+    def _take(self, frame: Frame) -> None:
+        if frame.type is Type.CALL:
+            self._call(frame)
+            return
+        with self._news:
+            self.seen.append(frame)
             self._news.notify_all()
 
     def _call(self, frame: Frame) -> None:

@@ -83,7 +83,7 @@ class Models:
             return None
         timeout, count = int(items[1]), int(items[2])
         try:
-            arrays = [_array(*items[3 + 3 * i : 6 + 3 * i]) for i in range(count)]
+            arrays = [tensors.received(*items[3 + 3 * i : 6 + 3 * i]) for i in range(count)]
         except BadTensor as error:
             self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
             return None
@@ -195,10 +195,6 @@ class Models:
             self._statistics.add("model_rows", result.rows)
         else:
             self._statistics.add("model_errors")
-
-
-def _array(dtype: bytes, shape: bytes, data: bytes) -> Array:
-    return tensors.decode(dtype.decode(), tensors.parse_shape(shape), data)
 
 
 def _by_name(model: LoadedModel, inputs: Mapping[str, Array]) -> list[Array]:

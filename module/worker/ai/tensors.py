@@ -32,7 +32,6 @@ class BadTensor(ValueError):
     """Bytes, values or a shape that make no tensor of the type."""
 
 
-@functools.lru_cache(maxsize=4096)  # models see few shapes
 def parse_shape(text: bytes) -> tuple[int, ...]:
     """'1,128' -> (1, 128); '' is a scalar. Raises BadTensor."""
     if not text:
@@ -41,6 +40,22 @@ def parse_shape(text: bytes) -> tuple[int, ...]:
     if len(parts) > MAX_DIMENSIONS or not all(part.isdigit() for part in parts):
         raise BadTensor("invalid or negative value found in tensor shape")
     return tuple(map(int, parts))
+
+
+def received(dtype: bytes, shape: bytes, data: bytes) -> Array:
+    """`decode` of a frame's items, with a way of its own for what runs are mostly given. Raises BadTensor."""
+    numpy_type, dimensions, length = _layout(dtype, shape)
+    if numpy_type is None or length != len(data):
+        return decode(dtype.decode(), dimensions, data)
+    return np.ndarray(dimensions, numpy_type, data)
+
+
+@functools.lru_cache(maxsize=4096)  # models see few
+def _layout(dtype: bytes, shape: bytes) -> tuple[np.dtype[Any] | None, tuple[int, ...], int]:
+    """(type, None where the data is to be looked at; dimensions; bytes). Raises BadTensor."""
+    numpy_type = DTYPES.get(dtype.decode()) if dtype != b"BOOL" else None
+    dimensions = parse_shape(shape)
+    return numpy_type, dimensions, math.prod(dimensions) * numpy_type.itemsize if numpy_type else 0
 
 
 def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
@@ -68,8 +83,7 @@ def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
 
 def encode(array: Array) -> tuple[str, str, bytes]:
     """(type name, shape, data). Raises BadTensor for a type that has no name here."""
-    shape = ",".join(map(str, array.shape))
-    name = NAMES.get(array.dtype)
+    shape, name = _shape_text(array.shape), NAMES.get(array.dtype)
     if name is not None:
         return name, shape, array.tobytes()  # in C order, whatever the array's own
     if array.dtype == object or array.dtype.kind in "US":
@@ -78,6 +92,11 @@ def encode(array: Array) -> tuple[str, str, bytes]:
     if name is None:
         raise BadTensor(f"tensors of type {array.dtype} are not supported; cast to one of {', '.join(DTYPES)}")
     return name, shape, array.astype(DTYPES[name]).tobytes()
+
+
+@functools.lru_cache(maxsize=4096)  # models see few
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return ",".join(map(str, shape))
 
 
 def _string(item: Any) -> bytes:
