@@ -222,7 +222,8 @@ class Answers:
             for span in _spans(passages[row], pieces[row], rows[row], starts[line], ends[line])
         ]
         best_rank = max((passage.score for passage in passages), default=0.0)
-        scoring = scoring or await self._copies.scoring(model) or shipped_scoring()  # again: it may have come just now
+        if scoring is None:  # the copy came for this run
+            scoring = await self._copies.scoring(model) or shipped_scoring()
         found.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
         phases.done("span")
         return found[:MAX_N_BEST], scoring

@@ -19,7 +19,7 @@ from redis import ResponseError
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable
 from shardqa.gears_functions import arguments
-from shardqa.models.scoring import Scoring
+from shardqa.models.scoring import Scoring, shipped_scoring
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,12 +51,12 @@ class Copies:
         return await self._runtime.run_model(key, inputs, outputs)
 
     async def scoring(self, model: str) -> Scoring | None:
-        """How this shard's copy is scored; None where whoever stored it did not say, or there is none."""
+        """How this shard's copy is scored, the shipped way where whoever stored it did not say; None: there is none."""
         try:
             reply = await self._runtime.call("AI.MODELGET", keys.model(model, self._runtime.hashtag()), "META")
         except ResponseError:
             return None
-        return Scoring.of_label(_meta(reply)[b"tag"].decode("utf-8", "replace"))
+        return Scoring.of_label(_meta(reply)[b"tag"].decode("utf-8", "replace")) or shipped_scoring()
 
     async def _fetch(self, model: str, key: str) -> None:
         async with self._fetching:

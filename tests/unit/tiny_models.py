@@ -39,10 +39,16 @@ def tiny_config(layers: Sequence[tuple[int, int]] = LAYERS, **changes: Any) -> d
     }
 
 
-def tiny_weights(layers: Sequence[tuple[int, int]] = LAYERS, seed: int = 0) -> Weights:
+def tiny_weights(
+    layers: Sequence[tuple[int, int]] = LAYERS,
+    seed: int = 0,
+    vocabulary: int = VOCABULARY,
+    positions: int = POSITIONS,
+    deviation: float = DEVIATION,
+) -> Weights:
     shapes: dict[str, tuple[int, ...]] = {
-        "bert.embeddings.word_embeddings.weight": (VOCABULARY, HIDDEN),
-        "bert.embeddings.position_embeddings.weight": (POSITIONS, HIDDEN),
+        "bert.embeddings.word_embeddings.weight": (vocabulary, HIDDEN),
+        "bert.embeddings.position_embeddings.weight": (positions, HIDDEN),
         "bert.embeddings.token_type_embeddings.weight": (2, HIDDEN),
         **norm("bert.embeddings.LayerNorm"),
         **dense("qa_outputs", 2, HIDDEN),
@@ -56,7 +62,7 @@ def tiny_weights(layers: Sequence[tuple[int, int]] = LAYERS, seed: int = 0) -> W
         shapes |= dense(prefix + "output.dense", HIDDEN, width)
         shapes |= {**norm(prefix + "attention.output.LayerNorm"), **norm(prefix + "output.LayerNorm")}
     dice = np.random.default_rng(seed)
-    weights = {name: dice.normal(0, DEVIATION, shape).astype(np.float32) for name, shape in shapes.items()}
+    weights = {name: dice.normal(0, deviation, shape).astype(np.float32) for name, shape in shapes.items()}
     return {name: value + ("LayerNorm.weight" in name) for name, value in weights.items()}
 
 
