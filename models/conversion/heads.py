@@ -59,12 +59,12 @@ class LinearHead:
         return [self.output]
 
 
-def whole_network(checkpoint: Checkpoint, layers: Layers) -> onnx.ModelProto:
+def whole_network(checkpoint: Checkpoint, layers: Layers, observe: bool = False) -> onnx.ModelProto:
     """The network of a checkpoint: with the outputs of TaskSet.outputs where it was trained for several tasks, else a
-    reader's; raises BadModel when a head is missing or misshapen."""
+    reader's, and with ``observe`` those of `network`; raises BadModel when a head is missing or misshapen."""
     weights = checkpoint.weights
     found = heads(TaskSet.of(checkpoint.config), weights) if SETTING in checkpoint.config else [SpanHead.of(weights)]
-    return network(weights, checkpoint.shape, layers, found)
+    return network(weights, checkpoint.shape, layers, found, observe)
 
 
 def heads(tasks: TaskSet, weights: Weights) -> Sequence[Head]:

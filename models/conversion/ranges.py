@@ -11,7 +11,8 @@ import onnxruntime
 
 from shardqa.errors import BadData
 from shardqa.models.conversion.checkpoint import Checkpoint
-from shardqa.models.conversion.graph import FloatLayers, bert_reader
+from shardqa.models.conversion.graph import FloatLayers
+from shardqa.models.conversion.heads import whole_network
 from shardqa.models.conversion.int8 import Range
 from shardqa.models.conversion.probes import probe
 from shardqa.models.reader import Row, batches
@@ -47,7 +48,7 @@ def measure_ranges(
 
 
 def _observer(checkpoint: Checkpoint) -> onnxruntime.InferenceSession:
-    model = bert_reader(checkpoint.weights, checkpoint.shape, FloatLayers(), observe=True)
+    model = whole_network(checkpoint, FloatLayers(), observe=True)
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 

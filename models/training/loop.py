@@ -49,6 +49,8 @@ class Schedule:
     """Of a step, padding included."""
     rate: float = 1e-4
     """Highest learning rate; it rises linearly over ``warm_up`` and falls linearly to 0."""
+    head_rate: float = 1.0
+    """Times ``rate``, for what comes after the encoder. A fresh head among others' noisier gradients wants 10."""
     warm_up: float = 0.06
     """Share of all steps."""
     seed: int = 1
@@ -62,6 +64,7 @@ class Schedule:
             ("passes", self.passes > 0, "a number above 0"),
             ("tokens", self.tokens >= 1, "1 or more"),
             ("rate", 0 < self.rate < 1, "between 0 and 1"),
+            ("head_rate", self.head_rate > 0, "a number above 0"),
             ("warm_up", 0 <= self.warm_up < 1, "0 or more, below 1"),
             ("save_seconds", self.save_seconds > 0, "a number above 0"),
         ):
@@ -183,9 +186,8 @@ class _Run:
         self.plan = steps_of(task, schedule)
         if not self.plan:
             raise BadData("there are no rows to learn from; give a file with questions")
-        self.optimiser = torch.optim.AdamW(
-            _decayed_apart(task.trained), lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True
-        )
+        groups = _groups(task.trained, schedule.head_rate)
+        self.optimiser = torch.optim.AdamW(groups, lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True)
         self.done = 0
         self.last: Progress | None = None
 
@@ -243,8 +245,9 @@ class _Run:
             yield self.last
 
     def _learn(self, step: Step) -> Tensor:
+        rate = self.schedule.rate * share_of_rate(self.done, len(self.plan), self.schedule.warm_up)
         for group in self.optimiser.param_groups:
-            group["lr"] = self.schedule.rate * share_of_rate(self.done, len(self.plan), self.schedule.warm_up)
+            group["lr"] = rate * group["share"]
         with precision(self.on):
             loss = self.task.loss(step.passed, step.rows, self.on)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -270,11 +273,14 @@ def share_of_rate(step: int, steps: int, warm_up: float) -> float:
     return min(1.0, (step + 1) / rise, (steps - step) / max(1.0, steps - rise))
 
 
-def _decayed_apart(network: nn.Module) -> list[dict[str, Any]]:
-    """AdamW's groups: matrices decay; biases and gains do not."""
-    matrices = [value for value in network.parameters() if value.dim() > 1]
-    vectors = [value for value in network.parameters() if value.dim() <= 1]
-    return [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+def _groups(network: nn.Module, head_rate: float) -> list[dict[str, Any]]:
+    """AdamW's groups: matrices decay, biases and gains do not; heads learn at a rate of their own."""
+    groups = []
+    for is_encoder, share in ((True, 1.0), (False, head_rate)):
+        found = [value for name, value in network.named_parameters() if ("encoder" in name.split(".")) == is_encoder]
+        groups.append({"params": [value for value in found if value.dim() > 1], "share": share})
+        groups.append({"params": [value for value in found if value.dim() <= 1], "share": share, "weight_decay": 0.0})
+    return groups
 
 
 def _keep_log_until(path: Path, step: int) -> None:

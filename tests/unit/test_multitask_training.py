@@ -16,8 +16,11 @@ import torch
 
 from shardqa.errors import BadData, BadModel
 from shardqa.models.cards import Card
+from shardqa.models.conversion.checked import Check
 from shardqa.models.conversion.checkpoint import Checkpoint
 from shardqa.models.conversion.export import export
+from shardqa.models.conversion.optimise import optimise
+from shardqa.models.conversion.quantise import Calibration, quantise
 from shardqa.models.multitask.decoding import Result, SequenceResult, SpanResult, WordsResult
 from shardqa.models.multitask.session import MultitaskSession
 from shardqa.models.multitask.tasks import CONTROL, FORMS, HEADS
@@ -98,6 +101,22 @@ def test_onnx_says_what_torch_says(trained: Trained) -> None:
                 if name in session.tasks.outputs_per_token:
                     wanted = wanted[: len(rows[number])]
                 np.testing.assert_allclose(ours, wanted, atol=1e-4)
+
+
+def test_optimize_keeps_every_output(trained: Trained, tmp_path: Path) -> None:
+    assert optimise(trained.out / "float32", tmp_path / "fused").passed
+    session = MultitaskSession(tmp_path / "fused")
+    (found,) = session.outputs([session.rows("the " * 26)[0]])
+    assert {name: (1, *value.shape) for name, value in found.items()} == OUTPUTS[trained.form]
+
+
+def test_static_int8_reads_all_tasks(trained: Trained, tmp_path: Path) -> None:
+    data = tiny.question_set(tmp_path / "train.json")
+    checkpoint = trained.out / "checkpoint"
+    quantise(checkpoint, tmp_path / "static", "static", Calibration(data, percentile=100), Check(keep_failing=True))
+    session = MultitaskSession(tmp_path / "static")
+    assert set(session.read(tiny.RIVERS, QUESTION)) == set(tiny_tasks.KINDS)
+    assert MultitaskSession(trained.out / "float32").tasks == session.tasks
 
 
 def test_one_reading_gives_all_results_with_their_places(trained: Trained) -> None:
