@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -49,8 +49,6 @@ class Schedule:
     """Of a step, padding included."""
     rate: float = 1e-4
     """Highest learning rate; it rises linearly over ``warm_up`` and falls linearly to 0."""
-    head_rate: float = 1.0
-    """Times ``rate``, for what comes after the encoder. A fresh head among others' noisier gradients wants 10."""
     warm_up: float = 0.06
     """Share of all steps."""
     seed: int = 1
@@ -64,7 +62,6 @@ class Schedule:
             ("passes", self.passes > 0, "a number above 0"),
             ("tokens", self.tokens >= 1, "1 or more"),
             ("rate", 0 < self.rate < 1, "between 0 and 1"),
-            ("head_rate", self.head_rate > 0, "a number above 0"),
             ("warm_up", 0 <= self.warm_up < 1, "0 or more, below 1"),
             ("save_seconds", self.save_seconds > 0, "a number above 0"),
         ):
@@ -164,14 +161,16 @@ def train(
     work: Path,
     identity: dict[str, Any],
     report: Callable[[Progress], None] = lambda progress: None,
+    shares: Mapping[str, float] | None = None,
 ) -> Progress:
     """Run to the end, from the state in ``work`` if there is one; the network is left on the CPU, trained.
 
     ``identity`` says what this run is: a state of another is refused with BadData, a damaged one with BadModel.
+    ``shares`` are what the learning rate is multiplied by for parameters of the task's that are named there.
     """
     on = device()
     task.trained.to(on).train()
-    run = _Run(task, schedule.checked(), work, {**identity, "schedule": asdict(schedule)}, on)
+    run = _Run(task, schedule.checked(), work, {**identity, "schedule": asdict(schedule)}, on, shares or {})
     run.resume()
     for progress in run.steps():
         report(progress)
@@ -181,13 +180,24 @@ def train(
 
 
 class _Run:
-    def __init__(self, task: Task[Any], schedule: Schedule, work: Path, identity: dict[str, Any], on: torch.device):
+    def __init__(
+        self,
+        task: Task[Any],
+        schedule: Schedule,
+        work: Path,
+        identity: dict[str, Any],
+        on: torch.device,
+        shares: Mapping[str, float],
+    ):
         self.task, self.schedule, self.work, self.identity, self.on = task, schedule, work, identity, on
         self.plan = steps_of(task, schedule)
         if not self.plan:
             raise BadData("there are no rows to learn from; give a file with questions")
-        groups = _groups(task.trained, schedule.head_rate)
-        self.optimiser = torch.optim.AdamW(groups, lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True)
+        groups = _groups(task.trained, shares)
+        self.shares = [share for share, _ in groups]
+        self.optimiser = torch.optim.AdamW(
+            [group for _, group in groups], lr=schedule.rate, betas=BETAS, weight_decay=WEIGHT_DECAY, fused=True
+        )
         self.done = 0
         self.last: Progress | None = None
 
@@ -246,8 +256,8 @@ class _Run:
 
     def _learn(self, step: Step) -> Tensor:
         rate = self.schedule.rate * share_of_rate(self.done, len(self.plan), self.schedule.warm_up)
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate * group["share"]
+        for share, group in zip(self.shares, self.optimiser.param_groups, strict=True):
+            group["lr"] = rate * share
         with precision(self.on):
             loss = self.task.loss(step.passed, step.rows, self.on)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -273,14 +283,15 @@ def share_of_rate(step: int, steps: int, warm_up: float) -> float:
     return min(1.0, (step + 1) / rise, (steps - step) / max(1.0, steps - rise))
 
 
-def _groups(network: nn.Module, head_rate: float) -> list[dict[str, Any]]:
-    """AdamW's groups: matrices decay, biases and gains do not; heads learn at a rate of their own."""
-    groups = []
-    for is_encoder, share in ((True, 1.0), (False, head_rate)):
-        found = [value for name, value in network.named_parameters() if ("encoder" in name.split(".")) == is_encoder]
-        groups.append({"params": [value for value in found if value.dim() > 1], "share": share})
-        groups.append({"params": [value for value in found if value.dim() <= 1], "share": share, "weight_decay": 0.0})
-    return groups
+def _groups(network: nn.Module, shares: Mapping[str, float]) -> list[tuple[float, dict[str, Any]]]:
+    """AdamW's groups, each with its share of the rate: matrices decay; biases and gains do not."""
+    found: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for name, value in network.named_parameters():
+        found.setdefault((shares.get(name, 1.0), value.dim() > 1), []).append(value)
+    return [
+        (share, {"params": values, "weight_decay": WEIGHT_DECAY if is_matrix else 0.0})
+        for (share, is_matrix), values in found.items()
+    ]
 
 
 def _keep_log_until(path: Path, step: int) -> None:

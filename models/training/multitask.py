@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from shardqa.errors import BadModel
 from shardqa.models import cards
@@ -93,7 +94,8 @@ def train(
         loop.sow(recipe.schedule.seed)
         network = load_network(start, prepared.tasks, recipe.dropout)
         task = multitask_task(network, prepared, recipe)
-        last = loop.train(task, recipe.schedule, work, identity(recipe), report)
+        shares = dict.fromkeys(fresh_heads(network, start), recipe.fresh_rate)
+        last = loop.train(task, recipe.schedule, work, identity(recipe), report, shares)
         checkpoint = folder / CHECKPOINT_FOLDER
         write_network(network, start, checkpoint)
         step = cards.Step("train multitask", {**recipe.as_json(), "steps": last.steps, "loss": last.loss})
@@ -169,12 +171,26 @@ def load_network(start: Checkpoint, tasks: TaskSet, dropout: float) -> Multitask
     """
     network = MultitaskNetwork(Sizes.of(start.config, start.weights), tasks, dropout)
     load_encoder(network.encoder, start.weights)
-    is_same = SETTING in start.config and TaskSet.of(start.config) == tasks
     with torch.no_grad():
-        for name, parameter in network.head_tensors().items():
-            if name in start.weights and (is_same or name.startswith("qa_outputs.")):
-                parameter.copy_(torch.from_numpy(start.weights[name]))
+        for name, parameter in _known_heads(network, start).items():
+            parameter.copy_(torch.from_numpy(start.weights[name]))
     return network
+
+
+def fresh_heads(network: MultitaskNetwork, start: Checkpoint) -> list[str]:
+    """Names of the network's parameters that `load_network` leaves as they were drawn."""
+    known = {id(parameter) for parameter in _known_heads(network, start).values()}
+    return [f"heads.{name}" for name, parameter in network.heads.named_parameters() if id(parameter) not in known]
+
+
+def _known_heads(network: MultitaskNetwork, start: Checkpoint) -> dict[str, Tensor]:
+    """The heads' tensors that the start holds, by their names in it: all if it was trained for the same tasks."""
+    is_same = SETTING in start.config and TaskSet.of(start.config) == network.tasks
+    return {
+        name: parameter
+        for name, parameter in network.head_tensors().items()
+        if name in start.weights and (is_same or name.startswith("qa_outputs."))
+    }
 
 
 def write_network(network: MultitaskNetwork, start: Checkpoint, out: Path) -> None:

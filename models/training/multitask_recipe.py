@@ -70,6 +70,8 @@ class MultitaskRecipe:
     dropout: float = 0.0
     max_row: int = 320
     """Tokens of a row in training; longer texts are read in windows."""
+    fresh_rate: float = 1.0
+    """Times the schedule's rate, for heads that the start lacks."""
     skip_faulty: bool = False
     """Leave out examples that can't be learnt from, rather than refuse their file."""
     task: tuple[TaskEntry, ...] = ()
@@ -93,6 +95,7 @@ class MultitaskRecipe:
             ("start", bool(self.start), "a checkpoint's folder"),
             ("form", self.form in FORMS, f"one of {', '.join(FORMS)}"),
             ("dropout", 0 <= self.dropout < 1, "0 or more, below 1"),
+            ("fresh_rate", self.fresh_rate > 0, "a number above 0"),
             ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
             ("task", bool(self.task), "one [[task]] or more"),
         ):

@@ -174,6 +174,15 @@ def test_transformers_reads_the_checkpoint(trained: Trained) -> None:
     np.testing.assert_allclose(session.outputs([row])[0][name], logits[0].numpy(), atol=1e-4)
 
 
+def test_only_heads_that_the_start_lacks_are_fresh(trained: Trained) -> None:
+    tasks = MultitaskSession(trained.out / "float32").tasks
+    start, same = Checkpoint.load(Path(trained.recipe.start)), Checkpoint.load(trained.out / "checkpoint")
+    fresh = multitask.fresh_heads(multitask.load_network(start, tasks, 0.0), start)
+    heads = {HEADS: ["heads.1", "heads.2", "heads.3"], CONTROL: ["heads.0"]}[trained.form]
+    assert fresh == [f"{head}.{part}" for head in heads for part in ("weight", "bias")]
+    assert multitask.fresh_heads(multitask.load_network(same, tasks, 0.0), same) == []
+
+
 def test_a_head_that_is_missing_is_named(trained: Trained, tmp_path: Path) -> None:
     from safetensors.numpy import load_file, save_file
 

@@ -126,16 +126,14 @@ def no_bias() -> Any:
     return layer
 
 
-def test_heads_learn_at_the_encoders_rate_times_head_rate(tmp_path: Path) -> None:
+def test_a_named_parameter_learns_at_its_share_of_the_rate(tmp_path: Path) -> None:
     task = Sum()
-    loop.train(task, loop.Schedule(passes=1, tokens=64, rate=1e-4, head_rate=10.0), tmp_path, {})
+    loop.train(task, loop.Schedule(passes=1, tokens=64, rate=1e-4), tmp_path, {}, shares={"head.weight": 10.0})
     moved = {name: -float(value.detach()) for name, value in task.trained.named_parameters()}
     assert moved["head.weight"] == pytest.approx(10 * moved["encoder.weight"], rel=1e-2)
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("passes", 0), ("rate", 2.0), ("head_rate", 0.0), ("warm_up", 1.0), ("tokens", 0)]
-)
+@pytest.mark.parametrize(("setting", "value"), [("passes", 0), ("rate", 2.0), ("warm_up", 1.0), ("tokens", 0)])
 def test_a_setting_out_of_its_range_is_named(setting: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(BadData, match=f"{setting} is {value}"):
         loop.train(fresh(), loop.Schedule(**{setting: value}), tmp_path, {})
