@@ -259,6 +259,14 @@ def test_a_model_dropped_while_it_runs_ends_after_the_run(worker: WorkerClient) 
     assert load(worker, "m", adder()) == [[b"a", b"b"], [b"sum", b"difference"]]
 
 
+def test_a_run_whose_cancellation_comes_with_it_ends(worker: WorkerClient) -> None:
+    load(worker, "slow", slow())
+    with worker.together():
+        running = execute(worker, "slow", np.array([1], np.float32))
+        worker.send(Type.CANCEL, id=running)
+    assert isinstance(worker.reply(running), ResponseError)
+
+
 def test_functions_run_models_by_name(worker: WorkerClient) -> None:
     load(worker, "named", adder(), key="model:adder:{06S}")
     code = """

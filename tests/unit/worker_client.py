@@ -1,11 +1,13 @@
 """The module's side of the socket, for tests: starts a real worker process and speaks frames with it."""
 
 import os
+import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,13 @@ class WorkerClient:
         """START; returns READY's items."""
         self.send(Type.START)
         return self.wait(lambda f: f.type is Type.READY).items()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent meanwhile reaches the worker all at once."""
+        os.kill(self.pid, signal.SIGSTOP)
+        yield
+        os.kill(self.pid, signal.SIGCONT)
 
     def ask(self, type: Type, *items: Item) -> int:
         """Sends a frame that wants a reply; returns its id."""

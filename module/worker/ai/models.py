@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from redis import ResponseError
 
-from shardqa.module.worker import resp
+from shardqa.module.worker import frames, resp
 from shardqa.module.worker.ai import tensors
 from shardqa.module.worker.ai.backend import ModelError
 from shardqa.module.worker.ai.batching import Batching, Expired, LoadedModel, Request, Result, loader
@@ -179,11 +179,11 @@ class Models:
             text = "ERR Number of keys given as OUTPUTS here does not match model definition"
             self._link.send(Type.REPLY, id, resp.error(text))
             return
-        items: list[bytes | str] = [b"%d" % result.microseconds, b"%d" % result.rows]
+        items = [b"%d" % result.microseconds, b"%d" % result.rows]
         try:
             for output in result.outputs:
-                items += tensors.encode(output)
-            self._link.send_list(Type.TENSORS, id, items)
+                items += tensors.sent(output)
+            self._link.send(Type.TENSORS, id, frames.pack(items))
         except (BadTensor, PayloadTooLarge) as error:
             self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
 

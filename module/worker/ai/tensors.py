@@ -83,20 +83,28 @@ def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
 
 def encode(array: Array) -> tuple[str, str, bytes]:
     """(type name, shape, data). Raises BadTensor for a type that has no name here."""
-    shape, name = _shape_text(array.shape), NAMES.get(array.dtype)
-    if name is not None:
-        return name, shape, array.tobytes()  # in C order, whatever the array's own
-    if array.dtype == object or array.dtype.kind in "US":
-        return "STRING", shape, b"".join(_string(item) + b"\0" for item in array.ravel())
-    name = NAMES.get(array.dtype.newbyteorder("<"))
-    if name is None:
-        raise BadTensor(f"tensors of type {array.dtype} are not supported; cast to one of {', '.join(DTYPES)}")
-    return name, shape, array.astype(DTYPES[name]).tobytes()
+    name, shape, data = sent(array)
+    return name.decode(), shape.decode(), data
+
+
+def sent(array: Array) -> tuple[bytes, bytes, bytes]:
+    """`encode` as a frame's items. Raises BadTensor."""
+    name, shape, wanted = _described(array.dtype, array.shape)
+    if wanted is None:
+        return name, shape, b"".join(_string(item) + b"\0" for item in array.ravel())
+    return name, shape, array.astype(wanted, copy=False).tobytes()  # in C order, whatever the array's own
 
 
 @functools.lru_cache(maxsize=4096)  # models see few
-def _shape_text(shape: tuple[int, ...]) -> str:
-    return ",".join(map(str, shape))
+def _described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, np.dtype[Any] | None]:
+    """Names of type and shape, and the type to send, None for strings. Raises BadTensor."""
+    text = ",".join(map(str, shape)).encode()
+    if dtype.kind in "OUS":
+        return b"STRING", text, None
+    name = NAMES.get(dtype.newbyteorder("<"))
+    if name is None:
+        raise BadTensor(f"tensors of type {dtype} are not supported; cast to one of {', '.join(DTYPES)}")
+    return name.encode(), text, DTYPES[name]
 
 
 def _string(item: Any) -> bytes:
