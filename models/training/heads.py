@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shardqa.models.conversion.heads import CLASSIFIER, head_tensor
-from shardqa.models.multitask.tasks import ANSWERABLE, CONTROL, CONTROL_OUTPUT, SEQUENCE, SPAN, Task, TaskSet
+from shardqa.models.multitask.tasks import ANSWERABLE, CONTROL, CONTROL_OUTPUT, SEQUENCE, SPAN, TOKENS, Task, TaskSet
 from shardqa.models.training.batches import plan
 from shardqa.models.training.network import Encoder, Sizes, initialise
 from shardqa.models.training.spans import HELD_OUT_TOKENS, barred
@@ -65,6 +65,10 @@ class MultitaskTask:
     weights: Mapping[str, float]
     """Of the tasks' losses."""
     held_out: Sequence[TaskRow]
+    before: MultitaskNetwork | None = None
+    """What the start says, for the tasks that it knew; it does not learn."""
+    keep: float = 0.0
+    """Weight of saying the same."""
 
     @property
     def trained(self) -> nn.Module:
@@ -79,7 +83,8 @@ class MultitaskTask:
     def batch_loss(self, batch: TaskBatch, device: torch.device) -> Tensor:
         """The mean over rows of the weighted sum of the row's losses, a row's loss being the mean over its labels.
 
-        So a task counts as often as it has rows: tasks are mixed in proportion to their data and weights.
+        So a task counts as often as it has rows: tasks are mixed in proportion to their data and weights. With ``keep``
+        comes what leaving the start's answers costs (Li and Hoiem 2016, equation 2, at temperature 1).
         """
         ids, mask, types = (
             torch.from_numpy(value).to(device)
@@ -92,6 +97,20 @@ class MultitaskTask:
                 logits = places(self.network.tasks.form, task, outputs, types)
                 losses = row_losses(logits, torch.from_numpy(batch.targets[task.name]).to(device))
                 total = total + self.weights[task.name] * losses.mean()
+        return total + self.keep * self._left(outputs, ids, mask, types) if self.before else total
+
+    def _left(self, outputs: Mapping[str, Tensor], ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
+        """How far the tasks that the start knew have gone from it: the mean over rows, summed over tasks, in nats."""
+        assert self.before is not None
+        with torch.no_grad():
+            said = self.before.to(ids.device)(ids, mask, types)
+        form, known = self.network.tasks.form, self.before.tasks.tasks
+        total = torch.zeros((), device=ids.device)
+        for task in known[:1] if form == CONTROL else known:  # there, one classifier is all tasks'
+            found, wanted = places(form, task, outputs, types), places(form, task, said, types)
+            if form == CONTROL or task.kind == TOKENS:
+                found, wanted = found[mask == 1], wanted[mask == 1]
+            total = total + distance(found, wanted)
         return total
 
     def held_out_loss(self, device: torch.device) -> float | None:
@@ -114,6 +133,12 @@ def places(form: str, task: Task, outputs: Mapping[str, Tensor], types: Tensor) 
         # A sigmoid is a softmax with the other logit held at 0.
         return torch.stack([torch.zeros_like(logits[0]), logits[0]], dim=-1)[:, None]
     return logits[0][:, None] if task.kind == SEQUENCE else logits[0]
+
+
+def distance(logits: Tensor, wanted: Tensor) -> Tensor:
+    """The mean divergence of choices from what is wanted, KL(wanted || found), both [..., classes]."""
+    found, target = functional.log_softmax(logits, dim=-1), functional.log_softmax(wanted, dim=-1)
+    return (target.exp() * (target - found)).sum(-1).mean()
 
 
 def row_losses(logits: Tensor, targets: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from shardqa.errors import BadModel
+from shardqa.errors import BadData, BadModel
 from shardqa.models import cards
 from shardqa.models.conversion.checkpoint import Checkpoint
 from shardqa.models.conversion.export import export
@@ -93,7 +93,8 @@ def train(
         prepared = prepare(recipe, Tokenizer.load(start.folder))
         loop.sow(recipe.schedule.seed)
         network = load_network(start, prepared.tasks, recipe.dropout)
-        task = multitask_task(network, prepared, recipe)
+        before = known_network(start, prepared.tasks) if recipe.keep else None
+        task = multitask_task(network, prepared, recipe, before)
         shares = dict.fromkeys(fresh_heads(network, start), recipe.fresh_rate)
         last = loop.train(task, recipe.schedule, work, identity(recipe), report, shares)
         checkpoint = folder / CHECKPOINT_FOLDER
@@ -156,12 +157,18 @@ def control_tokens(tokenizer: Tokenizer, count: int) -> list[int]:
     return found[:count]
 
 
-def multitask_task(network: MultitaskNetwork, prepared: PreparedTasks, recipe: MultitaskRecipe) -> MultitaskTask:
-    """The task of learning all tasks from prepared data."""
+def multitask_task(
+    network: MultitaskNetwork,
+    prepared: PreparedTasks,
+    recipe: MultitaskRecipe,
+    before: MultitaskNetwork | None = None,
+) -> MultitaskTask:
+    """The task of learning all tasks from prepared data; ``before`` is whose answers the recipe wants to be kept."""
     rows = task_rows(prepared.tasks, prepared.learnt, recipe.max_row)
     held_out = task_rows(prepared.tasks, prepared.dev, recipe.max_row)
     held_out = held_out[:: max(1, -(-len(held_out) // HELD_OUT_ROWS))]
-    return MultitaskTask(network, rows, {entry.name: entry.weight for entry in recipe.task}, held_out)
+    weights = {entry.name: entry.weight for entry in recipe.task}
+    return MultitaskTask(network, rows, weights, held_out, before, recipe.keep)
 
 
 def load_network(start: Checkpoint, tasks: TaskSet, dropout: float) -> MultitaskNetwork:
@@ -175,6 +182,16 @@ def load_network(start: Checkpoint, tasks: TaskSet, dropout: float) -> Multitask
         for name, parameter in _known_heads(network, start).items():
             parameter.copy_(torch.from_numpy(start.weights[name]))
     return network
+
+
+def known_network(start: Checkpoint, tasks: TaskSet) -> MultitaskNetwork:
+    """The start itself, with heads for those of the tasks that it knows; raises BadData when it knows none."""
+    network = load_network(start, tasks, 0.0)
+    fresh = {name.rsplit(".", 1)[0] for name in fresh_heads(network, start)}
+    known = tuple(task for number, task in enumerate(tasks.tasks) if f"heads.{number}" not in fresh)
+    if not known or (tasks.form == CONTROL and fresh):
+        raise BadData("keep is above 0, but the start knows none of the tasks; leave it out, or take another start")
+    return load_network(start, replace(tasks, tasks=known), 0.0).eval()
 
 
 def fresh_heads(network: MultitaskNetwork, start: Checkpoint) -> list[str]:

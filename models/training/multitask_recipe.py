@@ -72,6 +72,8 @@ class MultitaskRecipe:
     """Tokens of a row in training; longer texts are read in windows."""
     fresh_rate: float = 1.0
     """Times the schedule's rate, for heads that the start lacks."""
+    keep: float = 0.0
+    """Weight of answering as the start does in the tasks that it knows, beside what the labels say."""
     skip_faulty: bool = False
     """Leave out examples that can't be learnt from, rather than refuse their file."""
     task: tuple[TaskEntry, ...] = ()
@@ -95,6 +97,7 @@ class MultitaskRecipe:
             ("start", bool(self.start), "a checkpoint's folder"),
             ("form", self.form in FORMS, f"one of {', '.join(FORMS)}"),
             ("dropout", 0 <= self.dropout < 1, "0 or more, below 1"),
+            ("keep", self.keep >= 0, "a number from 0"),
             ("fresh_rate", self.fresh_rate > 0, "a number above 0"),
             ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
             ("task", bool(self.task), "one [[task]] or more"),

@@ -27,6 +27,7 @@ from shardqa.models.multitask.tasks import CONTROL, FORMS, HEADS
 from shardqa.models.reader import batches
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.training import loop, multitask
+from shardqa.models.training.heads import distance
 from shardqa.models.training.multitask_recipe import MultitaskRecipe
 from tests.unit import tiny, tiny_tasks
 
@@ -181,6 +182,39 @@ def test_only_heads_that_the_start_lacks_are_fresh(trained: Trained) -> None:
     heads = {HEADS: ["heads.1", "heads.2", "heads.3"], CONTROL: ["heads.0"]}[trained.form]
     assert fresh == [f"{head}.{part}" for head in heads for part in ("weight", "bias")]
     assert multitask.fresh_heads(multitask.load_network(same, tasks, 0.0), same) == []
+
+
+def moved(out: Path, start: Checkpoint) -> float:
+    """How far a run's answers to spans have gone from those of its start."""
+    session = MultitaskSession(out / "float32")
+    before = multitask.known_network(start, session.tasks)
+    (batch,) = batches(session.rows(tiny.RIVERS, QUESTION))
+    with torch.no_grad():
+        said = before(*(torch.from_numpy(value) for value in batch.feeds().values()))
+    (found,) = session.outputs(session.rows(tiny.RIVERS, QUESTION))
+    return sum(float(distance(torch.from_numpy(found[name]), said[name][0])) for name in ("start_logits", "end_logits"))
+
+
+def test_keep_holds_a_task_to_what_the_start_said(tmp_path: Path) -> None:
+    recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(tmp_path, HEADS, passes=20))
+    for keep in (0.0, 100.0):
+        multitask.train(
+            replace(recipe, keep=keep), tmp_path / f"{keep}", tmp_path / f"{keep}.work", precisions=["float32"]
+        )
+    start = Checkpoint.load(Path(recipe.start))
+    assert moved(tmp_path / "100.0", start) < 0.2 * moved(tmp_path / "0.0", start)
+
+
+def test_keep_wants_a_start_that_knows_a_task(tmp_path: Path) -> None:
+    recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(tmp_path, CONTROL))
+    with pytest.raises(BadData, match="the start knows none of the tasks"):
+        multitask.train(replace(recipe, keep=1.0), tmp_path / "out", tmp_path / "work")
+
+
+def test_the_distance_of_equal_choices_is_nothing_and_of_others_their_divergence() -> None:
+    even, sure = torch.zeros(1, 1, 2), torch.tensor([[[np.log(3.0), 0.0]]])
+    assert float(distance(sure, sure)) == 0
+    assert float(distance(even, sure)) == pytest.approx(0.75 * np.log(1.5) + 0.25 * np.log(0.5), abs=1e-6)
 
 
 def test_a_head_that_is_missing_is_named(trained: Trained, tmp_path: Path) -> None:
