@@ -97,20 +97,10 @@ class MultitaskTask:
                 logits = places(self.network.tasks.form, task, outputs, types)
                 losses = row_losses(logits, torch.from_numpy(batch.targets[task.name]).to(device))
                 total = total + self.weights[task.name] * losses.mean()
-        return total + self.keep * self._left(outputs, ids, mask, types) if self.before else total
-
-    def _left(self, outputs: Mapping[str, Tensor], ids: Tensor, mask: Tensor, types: Tensor) -> Tensor:
-        """How far the tasks that the start knew have gone from it: the mean over rows, summed over tasks, in nats."""
-        assert self.before is not None
-        with torch.no_grad():
-            said = self.before.to(ids.device)(ids, mask, types)
-        form, known = self.network.tasks.form, self.before.tasks.tasks
-        total = torch.zeros((), device=ids.device)
-        for task in known[:1] if form == CONTROL else known:  # there, one classifier is all tasks'
-            found, wanted = places(form, task, outputs, types), places(form, task, said, types)
-            if form == CONTROL or task.kind == TOKENS:
-                found, wanted = found[mask == 1], wanted[mask == 1]
-            total = total + distance(found, wanted)
+        if self.before is not None:
+            with torch.no_grad():
+                said = self.before.to(device)(ids, mask, types)
+            total = total + self.keep * departure(self.before.tasks, outputs, said, mask, types)
         return total
 
     def held_out_loss(self, device: torch.device) -> float | None:
@@ -133,6 +123,19 @@ def places(form: str, task: Task, outputs: Mapping[str, Tensor], types: Tensor) 
         # A sigmoid is a softmax with the other logit held at 0.
         return torch.stack([torch.zeros_like(logits[0]), logits[0]], dim=-1)[:, None]
     return logits[0][:, None] if task.kind == SEQUENCE else logits[0]
+
+
+def departure(
+    known: TaskSet, outputs: Mapping[str, Tensor], said: Mapping[str, Tensor], mask: Tensor, types: Tensor
+) -> Tensor:
+    """How far known tasks have gone from what was said: the mean over rows, summed over tasks, in nats."""
+    total = torch.zeros((), device=mask.device)
+    for task in known.tasks[:1] if known.form == CONTROL else known.tasks:  # there, one classifier is all tasks'
+        found, wanted = places(known.form, task, outputs, types), places(known.form, task, said, types)
+        if known.form == CONTROL or task.kind == TOKENS:
+            found, wanted = found[mask == 1], wanted[mask == 1]
+        total = total + distance(found, wanted)
+    return total
 
 
 def distance(logits: Tensor, wanted: Tensor) -> Tensor:

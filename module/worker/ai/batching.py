@@ -239,7 +239,7 @@ class LoadedModel:
         assert self._model is not None
         options = self._model.options()
         self._running = (batch, options)
-        if all(request.cancelled for request in batch):  # before the line above: nobody else ends the run
+        if all(request.cancelled for request in batch):  # before it ran: who cancelled found no run to end
             self._model.terminate(options)
         try:
             return self._model.run(arrays, options)
