@@ -34,6 +34,8 @@ def test_a_recipe_lists_tasks_with_their_data_and_weights(tmp_path: Path) -> Non
         ('start = "bert"', r"one \[\[task\]\] or more is needed"),
         (f'form = "both"\n{GOOD}', "form is 'both', one of heads, control is needed"),
         (f"max_row = 100\n{GOOD}", "max_row is 100, 224 to 512"),
+        (f"fresh_rate = 0.0\n{GOOD}", "fresh_rate is 0.0, a number above 0"),
+        (f"keep = -1.0\n{GOOD}", "keep is -1.0, a number from 0"),
         (f"{GOOD}colour = 1", r"\[task 1\]: 'colour' is unknown"),
         (f"{GOOD}weight = 0", "task 1: weight is 0.0, a number above 0"),
         (f"{GOOD}weight = -1.0", "task 1: weight is -1.0, a number above 0"),
