@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shardqa.module.worker import frames
 from shardqa.module.worker.frames import Frame, MalformedFrame, PayloadTooLarge, Type
 from shardqa.module.worker.link import RECEIVE, Link
+from tests.unit.worker_client import awaited
 
 ITEMS = st.lists(st.binary(max_size=200), max_size=20)
 
@@ -76,14 +77,9 @@ def test_a_payload_past_the_limit_is_not_sent(monkeypatch: pytest.MonkeyPatch) -
 def received(link: Link) -> list[Frame]:
     """All frames until the other end is closed."""
     found: list[Frame] = []
-    while (arrived := _awaited(link)) is not None:
+    while (arrived := awaited(link)) is not None:
         found += arrived
     return found
-
-
-def _awaited(link: Link) -> list[Frame] | None:
-    link.wait()
-    return link.receive()
 
 
 @given(st.lists(st.tuples(st.sampled_from(Type), st.integers(0, 1000), st.binary(max_size=2000)), max_size=10))
@@ -129,7 +125,7 @@ def test_a_frame_longer_than_one_receive_comes_whole() -> None:
         link = Link(theirs)
         found: list[Frame] = []
         while len(found) < 2:
-            found += _awaited(link) or []
+            found += awaited(link) or []
         sender.join()
     assert [frame.payload == blob for frame in found] == [True, True]
 
@@ -146,7 +142,7 @@ def test_the_end_wakes_every_thread_that_waits() -> None:
     with ours, theirs:
         link = Link(theirs)
         found: list[list[Frame] | None] = []
-        threads = [threading.Thread(target=lambda: found.append(_awaited(link))) for _ in range(3)]
+        threads = [threading.Thread(target=lambda: found.append(awaited(link))) for _ in range(3)]
         for thread in threads:
             thread.start()
         ours.shutdown(socket.SHUT_WR)

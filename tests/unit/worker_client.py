@@ -26,6 +26,12 @@ def ok(command: list[bytes]) -> bytes:
     return b"+OK\r\n"
 
 
+def awaited(link: Link) -> list[Frame] | None:
+    """The frames that come next; None at the end."""
+    link.wait()
+    return link.receive()
+
+
 class WorkerClient:
     """`answer` gives the RESP of one command a function calls; frames that nobody awaited are kept in `seen`."""
 
@@ -140,7 +146,7 @@ class WorkerClient:
 
     def _read(self) -> None:
         try:
-            while (arrived := self._arrived()) is not None:
+            while (arrived := awaited(self.link)) is not None:
                 for frame in arrived:
                     self._take(frame)
         except OSError:
@@ -148,10 +154,6 @@ class WorkerClient:
         with self._news:
             self._silent = True
             self._news.notify_all()
-
-    def _arrived(self) -> list[Frame] | None:
-        self.link.wait()
-        return self.link.receive()
 
     def _take(self, frame: Frame) -> None:
         if frame.type is Type.CALL:
