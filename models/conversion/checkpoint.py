@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 
 from shardqa.errors import BadModel
-from shardqa.models.conversion.families import bert_name, bert_settings
+from shardqa.models.conversion.families import MPNET, RELATIVE, RELATIVE_TABLE, bert_name, bert_settings
 from shardqa.models.conversion.graph import BertShape, Weights
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class Checkpoint:
     shape: BertShape
 
     @classmethod
-    def load(cls, folder: Path) -> Checkpoint:
-        """Load a BERT, DistilBERT or ELECTRA, with a span head or without one.
+    def load(cls, folder: Path, also: Collection[str] = ()) -> Checkpoint:
+        """Load a BERT, DistilBERT or ELECTRA, with a span head or without one; ``also`` as in `bert_settings`.
 
         Weights may be float16, bfloat16, float32 or float64. Raises BadModel, which names the file and what is wrong
         with it, for a folder that is no such checkpoint, a file cut short, a tensor that is missing, of another shape
@@ -50,7 +50,7 @@ class Checkpoint:
         folder = Path(folder)
         found = _config(folder / CONFIG_FILE)
         try:
-            config = bert_settings(found)
+            config = bert_settings(found, also)
             shape = BertShape.of(config)
         except BadModel as error:
             raise BadModel(f"{folder / CONFIG_FILE}: {error}") from None
@@ -94,7 +94,7 @@ def _weights(path: Path, family: str, shape: BertShape) -> dict[str, NDArray[np.
         if not np.isfinite(value).all():
             raise BadModel(f"{path}: {name} holds NaN or infinity; take an earlier checkpoint of the training")
         weights[bert_name(name, family)] = value
-    if family == "distilbert" and "bert.embeddings.word_embeddings.weight" in weights:
+    if family in ("distilbert", MPNET) and "bert.embeddings.word_embeddings.weight" in weights:
         hidden = weights["bert.embeddings.word_embeddings.weight"].shape[-1]
         weights["bert.embeddings.token_type_embeddings.weight"] = np.zeros((2, hidden), np.float32)
     return weights
@@ -118,6 +118,8 @@ def _check_shapes(weights: Weights, config: Mapping[str, Any], shape: BertShape)
     for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
         _want(weights, f"{tables}{name}.weight", [None, hidden])
     _want_norm(weights, tables + "LayerNorm", hidden)
+    if config.get("position_embedding_type") == RELATIVE:
+        _want(weights, RELATIVE_TABLE, [None, config["num_attention_heads"]])
     for number in range(shape.layers):
         _check_layer(weights, f"bert.encoder.layer.{number}.", hidden, shape.head_size)
     if f"bert.encoder.layer.{shape.layers}.attention.self.query.weight" in weights:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from shardqa.errors import BadModel
+from shardqa.models.conversion.families import RELATIVE_TABLE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,9 @@ MASKED = -10_000.0
 
 INITIAL_DEVIATION = 0.02
 """Standard deviation of fresh weights (Devlin et al. 2019, their published code)."""
+
+FARTHEST = 128
+"""Distances from here on share one bucket (Raffel et al. 2020, section 2.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,8 @@ class Sizes:
     layers: tuple[LayerSize, ...]
     epsilon: float = 1e-12
     """Added to the variance in layer normalisation."""
+    buckets: int = 0
+    """Of distances that have a number for each head, as in MPNet; 0 for BERT's places alone."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], weights: Mapping[str, NDArray[np.float32]]) -> Sizes:
@@ -67,7 +73,8 @@ class Sizes:
         )
         positions = len(weights[tables + "position_embeddings.weight"])
         types = len(weights[tables + "token_type_embeddings.weight"])
-        return cls(vocabulary, positions, types, hidden, head_size, layers, config["layer_norm_eps"])
+        buckets = len(weights.get(RELATIVE_TABLE, ()))
+        return cls(vocabulary, positions, types, hidden, head_size, layers, config["layer_norm_eps"], buckets)
 
 
 class Embeddings(nn.Module):
@@ -102,7 +109,7 @@ class Layer(nn.Module):
         self.output_norm = nn.LayerNorm(sizes.hidden, sizes.epsilon)
 
     def forward(self, hidden: Tensor, bias: Tensor, dropout: float) -> Tensor:
-        """hidden [batch, tokens, hidden]; bias [batch, 1, 1, tokens] is added to the attention logits."""
+        """hidden [batch, tokens, hidden]; bias [batch, 1 or heads, 1 or tokens, tokens] is added to the logits."""
         batch, tokens, _ = hidden.shape
         packed = self.qkv(hidden).view(batch, tokens, 3, self.heads, self.head_size)
         query, key, value = packed.permute(2, 0, 3, 1, 4)
@@ -126,15 +133,33 @@ class Encoder(nn.Module):
         self.sizes = sizes
         self.dropout = dropout
         self.embeddings = Embeddings(sizes)
+        self.relative = nn.Embedding(sizes.buckets, sizes.layers[0].heads) if sizes.buckets else None
         self.layers = nn.ModuleList(Layer(sizes, size) for size in sizes.layers)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> list[Tensor]:
         """The embeddings and each layer's output, [batch, tokens, hidden] each; inputs are int64 [batch, tokens]."""
         hidden = [self.embeddings(input_ids, token_type_ids)]
         bias = (1 - attention_mask[:, None, None, :]) * MASKED
+        if self.relative is not None:
+            places = buckets(input_ids.shape[1], self.sizes.buckets).to(input_ids.device)
+            bias = bias + self.relative(places).permute(2, 0, 1)
         for layer in self.layers:
             hidden.append(layer(hidden[-1], bias, self.dropout))
         return hidden
+
+
+def buckets(tokens: int, count: int) -> Tensor:
+    """The bucket of each token's distance from each other, int64 [tokens, tokens], below ``count``.
+
+    Half of them is for what stands after a token; half of a half tells single distances, the rest ever longer ones
+    (Raffel et al. 2020, section 2.1; MPNet takes them over).
+    """
+    places = torch.arange(tokens)
+    distance = places[None, :] - places[:, None]
+    side, single = count // 2, count // 4
+    far = (distance.abs().clamp(min=1) / single).log() / math.log(FARTHEST / single) * (side - single)
+    bucket = torch.where(distance.abs() < single, distance.abs(), (single + far.long()).clamp(max=side - 1))
+    return bucket + side * (distance > 0)
 
 
 class SpanReader(nn.Module):
@@ -199,5 +224,7 @@ def _names(name: str) -> tuple[str, ...]:
     room, rest = name.split(".", 1)
     if room == "embeddings":
         return (f"bert.embeddings.{rest}",)
+    if room == "relative":
+        return (RELATIVE_TABLE,)
     number, part, kind = rest.split(".")
     return tuple(f"bert.encoder.layer.{number}.{theirs}.{kind}" for theirs in _LAYER_NAMES[part])

@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from shardqa.models.conversion.checkpoint import Checkpoint
+from shardqa.models.conversion.families import RELATIVE
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa.models.training.network import Sizes, SpanReader, load_encoder, tensors
 
@@ -26,7 +27,7 @@ def load_reader(folder: Path, dropout: float = 0.0) -> SpanReader:
 
     Raises BadModel for a folder that is no BERT or whose tensors are missing or misshapen.
     """
-    start = Checkpoint.load(folder)
+    start = Checkpoint.load(folder, also=(RELATIVE,))
     network = SpanReader(Sizes.of(start.config, start.weights), dropout)
     load_encoder(network.encoder, start.weights)
     with torch.no_grad():
@@ -40,7 +41,7 @@ def write_checkpoint(network: SpanReader, source: Path, out: Path) -> None:
     """Write a reader's weights into the folder ``out``, with the tokenizer of the checkpoint that it comes from."""
     head = {f"{HEAD}.{name}": value.detach().cpu().clone() for name, value in network.qa_outputs.named_parameters()}
     save_file({**tensors(network.encoder), **head}, out / WEIGHTS_FILE, {"format": "pt"})
-    config = {**Checkpoint.load(source).config, **config_of(network.encoder.sizes)}
+    config = {**Checkpoint.load(source, also=(RELATIVE,)).config, **config_of(network.encoder.sizes)}
     (out / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     shutil.copyfile(source / TOKENIZER_FILE, out / TOKENIZER_FILE)
 

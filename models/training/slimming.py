@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from shardqa.errors import BadModel
 from shardqa.models.training.network import Layer, LayerSize, Sizes, SpanReader
 
 
@@ -35,8 +36,13 @@ def everything(sizes: Sizes) -> list[KeptLayer]:
 
 
 def slimmed(reader: SpanReader, kept: Sequence[KeptLayer], hidden: Sequence[int] | None = None) -> SpanReader:
-    """A new reader of the kept parts; ``hidden`` are the hidden units that stay, all unless given."""
+    """A new reader of the kept parts; ``hidden`` are the hidden units that stay, all unless given.
+
+    Raises BadModel for a network whose heads share a table of distances.
+    """
     old = reader.encoder.sizes
+    if old.buckets:
+        raise BadModel("a network with MPNet's relative places can't be cut; distil from it into a BERT of its own")
     units = torch.tensor(range(old.hidden) if hidden is None else list(hidden))
     layers = tuple(LayerSize(len(one.heads), len(one.columns)) for one in kept)
     new = SpanReader(replace(old, hidden=len(units), layers=layers), reader.encoder.dropout)

@@ -19,7 +19,7 @@ from shardqa.models.squad import Question
 COMMANDS = [
     "up", "down", "demo", "status", "ingest", "ask", "delete", "prepare", "doctor", "module-path",
     "eval retrieval", "eval ask", "bench ask",
-    "models train qa", "models train multitask", "models distil", "models prune", "models average",
+    "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",
     "models candidates", "models calibrate", "models measure",
     "models export", "models quantize", "models optimize", "models verify", "models ladder", "models package",
     "models list", "models card", "models add", "models push", "models rm",

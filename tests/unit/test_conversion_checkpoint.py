@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shardqa.errors import BadModel
-from tests.unit.tiny_models import LAYERS, tiny_config, tiny_weights, write_tiny
+from tests.unit.tiny_models import HIDDEN, LAYERS, tiny_config, tiny_weights, write_tiny
 
 pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa[models]')")
 pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa[models]')")
@@ -16,6 +16,7 @@ pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shard
 from safetensors.numpy import save_file
 
 from shardqa.models.conversion.checkpoint import Checkpoint
+from shardqa.models.conversion.families import bert_settings
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 
@@ -62,6 +63,16 @@ def test_settings_that_ask_for_something_else_are_named(tmp_path: Path, changes:
     write_tiny(tmp_path, config=tiny_config(**changes))
     with pytest.raises(BadModel, match=message):
         Checkpoint.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["DistilBertModel", "ElectraModel", "BertModel"])
+def test_an_encoder_saved_without_a_head_is_taken(tmp_path: Path, name: str) -> None:
+    family = name.removesuffix("Model").lower()
+    names = {"hidden_size": "dim", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"}
+    config = tiny_config(model_type=family, architectures=[name], embedding_size=HIDDEN)
+    if family == "distilbert":
+        config = {names.get(setting, setting): value for setting, value in config.items()}
+    assert bert_settings(config)["architectures"] == ["BertModel"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "7"])

@@ -166,6 +166,22 @@ def average(
     say(f"wrote {out}; next: shardqa models quantize {out} --out {out}-int8")
 
 
+def adopt(
+    folder: Annotated[Path, typer.Argument(help="Folder of the MPNet, as transformers saves it.")],
+    words: Annotated[Path, typer.Option("--words", help="Folder with the tokenizer.json of readers it will teach.")],
+    out: OutOption,
+) -> None:
+    """Make an MPNet a checkpoint that can be trained and can teach: the same wordpieces in a reader's own numbers.
+
+    Example: shardqa models adopt all-mpnet-base-v2 --words my-reader --out mpnet
+    """
+    need("safetensors")
+    from shardqa.models.training.adopt import adopt as adopted
+
+    adopted(folder, words, out)
+    say(f"wrote {out}; next: shardqa models train qa --start {out} --data train.json.gz --out {out}-reader")
+
+
 def recipe_of(
     path: Path | None,
     start: str | None,
