@@ -7,7 +7,7 @@ client's retry and redirect loop is the second try, for a slot that moved.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -70,6 +70,20 @@ def explain(error: BaseException, node: str) -> ShardqaError:
             f"node {node} runs without the shardqa module ({text}); load it, or start nodes with 'shardqa up'"
         )
     return ShardFailed(f"shard {node} failed: {text}")
+
+
+async def _once_more(call: Callable[[], Awaitable[Any]], forget: Callable[[], Awaitable[None]] | None = None) -> Any:
+    """What the call gives, made again where its connection ended: a node that was restarted has ended all that are
+    kept, which `forget` drops; one that is down refuses at once. So every command sent from here may run twice.
+    """
+    try:
+        return await call()
+    except ConnectionError as error:
+        if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
+            raise
+    if forget is not None:
+        await forget()
+    return await call()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +160,10 @@ class Shards:
         name = str(node.name)
         try:
             async with asyncio.timeout(self._settings.timeout):
-                return await self._silence.unless_silent(node, node.execute_command(*args))
+                return await _once_more(
+                    lambda: self._silence.unless_silent(node, node.execute_command(*args)),
+                    node.disconnect_free_connections,
+                )
         except Silent as error:
             self.refresh()
             raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
@@ -173,14 +190,14 @@ class Shards:
         """Runs a command where its key lives, following redirects."""
         try:
             async with asyncio.timeout(self._settings.timeout):
-                return await self._cluster.execute_command(*args)
+                return await _once_more(lambda: self._cluster.execute_command(*args))
         except RedisClusterException as error:  # no RedisError: the slot of the key is nobody's now
             self.refresh()
             raise ClusterUnavailable(
                 f"no master serves {str(args[1])[:80]!r} now: {error}; see 'shardqa status'"
             ) from error
         except (RedisError, OSError) as error:
-            raise explain(error, self._settings.redis) from error
+            raise explain(error, getattr(error, "last_failed_node_name", self._settings.redis)) from error
 
     def node(self, name: str) -> ClusterNode | None:
         return next((node for node in self.nodes() if node.name == name), None)

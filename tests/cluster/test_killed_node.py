@@ -60,6 +60,21 @@ async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: Lo
     assert not any(answer.partial for answer in after)
 
 
+async def test_a_node_that_restarts_between_questions_is_missed_by_none_of_them(
+    doomed: LocalCluster, engine: Engine
+) -> None:
+    await asyncio.gather(*(engine.ask(question, fresh=True) for question in QUESTIONS))  # many connections are kept
+    victim = doomed.state.nodes[0]
+    assert victim.process is not None
+    processes.kill(victim.process)
+    redis_server.reap()
+    local.start(Wanted(data=doomed.data))
+    document = next(town for town in TOWNS if engine.masters.owner(keys.doc("towns", town)).port == victim.port)
+    assert await engine.get("towns", document) is not None
+    answers = await asyncio.gather(*(engine.ask(question, fresh=True) for question in QUESTIONS))
+    assert [(answer.answer, answer.partial) for answer in answers] == [(f"{name} Lund", False) for name in BUILDERS]
+
+
 async def until_whole(engine: Engine) -> None:
     for _ in range(300):
         if not (await engine.ask(QUESTIONS[0], fresh=True)).partial:
