@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
     model: str = Field("reader-v1-int8", description="name of the reader that the shards run")
     answer_seconds: int = Field(3_600, ge=1, description="life of a final answer in Redis, seconds")
-    cache_entries: int = Field(10_000, ge=0, description="final answers kept in this process; 0 keeps none")
+    cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")
     concurrency: int = Field(64, ge=1, description="requests served at once by one API process; more get 429")
     http_host: str = "127.0.0.1"

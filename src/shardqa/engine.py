@@ -6,7 +6,7 @@ the epochs of the corpora and the answers of this process; everything else is in
 
 import asyncio
 import json
-from collections import Counter, OrderedDict
+from collections import Counter
 from time import perf_counter
 from typing import Any
 
@@ -38,6 +38,7 @@ from shardqa.errors import (
     ShardqaError,
     UnknownCorpus,
 )
+from shardqa.kept import KeptAnswers
 from shardqa.merging import candidates_of, conclude, sum_terms, threshold_of
 from shardqa.shards import Reply, Shards
 
@@ -65,7 +66,7 @@ class Engine:
         self.settings = settings
         self.masters = masters
         self.epochs = Epochs(masters)
-        self._kept: OrderedDict[str, Asked] = OrderedDict()  # by ask: key, least recently used first
+        self._kept = KeptAnswers(settings.cache_megabytes)
 
     @classmethod
     async def connect(cls, settings: Settings) -> "Engine":
@@ -136,7 +137,6 @@ class Engine:
         key = self._ask_key(corpus, epochs, k, question)
         kept = self._kept.get(key)
         if kept is not None:
-            self._kept.move_to_end(key)
             timing.cache = _since(start)
             return kept, "process"
         found = await self._stored(key)
@@ -158,16 +158,8 @@ class Engine:
             found = Asked.model_validate_json(value)
         except ValidationError:
             return None
-        self._keep(key, found)
+        self._kept.put(key, found, len(value))
         return found
-
-    def _keep(self, key: str, asked: Asked) -> None:
-        if self.settings.cache_entries == 0:
-            return
-        self._kept[key] = asked
-        self._kept.move_to_end(key)
-        while len(self._kept) > self.settings.cache_entries:
-            self._kept.popitem(last=False)
 
     async def _ask_shards(
         self, corpus: str, k: int, question: str, timing: Timing, fresh: bool
@@ -220,9 +212,10 @@ class Engine:
         return Asked(candidates=candidates_of(spans), no_answer_below=threshold_of(spans), shards=uses), failed
 
     async def _store(self, key: str, asked: Asked) -> None:
-        self._keep(key, asked)
+        value = asked.model_dump_json().encode()
+        self._kept.put(key, asked, len(value))
         try:
-            await self.masters.by_key("SET", key, asked.model_dump_json(), "EX", self.settings.answer_seconds)
+            await self.masters.by_key("SET", key, value, "EX", self.settings.answer_seconds)
         except ClusterUnavailable:
             return  # the answer stands; only the next process will have to compute it
 

@@ -70,7 +70,7 @@ def bench_ask(
     rows: list[Row] = []
     for kind in KINDS:
         settings = settings_of(
-            redis, user, password, corpus=corpus, k=k, timeout=60.0, cache_entries=10_000 if kind == "process" else 0
+            redis, user, password, corpus=corpus, k=k, timeout=60.0, cache_megabytes=64 if kind == "process" else 0
         )
         rows += with_engine(settings, partial(_rows, kind=kind, texts=texts, requests=requests, levels=levels))
     if as_json:

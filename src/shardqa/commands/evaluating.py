@@ -146,7 +146,7 @@ def eval_ask(
     found = _read(file)
     questions = spread(found.questions, limit)
     settings = settings_of(
-        redis, user, password, corpus=corpus or _corpus_of(file, found), timeout=60.0, cache_entries=0
+        redis, user, password, corpus=corpus or _corpus_of(file, found), timeout=60.0, cache_megabytes=0
     )
 
     async def work(engine: Engine) -> Answers:
