@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shardqa.errors import BadModel
-from shardqa.models.multitask.tasks import ANSWERABLE, CONTROL, SEQUENCE, SPAN, Task
+from shardqa.models.multitask.tasks import ANSWERABLE, CONTROL, PLAIN, SEQUENCE, SPAN, Task
 from shardqa.models.multitask.words import Mark, Words, entities
 from shardqa.models.reader import Row, best_spans, null_logit
 
@@ -131,25 +132,57 @@ def span_logits(logits: Floats) -> tuple[Floats, Floats]:
 
 
 def _words(task: Task, words: Words, windows: Sequence[Window]) -> WordsResult:
-    places = _word_classes(words, windows)
+    logits = _word_logits(words, windows, len(task.labels))
+    places = logits.argmax(-1) if task.scheme == PLAIN else best_tags(logits, task.labels)
     labels = [task.labels[place] for place in places.tolist()]
     marks = zip(words.start.tolist(), words.end.tolist(), labels, strict=True)
     return WordsResult(tuple(Mark(*mark) for mark in marks), tuple(entities(words, labels, task.scheme)))
 
 
-def _word_classes(words: Words, windows: Sequence[Window]) -> NDArray[np.int64]:
-    """The best class of each word, int64 [words], in the window in which it stands farthest from an edge."""
-    classes = np.zeros(len(words), dtype=np.int64)
+def _word_logits(words: Words, windows: Sequence[Window], classes: int) -> Floats:
+    """The logits of each word, float32 [words, classes], in the window in which it stands farthest from an edge."""
+    found = np.zeros((len(words), classes), dtype=np.float32)
     nearest = np.full(len(words), -1, dtype=np.int64)
     for window in windows:
         held = window.row.passage.stop - window.row.passage.start
         place = words.first - window.first
         distance = np.where((place >= 0) & (place < held), np.minimum(place, held - 1 - place), -1)
         chosen = np.flatnonzero(distance > nearest)
-        logits = window.logits[0][window.row.passage][place[chosen]]
-        classes[chosen] = logits.argmax(-1)
+        found[chosen] = window.logits[0][window.row.passage][place[chosen]]
         nearest[chosen] = distance[chosen]
-    return classes
+    return found
+
+
+def best_tags(logits: Floats, labels: tuple[str, ...]) -> NDArray[np.int64]:
+    """The likeliest tags of words that are a reading of B, I and O at all, int64 [words]: no I but after its own kind.
+
+    Where the best tag of each word for itself is no such reading, the largest sum of logits that is one (Viterbi 1967).
+    """
+    alone: NDArray[np.int64] = logits.argmax(-1)
+    barred = _barred(labels)
+    if not barred[np.concatenate([[-1], alone[:-1]]), alone].any():
+        return alone
+    score, back = logits[0] + barred[-1], np.zeros(logits.shape, dtype=np.int64)
+    for word in range(1, len(logits)):
+        ways = score[:, None] + barred[:-1]
+        back[word] = ways.argmax(0)
+        score = ways.max(0) + logits[word]
+    tags = np.empty(len(logits), dtype=np.int64)
+    tags[-1] = score.argmax()
+    for word in range(len(logits) - 1, 0, -1):
+        tags[word - 1] = back[word, tags[word]]
+    return tags
+
+
+@functools.lru_cache(maxsize=64)  # models have few tasks
+def _barred(labels: tuple[str, ...]) -> Floats:
+    """-inf where a tag can't follow another, else 0, float32 [labels + 1, labels]; the last row is a text's begin."""
+    found = np.zeros((len(labels) + 1, len(labels)), dtype=np.float32)
+    for place, label in enumerate(labels):
+        if label.startswith("I-"):
+            before = [other in (label, f"B-{label[2:]}") for other in labels]
+            found[:, place] = np.where([*before, False], 0, -np.inf)
+    return found
 
 
 def _probabilities(logits: Floats | NDArray[np.float64]) -> NDArray[np.float64]:

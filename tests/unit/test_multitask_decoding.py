@@ -1,5 +1,8 @@
 """From logits to results: spans out of B, I and O against trying every span, words of overlapping windows."""
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,10 +19,11 @@ from shardqa.models.multitask.decoding import (
     SpanResult,
     Window,
     WordsResult,
+    best_tags,
     decode,
     span_logits,
 )
-from shardqa.models.multitask.tasks import CONTROL, HEADS, PLAIN, Task
+from shardqa.models.multitask.tasks import CONTROL, HEADS, PLAIN, Task, bio_labels
 from shardqa.models.multitask.words import Mark, Words
 from shardqa.models.reader import best_spans
 from shardqa.models.tokenizer import Tokenizer
@@ -61,6 +65,37 @@ def test_the_best_span_of_tags_is_what_trying_every_span_finds(logits: Floats) -
     }
     assert [one.logit for one in found] == ([max(odds.values())] if odds else [])
     assert start[0] == end[0] == 0
+
+
+TAGS = bio_labels(("X", "Y"))
+
+
+def is_reading(tags: Sequence[int]) -> bool:
+    """Whether every I follows a B or an I of its own kind."""
+    names = ["O", *(TAGS[tag] for tag in tags)]
+    return all(now[0] != "I" or before in (now, f"B{now[1:]}") for before, now in itertools.pairwise(names))
+
+
+@given(st.integers(1, 4).flatmap(lambda n: arrays(np.float32, (n, len(TAGS)), elements=HALVES)))
+def test_the_best_tags_are_what_trying_every_reading_finds(logits: Floats) -> None:
+    def total(tags: Sequence[int]) -> float:
+        return float(logits[np.arange(len(logits)), list(tags)].sum())
+
+    found = best_tags(logits, TAGS).tolist()
+    readings = filter(is_reading, itertools.product(range(len(TAGS)), repeat=len(logits)))
+    assert is_reading(found)
+    assert total(found) == max(map(total, readings))
+
+
+def test_a_text_without_words_has_no_tags() -> None:
+    assert best_tags(np.zeros((0, len(TAGS)), dtype=np.float32), TAGS).tolist() == []
+
+
+def test_a_thing_whose_parts_lean_to_two_kinds_is_one_thing() -> None:
+    logits = np.full((2, len(TAGS)), -9, dtype=np.float32)
+    logits[0, [TAGS.index("B-X"), TAGS.index("B-Y")]] = 2, 1
+    logits[1, [TAGS.index("I-X"), TAGS.index("I-Y")]] = 1, 3
+    assert [TAGS[tag] for tag in best_tags(logits, TAGS)] == ["B-Y", "I-Y"]
 
 
 def test_a_span_keeps_its_accents_and_says_where_it_stands() -> None:
