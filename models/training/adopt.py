@@ -48,9 +48,9 @@ def adopt(source: Path, words: Path, out: Path) -> None:
     rows = rows_of(vocabulary(words), vocabulary(source), source)
     if max(rows) >= len(start.weights[WORDS]):
         raise BadModel(f"{source}: {TOKENIZER_FILE} numbers more wordpieces than {WEIGHTS_FILE} has rows for")
-    weights = {name: np.ascontiguousarray(value) for name, value in start.weights.items() if name.startswith("bert.")}
+    weights = {name: value for name, value in start.weights.items() if name.startswith("bert.")}
     weights[WORDS] = weights[WORDS][rows]
-    weights[PLACES] = np.ascontiguousarray(weights[PLACES][RESERVED_PLACES:])
+    weights[PLACES] = weights[PLACES][RESERVED_PLACES:]
     changed = {
         "architectures": ["BertModel"],
         "vocab_size": len(rows),

@@ -2,8 +2,8 @@
 
 One asyncio loop owns a Shards. Commands go straight to a node's pool (`ClusterNode.execute_command`): a blocked
 GET or trigger holds its connection's pipeline, so each one in flight has a connection of its own, and a dead node
-costs one refused connection rather than the cluster client's retries, a hung one two seconds once (silence.py). The
-client's retry and redirect loop is the second try, for a slot that moved.
+costs two refused connections at most rather than the cluster client's retries, a hung one two seconds once
+(silence.py). The client's redirect loop is for a slot that moved.
 """
 
 import asyncio
