@@ -2,7 +2,7 @@
  * what replicas and the AOF receive: they need no model to stay right. */
 #include "execute.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "call.h"
@@ -14,6 +14,8 @@
 #include "worker_link.h"
 
 #define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
+
+#define RUN_MAX_US ((uint64_t)1 << 50) /* 35 years: more is no time that a worker took */
 
 struct plan {
     int inputs;  /* index of the first input key in argv */
@@ -66,6 +68,7 @@ struct execution {
     struct model *model;   /* one reference */
     RedisString **outputs; /* owned keys */
     size_t n_outputs;
+    long long samples; /* rows of the first input */
 };
 
 static void free_execution(void *data) {
@@ -76,12 +79,22 @@ static void free_execution(void *data) {
     redis.Free(e);
 }
 
-static void add_tensor(struct frame_writer *w, const struct tensor *t) {
-    char shape[TENSOR_MAX_RANK * 21];
-    shape_text(t->shape, t->rank, shape, sizeof shape);
-    frame_text(w, t->dtype->name);
-    frame_text(w, shape);
-    frame_item(w, t->data, t->bytes);
+/* The first item: everything but data, in one, so that the worker looks it up whole (docs/frames.md). */
+static void add_head(struct frame_writer *w, const struct model *model, const struct plan *plan, struct tensor **tensors) {
+    struct buffer head = {0};
+    char text[TENSOR_MAX_RANK * 21];
+    int length = snprintf(text, sizeof text, "%llu %lld %d", (unsigned long long)model->id, plan->timeout_ms, plan->n_outputs);
+    buffer_add(&head, text, (size_t)length);
+    for (int i = 0; i < plan->n_inputs; i++) {
+        const char *name = tensors[i]->dtype->name;
+        shape_text(tensors[i]->shape, tensors[i]->rank, text, sizeof text);
+        buffer_add(&head, i == 0 ? " " : ";", 1);
+        buffer_add(&head, name, strlen(name));
+        buffer_add(&head, " ", 1);
+        buffer_add(&head, text, strlen(text));
+    }
+    frame_item(w, head.data, head.length);
+    buffer_free(&head);
 }
 
 /* Looks all inputs up before anything is sent. False: the error is replied. */
@@ -113,6 +126,7 @@ static void send(RedisCtx *ctx, RedisString **argv, const struct plan *plan, str
     struct frame_writer w;
     struct execution *e = redis.Alloc(sizeof *e);
     *e = (struct execution){.model = model_retain(model), .n_outputs = (size_t)plan->n_outputs};
+    e->samples = tensors[0]->rank > 0 ? tensors[0]->shape[0] : 1;
     e->outputs = redis.Alloc(sizeof *e->outputs * e->n_outputs);
     for (size_t i = 0; i < e->n_outputs; i++) e->outputs[i] = redis.HoldString(NULL, argv[plan->outputs + (int)i]);
     struct pending *pending = pending_new(PENDING_EXECUTE);
@@ -120,11 +134,8 @@ static void send(RedisCtx *ctx, RedisString **argv, const struct plan *plan, str
     pending->free_data = free_execution;
     if (model->state == MODEL_UNSENT && shardqa.link.started) models_send(); /* stored in this very tick */
     frame_begin(&w, FRAME_EXECUTE, pending->id);
-    frame_number(&w, (long long)model->id);
-    frame_number(&w, plan->timeout_ms);
-    frame_number(&w, plan->n_inputs);
-    for (int i = 0; i < plan->n_inputs; i++) add_tensor(&w, tensors[i]);
-    frame_number(&w, plan->n_outputs);
+    add_head(&w, model, plan, tensors);
+    for (int i = 0; i < plan->n_inputs; i++) frame_item(&w, tensors[i]->data, tensors[i]->bytes);
     pending_block(ctx, pending, plan->timeout_ms ? plan->timeout_ms : shardqa.settings.timeout_ms, plan->timeout_ms > 0);
     link_request(&w);
     shardqa.counters.executes++;
@@ -159,10 +170,26 @@ struct output {
     struct frame_bytes data;
 };
 
-static bool read_output(struct frame_list *list, struct output *o) {
-    struct frame_bytes name, shape;
+/* What a TENSORS frame says of its outputs, `FLOAT 1,128;FLOAT 1,128`, and their data. */
+struct outputs {
+    struct frame_bytes layout; /* what is left of it */
+    struct frame_list data;
+};
+
+/* The text up to `end` or to the layout's own, which is taken off it. */
+static struct frame_bytes next_word(struct frame_bytes *layout, char end) {
+    const char *found = memchr(layout->data, end, layout->length);
+    struct frame_bytes word = {.data = layout->data, .length = found ? (size_t)(found - layout->data) : layout->length};
+    size_t taken = word.length + (found ? 1 : 0);
+    layout->data += taken;
+    layout->length -= taken;
+    return word;
+}
+
+static bool read_output(struct outputs *outputs, struct output *o) {
     size_t elements;
-    if (!frame_list_next(list, &name) || !frame_list_next(list, &shape) || !frame_list_next(list, &o->data)) return false;
+    struct frame_bytes shape = next_word(&outputs->layout, ';'), name = next_word(&shape, ' ');
+    if (!frame_list_next(&outputs->data, &o->data)) return false;
     o->dtype = dtype_find(name.data, name.length);
     o->rank = shape_parse(shape.data, shape.length, o->shape);
     return o->dtype && o->rank >= 0 && tensor_elements(o->dtype, o->shape, o->rank, &elements) &&
@@ -187,20 +214,20 @@ static bool write_output(RedisString *key, const struct output *o, char *error, 
 }
 
 /* All outputs are checked before the first is written. */
-static bool read_outputs(struct frame_list list, size_t count) {
+static bool read_outputs(struct outputs outputs, size_t count) {
     struct output o;
     while (count-- > 0)
-        if (!read_output(&list, &o)) return false;
-    return list.left == 0;
+        if (!read_output(&outputs, &o)) return false;
+    return outputs.data.left == 0 && outputs.layout.length == 0;
 }
 
-static void write_outputs(struct pending *pending, struct frame_list list) {
+static void write_outputs(struct pending *pending, struct outputs outputs) {
     struct execution *e = pending->data;
     char error[512];
     bool good = true;
     for (size_t i = 0; good && i < e->n_outputs; i++) {
         struct output o;
-        read_output(&list, &o);
+        read_output(&outputs, &o);
         good = write_output(e->outputs[i], &o, error, sizeof error);
     }
     if (good) {
@@ -212,27 +239,28 @@ static void write_outputs(struct pending *pending, struct frame_list list) {
 }
 
 bool execute_frame_tensors(const struct frame *frame) {
-    struct frame_list list;
-    long long duration, samples;
+    struct outputs outputs;
+    uint64_t microseconds;
     struct pending *pending = pending_find(frame->id);
-    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_number(&list, &duration) || !frame_list_number(&list, &samples))
+    if (!frame_list_open(frame->payload, frame->length, &outputs.data) || !frame_list_u64(&outputs.data, &microseconds) ||
+        microseconds > RUN_MAX_US || !frame_list_next(&outputs.data, &outputs.layout))
         return false;
     if (pending == NULL || pending->kind != PENDING_EXECUTE) {
         shardqa.counters.late_replies++;
         return true;
     }
     struct execution *e = pending->data;
-    if (list.left != 3 * e->n_outputs) {
+    if (outputs.data.left != e->n_outputs) {
         e->model->errors++;
         pending_fail(pending, "ERR the number of OUTPUTS does not match what the model returned");
         return true;
     }
-    if (!read_outputs(list, e->n_outputs)) return false;
+    if (!read_outputs(outputs, e->n_outputs)) return false;
     e->model->calls++;
-    e->model->duration_us += duration;
-    e->model->samples += samples;
+    e->model->duration_us += (long long)microseconds;
+    e->model->samples += e->samples;
     latency_add(&shardqa.execute_latency, redis.MonotonicMicroseconds() - pending->started_us);
-    write_outputs(pending, list);
+    write_outputs(pending, outputs);
     return true;
 }
 

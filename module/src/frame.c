@@ -9,6 +9,8 @@ static uint32_t read_u32(const char *bytes) {
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
+static uint64_t read_u64(const char *bytes) { return (uint64_t)read_u32(bytes) | (uint64_t)read_u32(bytes + 4) << 32; }
+
 static void write_u32(char *bytes, uint32_t value) {
     for (int i = 0; i < 4; i++) bytes[i] = (char)(value >> (8 * i) & 0xff);
 }
@@ -23,7 +25,7 @@ enum frame_result frame_decode(const char *data, size_t length, struct frame *fr
     *wanted = FRAME_HEADER + (size_t)payload;
     if (length < *wanted) return FRAME_PARTIAL;
     frame->type = (enum frame_type)head[4];
-    frame->id = (uint64_t)read_u32(data + 8) | (uint64_t)read_u32(data + 12) << 32;
+    frame->id = read_u64(data + 8);
     frame->payload = data + FRAME_HEADER;
     frame->length = payload;
     return FRAME_COMPLETE;
@@ -123,6 +125,13 @@ bool frame_bytes_number(const struct frame_bytes *item, long long *number) {
 bool frame_list_number(struct frame_list *list, long long *number) {
     struct frame_bytes item;
     return frame_list_next(list, &item) && frame_bytes_number(&item, number);
+}
+
+bool frame_list_u64(struct frame_list *list, uint64_t *number) {
+    struct frame_bytes item;
+    if (!frame_list_next(list, &item) || item.length != 8) return false;
+    *number = read_u64(item.data);
+    return true;
 }
 
 bool frame_bytes_equal(const struct frame_bytes *item, const char *text) {

@@ -8,7 +8,8 @@
 
 #include "buffer.h"
 
-enum { FRAME_HEADER = 16, FRAME_VERSION = 1 };
+enum { FRAME_HEADER = 16, FRAME_VERSION = 2 };
+#define FRAME_VERSION_TEXT "2"
 #define FRAME_MAX_PAYLOAD ((size_t)1 << 30)
 #define FRAME_SPARE ((size_t)1 << 20) /* what small items of a frame may take beside its big ones */
 
@@ -87,6 +88,7 @@ struct frame_bytes {
 bool frame_list_open(const char *payload, size_t length, struct frame_list *list);
 bool frame_list_next(struct frame_list *list, struct frame_bytes *item);    /* false at the end */
 bool frame_list_number(struct frame_list *list, long long *number);         /* the next item as decimal digits */
+bool frame_list_u64(struct frame_list *list, uint64_t *number);             /* the next item as 8 bytes, little endian */
 bool frame_bytes_number(const struct frame_bytes *item, long long *number); /* an item as decimal digits */
 bool frame_bytes_equal(const struct frame_bytes *item, const char *text);
 

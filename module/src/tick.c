@@ -36,7 +36,7 @@ static bool on_ready(const struct frame *frame) {
     char *versions = shardqa.link.versions;
     size_t size = sizeof shardqa.link.versions, at = 0;
     if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &item)) return false;
-    if (!frame_bytes_equal(&item, "1")) return false;
+    if (!frame_bytes_equal(&item, FRAME_VERSION_TEXT)) return false;
     frame_list_next(&list, &item); /* its pid is known */
     versions[0] = '\0';
     while (frame_list_next(&list, &item) && at + item.length + 2 < size) {

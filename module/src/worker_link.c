@@ -354,7 +354,7 @@ static long long server_port(void) {
 static void greet(void) {
     struct frame_writer w;
     frame_begin(&w, FRAME_HELLO, 0);
-    frame_text(&w, "1");
+    frame_text(&w, FRAME_VERSION_TEXT);
     frame_text(&w, shardqa.node_id);
     frame_text(&w, shardqa.master ? "master" : "replica");
     frame_number(&w, shardqa.cluster ? 1 : 0);

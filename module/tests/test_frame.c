@@ -9,6 +9,7 @@ static struct frame_writer sample(void) {
     frame_text(&w, "");
     frame_item(&w, "a\0b", 3);
     frame_number(&w, -42);
+    frame_item(&w, "\1\0\0\0\2\0\0\x80", 8);
     frame_end(&w);
     return w;
 }
@@ -20,12 +21,14 @@ static void a_written_frame_reads_back_the_same(void) {
     struct frame_bytes item;
     size_t wanted;
     long long number;
+    uint64_t raw;
     CHECK(frame_decode(w.buffer.data, w.buffer.length, &frame, &wanted) == FRAME_COMPLETE);
     CHECK(wanted == w.buffer.length && frame.type == FRAME_CALL && frame.id == 0x1122334455667788ULL);
-    CHECK(frame_list_open(frame.payload, frame.length, &list) && list.left == 3);
+    CHECK(frame_list_open(frame.payload, frame.length, &list) && list.left == 4);
     CHECK(frame_list_next(&list, &item) && item.length == 0);
     CHECK(frame_list_next(&list, &item) && item.length == 3 && memcmp(item.data, "a\0b", 3) == 0);
     CHECK(frame_list_number(&list, &number) && number == -42);
+    CHECK(frame_list_u64(&list, &raw) && raw == 0x8000000200000001ULL);
     CHECK(!frame_list_next(&list, &item));
     buffer_free(&w.buffer);
 }

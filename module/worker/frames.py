@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-VERSION = 1  # of the protocol; module and worker of one build agree on it
+VERSION = 2  # of the protocol; module and worker of one build agree on it
 MAX_PAYLOAD = 1 << 30  # bytes; a length past it is a broken stream, not a large message
 HEADER = struct.Struct("<IBBHQ")
 LENGTH = struct.Struct("<I")
@@ -106,9 +106,9 @@ def encode(type: Type, id: int, payload: bytes) -> bytes:
     return HEADER.pack(len(payload), type, 0, VERSION, id) + payload
 
 
-def decode_header(header: bytes | bytearray | memoryview) -> tuple[int, Type, int]:
-    """(payload length, type, id) of 16 bytes. Raises MalformedFrame."""
-    length, number, flags, version, id = HEADER.unpack(header)
+def decode_header(data: bytes | bytearray | memoryview, at: int = 0) -> tuple[int, Type, int]:
+    """(payload length, type, id) of the 16 bytes at `at`. Raises MalformedFrame."""
+    length, number, flags, version, id = HEADER.unpack_from(data, at)
     if version != VERSION or flags != 0:
         raise MalformedFrame(f"frame of version {version} with flags {flags}, wanted version {VERSION} with flags 0")
     if length > MAX_PAYLOAD:

@@ -38,7 +38,10 @@ class Link:
 
     def send(self, type: Type, id: int, payload: bytes) -> None:
         """Sends one frame. Raises PayloadTooLarge; OSError when the module is gone."""
-        frame = frames.encode(type, id, payload)
+        self.send_frame(frames.encode(type, id, payload))
+
+    def send_frame(self, frame: bytes) -> None:
+        """Sends a frame that is encoded already. Raises OSError when the module is gone."""
         with self._sending:
             self._socket.sendall(frame)
 
@@ -65,7 +68,7 @@ class Link:
         found: list[Frame] = []
         size, at, data = frames.HEADER.size, 0, self._begun
         while len(data) - at >= size:
-            length, type, id = frames.decode_header(data[at : at + size])
+            length, type, id = frames.decode_header(data, at)
             end = at + size + length
             if end > len(data) and length > RECEIVE:
                 data, at, end = self._rest(data[at:], size + length), 0, size + length

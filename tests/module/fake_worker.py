@@ -15,6 +15,7 @@ from collections import deque
 from typing import Any
 
 HEADER = struct.Struct("<IBBHQ")
+VERSION = 2
 HELLO, SESSION, START, REQUEST, MISS, EVENT, MODELLOAD, MODELDROP, EXECUTE, CANCEL, CALLED, ROLE, RESYNC = range(1, 14)
 READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS = range(64, 73)
 NAMES = {
@@ -71,7 +72,7 @@ class FakeWorker:
     # ---- frames ----
 
     def send(self, type: int, id: int, payload: bytes) -> None:
-        self.socket.sendall(HEADER.pack(len(payload), type, 0, 1, id) + payload)
+        self.socket.sendall(HEADER.pack(len(payload), type, 0, VERSION, id) + payload)
 
     def read_exactly(self, size: int) -> bytes:
         data = bytearray()
@@ -116,7 +117,7 @@ class FakeWorker:
     def on_start(self, _id: int, _payload: bytes) -> None:
         if os.path.exists("never-ready"):
             return
-        self.send(READY, 0, pack(["1", os.getpid(), "python fake"]))
+        self.send(READY, 0, pack([VERSION, os.getpid(), "python fake"]))
 
     def on_miss(self, id: int, payload: bytes) -> None:
         self.misses += 1
@@ -149,9 +150,10 @@ class FakeWorker:
 
     def on_execute(self, id: int, payload: bytes) -> None:
         """The identity: outputs are the inputs. The tag of a model tells it to misbehave."""
-        model, _timeout, n, *rest = unpack(payload)
+        head, *data = unpack(payload)
+        model, _timeout, _outputs, layout = head.split(b" ", 3)
         tag = next((s[5] for s in reversed(self.seen) if s[0] == "MODELLOAD" and s[2] == model.decode()), "?")
-        count = int(n)
+        microseconds = struct.pack("<Q", 1234)
         if tag == "hang":
             return
         if tag == "die":
@@ -159,11 +161,11 @@ class FakeWorker:
         if tag == "fail":
             self.send(REPLY, id, b"-ERR the model failed\r\n")
         elif tag == "wrong":
-            self.send(TENSORS, id, pack([1, 1, "FLOAT", "3", b"\0\0\0\0"]))
+            self.send(TENSORS, id, pack([microseconds, "FLOAT 3", b"\0\0\0\0"]))
         elif tag == "extra":
-            self.send(TENSORS, id, pack([1, 1, *rest[: 3 * count], "FLOAT", "1", b"\0\0\0\0"]))
+            self.send(TENSORS, id, pack([microseconds, layout + b";FLOAT 1", *data, b"\0\0\0\0"]))
         else:
-            self.send(TENSORS, id, pack([1234, 2, *rest[: 3 * count]]))
+            self.send(TENSORS, id, pack([microseconds, layout, *data]))
 
     def on_request(self, id: int, payload: bytes) -> None:
         user, *words = unpack(payload)
@@ -207,11 +209,11 @@ class FakeWorker:
         time.sleep(60)
 
     def do_giant(self, _id: int) -> None:
-        self.socket.sendall(HEADER.pack((1 << 30) + 1, REPLY, 0, 1, 1))
+        self.socket.sendall(HEADER.pack((1 << 30) + 1, REPLY, 0, VERSION, 1))
         time.sleep(60)
 
     def do_cut(self, _id: int) -> None:
-        self.socket.sendall(HEADER.pack(1000, REPLY, 0, 1, 1) + b"half")
+        self.socket.sendall(HEADER.pack(1000, REPLY, 0, VERSION, 1) + b"half")
         os._exit(0)
 
     def do_wrong_frame(self, _id: int, type: bytes, payload: bytes) -> None:

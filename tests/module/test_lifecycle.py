@@ -33,7 +33,7 @@ def test_a_megabyte_goes_both_ways_without_blocking_the_server(shared: tuple[Ser
 
 def test_the_greeting_names_the_node_its_role_and_its_settings(shared: tuple[Server, Server]) -> None:
     (hello,) = shared[0].seen("HELLO")
-    assert hello[2] == "1"
+    assert hello[2] == "2"
     assert len(hello[3]) == 40
     assert hello[4:7] == ["master", "0", str(shared[0].port)]
     assert dict(zip(hello[7::2], hello[8::2], strict=True)) == {"threads": "1", "timeout": "10000"}

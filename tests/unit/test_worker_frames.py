@@ -57,10 +57,10 @@ def test_a_header_decodes_to_what_was_encoded(type: Type, id: int, length: int) 
 @pytest.mark.parametrize(
     ("header", "reason"),
     [
-        (frames.HEADER.pack(frames.MAX_PAYLOAD + 1, 1, 0, 1, 0), "at most"),
-        (frames.HEADER.pack(0, 200, 0, 1, 0), "unknown type 200"),
-        (frames.HEADER.pack(0, 1, 0, 2, 0), "version 2"),
-        (frames.HEADER.pack(0, 1, 1, 1, 0), "flags 1"),
+        (frames.HEADER.pack(frames.MAX_PAYLOAD + 1, 1, 0, frames.VERSION, 0), "at most"),
+        (frames.HEADER.pack(0, 200, 0, frames.VERSION, 0), "unknown type 200"),
+        (frames.HEADER.pack(0, 1, 0, 1, 0), "version 1"),
+        (frames.HEADER.pack(0, 1, 1, frames.VERSION, 0), "flags 1"),
     ],
 )
 def test_a_foreign_header_is_malformed(header: bytes, reason: str) -> None:

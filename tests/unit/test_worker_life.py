@@ -31,7 +31,7 @@ def test_it_leaves_also_while_a_function_loops(start_worker: Callable[..., Worke
 def test_ready_tells_protocol_pid_and_versions(start_worker: Callable[..., WorkerClient]) -> None:
     worker = start_worker()
     protocol, pid, python, *backends = worker.start()
-    assert (protocol, int(pid)) == (b"1", worker.pid)
+    assert (int(protocol), int(pid)) == (frames.VERSION, worker.pid)
     assert python.decode() == ".".join(map(str, sys.version_info[:3]))
     assert backends[0].startswith(b"onnxruntime=")
 
@@ -52,8 +52,8 @@ def test_signals_of_a_service_manager_are_ignored(start_worker: Callable[..., Wo
     ("garbage", "reason"),
     [
         (b"\xff" * 64, "version 65535"),
-        (frames.HEADER.pack(4, Type.REQUEST, 0, 1, 7) + b"\xff\xff\xff\xff", ""),
-        (frames.HEADER.pack(0, Type.READY, 0, 1, 7), "READY is not for the worker"),
+        (frames.HEADER.pack(4, Type.REQUEST, 0, frames.VERSION, 7) + b"\xff\xff\xff\xff", ""),
+        (frames.HEADER.pack(0, Type.READY, 0, frames.VERSION, 7), "READY is not for the worker"),
         (frames.encode(Type.CALLED, 12345, b"+OK\r\n"), "unknown call 12345"),
         (frames.encode(Type.EVENT, 0, frames.pack([b"too", b"few"])), ""),
     ],
@@ -73,7 +73,7 @@ def test_another_protocol_is_refused_with_the_way_out(tmp_path_factory: pytest.T
     worker.log = tmp_path_factory.mktemp("worker") / "log"
     worker.pid, sock = worker._spawn()
     with sock:
-        sock.sendall(frames.encode(Type.HELLO, 0, frames.pack([b"2", b"x", b"master", b"0", b"7000"])))
+        sock.sendall(frames.encode(Type.HELLO, 0, frames.pack([b"1", b"x", b"master", b"0", b"7000"])))
         _, status = os.waitpid(worker.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 1
     assert "build module and worker anew" in worker.log.read_text()

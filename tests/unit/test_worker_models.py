@@ -61,20 +61,26 @@ def load(worker: WorkerClient, id: str, blob: bytes, batch: tuple[int, int, int]
 
 
 def execute(worker: WorkerClient, id: str, *arrays: Any, outputs: int = 1, timeout: int = 0) -> int:
-    items: list[bytes | str] = [id, str(timeout), str(len(arrays))]
-    for array in arrays:
-        items += tensors.encode(array)
-    return worker.ask(Type.EXECUTE, *items, str(outputs))
+    encoded = [tensors.encode(array) for array in arrays]
+    layout = ";".join(f"{dtype} {shape}" for dtype, shape, _ in encoded)
+    return worker.ask(Type.EXECUTE, f"{id} {timeout} {outputs} {layout}", *(data for _, _, data in encoded))
 
 
 def arrays_of(items: Any) -> list[Any]:
     """Of a TENSORS frame; raises what came instead."""
     if isinstance(items, Exception):
         raise items
-    rest = items[2:]
+    _microseconds, layout, *data = items
+    named = [tensor.partition(" ") for tensor in layout.decode().split(";")]
     return [
-        tensors.decode(rest[i].decode(), tensors.parse_shape(rest[i + 1]), rest[i + 2]) for i in range(0, len(rest), 3)
+        tensors.decode(dtype, tensors.parse_shape(shape.encode()), item)
+        for (dtype, _, shape), item in zip(named, data, strict=True)
     ]
+
+
+def was_cancelled(reply: Any) -> bool:
+    """Whether a run was ended, or taken out of the queue when it had not begun."""
+    return isinstance(reply, ResponseError) or reply == b"TIMEDOUT"
 
 
 def floats(*rows: Sequence[float]) -> Any:
@@ -100,11 +106,10 @@ def resident(worker: WorkerClient) -> int:
     return int(Path(f"/proc/{worker.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_run_gives_time_rows_and_outputs(worker: WorkerClient) -> None:
+def test_a_run_gives_time_and_outputs(worker: WorkerClient) -> None:
     load(worker, "run", adder())
     items = worker.reply(execute(worker, "run", floats([1, 2], [3, 4]), floats([1, 1], [1, 1]), outputs=2))
-    assert int(items[0]) > 0
-    assert int(items[1]) == 2
+    assert 0 < int.from_bytes(items[0], "little") < 10e6
     assert [a.tolist() for a in arrays_of(items)] == [[[2, 3], [4, 5]], [[0, 1], [2, 3]]]
 
 
@@ -143,8 +148,22 @@ def test_bytes_that_are_no_tensor_are_an_error(
     worker: WorkerClient, dtype: str, shape: str, data: bytes, text: str
 ) -> None:
     load(worker, "bytes", gatherer())
-    reply = worker.reply(worker.ask(Type.EXECUTE, "bytes", "0", "1", dtype, shape, data, "1"))
+    reply = worker.reply(worker.ask(Type.EXECUTE, f"bytes 0 1 {dtype} {shape}", data))
     assert text in str(reply)
+
+
+def test_an_output_without_elements_is_an_error_of_the_run(worker: WorkerClient) -> None:
+    node = helper.make_node("NonZero", ["x"], ["where"])
+    load(worker, "none", model([node], [value("x", ["n"])], [value("where", [1, "m"], TensorProto.INT64)]))
+    assert "shape (1,0)" in str(worker.reply(execute(worker, "none", np.zeros(3, np.float32))))
+    assert arrays_of(worker.reply(execute(worker, "none", np.ones(1, np.float32))))[0].tolist() == [[0]]
+
+
+def test_an_output_that_is_a_sequence_is_an_error_of_the_run(worker: WorkerClient) -> None:
+    parts = helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None)
+    node = helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0)
+    load(worker, "sequence", model([node], [value("x", ["n"])], [parts]))
+    assert "a sequence or a map" in str(worker.reply(execute(worker, "sequence", np.ones(2, np.float32))))
 
 
 @pytest.mark.parametrize("blob", [b"", b"not a model", adder()[: len(adder()) // 2], b"\x00" * 1000])
@@ -187,7 +206,6 @@ def test_requests_that_wait_run_together_and_each_gets_its_own_rows(worker: Work
     asked = [execute(worker, "batched", floats([i, i], [i, i]), floats([1, 1], [2, 2]), outputs=2) for i in range(4)]
     for i, frame in enumerate(asked):
         items = worker.reply(frame)
-        assert int(items[1]) == 2
         assert arrays_of(items)[0].tolist() == [[i + 1, i + 1], [i + 2, i + 2]]
 
 
@@ -227,7 +245,7 @@ def test_a_cancelled_run_ends(worker: WorkerClient) -> None:
     time.sleep(0.1)
     for frame in (second, first):  # the other way round, the second could begin between the two
         worker.send(Type.CANCEL, id=frame)
-    assert isinstance(worker.reply(first), ResponseError)
+    assert was_cancelled(worker.reply(first))
     assert worker.reply(second) == b"TIMEDOUT"
 
 
@@ -244,10 +262,10 @@ def test_several_running_models_do_not_hold_up_another(worker: WorkerClient) -> 
         load(worker, id, slow())
     load(worker, "m", adder())
     running = [execute(worker, id, np.array([1], np.float32)) for id in ("slow", "slower")]
-    assert len(worker.reply(execute(worker, "m", floats([1]), floats([2]), outputs=2))) == 8
+    assert len(worker.reply(execute(worker, "m", floats([1]), floats([2]), outputs=2))) == 4
     for frame in running:
         worker.send(Type.CANCEL, id=frame)
-        assert isinstance(worker.reply(frame), ResponseError)
+        assert was_cancelled(worker.reply(frame))
 
 
 def test_a_model_dropped_while_it_runs_ends_after_the_run(worker: WorkerClient) -> None:
@@ -255,7 +273,7 @@ def test_a_model_dropped_while_it_runs_ends_after_the_run(worker: WorkerClient) 
     running = execute(worker, "slow", np.array([1], np.float32))
     worker.send(Type.MODELDROP, "slow")
     worker.send(Type.CANCEL, id=running)
-    assert isinstance(worker.reply(running), ResponseError)
+    assert was_cancelled(worker.reply(running))
     assert load(worker, "m", adder()) == [[b"a", b"b"], [b"sum", b"difference"]]
 
 
@@ -264,7 +282,7 @@ def test_a_run_whose_cancellation_comes_with_it_ends(worker: WorkerClient) -> No
     with worker.together():
         running = execute(worker, "slow", np.array([1], np.float32))
         worker.send(Type.CANCEL, id=running)
-    assert isinstance(worker.reply(running), ResponseError)
+    assert was_cancelled(worker.reply(running))
 
 
 def test_functions_run_models_by_name(worker: WorkerClient) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import hiredis
 from redis import ResponseError
 
+from shardqa.module.worker import frames
 from shardqa.module.worker.frames import Frame, Type
 from shardqa.module.worker.link import Link
 
@@ -56,7 +57,7 @@ class WorkerClient:
         self._silent = False  # the worker closed its end
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.send(Type.HELLO, "1", NODE, role, str(int(clustered)), "7000", *config)
+        self.send(Type.HELLO, str(frames.VERSION), NODE, role, str(int(clustered)), "7000", *config)
 
     def _spawn(self) -> tuple[int, socket.socket]:
         ours, theirs = socket.socketpair()

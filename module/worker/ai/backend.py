@@ -41,6 +41,7 @@ class OnnxModel:
         self._ort = ort
         self._errors = _errors(ort)
         self._session = self._load(blob, _providers(ort, device), threads)
+        self._run = self._session._sess.run
         self.inputs: Sequence[str] = [value.name for value in self._session.get_inputs()]
         self.outputs: Sequence[str] = [value.name for value in self._session.get_outputs()]
 
@@ -65,7 +66,8 @@ class OnnxModel:
         if len(arrays) != len(self.inputs):
             raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
         try:
-            return list(self._session.run(self.outputs, dict(zip(self.inputs, arrays, strict=True)), options))
+            outputs: list[Array] = self._run(self.outputs, dict(zip(self.inputs, arrays, strict=True)), options)
+            return outputs
         except self._errors as error:
             raise ModelError(f"ERR {_line(error)}") from None
 

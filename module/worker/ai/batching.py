@@ -29,19 +29,10 @@ class Batching:
     patience: float  # seconds a run waits for the minimum; 0 with a minimum: for ever
 
 
-@dataclass(slots=True)
-class Result:
-    outputs: list[Array]
-    microseconds: int  # of the run
-    rows: int  # of this request
-    batch: int  # rows of the run
-    queued: int  # microseconds before the run
-
-
 @dataclass(slots=True, eq=False)
 class Request:
     arrays: Sequence[Array]  # in the order of the model's inputs
-    done: Callable[[Result | Exception], None]  # called once, in the thread that ran
+    done: Callable[["Result | Exception"], None]  # called once, in the thread that ran
     deadline: float | None = None  # of time.monotonic(); later the request is dropped with Expired
     cancelled: bool = False  # set by any thread: nobody waits for it any more
     put: float = field(default_factory=time.perf_counter)
@@ -56,6 +47,23 @@ class Request:
         if not self.arrays or any(a.ndim == 0 or a.shape[0] != rows for a in self.arrays):
             return None
         return tuple((a.dtype, a.shape[1:]) for a in self.arrays)
+
+
+@dataclass(slots=True)
+class Result:
+    request: Request
+    outputs: list[Array]
+    started: float  # of time.perf_counter(), as `ended`: the run
+    ended: float
+
+    @property
+    def microseconds(self) -> int:
+        return int((self.ended - self.started) * 1e6)
+
+    @property
+    def queued(self) -> int:
+        """Microseconds before the run."""
+        return int((self.started - self.request.put) * 1e6)
 
 
 class Expired(Exception):
@@ -77,6 +85,7 @@ class LoadedModel:
         self._dropped = False
         self._model: Model | None = None
         self._running: tuple[list[Request], object] | None = None  # and the handle of the run
+        self._options: object | None = None  # the next run's handle, where it is made already
         self._thread = threading.Thread(target=self._live, name="model", daemon=True)
         self._thread.start()
 
@@ -108,6 +117,7 @@ class LoadedModel:
         """Runs one request in the calling thread and gives the model back."""
         try:
             self._run_alone(request)
+            self._make_ready()
         finally:
             self._turn.release()
 
@@ -145,6 +155,7 @@ class LoadedModel:
                 batch = self._next()
                 if batch:
                     self._run(batch)
+                    self._make_ready()
         self._arrive(0)
         for request in self._waiting:
             request.done(ModelError("ERR model key is empty"))
@@ -217,11 +228,10 @@ class LoadedModel:
             for request in batch:  # one of them is bad, or the model's outputs don't follow the rows
                 self._run_alone(request)
             return
-        microseconds = round((time.perf_counter() - started) * 1e6)
-        at = 0
+        at, ended = 0, time.perf_counter()
         for request, n in zip(batch, rows, strict=True):
             part = [output[at : at + n] for output in outputs]
-            request.done(Result(part, microseconds, n, sum(rows), round((started - request.put) * 1e6)))
+            request.done(Result(request, part, started, ended))
             at += n
 
     def _run_alone(self, request: Request) -> None:
@@ -230,21 +240,22 @@ class LoadedModel:
             outputs = self._compute([request], request.arrays)
         except ModelError as error:
             request.done(error)
-            return
-        microseconds = round((time.perf_counter() - started) * 1e6)
-        queued = round((started - request.put) * 1e6)
-        request.done(Result(outputs, microseconds, request.rows, request.rows, queued))
+        else:
+            request.done(Result(request, outputs, started, time.perf_counter()))
 
     def _compute(self, batch: list[Request], arrays: Sequence[Array]) -> list[Array]:
         assert self._model is not None
-        options = self._model.options()
+        options, self._options = self._options or self._model.options(), None
         self._running = (batch, options)
         if all(request.cancelled for request in batch):  # before it ran: who cancelled found no run to end
             self._model.terminate(options)
-        try:
-            return self._model.run(arrays, options)
-        finally:
-            self._running = None
+        return self._model.run(arrays, options)
+
+    def _make_ready(self) -> None:
+        """For the next run, once this one is answered."""
+        assert self._model is not None
+        self._running = None
+        self._options = self._model.options()
 
 
 def _left(until: float | None) -> float | None:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from redis import ResponseError
 
-from shardqa.module.worker import frames, resp
-from shardqa.module.worker.ai import tensors
+from shardqa.module.worker import resp
+from shardqa.module.worker.ai import messages
 from shardqa.module.worker.ai.backend import ModelError
 from shardqa.module.worker.ai.batching import Batching, Expired, LoadedModel, Request, Result, loader
 from shardqa.module.worker.ai.tensors import Array, BadTensor
@@ -71,24 +71,18 @@ class Models:
             model.drop()
 
     def execute(self, frame: Frame) -> Work | None:
-        """EXECUTE: model id, timeout ms, n inputs, (dtype, shape, data)…, n outputs. Answered by TENSORS or REPLY.
-
-        Returns the run where the caller is to do it.
-        """
-        items = frame.items()
-        with self._lock:
-            model = self._models.get(items[0])
-        if model is None:
-            self._link.send(Type.REPLY, frame.id, resp.error("ERR model key is empty"))
-            return None
-        timeout, count = int(items[1]), int(items[2])
+        """EXECUTE (messages.py), answered by TENSORS or REPLY. Returns the run where the caller is to do it."""
         try:
-            arrays = [tensors.received(*items[3 + 3 * i : 6 + 3 * i]) for i in range(count)]
+            order, arrays = messages.order(frame.payload)
         except BadTensor as error:
             self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
             return None
-        deadline = time.monotonic() + timeout / 1000 if timeout else None
-        request = Request(arrays, self._answer(frame.id, int(items[3 + 3 * count])), deadline)
+        model = self._models.get(order.model)  # without the lock: the only other thread that could drop it waits for us
+        if model is None:
+            self._link.send(Type.REPLY, frame.id, resp.error("ERR model key is empty"))
+            return None
+        deadline = time.monotonic() + order.timeout / 1000 if order.timeout else None
+        request = Request(arrays, self._answer(frame.id, order.outputs), deadline)
         self._executing[frame.id] = (model, request)
         if self._computing.acquire(blocking=False):
             if model.claim():
@@ -162,15 +156,14 @@ class Models:
 
     def _answer(self, id: int, outputs: int) -> Callable[[Result | Exception], None]:
         def done(result: Result | Exception) -> None:
-            del self._executing[id]
-            match result:
-                case Result():
-                    self._send_tensors(id, outputs, result)
-                case Expired():
-                    self._link.send(Type.REPLY, id, TIMED_OUT)
-                case failure:
-                    self._link.send(Type.REPLY, id, resp.error(str(failure)))
-            self._note(result)  # afterwards: somebody waits for the answer
+            if isinstance(result, Result):
+                self._send_tensors(id, outputs, result)
+            elif isinstance(result, Expired):
+                self._link.send(Type.REPLY, id, TIMED_OUT)
+            else:
+                self._link.send(Type.REPLY, id, resp.error(str(result)))
+            del self._executing[id]  # afterwards, as the statistics: somebody waits for the answer
+            self._note(result)
 
         return done
 
@@ -179,20 +172,19 @@ class Models:
             text = "ERR Number of keys given as OUTPUTS here does not match model definition"
             self._link.send(Type.REPLY, id, resp.error(text))
             return
-        items = [b"%d" % result.microseconds, b"%d" % result.rows]
         try:
-            for output in result.outputs:
-                items += tensors.sent(output)
-            self._link.send(Type.TENSORS, id, frames.pack(items))
+            frame = messages.answer(id, result.outputs, result.microseconds)
         except (BadTensor, PayloadTooLarge) as error:
             self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
+            return
+        self._link.send_frame(frame)
 
     def _note(self, result: Result | Exception) -> None:
         if isinstance(result, Result):
             self._statistics.time("model_run", result.microseconds)
             self._statistics.time("model_queue", result.queued)
             self._statistics.add("model_requests")
-            self._statistics.add("model_rows", result.rows)
+            self._statistics.add("model_rows", result.request.rows)
         else:
             self._statistics.add("model_errors")
 

@@ -4,7 +4,6 @@ STRING data is its strings one after another, each ended by a zero byte; as nump
 Error texts are RedisAI's.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -26,6 +25,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_DIMENSIONS = 32  # more than any model has; bounds what a shape can make us do
+MAX_BYTES = 512 << 20  # of a tensor: a client can't send or receive a longer string
 
 
 class BadTensor(ValueError):
@@ -40,22 +40,6 @@ def parse_shape(text: bytes) -> tuple[int, ...]:
     if len(parts) > MAX_DIMENSIONS or not all(part.isdigit() for part in parts):
         raise BadTensor("invalid or negative value found in tensor shape")
     return tuple(map(int, parts))
-
-
-def received(dtype: bytes, shape: bytes, data: bytes) -> Array:
-    """`decode` of a frame's items, with a way of its own for what runs are mostly given. Raises BadTensor."""
-    numpy_type, dimensions, length = _layout(dtype, shape)
-    if numpy_type is None or length != len(data):
-        return decode(dtype.decode(), dimensions, data)
-    return np.ndarray(dimensions, numpy_type, data)
-
-
-@functools.lru_cache(maxsize=4096)  # models see few
-def _layout(dtype: bytes, shape: bytes) -> tuple[np.dtype[Any] | None, tuple[int, ...], int]:
-    """(type, None where the data is to be looked at; dimensions; bytes). Raises BadTensor."""
-    numpy_type = DTYPES.get(dtype.decode()) if dtype != b"BOOL" else None
-    dimensions = parse_shape(shape)
-    return numpy_type, dimensions, math.prod(dimensions) * numpy_type.itemsize if numpy_type else 0
 
 
 def decode(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
@@ -83,28 +67,27 @@ def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
 
 def encode(array: Array) -> tuple[str, str, bytes]:
     """(type name, shape, data). Raises BadTensor for a type that has no name here."""
-    name, shape, data = sent(array)
+    name, shape, wanted = described(array.dtype, array.shape)
+    if wanted is None:
+        data = b"".join(_string(item) + b"\0" for item in array.ravel())
+    else:
+        data = array.astype(wanted, copy=False).tobytes()  # in C order, whatever the array's own
     return name.decode(), shape.decode(), data
 
 
-def sent(array: Array) -> tuple[bytes, bytes, bytes]:
-    """`encode` as a frame's items. Raises BadTensor."""
-    name, shape, wanted = _described(array.dtype, array.shape)
-    if wanted is None:
-        return name, shape, b"".join(_string(item) + b"\0" for item in array.ravel())
-    return name, shape, array.astype(wanted, copy=False).tobytes()  # in C order, whatever the array's own
-
-
-@functools.lru_cache(maxsize=4096)  # models see few
-def _described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, np.dtype[Any] | None]:
+def described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, np.dtype[Any] | None]:
     """Names of type and shape, and the type to send, None for strings. Raises BadTensor."""
-    text = ",".join(map(str, shape)).encode()
+    text = ",".join(map(str, shape))
+    size = math.prod(shape) * (1 if dtype.kind in "OUS" else dtype.itemsize)
+    if len(shape) > MAX_DIMENSIONS or not 0 < size <= MAX_BYTES:
+        limits = f"one element or more, at most {MAX_DIMENSIONS} dimensions and {MAX_BYTES >> 20} MiB"
+        raise BadTensor(f"an array of shape ({text}) and {size} bytes is no tensor, which has {limits}")
     if dtype.kind in "OUS":
-        return b"STRING", text, None
+        return b"STRING", text.encode(), None
     name = NAMES.get(dtype.newbyteorder("<"))
     if name is None:
         raise BadTensor(f"tensors of type {dtype} are not supported; cast to one of {', '.join(DTYPES)}")
-    return name.encode(), text, DTYPES[name]
+    return name.encode(), text.encode(), DTYPES[name]
 
 
 def _string(item: Any) -> bytes:
