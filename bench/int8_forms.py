@@ -1,4 +1,4 @@
-"""How far int8 moves the logits, by how scales are shared: groups of the sensitive product, static ranges and clipping.
+"""How far int8 moves the logits: evened inputs, groups of the sensitive product, static ranges and clipping.
 
 100 questions of SQuAD 1.1 dev through each network and its float32 one; QUESTIONS=500 takes more. Errors are in
 spreads, as `shardqa models verify` tells them. Skips where checkpoint, questions or the package onnx are absent.
@@ -36,7 +36,7 @@ def compare_forms() -> None:
     from shardqa.models.conversion.int8 import StaticLayers, TokenLayers
     from shardqa.models.conversion.networks import OnnxNetwork, Opened
     from shardqa.models.conversion.probes import probe
-    from shardqa.models.conversion.ranges import measure_ranges
+    from shardqa.models.conversion.ranges import measure_largest, measure_ranges
     from shardqa.models.conversion.verify import QUANTISED, compare
     from shardqa.models.tokenizer import TOKENIZER_FILE
 
@@ -49,7 +49,9 @@ def compare_forms() -> None:
             file.write_bytes(bert_reader(checkpoint.weights, checkpoint.shape, layers).SerializeToString())
             return Opened(file, OnnxNetwork(file), None, 30_522, 512)
 
-    forms: dict[str, Layers] = {f"a scale per token and {size} inputs": TokenLayers(size) for size in GROUPS}
+    largest, _ = measure_largest(checkpoint)
+    forms: dict[str, Layers] = {"inputs not evened out": TokenLayers()}
+    forms |= {f"a scale per token and {size} inputs": TokenLayers(largest, size) for size in GROUPS}
     for percentile in PERCENTILES:
         ranges = measure_ranges(checkpoint, TRAIN, SAMPLES, percentile)
         forms[f"static ranges, {percentile:g} % within"] = StaticLayers(ranges)

@@ -3,19 +3,22 @@
 Every weight matrix is stored in int8 with one scale per output column, the word table with one per row. The products
 run as plain int8 products. What differs is where the scale of the activations comes from:
 
-* `TokenLayers` takes it from each token's own largest activation, so that no calibration data is needed and nothing in
-  a row depends on the row beside it. onnxruntime's usual dynamic quantisation takes one range for the whole batch
-  instead; that costs 1.1 to 1.5 F1 and makes an answer depend on what it happened to be batched with. The narrowing
-  half of the feed-forward sums over many activations of which a few are large: there every group of 384 inputs has a
-  scale per token of its own.
+* `TokenLayers` takes it from each token's own largest activation, so that nothing in a row depends on the row beside
+  it. onnxruntime's usual dynamic quantisation takes one range for the whole batch instead; that costs 1.1 to 1.5 F1
+  and makes an answer depend on what it happened to be batched with. A few inputs of the products that follow a
+  normalisation are ten times as large as the others: they are evened out, an input divided by what the weight's row is
+  multiplied by (Xiao et al. 2023, SmoothQuant, equation 4 with alpha 0.5). The narrowing half of the feed-forward sums
+  over many activations of which a few are large: there every group of 384 inputs has a scale per token of its own, and
+  what GELU gives is lifted above zero, so that the little below zero does not take half of the steps.
 * `StaticLayers` has it fixed, from ranges measured on data: fewer operations, twice the error. The narrowing half is
   left to `TokenLayers`; with a fixed range there, too, reader-v0 does not pass the check.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,8 +37,8 @@ COLUMN_STEPS = 100
 (vpmaddubsw); keeping weights to 100 makes that rare, where 127 would double the error on such processors. With VNNI or
 AMX 127 takes a fiftieth off the logits' error, not more."""
 
-TOKEN_STEPS, TOKEN_ZERO = 127, 128
-"""Steps each side of zero in an activation's uint8, and what stands for zero there."""
+GELU_FLOOR = 0.17
+"""GELU gives nothing below minus this."""
 
 GROUP_INPUTS = 384
 """Inputs that share a scale per token in a product named SENSITIVE."""
@@ -43,8 +46,15 @@ GROUP_INPUTS = 384
 SENSITIVE = "narrow"
 """Products whose names end so have their inputs in groups."""
 
+EVENED = ("qkv", "widen")
+"""Products whose names end so are made of what a normalisation gives. Evening out the inputs of the others, which are
+of a size already, gains nothing."""
+
+MOST_EVENING = math.log(100)
+"""Bounds a factor's logarithm: the rows that inputs were measured on may have left one asleep."""
+
 LEAST = 1e-30
-"""Stands for the largest activation of a group that is all zero, which a feed-forward's may be."""
+"""Stands for the largest activation of a token whose activations are all zero."""
 
 STATIC_STEPS = 255
 """Steps of a static range, from its lower to its upper end."""
@@ -62,46 +72,112 @@ class _Tables:
 
 
 @dataclass(frozen=True, slots=True)
+class _Steps:
+    """How activations become uint8."""
+
+    name: str
+    scale: float
+    """Of activations whose largest is 1."""
+    zero: int
+    """What stands for zero."""
+    signed: bool
+
+    def largest(self, graph: Graph, name: str, value: str) -> str:
+        """Each token's largest activation."""
+        size = graph.node("Abs", [value], f"{name}.abs") if self.signed else value
+        least = graph.constant("least", np.array(LEAST, dtype=np.float32))
+        return graph.node("Max", [graph.node("ReduceMax", [size], f"{name}.top", axes=[-1]), least], f"{name}.largest")
+
+    def constants(self, graph: Graph) -> tuple[str, str]:
+        """Names of scale and zero."""
+        scale = graph.constant(f"{self.name}.scale", np.array(self.scale, dtype=np.float32))
+        return scale, graph.constant(f"{self.name}.zero", np.array(self.zero, dtype=np.uint8))
+
+
+SIGNED, POSITIVE = _Steps("unit", 1 / 127, 128, signed=True), _Steps("positive", 1 / 255, 0, signed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """A product's weight: int8 with a scale per column."""
+
+    steps: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    """[1, columns]."""
+
+    @classmethod
+    def of(cls, weight: NDArray[np.float32]) -> _Columns:
+        return cls(*quantised(weight, axis=0, steps=COLUMN_STEPS))
+
+    @property
+    def sums(self) -> NDArray[np.float32]:
+        """Of each column, as it is stored."""
+        return np.asarray(self.steps.sum(axis=0) * self.scale[0])
+
+
+@dataclass(frozen=True, slots=True)
 class TokenLayers(_Tables):
     """A scale per token, for the sensitive products one per token and group of inputs."""
 
+    largest: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """How large each input of a product gets, about: float32 [inputs]. What is not named is not evened out."""
     group_inputs: int = GROUP_INPUTS
     """About so many inputs share a scale."""
 
     def product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
-        groups = max(1, round(len(weight) / self.group_inputs)) if name.endswith(SENSITIVE) else 1
-        if groups == 1:
-            return _token_product(graph, name, value, weight)
-        parts = np.array_split(weight, groups)
+        if name.endswith(SENSITIVE):
+            return self._lifted_product(graph, name, value, weight)
+        if name.endswith(EVENED) and name in self.largest:
+            factors = evening(self.largest[name], weight)
+            value = graph.node("Mul", [value, graph.constant(f"{name}.even", 1 / factors)], f"{name}.evened")
+            weight = weight * factors[:, None]
+        return _token_product(graph, name, value, _Columns.of(weight), SIGNED)
+
+    def _lifted_product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+        """In groups of inputs, which GELU gives."""
+        groups = max(1, round(len(weight) / self.group_inputs))
+        lift = graph.constant("gelu.floor", np.array(GELU_FLOOR, dtype=np.float32))
+        lifted = graph.node("Add", [value, lift], f"{name}.lifted")
+        columns = [_Columns.of(part) for part in np.array_split(weight, groups)]
         names = [f"{name}.{number}" for number in range(groups)]
-        values = graph.split(value, [f"{one}.inputs" for one in names], [len(part) for part in parts])
-        products = [_token_product(graph, *one) for one in zip(names, values, parts, strict=True)]
-        return graph.node("Sum", products, name)
+        values = graph.split(lifted, [f"{one}.inputs" for one in names], [len(one.steps) for one in columns])
+        products = [_token_product(graph, *one, POSITIVE) for one in zip(names, values, columns, strict=True)]
+        added = np.stack([one.sums for one in columns]).sum(axis=0) * np.float32(-GELU_FLOOR)
+        return graph.node("Sum", [*products, graph.constant(f"{name}.added", added)], name)
 
 
-def _token_product(graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+def evening(largest: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What to divide each input by and multiply its row of the weight by, so that both get as large: float32 [inputs].
+
+    Their geometric mean is about 1. What never shows, or counts for nothing, stays as it is.
+    """
+    rows = np.abs(weight).max(axis=1)
+    seen = (largest > 0) & (rows > 0)
+    if not seen.any():
+        return np.ones_like(largest)
+    powers = np.zeros_like(largest)
+    powers[seen] = (np.log(largest[seen]) - np.log(rows[seen])) / 2
+    powers[seen] -= powers[seen].mean()
+    return np.exp(np.clip(powers, -MOST_EVENING, MOST_EVENING))
+
+
+def _token_product(graph: Graph, name: str, value: str, columns: _Columns, kind: _Steps) -> str:
     """One scale per token of the value and one per column of the weight."""
-    unit_scale = graph.constant("unit.scale", np.array(1 / TOKEN_STEPS, dtype=np.float32))
-    unit_zero = graph.constant("unit.zero", np.array(TOKEN_ZERO, dtype=np.uint8))
-    least = graph.constant("least", np.array(LEAST, dtype=np.float32))
-    largest = graph.node("ReduceMax", [graph.node("Abs", [value], f"{name}.abs")], f"{name}.top", axes=[-1])
-    largest = graph.node("Max", [largest, least], f"{name}.largest")
+    scale, zero = kind.constants(graph)
+    largest = kind.largest(graph, name, value)
     unit = graph.node("Div", [value, largest], f"{name}.unit")
-    steps = graph.node("QuantizeLinear", [unit, unit_scale, unit_zero], f"{name}.steps")
-    raw = _int8_product(graph, name, f"{name}.raw", steps, unit_scale, unit_zero, weight)
+    steps = graph.node("QuantizeLinear", [unit, scale, zero], f"{name}.steps")
+    raw = _int8_product(graph, name, f"{name}.raw", steps, scale, zero, columns)
     return graph.node("Mul", [raw, largest], name)
 
 
-def _int8_product(
-    graph: Graph, name: str, output: str, steps: str, scale: str, zero: str, weight: NDArray[np.float32]
-) -> str:
+def _int8_product(graph: Graph, name: str, output: str, steps: str, scale: str, zero: str, columns: _Columns) -> str:
     """uint8 steps with their scale and zero, times int8 columns with a scale each."""
-    columns, scales = quantised(weight, axis=0, steps=COLUMN_STEPS)
     inputs = [
         steps,
-        graph.constant(f"{name}.weight", columns.astype(np.int8)),
+        graph.constant(f"{name}.weight", columns.steps.astype(np.int8)),
         scale,
-        graph.constant(f"{name}.scale", scales[0]),
+        graph.constant(f"{name}.scale", columns.scale[0]),
         zero,
         graph.constant("column.zero", np.array(0, dtype=np.int8)),
     ]
@@ -129,7 +205,7 @@ class StaticLayers(_Tables):
         unit, centre = static_scale(self.ranges[name])
         scale, zero = graph.constant(f"{name}.unit", unit), graph.constant(f"{name}.zero", centre)
         steps = graph.node("QuantizeLinear", [value, scale, zero], f"{name}.steps")
-        return _int8_product(graph, name, name, steps, scale, zero, weight)
+        return _int8_product(graph, name, name, steps, scale, zero, _Columns.of(weight))
 
 
 def static_scale(found: Range) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:

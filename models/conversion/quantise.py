@@ -19,7 +19,7 @@ from shardqa.models.conversion.export import AS_IT_COMES, write_reader, write_to
 from shardqa.models.conversion.graph import Layers
 from shardqa.models.conversion.heads import whole_network
 from shardqa.models.conversion.int8 import StaticLayers, TokenLayers
-from shardqa.models.conversion.ranges import PERCENTILE, SAMPLES, measure_ranges
+from shardqa.models.conversion.ranges import PERCENTILE, SAMPLES, measure_largest, measure_ranges
 from shardqa.models.conversion.verify import QUANTISED, Verdict
 
 FORMS = ("dynamic", "static", "bf16")
@@ -64,11 +64,14 @@ def quantise(
     if form == "bf16":
         settings |= {"times_as_fast": check_bf16_pays(checkpoint)}
         return _convert(checkpoint, out, settings, check)
-    layers: Layers = TokenLayers()
-    if calibration is not None:
-        layers = StaticLayers(
-            measure_ranges(checkpoint, calibration.questions, calibration.samples, calibration.percentile)
-        )
+    layers: Layers
+    if calibration is None:
+        largest, measured_on = measure_largest(checkpoint)
+        layers = TokenLayers(largest)
+        settings |= {"evened_on": measured_on}
+    else:
+        ranges = measure_ranges(checkpoint, calibration.questions, calibration.samples, calibration.percentile)
+        layers = StaticLayers(ranges)
         settings |= {**asdict(calibration), "questions": calibration.questions.name}
     return _convert(checkpoint, out, settings, check, layers)
 

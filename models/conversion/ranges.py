@@ -1,8 +1,8 @@
-"""The ranges of activations that static int8 needs, measured on data."""
+"""How large activations get, which int8 has to know, measured on data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,18 +47,42 @@ def measure_ranges(
     return _ranges(_observer(checkpoint), rows, percentile)
 
 
+def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float32]], str]:
+    """The largest that each input of each product gets, float32 [inputs], and on which rows.
+
+    These are what `probes.probe` takes without a file: questions of ``seeds/``, else random wordpieces.
+    """
+    tables = checkpoint.weights["bert.embeddings.position_embeddings.weight"]
+    vocabulary = len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])
+    tokenizer = checkpoint.folder / TOKENIZER_FILE
+    found = probe(tokenizer if tokenizer.exists() else None, vocabulary, len(tables))
+    session = _observer(checkpoint)
+    largest: dict[str, NDArray[np.float32]] = {}
+    for name, value in _observed(session, found.rows):
+        highest = np.abs(value).max(axis=(0, 1))
+        largest[name] = np.maximum(largest.get(name, highest), highest)
+    return largest, found.inputs
+
+
 def _observer(checkpoint: Checkpoint) -> onnxruntime.InferenceSession:
     model = whole_network(checkpoint, FloatLayers(), observe=True)
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
 def _ranges(session: onnxruntime.InferenceSession, rows: Sequence[Row], percentile: float) -> dict[str, Range]:
+    bounds: dict[str, list[NDArray[np.float32]]] = {}
+    for name, value in _observed(session, rows):
+        extremes = np.percentile(value, [100 - percentile, percentile]).astype(np.float32)
+        bounds.setdefault(name, []).append(extremes)
+    return {name: _together(np.array(found), percentile) for name, found in bounds.items()}
+
+
+def _observed(session: onnxruntime.InferenceSession, rows: Sequence[Row]) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Every product's name and what it is made of, float32 [1, tokens, inputs], row by row."""
     names = [output.name for output in session.get_outputs() if output.name.startswith("?")]
-    bounds: dict[str, list[NDArray[np.float32]]] = {name: [] for name in names}
     for batch in batches(rows, max_rows=1):
         for name, value in zip(names, session.run(names, batch.feeds()), strict=True):
-            bounds[name].append(np.percentile(value, [100 - percentile, percentile]).astype(np.float32))
-    return {name[1:]: _together(np.array(found), percentile) for name, found in bounds.items()}
+            yield name[1:], value
 
 
 def _together(found: NDArray[np.float32], percentile: float) -> Range:

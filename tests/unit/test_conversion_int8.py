@@ -22,10 +22,10 @@ from shardqa.models.cards import Card
 from shardqa.models.conversion import quantise as quantising
 from shardqa.models.conversion.checked import Check
 from shardqa.models.conversion.checkpoint import Checkpoint
-from shardqa.models.conversion.graph import BertShape, bert_reader
-from shardqa.models.conversion.int8 import Range, TokenLayers, quantised, static_scale
+from shardqa.models.conversion.graph import BertShape, FloatLayers, Layers, bert_reader
+from shardqa.models.conversion.int8 import Range, TokenLayers, evening, quantised, static_scale
 from shardqa.models.conversion.quantise import Calibration, quantise
-from shardqa.models.conversion.ranges import measure_ranges
+from shardqa.models.conversion.ranges import measure_largest, measure_ranges
 from shardqa.models.reader import Batch
 
 floats = st.floats(-1e6, 1e6, width=32)
@@ -62,14 +62,56 @@ def test_a_static_range_holds_zero_exactly_and_its_ends_within_a_step(one: float
         assert abs((step - float(zero)) * scale - value) <= (scale if value else 0)
 
 
+@given(
+    arrays.arrays(np.float32, 6, elements=st.floats(0, 1e4, width=32)),
+    arrays.arrays(np.float32, (6, 3), elements=st.floats(-1e3, 1e3, width=32)),
+)
+def test_evening_changes_sizes_and_no_product(largest: Any, weight: Any) -> None:
+    factors = evening(largest, weight)
+    assert (factors > 0).all()
+    np.testing.assert_allclose((largest / factors) @ (weight * factors[:, None]), largest @ weight, rtol=1e-4, atol=10)
+
+
+def test_what_never_shows_and_what_counts_for_nothing_is_not_evened() -> None:
+    weight = np.array([[2], [0], [8]], np.float32)
+    np.testing.assert_allclose(evening(np.array([0, 9, 2], np.float32), weight), [1, 1, 1])
+
+
+def test_a_large_input_and_its_small_row_get_as_large_as_each_other() -> None:
+    largest, weight = np.array([16, 1, 1], np.float32), np.array([[0.25], [1], [1]], np.float32)
+    factors = evening(largest, weight)
+    times_as_large = largest / factors / (weight[:, 0] * factors)
+    np.testing.assert_allclose(times_as_large, times_as_large[0], rtol=1e-5)
+
+
 def run(model: Any, batch: Batch) -> Any:
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     return np.stack(session.run(["start_logits", "end_logits"], batch.feeds()), axis=-1)
 
 
-def int8_of(layers: tuple[tuple[int, int], ...], weights: Any = None) -> Any:
+def int8_of(layers: tuple[tuple[int, int], ...], weights: Any = None, largest: Any = None) -> Any:
     weights = tiny_weights(layers) if weights is None else weights
-    return bert_reader(weights, BertShape.of(tiny_config(layers)), TokenLayers())
+    return bert_reader(weights, BertShape.of(tiny_config(layers)), TokenLayers(largest or {}))
+
+
+def error(layers: Layers, weights: Any) -> float:
+    """How far int8 moves the logits, root mean square in spreads."""
+    shape, batch = BertShape.of(tiny_config()), tiny_batch()
+    exact, found = (run(bert_reader(weights, shape, one), batch) for one in (FloatLayers(), layers))
+    return float(np.sqrt(np.mean((found - exact) ** 2)) / exact.std())
+
+
+def test_evened_inputs_halve_the_error_where_a_few_are_large(tmp_path: Path) -> None:
+    weights = tiny_weights()
+    for name in (name for name in weights if name.endswith("LayerNorm.weight")):
+        weights[name][[3, 17]] *= 30
+    for name in (
+        name for name in weights if name.endswith(("query.weight", "key.weight", "intermediate.dense.weight"))
+    ):
+        weights[name][:, [3, 17]] /= 30
+    largest, measured_on = measure_largest(Checkpoint.load(write_tiny(tmp_path / "large", weights)))
+    assert measured_on
+    assert error(TokenLayers(largest), weights) < error(TokenLayers(), weights) / 2
 
 
 def test_a_wide_feed_forward_is_summed_in_groups_of_unequal_size() -> None:
@@ -97,6 +139,7 @@ def test_dynamic_int8_passes_and_says_how_it_was_made(reader: Path, tmp_path: Pa
     assert verdict.passed
     card = Card.load(tmp_path / "out")
     assert card.steps[-1].settings["form"] == "dynamic"
+    assert "seeds" in card.steps[-1].settings["evened_on"]
     assert card.steps[-1].verdict is not None
     assert card.steps[-1].verdict["passed"] is True
     assert (tmp_path / "out" / "model.onnx").stat().st_size < (reader / "model.safetensors").stat().st_size
