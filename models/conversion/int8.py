@@ -38,7 +38,7 @@ COLUMN_STEPS = 100
 AMX 127 takes a fiftieth off the logits' error, not more."""
 
 GELU_FLOOR = 0.17
-"""GELU gives nothing below minus this."""
+"""GELU gives more than minus this (its least is -0.16997), so that what is lifted by it is above zero."""
 
 GROUP_INPUTS = 384
 """Inputs that share a scale per token in a product named SENSITIVE."""
@@ -84,7 +84,9 @@ class _Steps:
 
     def largest(self, graph: Graph, name: str, value: str) -> str:
         """Each token's largest activation."""
-        size = graph.node("Abs", [value], f"{name}.abs") if self.signed else value
+        if not self.signed:
+            return graph.node("ReduceMax", [value], f"{name}.largest", axes=[-1])
+        size = graph.node("Abs", [value], f"{name}.abs")
         least = graph.constant("least", np.array(LEAST, dtype=np.float32))
         return graph.node("Max", [graph.node("ReduceMax", [size], f"{name}.top", axes=[-1]), least], f"{name}.largest")
 
