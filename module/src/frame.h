@@ -9,7 +9,7 @@
 #include "buffer.h"
 
 enum { FRAME_HEADER = 16, FRAME_VERSION = 2 };
-#define FRAME_VERSION_TEXT "2"
+#define FRAME_VERSION_TEXT "2" /* the same, as HELLO and READY say it */
 #define FRAME_MAX_PAYLOAD ((size_t)1 << 30)
 #define FRAME_SPARE ((size_t)1 << 20) /* what small items of a frame may take beside its big ones */
 

@@ -166,6 +166,14 @@ def test_an_output_that_is_a_sequence_is_an_error_of_the_run(worker: WorkerClien
     assert "a sequence or a map" in str(worker.reply(execute(worker, "sequence", np.ones(2, np.float32))))
 
 
+def test_sequences_that_were_to_run_together_are_errors_of_each_run(worker: WorkerClient) -> None:
+    parts = helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None)
+    node = helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0)
+    load(worker, "sequences", model([node], [value("x", ["n"])], [parts]), (8, 2, 5000))
+    asked = [execute(worker, "sequences", np.ones(1, np.float32)) for _ in range(2)]
+    assert all("a sequence or a map" in str(worker.reply(frame)) for frame in asked)
+
+
 @pytest.mark.parametrize("blob", [b"", b"not a model", adder()[: len(adder()) // 2], b"\x00" * 1000])
 def test_bytes_that_are_no_model_are_an_error(worker: WorkerClient, blob: bytes) -> None:
     reply = load(worker, "broken", blob)

@@ -41,7 +41,7 @@ class OnnxModel:
         self._ort = ort
         self._errors = _errors(ort)
         self._session = self._load(blob, _providers(ort, device), threads)
-        self._run = self._session._sess.run
+        self._run = self._session._sess.run  # its own `run` first checks names, which hold here: 20 us beside a run
         self.inputs: Sequence[str] = [value.name for value in self._session.get_inputs()]
         self.outputs: Sequence[str] = [value.name for value in self._session.get_outputs()]
 

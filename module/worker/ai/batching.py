@@ -224,7 +224,7 @@ class LoadedModel:
             outputs = self._compute(batch, stacked)
         except ModelError:
             outputs = []
-        if not outputs or any(o.ndim == 0 or o.shape[0] != sum(rows) for o in outputs):
+        if not outputs or not all(isinstance(o, np.ndarray) and o.shape[:1] == (sum(rows),) for o in outputs):
             for request in batch:  # one of them is bad, or the model's outputs don't follow the rows
                 self._run_alone(request)
             return
