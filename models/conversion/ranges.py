@@ -14,7 +14,7 @@ from shardqa.models.conversion.checkpoint import Checkpoint
 from shardqa.models.conversion.graph import FloatLayers
 from shardqa.models.conversion.heads import whole_network
 from shardqa.models.conversion.int8 import Range
-from shardqa.models.conversion.probes import probe
+from shardqa.models.conversion.probes import Probe, probe
 from shardqa.models.reader import Row, batches
 from shardqa.models.tokenizer import TOKENIZER_FILE
 
@@ -41,10 +41,7 @@ def measure_ranges(
         raise BadData(f"percentile is {percentile:g}, 90 to 100 is needed")
     if samples < 1:
         raise BadData(f"samples is {samples}, 1 or more is needed")
-    tables = checkpoint.weights["bert.embeddings.position_embeddings.weight"]
-    vocabulary = len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])
-    rows = probe(checkpoint.folder / TOKENIZER_FILE, vocabulary, len(tables), calibration, samples).rows
-    return _ranges(_observer(checkpoint), rows, percentile)
+    return _ranges(_observer(checkpoint), _probe(checkpoint, calibration, samples).rows, percentile)
 
 
 def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float32]], str]:
@@ -52,16 +49,20 @@ def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float3
 
     These are what `probes.probe` takes without a file: questions of ``seeds/``, else random wordpieces.
     """
-    tables = checkpoint.weights["bert.embeddings.position_embeddings.weight"]
-    vocabulary = len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])
-    tokenizer = checkpoint.folder / TOKENIZER_FILE
-    found = probe(tokenizer if tokenizer.exists() else None, vocabulary, len(tables))
+    found = _probe(checkpoint)
     session = _observer(checkpoint)
     largest: dict[str, NDArray[np.float32]] = {}
     for name, value in _observed(session, found.rows):
         highest = np.abs(value).max(axis=(0, 1))
         largest[name] = np.maximum(largest.get(name, highest), highest)
     return largest, found.inputs
+
+
+def _probe(checkpoint: Checkpoint, questions: Path | None = None, limit: int | None = None) -> Probe:
+    positions = len(checkpoint.weights["bert.embeddings.position_embeddings.weight"])
+    vocabulary = len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])
+    tokenizer = checkpoint.folder / TOKENIZER_FILE
+    return probe(tokenizer if tokenizer.exists() else None, vocabulary, positions, questions, limit)
 
 
 def _observer(checkpoint: Checkpoint) -> onnxruntime.InferenceSession:

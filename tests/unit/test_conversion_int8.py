@@ -89,9 +89,9 @@ def run(model: Any, batch: Batch) -> Any:
     return np.stack(session.run(["start_logits", "end_logits"], batch.feeds()), axis=-1)
 
 
-def int8_of(layers: tuple[tuple[int, int], ...], weights: Any = None, largest: Any = None) -> Any:
+def int8_of(layers: tuple[tuple[int, int], ...], weights: Any = None) -> Any:
     weights = tiny_weights(layers) if weights is None else weights
-    return bert_reader(weights, BertShape.of(tiny_config(layers)), TokenLayers(largest or {}))
+    return bert_reader(weights, BertShape.of(tiny_config(layers)), TokenLayers())
 
 
 def error(layers: Layers, weights: Any) -> float:

@@ -103,7 +103,7 @@ def answer(id: int, outputs: Sequence[Array], microseconds: int) -> bytes:
 def _form(described: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Form:
     """Raises BadTensor, PayloadTooLarge."""
     named = [tensors.described(dtype, shape) for dtype, shape in described]
-    layout = b";".join(b"%b %b" % (name, shape) for name, shape, _ in named)
+    layout = ";".join(f"{name} {shape}" for name, shape, _ in named).encode()
     if any(wanted != dtype for (_, _, wanted), (dtype, _) in zip(named, described, strict=True)):
         return Form(layout, (), 0)
     sizes = [math.prod(shape) * dtype.itemsize for dtype, shape in described]

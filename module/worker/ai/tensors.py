@@ -72,10 +72,10 @@ def encode(array: Array) -> tuple[str, str, bytes]:
         data = b"".join(_string(item) + b"\0" for item in array.ravel())
     else:
         data = array.astype(wanted, copy=False).tobytes()  # in C order, whatever the array's own
-    return name.decode(), shape.decode(), data
+    return name, shape, data
 
 
-def described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, np.dtype[Any] | None]:
+def described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[str, str, np.dtype[Any] | None]:
     """Names of type and shape, and the type to send, None for strings. Raises BadTensor."""
     text = ",".join(map(str, shape))
     size = math.prod(shape) * (1 if dtype.kind in "OUS" else dtype.itemsize)
@@ -83,11 +83,11 @@ def described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, byte
         limits = f"one element or more, at most {MAX_DIMENSIONS} dimensions and {MAX_BYTES >> 20} MiB"
         raise BadTensor(f"an array of shape ({text}) and {size} bytes is no tensor, which has {limits}")
     if dtype.kind in "OUS":
-        return b"STRING", text.encode(), None
+        return "STRING", text, None
     name = NAMES.get(dtype.newbyteorder("<"))
     if name is None:
         raise BadTensor(f"tensors of type {dtype} are not supported; cast to one of {', '.join(DTYPES)}")
-    return name.encode(), text.encode(), DTYPES[name]
+    return name, text, DTYPES[name]
 
 
 def _string(item: Any) -> bytes:
