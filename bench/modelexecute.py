@@ -8,6 +8,9 @@ wakes another one. A machine that does other work meanwhile shows more of it: ea
 A block is so many runs of one side. With blocks of one, a second copy of the network goes through the caches between
 any two commands and drives Redis and worker out of them: printed as well, since a machine that is shared does so.
 
+A PING that follows a direct run is printed as well: what a command costs that does nothing, asked of a Redis that slept
+and by a caller whose caches the network has just gone through. It is the part of the overhead that no module can avoid.
+
 With two connections the next request waits in the worker while one runs; the time a run then takes shows what of the
 overhead is work, and what is waiting for idle processors to wake.
 """
@@ -118,6 +121,15 @@ def measure(session: Any, execute: Callable[[], Any], block: int) -> dict[str, f
     return {side: float(np.median(spent[RUNS // 10 :])) * 1e3 for side, spent in times.items()}
 
 
+def after_a_run(session: Any, ping: Callable[[], bytes]) -> float:
+    """Milliseconds of a PING that follows a direct run, median."""
+    feed, times = example(), []
+    for _ in range(RUNS // 5):
+        session.run(None, feed)
+        times.append(seconds(ping))
+    return float(np.median(times)) * 1e3
+
+
 def print_ratio(what: str, found: dict[str, float]) -> None:
     direct, command = found["direct"], found["command"]
     print(f"  {what:22} direct p50 {direct:.3f} ms, AI.MODELEXECUTE p50 {command:.3f} ms, {command / direct:.3f}x")
@@ -145,12 +157,14 @@ def main() -> None:
             execute = executor(port, session)
             found = {block: measure(session, execute, block) for block in (BLOCK, 1)}
             check_equal(client, session)
+            ping = after_a_run(session, sender(port, "PING"))
             busy = busy_ratio(port, session)
         finally:
             processes.stop([process])
     print(f"one run of the shipped reader, 1 x {TOKENS} tokens, {RUNS} each, {machine()} (wanted <= 1.05x)")
     print_ratio(f"blocks of {BLOCK} in turn", found[BLOCK])
     print_ratio("one of each in turn", found[1])
+    print(f"  a PING after a direct run: p50 {ping:.3f} ms, {ping / found[BLOCK]['direct']:.3f} of a direct run")
     print(f"  a run with two connections in flight: {busy:.3f} of a direct run")
 
 
