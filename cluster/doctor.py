@@ -146,12 +146,26 @@ def _worker(node: Node, client: Redis) -> Iterable[Finding]:
 
 def _persistence(node: Node, client: Redis) -> Iterable[Finding]:
     info = client.info("persistence")
-    if info.get("aof_enabled") == 1:
-        state = info.get("aof_last_write_status")
-        return [
-            Finding(node.address, "AOF", "ok" if state == "ok" else "bad", f"on, last write {state}", "free disk space")
-        ]
-    return [Finding(node.address, "AOF", "warning", "off", "CONFIG SET appendonly yes, or a restart loses documents")]
+    if info.get("aof_enabled") != 1:
+        way_out = "CONFIG SET appendonly yes, or a restart loses documents"
+        return [Finding(node.address, "AOF", "warning", "off", way_out)]
+    state = info.get("aof_last_write_status")
+    if state != "ok":
+        return [Finding(node.address, "AOF", "bad", f"on, last write {state}", "free disk space")]
+    return [_preamble(node, client)]
+
+
+def _preamble(node: Node, client: Redis) -> Finding:
+    """Registrations belong to no key, and a rewrite that is commands alone has room for keys only."""
+    try:
+        preamble = client.config_get("aof-use-rdb-preamble").get("aof-use-rdb-preamble")
+    except ResponseError as error:
+        found = f"on, last write ok; {error}"
+        return Finding(node.address, "AOF", "unknown", found, "ask as a user who may run CONFIG GET")
+    if preamble == "no":
+        found = "on, rewritten as commands: registrations would be lost"
+        return Finding(node.address, "AOF", "bad", found, "CONFIG SET aof-use-rdb-preamble yes")
+    return Finding(node.address, "AOF", "ok", "on, last write ok")
 
 
 def _memory(node: Node, client: Redis) -> Iterable[Finding]:

@@ -115,6 +115,19 @@ def test_doctor_tells_a_user_what_right_is_missing(run: Run, cluster: LocalClust
     assert "ACL SETUSER half +get +shardqa.get +rg.trigger" in done.stdout
 
 
+def test_doctor_warns_of_rewrites_that_lose_registrations(run: Run, cluster: LocalCluster) -> None:
+    from shardqa.cluster import node
+
+    with node.connected(cluster.addresses[0][1]) as client:
+        client.config_set("aof-use-rdb-preamble", "no")
+        try:
+            done = run("doctor", "--json", code=1)
+        finally:
+            client.config_set("aof-use-rdb-preamble", "yes")
+    (finding,) = (f for f in said(done) if f["verdict"] != "ok")
+    assert (finding["check"], finding["way_out"]) == ("AOF", "CONFIG SET aof-use-rdb-preamble yes")
+
+
 def test_the_seeds_questions_are_evaluated(run: Run) -> None:
     run("ingest", str(SEEDS / "documents"))
     found = said(run("eval", "retrieval", str(SEEDS / "questions.jsonl"), "--limit", "60", "--json"))
