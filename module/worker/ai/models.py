@@ -8,6 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from redis import ResponseError
 
@@ -22,6 +23,7 @@ from shardqa.module.worker.reading import Work
 from shardqa.module.worker.statistics import Statistics
 
 TIMED_OUT = b"+TIMEDOUT\r\n"
+REHEARSED = 64 * 1024  # bytes of an EXECUTE that is decoded once more after its run; a longer one is not kept for that
 
 
 class Models:
@@ -73,7 +75,7 @@ class Models:
     def execute(self, frame: Frame) -> Work | None:
         """EXECUTE (messages.py), answered by TENSORS or REPLY. Returns the run where the caller is to do it."""
         try:
-            order, arrays = messages.order(frame.payload)
+            order, request = self._ordered(frame)
         except BadTensor as error:
             self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
             return None
@@ -81,21 +83,28 @@ class Models:
         if model is None:
             self._link.send(Type.REPLY, frame.id, resp.error("ERR model key is empty"))
             return None
-        deadline = time.monotonic() + order.timeout / 1000 if order.timeout else None
-        request = Request(arrays, self._answer(frame.id, order.outputs), deadline)
         self._executing[frame.id] = (model, request)
         if self._computing.acquire(blocking=False):
             if model.claim():
-                return lambda: self._run_here(model, request)
+                again = frame if len(frame.payload) <= REHEARSED else None
+                return partial(self._run_here, model, request, again)
             self._computing.release()
         model.put(request)
         return None
 
-    def _run_here(self, model: LoadedModel, request: Request) -> None:
+    def _ordered(self, frame: Frame) -> tuple[messages.Order, Request]:
+        """Raises BadTensor."""
+        order, arrays = messages.order(frame.payload)
+        deadline = time.monotonic() + order.timeout / 1000 if order.timeout else None
+        return order, Request(arrays, self._answer(frame.id, order.outputs), deadline)
+
+    def _run_here(self, model: LoadedModel, request: Request, again: Frame | None) -> None:
         try:
             model.run_claimed(request)
         finally:
             self._computing.release()
+        if again is not None and not model.queued():
+            self._ordered(again)  # for nobody: the next one finds in the caches what the run has driven out of them
 
     def cancel(self, id: int) -> None:
         executing = self._executing.get(id)
