@@ -97,7 +97,10 @@ def fit(asked: Sequence[Asked]) -> Scoring:
     """Fit weights and threshold; raises BadData unless there are both answerable and unanswerable questions."""
     answerable = sum(one.answerable for one in asked)
     if answerable in (0, len(asked)):
-        raise BadData(f"{answerable} of {len(asked)} questions are answerable; some of both kinds are needed")
+        raise BadData(
+            f"{answerable} of {len(asked)} questions are answerable; some of both kinds are needed: "
+            "give shardqa models candidates a file of each, or one in the form of SQuAD 2.0"
+        )
     share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / (len(asked) - answerable)}
     told = [one for one in asked if len(one.right)]
     bias, margin, lag_weight = _logistic(

@@ -8,8 +8,9 @@ from pathlib import Path
 from shardqa.errors import BadModel
 from shardqa.models import shipped
 from shardqa.models.answering import Answerer
+from shardqa.models.scoring import SCORING_FILE
 
-READER_FILES = ("model.onnx", "tokenizer.json", "config.json", "scoring.json", "checksums.json")
+READER_FILES = ("model.onnx", "tokenizer.json", "config.json", SCORING_FILE, "checksums.json")
 """A reader's files; its card goes along where it has one."""
 
 
@@ -18,7 +19,7 @@ def check_reader(folder: Path, row_tokens: int) -> None:
     shipped.checked_folder(folder)
     for name in READER_FILES:
         if not (folder / name).is_file():
-            raise BadModel(f"{folder} has no {name}; name a reader's folder, as shardqa models quantize writes it")
+            raise BadModel(f"{folder} has no {name}; {_way_to(name)}")
     positions = _positions(folder / "config.json")
     if not isinstance(positions, int) or positions < row_tokens:
         raise BadModel(
@@ -26,6 +27,14 @@ def check_reader(folder: Path, row_tokens: int) -> None:
             "choose a model with max_position_embeddings of that or more"
         )
     Answerer(folder).answer("Who?", ["Nobody."])
+
+
+def _way_to(name: str) -> str:
+    if name == SCORING_FILE:
+        return (
+            "fit the scores of the folder that was quantised: shardqa models candidates, then shardqa models calibrate"
+        )
+    return "name a reader's folder, as shardqa models quantize writes it"
 
 
 def _positions(path: Path) -> object:

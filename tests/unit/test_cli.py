@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from rich.text import Text
 
 from shardqa import cli
 from shardqa.answer import Answer, Timing
@@ -88,6 +89,13 @@ def test_every_command_has_help_with_an_example(words: str) -> None:
     assert f"Example: {'redis-server' if words == 'module-path' else f'shardqa {words}'}" in (
         command_of(words).help or ""
     )
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_no_help_has_brackets_that_its_screen_would_take_for_markup(words: str) -> None:
+    command = command_of(words)
+    helps = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
+    assert [text for text in helps if Text.from_markup(text).plain != text] == []
 
 
 @pytest.mark.parametrize("words", OF_A_CLUSTER)

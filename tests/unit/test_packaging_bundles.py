@@ -129,10 +129,10 @@ def test_a_reader_with_a_changed_file_is_refused(reader: Path) -> None:
         check_reader(reader, 384)
 
 
-def test_a_folder_without_scoring_is_no_reader(reader: Path) -> None:
+def test_a_folder_without_scoring_is_told_how_it_is_fitted(reader: Path) -> None:
     (reader / "scoring.json").unlink()
     shipped.write_checksums(reader)
-    with pytest.raises(BadModel, match=r"scoring\.json"):
+    with pytest.raises(BadModel, match=r"no scoring\.json; fit .* models candidates.* models calibrate"):
         check_reader(reader, 384)
 
 

@@ -40,13 +40,14 @@ def candidates(
 ) -> None:
     """Write what the reader finds for many questions, ranked and read as the shards do: the input of calibrate.
 
-    Example: shardqa models candidates my-reader-int8 --squad train.json.gz --held-out 0.02 --out found.jsonl
+    Example: shardqa models candidates my-reader-int8 --squad train-v2.0.json.gz --held-out 0.02 --out found.jsonl
     """
     if bool(squad) == bool(seeds):
         raise BadData("give either --squad or --seeds")
     sample = sampling.seeds(seeds) if seeds else sampling.articles(squad or [], paragraphs, limit, held_out, seed)
     passages = sampling.write(sample, reader, out, k, threads)
     say(f"{len(sample.questions)} questions over {passages} passages; wrote {out}")
+    say(f"next: shardqa models calibrate {reader} --candidates {out}")
 
 
 def calibrate(

@@ -108,6 +108,8 @@ def quantize(
             measured_on = replace(measured_on, percentile=percentile)
     check = _check(questions, limit, keep_failing)
     _report(quantise.quantise(folder, out, form.value, measured_on, check), out, as_json)
+    if form is not QuantizeForm.bf16 and not as_json:
+        say(f"next: shardqa models candidates {out} --squad FILE --out found.jsonl, from which its scores are fitted")
 
 
 def optimize(

@@ -21,7 +21,9 @@ MAX_FAULTS = 10
 
 
 def train_multitask(
-    recipe: Annotated[Path, typer.Option("--recipe", help="TOML: a start, a [[task]] for each task, a [schedule].")],
+    recipe: Annotated[
+        Path, typer.Option("--recipe", help="TOML: a start, a table `task` for each task, a table `schedule`.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="New folder for the checkpoint and the ONNX folders.")],
     work: WorkOption = None,
     skip_faulty: SkipOption = False,
