@@ -72,7 +72,7 @@ def explain(error: BaseException, node: str) -> ShardqaError:
     return ShardFailed(f"shard {node} failed: {text}")
 
 
-async def _once_more(call: Callable[[], Awaitable[Any]], forget: Callable[[], Awaitable[None]] | None = None) -> Any:
+async def _once_more(call: Callable[[], Awaitable[Any]], forget: Callable[[], None] | None = None) -> Any:
     """What the call gives, made again where its connection ended: a node that was restarted has ended all that are
     kept, which `forget` drops; one that is down refuses at once. So every command sent from here may run twice.
     """
@@ -82,8 +82,16 @@ async def _once_more(call: Callable[[], Awaitable[Any]], forget: Callable[[], Aw
         if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
             raise
     if forget is not None:
-        await forget()
+        forget()
     return await call()
+
+
+def _forget_kept(node: ClusterNode) -> None:
+    """Has each idle connection opened anew by whoever takes it next. The node's own `disconnect_free_connections`
+    closes them while they can still be taken: what is sent then meets one that another task is closing.
+    """
+    for connection in node._free:
+        connection.mark_for_reconnect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +170,7 @@ class Shards:
             async with asyncio.timeout(self._settings.timeout):
                 return await _once_more(
                     lambda: self._silence.unless_silent(node, node.execute_command(*args)),
-                    node.disconnect_free_connections,
+                    lambda: _forget_kept(node),
                 )
         except Silent as error:
             self.refresh()

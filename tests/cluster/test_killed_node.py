@@ -4,14 +4,19 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from random import Random
 
 import pytest
+from redis.asyncio import Redis
 
 from shardqa import keys
 from shardqa.answer import Answer, Document
 from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.engine import Engine
+from shardqa.errors import ClusterUnavailable
+from shardqa.shards import Shards
 from tests.conftest import settings_of
 
 TOWNS = ["Arnsby", "Belmore", "Corvin", "Dunwick", "Estrel", "Farholm", "Gilmere", "Hartwell", "Ilvane", "Jessop"]
@@ -73,6 +78,28 @@ async def test_a_node_that_restarts_between_questions_is_missed_by_none_of_them(
     assert await engine.get("towns", document) is not None
     answers = await asyncio.gather(*(engine.ask(question, fresh=True) for question in QUESTIONS))
     assert [(answer.answer, answer.partial) for answer in answers] == [(f"{name} Lund", False) for name in BUILDERS]
+
+
+async def test_connections_that_end_while_others_take_them_are_passing_faults_at_most(doomed: LocalCluster) -> None:
+    shards = await Shards.connect(settings_of(doomed, timeout=30))
+    node = shards.nodes()[0]
+    ended = Redis(host=node.host, port=int(node.port))
+
+    async def ask(pauses: Random) -> None:
+        for _ in range(100):
+            with suppress(ClusterUnavailable):
+                await shards.on(node, "PING")
+            await asyncio.sleep(pauses.random() * 0.01)
+
+    async def end_all() -> None:
+        for _ in range(15):
+            await asyncio.sleep(0.03)
+            await ended.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+
+    await asyncio.gather(end_all(), *(ask(Random(number)) for number in range(50)))
+    assert await shards.on(node, "PING") is True
+    await ended.aclose()
+    await shards.close()
 
 
 async def until_whole(engine: Engine) -> None:
