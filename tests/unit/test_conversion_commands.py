@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from shardqa.cli import app
 from shardqa.errors import BadModel, SetupError
+from shardqa.models.scoring import shipped_scoring
 from tests.unit.tiny_models import tiny_weights, write_tiny
 
 pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa[models]')")
@@ -33,6 +34,17 @@ def test_quantize_prints_the_verdict_as_json(reader: Path, tmp_path: Path) -> No
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["passed"] is True
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_quantize_sends_a_reader_without_scores_to_have_them_fitted(tmp_path: Path, scored: bool) -> None:
+    checkpoint = write_tiny(tmp_path / "checkpoint")
+    (checkpoint / "scoring.json").unlink(missing_ok=True)
+    if scored:
+        shipped_scoring().save(checkpoint)
+    result = runner.invoke(app, ["models", "quantize", str(checkpoint), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert ("next: shardqa models candidates" in result.stderr) is not scored
 
 
 def test_verify_fails_on_another_model(reader: Path, tmp_path: Path) -> None:

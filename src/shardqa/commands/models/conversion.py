@@ -12,6 +12,7 @@ import typer
 from shardqa.commands.connection import JsonOption
 from shardqa.commands.models.extra import need
 from shardqa.commands.output import print_json, print_table, say
+from shardqa.models.scoring import SCORING_FILE
 
 if TYPE_CHECKING:
     from shardqa.models.conversion.checked import Check
@@ -108,7 +109,7 @@ def quantize(
             measured_on = replace(measured_on, percentile=percentile)
     check = _check(questions, limit, keep_failing)
     _report(quantise.quantise(folder, out, form.value, measured_on, check), out, as_json)
-    if form is not QuantizeForm.bf16 and not as_json:
+    if form is not QuantizeForm.bf16 and not as_json and not (out / SCORING_FILE).exists():
         say(f"next: shardqa models candidates {out} --squad FILE --out found.jsonl, from which its scores are fitted")
 
 
