@@ -98,7 +98,8 @@ count = 0
 async def f(r):
     global count
     count += 1
-    await asyncio.sleep(0.2)
+    while not execute('EXISTS', 'node-open'):
+        await asyncio.sleep(0.005)
     override_reply(f'run {count}')
 GB().map(f).register(prefix='node-once:*', commands=['get'], eventTypes=['keymiss'], mode='async_local')
 """
@@ -112,6 +113,8 @@ GB().map(f).register(prefix='node-once:*', commands=['get'], eventTypes=['keymis
     askers = [threading.Thread(target=ask) for _ in range(10)]
     for asker in askers:
         asker.start()
+    wait_until(lambda: client.info("shardqa")["shardqa_waiting_clients"] == 10, "all ask")
+    client.set("node-open", "1")
     for asker in askers:
         asker.join()
     assert answers == ["run 1"] * 10
