@@ -188,7 +188,7 @@ def test_a_reader_in_the_manner_of_the_pattern_answers_and_caches(client: Redis)
 
 
 def test_a_deadline_ends_a_function_that_never_answers(start_node: Callable[..., RunningNode]) -> None:
-    node = start_node(module_arguments=("TIMEOUT", "300"))
+    node = start_node(module_arguments=("TIMEOUT", "1000"))
     with node.client(decode_responses=True) as client:
         code = "def f(r):\n    while True: pass\n"
         execute(client, code + "GB('CommandReader').map(f).register(trigger='loop', mode='async_local')")

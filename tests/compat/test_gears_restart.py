@@ -105,6 +105,11 @@ GB().map(f).register(prefix='load:*', commands=['get'], eventTypes=['keymiss'], 
                     outcomes.append(type(error).__name__)
                     time.sleep(0.01)
 
+    def kill_worker(client: Redis) -> None:
+        before = len(outcomes)
+        os.kill(worker_pid(client), signal.SIGKILL)
+        wait_until(lambda: "TryAgainError" in outcomes[before:], "callers are told")
+
     with node.client(decode_responses=True) as client:
         send(client, "RG.PYEXECUTE", code)
         askers = [threading.Thread(target=ask, args=(n,), daemon=True) for n in range(8)]
@@ -113,8 +118,7 @@ GB().map(f).register(prefix='load:*', commands=['get'], eventTypes=['keymiss'], 
         try:
             for _ in range(2):
                 wait_until(lambda: outcomes and outcomes[-1] == "computed", "answers come")
-                os.kill(worker_pid(client), signal.SIGKILL)
-                wait_until(lambda: outcomes[-1] == "TryAgainError", "callers are told")
+                kill_worker(client)
             wait_until(lambda: outcomes[-1] == "computed", "answers come again")
         finally:
             stop.set()

@@ -58,6 +58,13 @@ def array(items: list[bytes]) -> bytes:
     return b"*%d\r\n" % len(items) + b"".join(bulk(i) for i in items)
 
 
+def wait_while_blocked() -> None:
+    """Until the test has removed the file `blocked` (Server.block, Server.unblock); a minute at most."""
+    until = time.monotonic() + 60
+    while os.path.exists("blocked") and time.monotonic() < until:
+        time.sleep(0.002)
+
+
 class FakeWorker:
     def __init__(self) -> None:
         self.socket = socket.socket(fileno=3)
@@ -139,7 +146,7 @@ class FakeWorker:
         if blob.startswith(b"BAD"):
             self.send(REPLY, id, b"-ERR this is no model\r\n")
         elif blob.startswith(b"SLOW"):
-            time.sleep(0.3)
+            wait_while_blocked()
             self.send(REPLY, id, b"*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n")
         elif blob.startswith(b"LONG"):
             self.send(REPLY, id, b"*2\r\n*1\r\n$65537\r\n%b\r\n*1\r\n$1\r\ny\r\n" % (b"x" * 65537))
@@ -196,8 +203,8 @@ class FakeWorker:
     def do_hang(self, _id: int, *_words: bytes) -> None:
         return
 
-    def do_sleep(self, id: int, seconds: bytes) -> None:
-        time.sleep(float(seconds))
+    def do_late(self, id: int) -> None:
+        wait_while_blocked()
         self.send(REPLY, id, b"+OK\r\n")
 
     def do_die(self, _id: int) -> None:
@@ -228,8 +235,8 @@ class FakeWorker:
         """JSON list of commands; the reply is the raw bytes of CALLED."""
         self.send(REPLY, id, bulk(self.call(*json.loads(commands), user=user.decode())))
 
-    def do_read_later(self, id: int, seconds: bytes, key: bytes) -> None:
-        time.sleep(float(seconds))
+    def do_read_late(self, id: int, key: bytes) -> None:
+        wait_while_blocked()
         self.send(REPLY, id, bulk(self.call(["GET", key])))
 
     def do_write_after_reply(self, id: int, key: bytes, value: bytes) -> None:

@@ -171,6 +171,13 @@ class Server:
         assert pid > 0  # 0 would be our own process group
         os.kill(pid, signal.SIGKILL)
 
+    def block(self) -> None:
+        """The worker keeps its next late answer (see fake_worker.py) until `unblock`."""
+        (self.folder / "blocked").touch()
+
+    def unblock(self) -> None:
+        (self.folder / "blocked").unlink()
+
     def aof(self) -> bytes:
         return b"".join(p.read_bytes() for p in sorted((self.folder / "appendonlydir").glob("*.incr.aof")))
 

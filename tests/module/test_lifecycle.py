@@ -129,7 +129,7 @@ def test_a_wrong_module_argument_stops_the_start_with_a_reason(make: Make, argum
 
 
 def test_requests_wait_for_a_worker_that_is_still_starting(make: Make) -> None:
-    server = make(arguments="TIMEOUT 300")
+    server = make(arguments="TIMEOUT 1000")
     (server.folder / "never-ready").touch()
     server.kill_worker()
     until(lambda: server.info()["worker_state"] == "starting")
@@ -165,7 +165,7 @@ def test_a_full_queue_to_a_worker_that_does_not_read_is_busy(make: Make) -> None
 
 
 def test_a_deadline_passes_and_the_worker_is_told_to_stop(make: Make) -> None:
-    server = make(arguments="TIMEOUT 100")
+    server = make(arguments="TIMEOUT 1000")
     assert server.error("RG.TRIGGER", "hang").startswith("TIMEOUT")
     until(lambda: server.seen("CANCEL"))
     assert server.info()["timeouts"] == 1
@@ -185,7 +185,9 @@ def test_a_client_that_leaves_frees_its_request_and_the_worker_is_told(server: S
 
 def test_a_late_reply_to_nobody_is_dropped(make: Make) -> None:
     server = make(arguments="TIMEOUT 50")
-    assert server.error("RG.TRIGGER", "sleep", "0.2").startswith("TIMEOUT")
+    server.block()
+    assert server.error("RG.TRIGGER", "late").startswith("TIMEOUT")
+    server.unblock()
     until(lambda: server.info()["late_replies"] == 1)
 
 

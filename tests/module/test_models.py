@@ -311,6 +311,7 @@ def test_a_model_whose_names_no_rdb_could_bring_back_is_refused(server: Server) 
 
 def test_other_commands_are_served_while_a_model_loads(server: Server) -> None:
     done: list[Any] = []
+    server.block()
     words = ["AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW"]
     thread = threading.Thread(target=lambda: done.append(server.client().execute_command(*words)))
     thread.start()
@@ -318,15 +319,19 @@ def test_other_commands_are_served_while_a_model_loads(server: Server) -> None:
     assert server.client().set("x", 1)
     assert not done
     assert server.client().exists("slow") == 0
+    server.unblock()
     thread.join(10)
     assert server.client().exists("slow") == 1
 
 
 def test_a_client_that_left_while_its_model_loads_stores_nothing(server: Server) -> None:
+    server.block()
     connection = server.client().connection_pool.get_connection()
     connection.send_command("AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW")
     until(lambda: server.info()["waiting_clients"] == 1)
     connection.disconnect()
+    until(lambda: server.info()["waiting_clients"] == 0)
+    server.unblock()
     until(lambda: server.info()["late_replies"] == 1)
     assert server.client().exists("slow") == 0
     assert server.info()["models"] == 0

@@ -72,9 +72,11 @@ def test_c3_a_write_waits_for_the_end_of_a_pause_and_its_reply_does_not(pair: Pa
 def test_c3_calls_that_only_read_go_on_during_a_pause(server: Server) -> None:
     server.hook(mode="store")
     server.client().set("x", "1")
-    thread, results = later(server.order, "read_later", "0.3", "x")
+    server.block()
+    thread, results = later(server.order, "read_late", "x")
     until(lambda: server.info()["waiting_clients"] == 1)
     server.client().client_pause(60_000, all=False)
+    server.unblock()
     thread.join(10)
     assert results == [b"$1\r\n1\r\n"]
     server.client().client_unpause()
@@ -199,7 +201,7 @@ def test_c7_a_call_as_a_user_without_permission_is_an_error(shared: Pair) -> Non
 
 
 def test_c8_a_deadline_ends_in_an_error(make: Make) -> None:
-    server = make(arguments="TIMEOUT 50")
+    server = make(arguments="TIMEOUT 1000")
     server.hook(mode="hold")
     assert server.error("GET", "answer:1").startswith("TIMEOUT")
     assert server.error("RG.TRIGGER", "hang").startswith("TIMEOUT")
