@@ -111,7 +111,6 @@ async function start() {
     result.replaceChildren();
     document.body.classList.remove("asked");
     document.title = "shardqa: ask your documents";
-    question.value = "";
   }
 }
 
@@ -120,7 +119,10 @@ form.addEventListener("submit", (event) => {
   ask(question.value);
 });
 corpus.addEventListener("change", showCorpus);
-addEventListener("popstate", start);
+addEventListener("popstate", () => {
+  question.value = ""; // before the corpora are read again: what is typed meanwhile stays
+  start();
+});
 addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
@@ -131,10 +133,10 @@ addEventListener("keydown", (event) => {
 });
 
 installOwnText(async (name) => {
+  question.value = "";
   await loadCorpora(name);
   document.body.classList.remove("asked");
   result.replaceChildren();
-  question.value = "";
   question.focus();
 });
 start();

@@ -197,19 +197,35 @@ def test_a_new_question_takes_the_place_of_one_under_way(
     page.locator(".answer-text", has_text="Ada Holm").wait_for()
 
 
+# Keeps the list of corpora back until `letGo()` is called.
+HOLD_CORPORA = """const real = fetch, held = new Promise((done) => { window.letGo = done; });
+window.fetch = async (path, options) => {
+    if (path === "/v1/corpora") await held;
+    return real(path, options);
+};"""
+
+
 def test_a_question_asked_before_the_page_is_complete_is_not_lost(
     open_page: Callable[..., Watched], api: Server, filled: str
 ) -> None:
     page = open_page(api).page
-    page.add_init_script(
-        """const real = fetch;
-        window.fetch = async (path, options) => {
-            if (path === "/v1/corpora") await new Promise((done) => setTimeout(done, 400));
-            return real(path, options);
-        };"""
-    )
+    page.add_init_script(HOLD_CORPORA)
     page.goto(f"/?corpus={filled}", wait_until="domcontentloaded")
     ask(page, "Who founded the mill?")
+    page.evaluate("letGo()")
+    page.locator(".answer-text", has_text="Ada Holm").wait_for()
+
+
+def test_what_is_typed_before_the_page_is_complete_stays(
+    open_page: Callable[..., Watched], api: Server, filled: str
+) -> None:
+    page = open_page(api).page
+    page.add_init_script(HOLD_CORPORA)
+    page.goto(f"/?corpus={filled}", wait_until="domcontentloaded")
+    page.get_by_label("Your question").fill("Who founded the mill?")
+    page.evaluate("letGo()")
+    page.locator("#size:not(:empty)").wait_for()
+    page.get_by_role("button", name="Ask", exact=True).click()
     page.locator(".answer-text", has_text="Ada Holm").wait_for()
 
 

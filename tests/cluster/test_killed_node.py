@@ -15,7 +15,7 @@ from shardqa.answer import Answer, Document
 from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.engine import Engine
-from shardqa.errors import ClusterUnavailable
+from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.shards import Shards
 from tests.conftest import settings_of
 
@@ -87,7 +87,7 @@ async def test_connections_that_end_while_others_take_them_are_passing_faults_at
 
     async def ask(pauses: Random) -> None:
         for _ in range(100):
-            with suppress(ClusterUnavailable):
+            with suppress(ClusterUnavailable, AnswerTimeout):
                 await shards.on(node, "PING")
             await asyncio.sleep(pauses.random() * 0.01)
 
