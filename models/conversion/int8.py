@@ -220,5 +220,6 @@ def static_scale(found: Range) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
 def quantised(values: NDArray[np.float32], axis: int, steps: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Whole steps within +-steps, and the scale (axis kept, length 1) so that steps * scale is about the values."""
     largest = np.abs(values).max(axis=axis, keepdims=True)
-    scale = np.where(largest == 0, np.float32(1), largest / np.float32(steps)).astype(np.float32)
+    least = np.finfo(np.float32).tiny  # below, a scale has too few digits: the steps would go beyond their ends
+    scale = np.where(largest == 0, np.float32(1), np.maximum(largest / np.float32(steps), least))
     return np.round(values / scale), scale
