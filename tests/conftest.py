@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from redis import Redis
 from redis.exceptions import RedisError
@@ -27,6 +28,10 @@ from shardqa.errors import SetupError
 
 if TYPE_CHECKING:
     from shardqa.engine import Engine  # imported where it is used: most unit tests need no engine
+
+# No test depends on how fast the machine is.
+hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 ATTEMPTS = 5  # other processes may take a port between our look and our start
 

@@ -35,7 +35,7 @@ def spans_of(weights: Any, batch: Batch) -> Any:
     return np.stack(run(bert_reader(weights, shape, FloatLayers()), batch), axis=-1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 70)), min_size=1, max_size=3), st.integers(0, 9))
 def test_the_graph_equals_the_reference_whatever_the_sizes_of_its_layers(
     layers: list[tuple[int, int]], seed: int

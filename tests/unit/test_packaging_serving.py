@@ -146,13 +146,13 @@ def test_a_passage_without_words_gets_no_answer(server: Server) -> None:
     assert (reply["no_answer"], reply["score"]) == (True, 0.0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(json_values)
 def test_no_event_ends_the_function(server: Server, event: object) -> None:
     json.dumps(server.event(event))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_an_answer_is_always_the_text_at_its_place(server: Server, text: str) -> None:
     reply = server.event({"question": QUESTION, "passage": text})

@@ -58,13 +58,13 @@ def check(text: str, passages: list[Passage]) -> None:
     assert all(a.start < b.start and a.end < b.end for a, b in itertools.pairwise(passages))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts)
 def test_every_passage_is_a_bounded_piece_of_the_text_with_the_pieces_of_its_own_text(text: str) -> None:
     check(text, split(text, TOKENIZER))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(texts)
 def test_what_lies_between_passages_is_nothing_to_the_tokenizer(text: str) -> None:
     end = 0
