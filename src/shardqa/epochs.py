@@ -27,7 +27,7 @@ SILENCE_SECONDS = 2.0  # without a message before the node is pinged, and again 
 KNOWN_SECONDS = 60.0  # for which epochs are believed without being read again
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # each is itself: several of one corpus are under way at once
 class Reading:
     """Epochs of a corpus being read from all shards: what is announced meanwhile may be newer than what is read."""
 

@@ -50,6 +50,15 @@ def test_an_announcement_during_the_first_reading_of_a_corpus_is_not_forgotten(f
     assert followed.known("c") == {"a": 1, "b": 7}
 
 
+def test_each_of_two_readings_at_once_hears_until_it_ends(followed: Epochs) -> None:
+    with followed.reading("c") as first:
+        with followed.reading("c") as second:
+            followed.learn(second, {"a": 1, "b": 1})
+        hear(followed, "c b 7")
+        followed.learn(first, {"a": 1, "b": 1})
+    assert followed.known("c") == {"a": 1, "b": 7}
+
+
 def test_a_reading_that_outlived_the_subscription_teaches_nothing(followed: Epochs) -> None:
     with followed.reading("c") as reading:
         followed._lose()
