@@ -15,7 +15,8 @@ from shardqa.module.worker.frames import MalformedFrame, PayloadTooLarge, Type
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, max_side=3)
 PLAIN = arrays.arrays(st.sampled_from(list(tensors.DTYPES.values())), SHAPES)
-TEXTS = arrays.arrays(np.dtype(object), SHAPES, elements=st.text(st.characters(exclude_characters="\0"), max_size=5))
+CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0")
+TEXTS = arrays.arrays(np.dtype(object), SHAPES, elements=st.text(CHARACTERS, max_size=5))
 TENSORS = st.one_of(PLAIN, TEXTS)
 
 
@@ -74,6 +75,11 @@ def test_an_array_that_no_tensor_can_hold_is_refused_with_the_limits(shape: tupl
     array = np.broadcast_to(np.float32(0), shape)
     with pytest.raises(BadTensor, match="one element or more, at most 32 dimensions and 512 MiB"):
         messages.answer(1, [array], 5)
+
+
+def test_a_string_with_half_a_character_is_refused() -> None:
+    with pytest.raises(BadTensor, match=r"holds half a character, '\\ud800'"):
+        messages.answer(1, [np.array(["good", "\ud800"], object)], 5)
 
 
 def test_outputs_that_are_no_arrays_are_refused() -> None:

@@ -91,7 +91,10 @@ def described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[str, str, n
 
 
 def _string(item: Any) -> bytes:
-    data = item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape")
+    try:
+        data = item if isinstance(item, bytes) else str(item).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise BadTensor(f"a string holds half a character, {error.object[error.start]!a}; give whole ones") from None
     if b"\0" in data:
         raise BadTensor("C-string value contains null character")
     return data
