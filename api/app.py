@@ -6,11 +6,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 import shardqa
-from shardqa.api import openapi, problems
+from shardqa.api import openapi, problems, query
 from shardqa.api.access import Access
 from shardqa.api.connection import Connection
 from shardqa.api.limits import Limits
@@ -53,7 +53,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shardqa = State(settings, metrics, connection)
     problems.install(app)
     openapi.install(app)
-    for routes in (ask, documents, corpora, health):
-        app.include_router(routes.router)
+    for routes in (ask, documents, corpora):
+        app.include_router(routes.router, dependencies=[Depends(query.known_only)])
+    app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)
     return app

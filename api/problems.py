@@ -193,7 +193,7 @@ def _of_http(request: Request, error: HTTPException) -> tuple[ShardqaError, Mapp
 
 def _allowed(request: Request) -> str:
     """The methods of an address. Starlette's own header names those of its first route only."""
-    route = getattr(request.scope.get("route"), "path", None)
+    route = getattr(request.scope.get("route"), "path_format", None)
     operations = request.app.openapi()["paths"].get(route, {"get": None})
     methods = {method.upper() for method in operations}
     return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))

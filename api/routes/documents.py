@@ -26,6 +26,9 @@ router = APIRouter(prefix="/v1", tags=["documents"])
 
 DocumentId = Annotated[str, Path(description="The document's id, percent-encoded; it may hold slashes.")]
 Corpus = Annotated[str | None, Query(description="Its corpus; without it, the server's default corpus.")]
+CorpusOfAll = Annotated[
+    str | None, Query(description="Of the documents that name none; without it, the server's default corpus.")
+]
 
 
 class NewDocument(BaseModel):
@@ -41,7 +44,7 @@ class NewDocument(BaseModel):
 
     text: str
     id: str | None = Field(None, description="1 to 512 bytes; without it, a hash of the text.")
-    corpus: str | None = Field(None, description="Without it, the server's default corpus.")
+    corpus: str | None = Field(None, description="Without it, the one in the address, or the server's default corpus.")
     title: str = ""
     source: str = Field("", description="Where the text comes from, like an address.")
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -105,12 +108,13 @@ class Outcomes(BaseModel):
         }
     },
 )
-async def post_documents(request: Request, state: Shared) -> Response:
+async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = None) -> Response:
     """One object, or a list of them. Each document can be asked about once its outcome is here."""
+    name = corpus if corpus is not None else state.settings.corpus
     sent = _parse(await request.body())
     if isinstance(sent, list):
-        return await unless_left(request, _add_list(sent, request, state))
-    return await unless_left(request, _add_one(sent, request, state))
+        return await unless_left(request, _add_list(sent, name, request, state))
+    return await unless_left(request, _add_one(sent, name, request, state))
 
 
 @router.get("/documents/{id:path}", response_model=Document, summary="Read a document")
@@ -157,9 +161,9 @@ def _parse(body: bytes) -> dict[str, Any] | list[Any]:
     return sent
 
 
-async def _add_one(sent: dict[str, Any], request: Request, state: State) -> Response:
+async def _add_one(sent: dict[str, Any], corpus: str, request: Request, state: State) -> Response:
     try:
-        document = NewDocument.model_validate(sent).document(state.settings.corpus)
+        document = NewDocument.model_validate(sent).document(corpus)
     except ValidationError as error:
         fault, at = problems.invalid(error.errors())
         state.metrics.documents.labels("refused").inc()
@@ -168,14 +172,14 @@ async def _add_one(sent: dict[str, Any], request: Request, state: State) -> Resp
     return Response(ingested.model_dump_json(), 201 if ingested.changed else 200, media_type="application/json")
 
 
-async def _add_list(sent: Sequence[Any], request: Request, state: State) -> Response:
+async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: State) -> Response:
     request_id = problems.request_id(request.scope)
     places = asyncio.Semaphore(AT_ONCE)
     first: dict[tuple[str | None, str], int] = {}  # (corpus, id) -> its place in the list
 
     async def add(n: int, one: Any) -> Outcome:
         try:
-            document = NewDocument.model_validate(one).document(state.settings.corpus)
+            document = NewDocument.model_validate(one).document(corpus)
         except ValidationError as error:
             fault, at = problems.invalid(error.errors())
             return _refused(None, fault, request_id, at)

@@ -201,6 +201,14 @@ def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> No
     assert found.json()["text"] == TOWER
 
 
+def test_the_corpus_of_the_address_is_that_of_documents_that_name_none(http: httpx.Client, corpus: str) -> None:
+    address, other = f"/v1/documents?corpus={corpus}", f"{corpus}-other"
+    listed = http.post(address, json=[{"id": "a", "text": MILL}, {"id": "b", "corpus": other, "text": MILL}])
+    single = http.post(address, json={"id": "c", "text": MILL})
+    outcomes = [result["ingested"] for result in listed.json()["results"]] + [single.json()]
+    assert [(one["document"], one["corpus"]) for one in outcomes] == [("a", corpus), ("b", other), ("c", corpus)]
+
+
 def test_a_list_of_good_documents_is_taken_whole(http: httpx.Client, corpus: str) -> None:
     sent = [{"id": f"n{n}", "corpus": corpus, "text": f"The number of house {n} is {n * 7}."} for n in range(40)]
     reply = http.post("/v1/documents", json=sent)

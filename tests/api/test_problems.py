@@ -51,10 +51,14 @@ def test_an_unknown_address_is_a_problem(alone: httpx.Client) -> None:
     problem(alone.get("/v2/ask"), 404, "no_such_route")
 
 
-def test_a_wrong_method_is_told_all_the_right_ones(alone: httpx.Client) -> None:
-    reply = alone.put("/v1/ask", json={})
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [("/v1/ask", "GET, HEAD, POST"), ("/v1/documents/a/b", "DELETE, GET, HEAD"), ("/docs", "GET, HEAD")],
+)
+def test_a_wrong_method_is_told_all_the_right_ones(alone: httpx.Client, path: str, methods: str) -> None:
+    reply = alone.put(path, json={})
     problem(reply, 405, "method_not_allowed")
-    assert reply.headers["Allow"] == "GET, HEAD, POST"
+    assert reply.headers["Allow"] == methods
 
 
 def test_a_missing_question_is_named(alone: httpx.Client) -> None:
@@ -99,6 +103,32 @@ def test_a_form_of_another_site_is_refused(alone: httpx.Client, path: str) -> No
 def test_a_wrong_parameter_of_an_address_is_named(alone: httpx.Client) -> None:
     body = problem(alone.get("/v1/ask", params={"q": "a", "k": "many"}), 422, "invalid_request")
     assert "query.k" in str(body["detail"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        ("GET", "/v1/ask?q=a&limit=3", "this address takes q, corpus, k, n_best, min_score, fresh"),
+        ("POST", "/v1/documents?colpus=mine", "this address takes corpus"),
+        ("DELETE", "/v1/documents/a/b?all", "this address takes corpus"),
+        ("GET", "/v1/corpora?limit=3", "this address takes none"),
+        ("GET", "/v1/ask?q=a&k=3&k=5", "Given 2 times"),
+    ],
+)
+def test_a_parameter_that_would_do_nothing_is_refused(
+    alone: httpx.Client, method: str, path: str, message: str
+) -> None:
+    body = problem(alone.request(method, path, json={} if method == "POST" else None), 422, "invalid_request")
+    assert message in str(body["detail"])
+
+
+def test_every_wrong_parameter_is_named(alone: httpx.Client) -> None:
+    body = problem(alone.get("/v1/corpora?a=1&b=2"), 422, "invalid_request")
+    assert [error["at"] for error in body["errors"]] == ["query.a", "query.b"]  # type: ignore[attr-defined]
+
+
+def test_those_who_probe_may_add_parameters(alone: httpx.Client) -> None:
+    assert alone.get("/healthz?probe=1").status_code == alone.get("/metrics?format=text").status_code == 200
 
 
 def test_a_cluster_that_is_not_there_is_said_and_when_to_come_back(alone: httpx.Client) -> None:

@@ -1,0 +1,34 @@
+"""Refuses query parameters that an address does not take: a misspelt one would do nothing, and nobody would know."""
+
+from collections import Counter
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+
+
+def known_only(request: Request) -> None:
+    """Raises RequestValidationError, which names every parameter at fault."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    if not counts:
+        return
+    known = _known(request)
+    errors = [
+        {"type": "query", "loc": ("query", name), "msg": message, "input": request.query_params[name]}
+        for name, count in counts.items()
+        if (message := _fault(name, count, known))
+    ]
+    if errors:
+        raise RequestValidationError(errors)
+
+
+def _fault(name: str, count: int, known: list[str]) -> str:
+    if name not in known:
+        return f"Not known here; this address takes {', '.join(known) or 'none'}"
+    return f"Given {count} times; give it once" if count > 1 else ""
+
+
+def _known(request: Request) -> list[str]:
+    """As the address's description has them."""
+    method = "get" if request.method == "HEAD" else request.method.lower()
+    operation = request.app.openapi()["paths"][request.scope["route"].path_format][method]
+    return [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
