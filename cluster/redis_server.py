@@ -120,6 +120,7 @@ def configuration(config: NodeConfig) -> str:
         ("appendonly", "yes"),
         ("appendfsync", "everysec"),
         ("save", ""),  # the AOF has everything; a second copy would double the writing
+        ("maxmemory-policy", "volatile-lru"),  # once somebody sets maxmemory: answers go, documents stay
         ("repl-diskless-sync-delay", "0"),  # replicas of a local cluster come all at once anyway
     ]
     if config.cluster:

@@ -52,6 +52,9 @@ class Loaded:
     title: str
     ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone
 
+    def record(self) -> dict[str, Any]:
+        return {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -64,19 +67,14 @@ class Found:
     null_logit: float
 
     def record(self) -> dict[str, Any]:
-        p = self.passage
         return {
-            "passage": p.key,
-            "document": keys.parse_passage(p.key).document,
-            "title": p.title,
-            "text": p.text[self.start : self.end],
-            "start": p.start + self.start,
-            "end": p.start + self.end,
+            "passage": self.passage.key,
+            "document": keys.parse_passage(self.passage.key).document,
+            "text": self.passage.text[self.start : self.end],
+            "start": self.passage.start + self.start,
+            "end": self.passage.start + self.end,
             "span_logit": self.span_logit,
             "null_logit": self.null_logit,
-            "rank_score": p.score,
-            "passage_text": p.text,
-            "passage_start": p.start,
         }
 
 
@@ -142,6 +140,7 @@ class Answers:
             "model": parsed.model,
             "question": question,
             "spans": [span.record() for span in found],
+            "passages": {span.passage.key: span.passage.record() for span in found},
             "scoring": asdict(scoring),
             "us": phases.total(),
             "batch": len(rows),

@@ -10,9 +10,9 @@ from collections import Counter
 from time import perf_counter
 from typing import Any
 
-from pydantic import ValidationError
+from redis.asyncio.cluster import ClusterNode
 
-from shardqa import keys
+from shardqa import keys, stored
 from shardqa.answer import (
     Answer,
     Asked,
@@ -152,13 +152,9 @@ class Engine:
             value = await self.masters.by_key("GET", key)
         except ClusterUnavailable:
             return None
-        if value is None:
-            return None
-        try:
-            found = Asked.model_validate_json(value)
-        except ValidationError:
-            return None
-        self._kept.put(key, found, len(value))
+        found = stored.unpack(value) if value is not None else None
+        if found is not None:
+            self._kept.put(key, found, len(value))
         return found
 
     async def _ask_shards(
@@ -186,15 +182,20 @@ class Engine:
         node = self.masters.node(node_name)
         if node is None:
             raise ClusterUnavailable(f"node {node_name} left the cluster while it was asked; ask again")
-        if fresh:
+        reply = None if fresh else await self._filled(node, key)
+        if reply is None or "passages" not in reply:  # kept by an earlier version, which wrote them otherwise
             await self.masters.on(node, "UNLINK", key)
-        value = await self.masters.on(node, "GET", key)
-        if value is None:
-            raise ClusterUnavailable(f"shard {node_name} has no function that fills {key[:80]!r}; see 'shardqa doctor'")
-        reply = _json(value)
+            reply = await self._filled(node, key)
         phases = {name: int(us) for name, us in reply["us"].items()}
         use = ShardUse(node=node_name, tag=tag, passages=k, cached=bool(reply["cached"]), us=phases)
         return use, reply
+
+    async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
+        """What is there, or what the shard's reader makes of a GET that misses."""
+        value = await self.masters.on(node, "GET", key)
+        if value is None:
+            raise ClusterUnavailable(f"shard {node.name} has no function that fills {key[:80]!r}; see 'shardqa doctor'")
+        return _json(value)
 
     def _gather(self, replies: list[Any], asked: list[tuple[str, str]], failed: list[str]) -> tuple[Asked, list[str]]:
         """All shards' spans; a shard that can't be reached is left out and named, any other fault is raised."""
@@ -212,7 +213,7 @@ class Engine:
         return Asked(candidates=candidates_of(spans), no_answer_below=threshold_of(spans), shards=uses), failed
 
     async def _store(self, key: str, asked: Asked) -> None:
-        value = asked.model_dump_json().encode()
+        value = stored.pack(asked)
         self._kept.put(key, asked, len(value))
         try:
             await self.masters.by_key("SET", key, value, "EX", self.settings.answer_seconds)

@@ -7,8 +7,8 @@ from collections import OrderedDict
 
 from shardqa.answer import Asked
 
-MEMORY_PER_JSON = 3
-"""Bytes that an Asked takes for each byte of its JSON: 3.3 with 5 candidates, 2.7 with 60 (by tracemalloc)."""
+MEMORY_PER_JSON = 6
+"""Bytes an Asked takes for each byte of its JSON (stored.py): 6.2 with one passage, 5.7 with 5 (tracemalloc)."""
 
 
 class KeptAnswers:

@@ -27,9 +27,10 @@ def sum_terms(replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def candidates_of(replies: Sequence[dict[str, Any]]) -> list[Candidate]:
     """All shards' spans by calibrated score, best first; of spans that overlap in one document the best one only."""
-    best_rank = max((span["rank_score"] for reply in replies for span in reply["spans"]), default=0.0)
+    passages = [passage for reply in replies for passage in reply["passages"].values()]
+    best_rank = max((passage["rank_score"] for passage in passages), default=0.0)
     found = [
-        _candidate(reply["tag"], span, scoring, best_rank)
+        _candidate(reply["tag"], span, reply["passages"][span["passage"]], scoring, best_rank)
         for reply, scoring in zip(replies, map(_scoring, replies), strict=True)
         for span in reply["spans"]
     ]
@@ -43,22 +44,23 @@ def threshold_of(replies: Sequence[dict[str, Any]]) -> float:
 
 
 def _scoring(reply: dict[str, Any]) -> Scoring:
-    """A reply that was cached by an earlier version does not tell."""
-    return Scoring(**reply["scoring"]) if "scoring" in reply else shipped_scoring()
+    return Scoring(**reply["scoring"])
 
 
-def _candidate(tag: str, span: dict[str, Any], scoring: Scoring, best_rank: float) -> Candidate:
+def _candidate(
+    tag: str, span: dict[str, Any], passage: dict[str, Any], scoring: Scoring, best_rank: float
+) -> Candidate:
     return Candidate(
         answer=span["text"],
-        score=scoring.score(span["span_logit"], span["null_logit"], span["rank_score"], best_rank),
+        score=scoring.score(span["span_logit"], span["null_logit"], passage["rank_score"], best_rank),
         document=span["document"],
-        title=span["title"],
+        title=passage["title"],
         start=span["start"],
         end=span["end"],
-        passage=span["passage_text"],
-        passage_start=span["passage_start"],
+        passage=passage["text"],
+        passage_start=passage["start"],
         shard=tag,
-        rank_score=span["rank_score"],
+        rank_score=passage["rank_score"],
         margin=span["span_logit"] - span["null_logit"],
     )
 

@@ -26,7 +26,7 @@ def test_a_get_of_a_fresh_key_is_answered_by_the_reader(shards: Shards) -> None:
     shards.ingest("mill", MILL, "The mill")
     reply = get(shards, shards.answer_key("mill", QUESTION))
     best = reply["spans"][0]
-    assert (best["text"], best["document"], best["title"]) == ("1742", "mill", "The mill")
+    assert (best["text"], best["document"], reply["passages"][best["passage"]]["title"]) == ("1742", "mill", "The mill")
     assert best["span_logit"] > best["null_logit"]
     assert reply["cached"] is False
     assert reply["question"] == keys.normalise_question(QUESTION)
@@ -38,12 +38,13 @@ def test_spans_are_exact_places_of_any_unicode(shards: Shards) -> None:
         f"№ {n}: Ōe Árpád (大江) built e\u0301tage 😀{n} of the “Straßenmühle” in {1700 + n}. " for n in range(40)
     )
     shards.ingest("étude", text)
-    spans = get(shards, shards.answer_key("étude", "who built the étage of the Straßenmühle in 1717?", k=10))["spans"]
-    assert 5 <= len(spans) <= 20
-    for span in spans:
+    reply = get(shards, shards.answer_key("étude", "who built the étage of the Straßenmühle in 1717?", k=10))
+    assert 5 <= len(reply["spans"]) <= 20
+    assert reply["passages"].keys() == {span["passage"] for span in reply["spans"]}
+    for span in reply["spans"]:
         assert text[span["start"] : span["end"]] == span["text"]
-        start = span["passage_start"]
-        assert text[start : start + len(span["passage_text"])] == span["passage_text"]
+    for passage in reply["passages"].values():
+        assert text[passage["start"] : passage["start"] + len(passage["text"])] == passage["text"]
 
 
 def test_a_span_of_nothing_but_commas_and_articles_is_no_candidate(shards: Shards) -> None:

@@ -16,6 +16,7 @@ from shardqa.answer import Answer, Document
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, UnknownCorpus
+from shardqa.loader import preparation
 from tests.cluster.shards_client import Shards
 from tests.conftest import settings_of, wait_until
 
@@ -139,4 +140,5 @@ async def test_an_engine_forgets_its_answers_when_a_shard_is_flushed(one: LocalC
         (problem,) = await engine.ready()  # the reader went with the rest
         assert "run 'shardqa prepare'" in problem
     finally:
+        await preparation.prepare(engine)
         await engine.close()

@@ -12,7 +12,7 @@ MAX_LINES = 600
 
 # A room may import the rooms named here, itself, and nothing else of shardqa's.
 PLAIN = {"keys", "answer", "config", "errors", "memory", "__init__"}
-ENGINE = {"engine", "shards", "silence", "epochs", "merging", "kept"}
+ENGINE = {"engine", "shards", "silence", "epochs", "merging", "kept", "stored"}
 MAY_IMPORT = {
     **{name: PLAIN | {"answer"} for name in PLAIN},
     **{name: PLAIN | ENGINE | {"models"} for name in ENGINE},

@@ -1,0 +1,53 @@
+"""Answers kept in Redis: by an earlier version, and where memory ends."""
+
+from collections.abc import Callable
+
+import pytest
+from redis import Redis
+
+from shardqa.answer import Document
+from shardqa.cluster.local import LocalCluster
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from tests.cluster.shards_client import Shards
+from tests.conftest import settings_of, wait_until
+
+MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
+QUESTION = "When was the mill at Hallow Ford built?"
+
+
+async def test_answers_that_an_earlier_version_kept_are_computed_anew(settings: Settings, shards: Shards) -> None:
+    engine = await Engine.connect(settings.model_copy(update={"cache_megabytes": 0}))
+    try:
+        await engine.put(Document(id="mill", text=MILL))
+        assert (await engine.ask(QUESTION)).answer == "1742"
+        client, corpus = shards.client, settings.corpus
+        (of_shard,) = wait_until(lambda: list(client.scan_iter(f"answer:{corpus}:*")), "the answer is stored")
+        (final,) = client.scan_iter(f"ask:{corpus}:*")
+        client.set(of_shard, b'{"spans": [{"text": "1688"}], "cached": true, "us": {}}')
+        client.set(final, b'{"candidates": []}')
+        assert (await engine.ask(QUESTION)).answer == "1742"
+    finally:
+        await engine.close()
+
+
+@pytest.fixture
+def small(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
+    """A shard whose memory this test takes."""
+    return start_cluster(shards=1)
+
+
+async def test_where_memory_ends_answers_go_and_documents_stay(small: LocalCluster, corpus: str) -> None:
+    host, _, port = small.seed().rpartition(":")
+    engine = await Engine.connect(settings_of(small, corpus=corpus, timeout=30, cache_megabytes=0))
+    try:
+        await engine.put(Document(id="mill", text=MILL))
+        with Redis(host=host, port=int(port)) as client:
+            client.config_set("maxmemory", client.info("memory")["used_memory"] + 3_000_000)
+            for n in range(300):
+                client.set(f"ask:{corpus}:other:{n}", b"x" * 50_000, ex=3_600)
+            assert client.info("stats")["evicted_keys"] > 0
+        assert (await engine.ask(QUESTION)).answer == "1742"
+        assert await engine.get(corpus, "mill") is not None
+    finally:
+        await engine.close()
