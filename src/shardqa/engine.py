@@ -149,7 +149,7 @@ class Engine:
     async def _stored(self, key: str) -> Asked | None:
         """The final answer in Redis; a node that is down or a value that is not ours counts as none."""
         try:
-            value = await self.masters.by_key("GET", key)
+            value = await self.masters.by_key(key, "GET")
         except ClusterUnavailable:
             return None
         found = stored.unpack(value) if value is not None else None
@@ -216,7 +216,7 @@ class Engine:
         value = stored.pack(asked)
         self._kept.put(key, asked, len(value))
         try:
-            await self.masters.by_key("SET", key, value, "EX", self.settings.answer_seconds)
+            await self.masters.by_key(key, "SET", value, "EX", self.settings.answer_seconds)
         except ClusterUnavailable:
             return  # the answer stands; only the next process will have to compute it
 
@@ -325,7 +325,7 @@ class Engine:
             )
 
     async def get(self, corpus: str, document: str) -> Document | None:
-        found = await self.masters.by_key("HGETALL", keys.doc(corpus, document))
+        found = await self.masters.by_key(keys.doc(corpus, document), "HGETALL")
         fields = {_text(name): _text(value) for name, value in dict(found).items()} if found else {}
         if "text" not in fields:
             return None
@@ -398,7 +398,7 @@ class Engine:
             return shard.error
         key = keys.model(self.settings.model, shard.tag)
         try:
-            has_reader = bool(await self.masters.by_key("EXISTS", key))
+            has_reader = bool(await self.masters.by_key(key, "EXISTS"))
         except ShardqaError as fault:
             return str(fault)
         return None if has_reader else f"the reader {key!r} is not stored; run 'shardqa prepare'"

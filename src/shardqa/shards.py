@@ -37,7 +37,7 @@ from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardFailed, Shard
 from shardqa.silence import Silence, Silent
 
 Argument: TypeAlias = str | bytes | int | float
-CONNECT_SECONDS = 1.0  # loopback and one data centre connect in milliseconds; a dead host must not hold a question
+CONNECT_SECONDS = 5.0  # the last resort: silence.py finds a host sooner that does not even refuse
 CONNECTIONS = 10_000  # to one node, as many as it takes itself; requests are bounded at the door, not by refusals here
 PASSING = ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "UNBLOCKED")  # errors that end by themselves
 # The same where redis-py takes the code off the text and makes a class of it.
@@ -177,7 +177,7 @@ class Shards:
             raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
         except (MovedError, AskError):
             self.refresh()
-            return await self.by_key(*args)
+            return await self._redirected(*args)
         except (RedisError, OSError) as error:
             if not isinstance(error, ResponseError):
                 self.refresh()
@@ -194,8 +194,12 @@ class Shards:
         except ShardqaError as fault:
             return Reply(str(node.name), fault=fault)
 
-    async def by_key(self, *args: Argument) -> Any:
-        """Runs a command where its key lives, following redirects."""
+    async def by_key(self, key: str, command: str, *args: Argument) -> Any:
+        """Runs a command on the master of its key: `command key args`. Raises as `on` does."""
+        return await self.on(self.owner(key), command, key, *args)
+
+    async def _redirected(self, *args: Argument) -> Any:
+        """Follows MOVED and ASK to where the slot is now."""
         try:
             async with asyncio.timeout(self._settings.timeout):
                 return await _once_more(lambda: self._cluster.execute_command(*args))

@@ -84,7 +84,8 @@ def test_status_shows_each_node_with_its_worker_and_slots(run: Run, cluster: Loc
     assert [row["node"] for row in rows] == [f"{host}:{port}" for host, port in cluster.addresses]
     assert sum(row["slots"] for row in rows) == 16384
     for row in rows:
-        assert (row["role"], row["worker"], row["models"]) == ("master", "ready", 1)
+        assert (row["role"], row["worker"]) == ("master", "ready")
+        assert row["models"] >= 1  # tests before may have pushed others
         assert row["tag"]
         assert row["passages"] >= 0
 

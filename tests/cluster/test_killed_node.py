@@ -3,8 +3,11 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+import socket
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, suppress
+from copy import copy
 from random import Random
 
 import pytest
@@ -124,3 +127,62 @@ async def test_while_a_node_hangs_the_others_answer_and_once_it_goes_on_all_do(
     await until_whole(engine)
     whole = [await engine.ask(question, fresh=True) for question in QUESTIONS]
     assert [answer.answer for answer in whole] == [f"{builder} Lund" for builder in BUILDERS]
+
+
+def new_question(engine: Engine, port: int) -> str:
+    """One whose final answer would be kept on the node at that port."""
+    epochs = engine.epochs.known("towns")
+    assert epochs is not None
+    settings = engine.settings
+    for n in range(1_000):
+        question = keys.normalise_question(f"{QUESTIONS[0]} Version {n}")
+        key = keys.ask("towns", keys.corpus_epoch(epochs), settings.model, settings.k, question)
+        if int(engine.masters.owner(key).port) == port:
+            return question
+    pytest.fail("no question in 1,000")
+
+
+async def test_a_hanging_node_that_would_keep_the_final_answer_does_not_keep_it_from_being_found(
+    doomed: LocalCluster, engine: Engine
+) -> None:
+    await until_whole(engine)
+    victim = doomed.state.nodes[2]  # the epochs are followed on the first
+    assert victim.process is not None
+    question = new_question(engine, victim.port)
+    os.kill(victim.process.pid, signal.SIGSTOP)
+    try:
+        answer = await engine.ask(question)
+    finally:
+        os.kill(victim.process.pid, signal.SIGCONT)
+    assert answer.failed == [f"127.0.0.1:{victim.port}"]
+    await until_whole(engine)
+
+
+@pytest.fixture
+def swallowing() -> Iterator[int]:
+    """A port of a host that is gone without a word: whoever connects waits. (Its queue of connections is full.)"""
+    with ExitStack() as opened:
+        host = opened.enter_context(socket.socket())
+        host.bind(("127.0.0.1", 0))
+        host.listen(0)
+        for _ in range(4):
+            caller = opened.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(host.getsockname())
+        yield host.getsockname()[1]
+
+
+async def test_a_host_that_is_gone_without_a_word_counts_as_a_node_that_is_down(
+    doomed: LocalCluster, swallowing: int
+) -> None:
+    shards = await Shards.connect(settings_of(doomed, timeout=30))
+    gone = copy(shards.nodes()[0])
+    gone.port, gone.name = swallowing, f"127.0.0.1:{swallowing}"
+    gone.connection_kwargs = {**gone.connection_kwargs, "port": swallowing}
+    gone._free, gone._connections = deque(), []
+    try:
+        for _ in range(3):
+            with pytest.raises(ClusterUnavailable, match="silent"):
+                await shards.on(gone, "PING")
+    finally:
+        await shards.close()

@@ -79,7 +79,7 @@ async def test_a_damaged_reader_reaches_no_shard(engine: Engine, reader: Path) -
         await push.push(engine, reader, "pushed-damaged")
     shards = await engine.shards()
     assert shards[0].tag is not None
-    assert not await engine.masters.by_key("EXISTS", keys.model("pushed-damaged", shards[0].tag))
+    assert not await engine.masters.by_key(keys.model("pushed-damaged", shards[0].tag), "EXISTS")
 
 
 async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
