@@ -55,6 +55,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "timeout": ("The answer took too long", "Ask again: what was computed is kept. Or ask with a smaller k."),
     "too_many_requests": ("Too many requests at once", "Wait for the seconds named in Retry-After, then try again."),
     "unknown_corpus": ("No such corpus", "GET /v1/corpora lists the corpora; adding a document makes a new one."),
+    "wrong_shard": ("A slot moved meanwhile", "Ask again: the shards are ranked anew."),
     "unknown_document": ("No such document", "Check its id and corpus; an id in an address is percent-encoded."),
 }
 

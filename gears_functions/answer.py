@@ -19,7 +19,7 @@ import orjson
 
 from shardqa import keys
 from shardqa.config import MAX_K, MAX_N_BEST
-from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable
+from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
 from shardqa.gears_functions import arguments
 from shardqa.models import metrics, reader
 from shardqa.models.scoring import shipped_scoring
@@ -118,12 +118,22 @@ class Answers:
                 f"key {key[:80]!r} is not UTF-8; ask for answer:<corpus>:{{tag}}:<epoch>:<model>:<k>:<question>"
             )
         parsed = keys.parse_answer(key)
-        if not 1 <= parsed.k <= MAX_K:
-            raise BadLimit(f"k={parsed.k} is outside 1 to {MAX_K}; choose a number in between")
+        self._check(parsed)
         reply = await self._answer(parsed)
         self._timings.add({f"answer_{phase}": us for phase, us in reply["us"].items()})
         self._override_reply(orjson.dumps({**reply, "cached": False}))
         self._store(key, parsed, reply)
+
+    def _check(self, parsed: keys.AnswerKey) -> None:
+        """Raises BadLimit, WrongShard."""
+        if not 1 <= parsed.k <= MAX_K:
+            raise BadLimit(f"k={parsed.k} is outside 1 to {MAX_K}; choose a number in between")
+        own = self._shard.runtime.hashtag()
+        if parsed.tag != own:
+            raise WrongShard(
+                f"the shard of {{{parsed.tag}}} can't be asked here, where the tag is {{{own}}}: its slot has moved, "
+                "or is moving; RG.TRIGGER Corpora tells the tags"
+            )
 
     async def _answer(self, parsed: keys.AnswerKey) -> dict[str, Any]:
         phases = Phases()

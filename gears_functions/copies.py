@@ -4,7 +4,8 @@
 
 A shard's tag changes when its lowest slot moves; its copy then lies under a key that is gone or elsewhere. It is sent,
 not fetched: storing a model blocks until the worker has loaded it, which a function's own commands must not: it
-takes an ordinary connection, and only those to other shards are at hand.
+takes an ordinary connection, and only those to other shards are at hand. Where the slot went, a second copy arrives,
+which nobody uses: it is dropped once the slot has settled and the shard has its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from redis import ResponseError
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable
 from shardqa.gears_functions import arguments
+from shardqa.gears_functions.slots import BETWEEN
 from shardqa.models.scoring import Scoring, shipped_scoring
 
 if TYPE_CHECKING:
@@ -27,7 +29,12 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.runtime import Runtime
 
+ARRIVING_SECONDS = 5.0  # for which a run waits for a copy whose slot is on its way, or that is being loaded
+LOOK_SECONDS = 0.05  # between looks whether it is there
+TIDY_SECONDS = 2.0  # between looks whether copies that arrived can be dropped
+TIDY_ATTEMPTS = 60
 PAUSE = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
+NOT_LOADED = "model key is empty"  # how a run says that the worker has no such model
 MAX_MISSED = 100  # names of models remembered as missing; a client may send any
 
 
@@ -38,17 +45,30 @@ class Copies:
         self._runtime = runtime
         self._fetching = asyncio.Lock()  # a model is megabytes: one fetch at a time
         self._not_before: dict[str, float] = {}  # model that no shard had -> loop time of its next fetch
+        self._tidying: asyncio.Task[None] | None = None
 
     async def run(self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
-        """Runs a model on this shard. Raises ClusterUnavailable when no shard has it."""
-        key = keys.model(model, self._runtime.hashtag())
-        try:
-            return await self._runtime.run_model(key, inputs, outputs)
-        except ResponseError:
-            if await self._runtime.call("EXISTS", key):
-                raise
-        await self._fetch(model, key)
-        return await self._runtime.run_model(key, inputs, outputs)
+        """Runs a model on this shard. Raises ClusterUnavailable when no shard has it, or it is long on its way."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + ARRIVING_SECONDS
+        while True:
+            key = keys.model(model, self._runtime.hashtag())
+            try:
+                return await self._runtime.run_model(key, inputs, outputs)
+            except ResponseError as error:
+                if NOT_LOADED not in str(error):
+                    raise
+            if loop.time() > until:
+                raise ClusterUnavailable(f"the model {model!r} is on its way to this shard; try again in a moment")
+            try:
+                if await self._runtime.call("EXISTS", key):
+                    await asyncio.sleep(LOOK_SECONDS)  # it came with its slot, and is being loaded
+                else:
+                    await self._fetch(model, key)
+            except ResponseError as error:
+                if not str(error).startswith(BETWEEN):
+                    raise
+                await asyncio.sleep(LOOK_SECONDS)  # its slot is leaving: the shard will have another tag
 
     async def scoring(self, model: str) -> Scoring | None:
         """How this shard's copy is scored, the shipped way where whoever stored it did not say; None: there is none."""
@@ -67,6 +87,7 @@ class Copies:
                 for tag in await self._tags():
                     if await self._pushed(model, tag, key):
                         self._runtime.log(f"model {model!r} was copied from the shard {{{tag}}}")
+                        self._tidy_soon()
                         return
                 if len(self._not_before) >= MAX_MISSED:
                     self._not_before.clear()
@@ -103,6 +124,47 @@ class Copies:
         command = ("AI.MODELSTORE", key, meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"], *_batching(meta))
         command = (*command, "BLOB", *parts)
         return str(sum(1 for stored in await self._runtime.peers(*command) if not isinstance(stored, Exception)))
+
+    # ---- copies that came with moved slots
+
+    async def arrived(self, record: Record) -> None:
+        """A key of a model was restored, as it is when its slot moves here."""
+        self._tidy_soon()
+
+    def _tidy_soon(self) -> None:
+        if self._tidying is None or self._tidying.done():
+            self._tidying = asyncio.create_task(self._tidy())
+
+    async def _tidy(self) -> None:
+        for _ in range(TIDY_ATTEMPTS):
+            await asyncio.sleep(TIDY_SECONDS)
+            if self._runtime.role() != "master" or await self._drop_strays():
+                return
+
+    async def _drop_strays(self) -> bool:
+        """Drops other shards' copies of what this shard has; whether none is left. Only readers that were stored with
+        their scoring, as ours are: whatever else lies under such a key is its owner's."""
+        own = self._runtime.hashtag()
+        reply = await self._runtime.call("AI._MODELSCAN")
+        found = {key.decode("utf-8", "surrogateescape"): label.decode("utf-8", "replace") for key, label in reply}
+        strays = [
+            (key, name)
+            for key, label in found.items()
+            if (name := keys.name_of_model(key)) and key != keys.model(name, own) and Scoring.of_label(label)
+        ]
+        dropped = [key for key, name in strays if keys.model(name, own) in found and await self._dropped(key)]
+        return len(dropped) == len(strays)
+
+    async def _dropped(self, key: str) -> bool:
+        """False where its slot is not this shard's yet."""
+        try:
+            await self._runtime.call("UNLINK", key)
+        except ResponseError as error:
+            if str(error).startswith(BETWEEN):
+                return False
+            raise
+        self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")
+        return True
 
 
 def _meta(reply: list[Any]) -> dict[bytes, Any]:

@@ -53,4 +53,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     builder("KeysReader", desc="shardqa: documents of any writer").foreach(ingest.settle).register(
         prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=HERE
     )
+    builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(copies.arrived).register(
+        prefix="model:*", eventTypes=["restore"], readValue=False, mode=HERE
+    )
     shard.follow(ingest.settle_all)

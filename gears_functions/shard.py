@@ -32,7 +32,6 @@ PAGE = 64  # passages read in one tick and indexed before the loop serves others
 SCAN_COUNT = 1_000  # keys looked at per SCAN
 RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
 PASSING = ("TRYAGAIN", "MOVED", "ASK", "READONLY", "OOM", "CLUSTERDOWN", "LOADING", "MASTERDOWN")
-BETWEEN = ("TRYAGAIN", "MOVED", "ASK")  # of these, said of a key whose slot this shard does not serve now
 DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
 MOVING_SECONDS = 0.2  # between looks at slots that are on their way here or away
 
@@ -263,7 +262,7 @@ class Shard:
     def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
         """Whether the index changed."""
         if isinstance(reply, Exception):
-            if str(reply).startswith(BETWEEN):
+            if str(reply).startswith(slots.BETWEEN):
                 self._wait_for_slot(name)
             else:
                 self.runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
@@ -306,7 +305,7 @@ class Shard:
 def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
     """A refusal that has nothing to do with the key must not look like a missing passage."""
     for reply in replies:
-        is_refused = isinstance(reply, ResponseError) and not str(reply).startswith(BETWEEN)
+        is_refused = isinstance(reply, ResponseError) and not str(reply).startswith(slots.BETWEEN)
         if is_refused and (str(reply).startswith(PASSING) or DOWN in str(reply)):
             raise reply
 

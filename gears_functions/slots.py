@@ -12,6 +12,7 @@ from redis.crc import key_slot
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
 
+BETWEEN = ("TRYAGAIN", "MOVED", "ASK")  # how Redis begins what it says of a key whose slot is not all here
 MOVING = re.compile(r"\[(\d+)-[<>]-")  # of CLUSTER NODES: [93->-id] is leaving, [77-<-id] is coming
 
 

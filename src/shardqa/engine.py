@@ -37,10 +37,13 @@ from shardqa.errors import (
     QuestionTooLong,
     ShardqaError,
     UnknownCorpus,
+    WrongShard,
 )
 from shardqa.kept import KeptAnswers
 from shardqa.merging import candidates_of, conclude, sum_terms, threshold_of
 from shardqa.shards import Reply, Shards
+
+RANKINGS = 2  # of one question: a second where slots moved between ranking and reading
 
 
 def _json(reply: Any) -> dict[str, Any]:
@@ -160,14 +163,17 @@ class Engine:
     async def _ask_shards(
         self, corpus: str, k: int, question: str, timing: Timing, fresh: bool
     ) -> tuple[Asked, list[str]]:
-        ranked = await self.rank(question, corpus, k)
-        timing.terms, timing.rank = ranked.terms_ms, ranked.rank_ms
-        start = perf_counter()
-        counts = Counter((p.node, p.tag) for p in ranked.passages)
-        replies = await asyncio.gather(
-            *(self._read(ranked, node, tag, n, question, fresh) for (node, tag), n in sorted(counts.items())),
-            return_exceptions=True,
-        )
+        for ranking in range(1, RANKINGS + 1):
+            ranked = await self.rank(question, corpus, k)
+            timing.terms, timing.rank = ranked.terms_ms, ranked.rank_ms
+            start = perf_counter()
+            counts = Counter((p.node, p.tag) for p in ranked.passages)
+            replies = await asyncio.gather(
+                *(self._read(ranked, node, tag, n, question, fresh) for (node, tag), n in sorted(counts.items())),
+                return_exceptions=True,
+            )
+            if ranking == RANKINGS or not any(isinstance(reply, WrongShard) for reply in replies):
+                break
         found, failed = self._gather(replies, sorted(counts), list(ranked.failed))
         timing.read = _since(start)
         if not failed and ranked.is_settled:

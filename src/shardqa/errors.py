@@ -89,6 +89,12 @@ class ClusterUnavailable(ShardqaError):
     status = 503
 
 
+class WrongShard(ClusterUnavailable):
+    """A shard is asked for an answer of another one: the slot of that one's tag has moved, or is moving."""
+
+    code = "wrong_shard"
+
+
 class ShardFailed(ShardqaError):
     """A shard answered with an error."""
 

@@ -20,6 +20,7 @@ MAX_QUESTION_IN_KEY = 256  # UTF-8 bytes; a longer question is hashed
 HASHED = "#"  # marks a hashed question; normalisation never leaves it first
 
 CORPUS = re.compile(r"[a-z0-9._-]+")
+MODEL = re.compile(r"model:([^{}]+):\{[^{}]+\}")
 BLANKS = re.compile(r"\s+")
 END_PUNCTUATION = " ?!.…。？！؟;:,¿¡#"
 
@@ -76,6 +77,12 @@ def tokens_of_passage(passage_key: str) -> str:
 
 def model(name: str, tag: str) -> str:
     return f"model:{name}:{{{tag}}}"
+
+
+def name_of_model(key: str) -> str | None:
+    """The name in a key that `model` made; None for any other."""
+    found = MODEL.fullmatch(key)
+    return found[1] if found else None
 
 
 def epoch(corpus: str, tag: str) -> str:

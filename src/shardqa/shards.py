@@ -3,16 +3,17 @@
 One asyncio loop owns a Shards. Commands go straight to a node's pool (`ClusterNode.execute_command`): a blocked
 GET or trigger holds its connection's pipeline, so each one in flight has a connection of its own, and a dead node
 costs two refused connections at most rather than the cluster client's retries, a hung one two seconds once
-(silence.py). The client's redirect loop is for a slot that moved.
+(silence.py). Redirects are followed here, too: the client's own loop sends ASKING and the command it is for on
+connections that may be two.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from redis.asyncio import Redis
-from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.cluster import ClusterNode, PipelineCommand, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -42,6 +43,7 @@ CONNECTIONS = 10_000  # to one node, as many as it takes itself; requests are bo
 PASSING = ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "READONLY", "UNBLOCKED")  # errors that end by themselves
 # The same where redis-py takes the code off the text and makes a class of it.
 PASSING_ERRORS = (ConnectionError, OSError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
+REDIRECTS = 4  # MOVED and ASK followed for one command: a slot moves once, and may move on
 REFRESH_SECONDS = 0.5  # least time between two looks at the topology, however many questions fail meanwhile
 
 BY_CODE: dict[str, type[ShardqaError]] = {
@@ -63,6 +65,8 @@ def explain(error: BaseException, node: str) -> ShardqaError:
         return TooManyRequests(f"shard {node} has as much waiting as it takes ({text}); try again in a moment")
     if text.startswith("TIMEOUT") or isinstance(error, TimeoutError | asyncio.TimeoutError):
         return AnswerTimeout(f"shard {node} did not answer in time ({text or 'no reply'}); ask again later")
+    if isinstance(error, AskError):
+        return ClusterUnavailable(f"a slot of shard {node} is on its way to another ({text}); try again in a moment")
     if isinstance(error, PASSING_ERRORS) or text.startswith(PASSING):
         return ClusterUnavailable(f"shard {node} can't answer now ({text}); try again in a moment")
     if "nknown command" in text:
@@ -72,18 +76,33 @@ def explain(error: BaseException, node: str) -> ShardqaError:
     return ShardFailed(f"shard {node} failed: {text}")
 
 
-async def _once_more(call: Callable[[], Awaitable[Any]], forget: Callable[[], None] | None = None) -> Any:
-    """What the call gives, made again where its connection ended: a node that was restarted has ended all that are
-    kept, which `forget` drops; one that is down refuses at once. So every command sent from here may run twice.
+async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
+    """The reply to a command, sent once more where its connection ended: a node that was restarted has ended all
+    that are kept; one that is down refuses at once. So every command sent from here may run twice.
     """
     try:
-        return await call()
+        return await _sent_once(node, args, asking)
     except ConnectionError as error:
         if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
             raise
-    if forget is not None:
-        forget()
-    return await call()
+    _forget_kept(node)
+    return await _sent_once(node, args, asking)
+
+
+async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
+    try:
+        if not asking:
+            return await node.execute_command(*args)
+        commands = [PipelineCommand(0, "ASKING"), PipelineCommand(1, *args)]
+        await node.execute_pipeline(commands)  # on one connection: ASKING holds for the next command of its own
+    except RuntimeError as error:  # uvloop's word for a connection that ended while it was made
+        if type(error) is not RuntimeError:
+            raise
+        raise ConnectionError(str(error)) from error
+    reply = commands[1].result
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
 
 
 def _forget_kept(node: ClusterNode) -> None:
@@ -164,24 +183,40 @@ class Shards:
         )
 
     async def on(self, node: ClusterNode, *args: Argument) -> Any:
-        """Runs a command on one node. Raises a ShardqaError; a MOVED or ASK sends it through the cluster client."""
+        """Runs a command on one node, or where that sends it by MOVED or ASK. Raises a ShardqaError."""
         name = str(node.name)
         try:
             async with asyncio.timeout(self._settings.timeout):
-                return await _once_more(
-                    lambda: self._silence.unless_silent(node, node.execute_command(*args)),
-                    lambda: _forget_kept(node),
-                )
+                return await self._redirected(node, args)
         except Silent as error:
             self.refresh()
             raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
-        except (MovedError, AskError):
-            self.refresh()
-            return await self._redirected(*args)
         except (RedisError, OSError) as error:
             if not isinstance(error, ResponseError):
                 self.refresh()
             raise explain(error, name) from error
+
+    async def _redirected(self, node: ClusterNode, args: Sequence[Argument]) -> Any:
+        """Raises what the last node raises, MovedError and AskError past REDIRECTS."""
+        asking = False
+        for _ in range(REDIRECTS):
+            try:
+                return await self._silence.unless_silent(node, _sent(node, args, asking))
+            except AskError as error:  # MovedError is one
+                self.refresh()
+                asking = not isinstance(error, MovedError)
+                node = await self._named(error)
+        return await self._silence.unless_silent(node, _sent(node, args, asking))
+
+    async def _named(self, error: AskError) -> ClusterNode:
+        """The node that a redirect names. Raises the redirect when nobody knows that node."""
+        found = self._cluster.get_node(error.host, error.port)
+        if found is None:
+            await self._cluster.nodes_manager.initialize()
+            found = self._cluster.get_node(error.host, error.port)
+        if found is None:
+            raise error
+        return found
 
     async def everywhere(self, *args: Argument) -> list[Reply]:
         """The same command on every master at once, in the order of `nodes()`."""
@@ -197,19 +232,6 @@ class Shards:
     async def by_key(self, key: str, command: str, *args: Argument) -> Any:
         """Runs a command on the master of its key: `command key args`. Raises as `on` does."""
         return await self.on(self.owner(key), command, key, *args)
-
-    async def _redirected(self, *args: Argument) -> Any:
-        """Follows MOVED and ASK to where the slot is now."""
-        try:
-            async with asyncio.timeout(self._settings.timeout):
-                return await _once_more(lambda: self._cluster.execute_command(*args))
-        except RedisClusterException as error:  # no RedisError: the slot of the key is nobody's now
-            self.refresh()
-            raise ClusterUnavailable(
-                f"no master serves {str(args[1])[:80]!r} now: {error}; see 'shardqa status'"
-            ) from error
-        except (RedisError, OSError) as error:
-            raise explain(error, getattr(error, "last_failed_node_name", self._settings.redis)) from error
 
     def node(self, name: str) -> ClusterNode | None:
         return next((node for node in self.nodes() if node.name == name), None)

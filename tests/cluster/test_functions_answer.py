@@ -132,6 +132,12 @@ def test_a_key_that_can_not_be_answered_gets_an_error_that_names_itself(shards: 
         shards.client.get(f"answer:{shards.corpus}:{{{tag}}}:{tail}")
 
 
+def test_a_key_of_a_tag_that_is_no_shards_is_not_answered_from_whatever_shard_has_its_slot(shards: Shards) -> None:
+    shards.ingest("mill", MILL)
+    with pytest.raises(ResponseError, match=r"wrong_shard: the shard of \{b0001\} can't be asked here"):
+        shards.client.get(keys.answer(shards.corpus, "b0001", 1, "reader-v1-int8", 3, "who"))
+
+
 def test_a_key_that_is_not_utf8_gets_an_error(shards: Shards) -> None:
     tag, _ = shards.tag_of("mill")
     with pytest.raises(ResponseError, match="bad_key"):

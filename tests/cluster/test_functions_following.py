@@ -117,6 +117,26 @@ def move_slot(source: Any, target: Any, slot: int) -> None:
             client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[taker])
 
 
+def test_a_reader_that_moves_with_its_slot_is_replaced_there_and_leaves_no_second_one(
+    two: LocalCluster, connect: Connect
+) -> None:
+    shards = connect(two)
+    fill(shards)
+    document = "well of Tarn"
+    tag, _ = shards.tag_of(document)
+    key = keys.model("reader-v1-int8", tag)
+    source = shards.client.get_node_from_key(key)
+    target = next(node for node in shards.nodes() if node.name != source.name)
+    with _client(source) as giver, _client(target) as taker:
+        move_slot(source, target, shards.client.keyslot(key))
+        wait_until(lambda: len(taker.keys("model:*")) == 1, "the second reader is gone")
+        wait_until(lambda: shards.tag_of(document)[0] != tag, "the shard has another tag")
+        answer = shards.answer_key(document, "When was the well of Tarn finished?")
+        found = wait_until(lambda: _or_none(lambda: giver.get(answer)), "the shard answers")
+        assert json.loads(found)["spans"][0]["text"] == "1717"
+        assert len(giver.keys("model:*")) == 1
+
+
 def _client(node: Any) -> Any:
     return Redis(host=node.host, port=int(node.port), socket_timeout=10)
 

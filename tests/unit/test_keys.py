@@ -32,6 +32,21 @@ def test_all_that_belongs_to_a_document_shares_its_hash_tag(corpus: str, documen
     assert len({key[key.index("{") : key.index("}")] for key in made}) == 1
 
 
+@given(
+    st.text(st.characters(codec="utf-8", exclude_characters="{}"), min_size=1),
+    st.from_regex(r"[0-9A-Za-z]{1,3}", fullmatch=True),
+)
+def test_a_model_key_gives_back_its_name(name: str, tag: str) -> None:
+    assert keys.name_of_model(keys.model(name, tag)) == name
+
+
+@pytest.mark.parametrize(
+    "key", ["model:reader", "model:reader:06S", "model::{06S}", "model:a:{06S}x", "mymodel:a:{06S}"]
+)
+def test_any_other_key_names_no_model(key: str) -> None:
+    assert keys.name_of_model(key) is None
+
+
 @given(corpora, documents, st.integers(0, 9))
 def test_the_tokens_key_follows_from_the_passage_key(corpus: str, document: str, n: int) -> None:
     assert keys.tokens_of_passage(keys.passage(corpus, document, n)) == keys.tokens(corpus, document, n)
