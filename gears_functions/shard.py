@@ -92,6 +92,7 @@ class Shard:
     def indexed(self, parsed: keys.DocKey) -> None:
         """The holder has put into the index what it wrote: the events of that tell nothing new."""
         self._held[parsed.corpus, parsed.document].clear()
+        self._show_size()
 
     async def look_again(self, names: Iterable[str]) -> None:
         """Reads passages anew that were not found where the index had them. Raises ResponseError as `_refresh`."""
@@ -180,6 +181,7 @@ class Shard:
         except ResponseError:
             await self._resync("overflow")  # the keyspace can't be read now: all of it is, once it can
             return
+        self._show_size()
         if self.runtime.role() != "master":
             self._epochs.clear()  # the master raises them, unseen here
             return
@@ -201,7 +203,7 @@ class Shard:
                 await asyncio.sleep(RETRY_SECONDS)
         self._synced.set()
         self.corpora = {corpus: index for corpus, index in self.corpora.items() if len(index)}
-        passages = sum(map(len, self.corpora.values()))
+        passages = self._show_size()
         self.runtime.log(f"index: {passages} passages after '{reason}', {time.perf_counter() - start:.1f} s")
         if self.runtime.role() != "master":
             return
@@ -210,6 +212,12 @@ class Shard:
         self._settling = asyncio.create_task(self._settle_all())
         if reason != AT_START:
             await self._tell_changes(changed if reason == PROMOTED else set(self.corpora), before)
+
+    def _show_size(self) -> int:
+        """Passages in the index, of all corpora; on a replica INFO is all that tells them."""
+        passages = sum(map(len, self.corpora.values()))
+        self.runtime.stat("passages", passages)
+        return passages
 
     async def _tell_changes(self, changed: set[str], before: set[str]) -> None:
         """A corpus that is gone since `before` leaves no key, but is announced too: answers of it are remembered."""

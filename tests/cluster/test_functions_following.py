@@ -155,6 +155,8 @@ def test_a_replica_takes_over_with_a_warm_index(two: LocalCluster, connect: Conn
     )
     with _client(replica) as client:
         wait_until(lambda: client.info("replication")["master_link_status"] == "up", "the replica follows")
+        with _client(master) as old:
+            wait_until(lambda: _indexed(client) == _indexed(old), "the replica's index is warm")
         client.execute_command("CLUSTER", "FAILOVER")
         wait_until(lambda: client.info("replication")["role"] == "master", "the replica took over")
     later = connect(two)
@@ -169,6 +171,11 @@ def test_a_replica_takes_over_with_a_warm_index(two: LocalCluster, connect: Conn
     assert later.tag_of(document)[1] == epoch
     key = later.answer_key(document, "When was the well of Tarn finished?")
     assert json.loads(later.client.get(key))["spans"][0]["text"] == "1717"
+
+
+def _indexed(client: Any) -> int:
+    """Passages in a node's index, of all corpora."""
+    return int(client.info("shardqa")["shardqa_passages"])
 
 
 def test_after_flushall_nothing_is_found_and_all_can_come_again(two: LocalCluster, connect: Connect) -> None:
