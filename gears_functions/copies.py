@@ -19,8 +19,7 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable
-from shardqa.gears_functions import arguments
-from shardqa.gears_functions.slots import BETWEEN
+from shardqa.gears_functions import arguments, slots
 from shardqa.models.scoring import Scoring, shipped_scoring
 
 if TYPE_CHECKING:
@@ -59,14 +58,17 @@ class Copies:
                 if NOT_LOADED not in str(error):
                     raise
             if loop.time() > until:
-                raise ClusterUnavailable(f"the model {model!r} is on its way to this shard; try again in a moment")
+                raise ClusterUnavailable(
+                    f"the model {model!r} is not loaded on this shard: it is on its way, or its worker can't load it "
+                    "(the Redis log says so); try again in a moment"
+                )
             try:
                 if await self._runtime.call("EXISTS", key):
                     await asyncio.sleep(LOOK_SECONDS)  # it came with its slot, and is being loaded
                 else:
                     await self._fetch(model, key)
             except ResponseError as error:
-                if not str(error).startswith(BETWEEN):
+                if not str(error).startswith(slots.BETWEEN):
                     raise
                 await asyncio.sleep(LOOK_SECONDS)  # its slot is leaving: the shard will have another tag
 
@@ -138,33 +140,30 @@ class Copies:
     async def _tidy(self) -> None:
         for _ in range(TIDY_ATTEMPTS):
             await asyncio.sleep(TIDY_SECONDS)
-            if self._runtime.role() != "master" or await self._drop_strays():
-                return
+            try:
+                if self._runtime.role() != "master" or await self._drop_strays():
+                    return
+            except ResponseError as error:  # this shard has no slots now, or Redis refuses for a while
+                self._runtime.log(f"copies of models can't be looked at yet: {error}", "verbose")
 
     async def _drop_strays(self) -> bool:
         """Drops other shards' copies of what this shard has; whether none is left. Only readers that were stored with
         their scoring, as ours are: whatever else lies under such a key is its owner's."""
-        own = self._runtime.hashtag()
+        own, now = self._runtime.hashtag(), await slots.look(self._runtime)
+        if now.moving or not now.begins_with(own):
+            return False  # the tag is about to change, and with it which copy is this shard's
         reply = await self._runtime.call("AI._MODELSCAN")
         found = {key.decode("utf-8", "surrogateescape"): label.decode("utf-8", "replace") for key, label in reply}
-        strays = [
-            (key, name)
+        strays = {
+            key: name
             for key, label in found.items()
             if (name := keys.name_of_model(key)) and key != keys.model(name, own) and Scoring.of_label(label)
-        ]
-        dropped = [key for key, name in strays if keys.model(name, own) in found and await self._dropped(key)]
-        return len(dropped) == len(strays)
-
-    async def _dropped(self, key: str) -> bool:
-        """False where its slot is not this shard's yet."""
-        try:
+        }
+        spare = [key for key, name in strays.items() if keys.model(name, own) in found]
+        for key in spare:
             await self._runtime.call("UNLINK", key)
-        except ResponseError as error:
-            if str(error).startswith(BETWEEN):
-                return False
-            raise
-        self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")
-        return True
+            self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")
+        return len(spare) == len(strays)  # of the others this shard's own is still to come
 
 
 def _meta(reply: list[Any]) -> dict[bytes, Any]:

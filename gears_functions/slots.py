@@ -31,6 +31,10 @@ class Slots:
             frozenset(int(slot) for slot in MOVING.findall(" ".join(mine))),
         )
 
+    def begins_with(self, tag: str) -> bool:
+        """Whether the tag is the shard's: of the lowest slot served here."""
+        return slot_of(f"{{{tag}}}") == min((first for first, _ in self.ranges), default=None)
+
     def moves(self, key: str) -> bool:
         """Whether the key's slot is between shards, so that its keys may be on either."""
         return slot_of(key) in self.moving

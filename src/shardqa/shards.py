@@ -212,7 +212,10 @@ class Shards:
         """The node that a redirect names. Raises the redirect when nobody knows that node."""
         found = self._cluster.get_node(error.host, error.port)
         if found is None:
-            await self._cluster.nodes_manager.initialize()
+            try:
+                await self._cluster.nodes_manager.initialize()
+            except RedisClusterException as unknown:  # no RedisError
+                raise error from unknown
             found = self._cluster.get_node(error.host, error.port)
         if found is None:
             raise error

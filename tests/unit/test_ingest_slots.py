@@ -36,6 +36,13 @@ def test_a_node_without_slots_holds_nothing() -> None:
     assert Slots.parse("ddd 127.0.0.1:7003@17003 myself,slave bbb 0 0 3 connected") == Slots((), frozenset())
 
 
+def test_a_shard_begins_with_the_tag_of_its_lowest_slot() -> None:
+    first = slot_of("{06S}")
+    assert Slots(((first, first + 9), (first + 20, 16_383)), frozenset()).begins_with("06S")
+    assert not Slots(((first + 1, 16_383),), frozenset()).begins_with("06S")
+    assert not Slots((), frozenset()).begins_with("06S")
+
+
 def test_outside_a_cluster_every_key_is_held() -> None:
     assert ALL.holds("anything")
 
