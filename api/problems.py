@@ -55,8 +55,8 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "timeout": ("The answer took too long", "Ask again: what was computed is kept. Or ask with a smaller k."),
     "too_many_requests": ("Too many requests at once", "Wait for the seconds named in Retry-After, then try again."),
     "unknown_corpus": ("No such corpus", "GET /v1/corpora lists the corpora; adding a document makes a new one."),
-    "wrong_shard": ("A slot moved meanwhile", "Ask again: the shards are ranked anew."),
     "unknown_document": ("No such document", "Check its id and corpus; an id in an address is percent-encoded."),
+    "wrong_shard": ("A slot moved meanwhile", "Ask again: the shards are ranked anew."),
 }
 
 
@@ -194,7 +194,12 @@ def _of_http(request: Request, error: HTTPException) -> tuple[ShardqaError, Mapp
 
 def _allowed(request: Request) -> str:
     """The methods of an address. Starlette's own header names those of its first route only."""
-    route = getattr(request.scope.get("route"), "path_format", None)
-    operations = request.app.openapi()["paths"].get(route, {"get": None})
-    methods = {method.upper() for method in operations}
+    methods = {method.upper() for method in operations(request)}
     return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+
+
+def operations(request: Request) -> Mapping[str, Any]:
+    """What the description says of the request's address, by method; of an address that it leaves out, GET alone."""
+    route = getattr(request.scope.get("route"), "path_format", None)
+    found: Mapping[str, Any] = request.app.openapi()["paths"].get(route, {"get": {}})
+    return found

@@ -5,6 +5,8 @@ from collections import Counter
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 
+from shardqa.api import problems
+
 
 def known_only(request: Request) -> None:
     """Raises RequestValidationError, which names every parameter at fault."""
@@ -30,5 +32,5 @@ def _fault(name: str, count: int, known: list[str]) -> str:
 def _known(request: Request) -> list[str]:
     """As the address's description has them."""
     method = "get" if request.method == "HEAD" else request.method.lower()
-    operation = request.app.openapi()["paths"][request.scope["route"].path_format][method]
+    operation = problems.operations(request)[method]
     return [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]

@@ -205,28 +205,27 @@ window.fetch = async (path, options) => {
 };"""
 
 
-def test_a_question_asked_before_the_page_is_complete_is_not_lost(
-    open_page: Callable[..., Watched], api: Server, filled: str
-) -> None:
+@pytest.fixture
+def unfinished(open_page: Callable[..., Watched], api: Server, filled: str) -> "Page":
+    """The page of a corpus, which waits for the list of them."""
     page = open_page(api).page
     page.add_init_script(HOLD_CORPORA)
     page.goto(f"/?corpus={filled}", wait_until="domcontentloaded")
-    ask(page, "Who founded the mill?")
-    page.evaluate("letGo()")
-    page.locator(".answer-text", has_text="Ada Holm").wait_for()
+    return page
 
 
-def test_what_is_typed_before_the_page_is_complete_stays(
-    open_page: Callable[..., Watched], api: Server, filled: str
-) -> None:
-    page = open_page(api).page
-    page.add_init_script(HOLD_CORPORA)
-    page.goto(f"/?corpus={filled}", wait_until="domcontentloaded")
-    page.get_by_label("Your question").fill("Who founded the mill?")
-    page.evaluate("letGo()")
-    page.locator("#size:not(:empty)").wait_for()
-    page.get_by_role("button", name="Ask", exact=True).click()
-    page.locator(".answer-text", has_text="Ada Holm").wait_for()
+def test_a_question_asked_before_the_page_is_complete_is_not_lost(unfinished: "Page") -> None:
+    ask(unfinished, "Who founded the mill?")
+    unfinished.evaluate("letGo()")
+    unfinished.locator(".answer-text", has_text="Ada Holm").wait_for()
+
+
+def test_what_is_typed_before_the_page_is_complete_stays(unfinished: "Page") -> None:
+    unfinished.get_by_label("Your question").fill("Who founded the mill?")
+    unfinished.evaluate("letGo()")
+    unfinished.locator("#size:not(:empty)").wait_for()
+    unfinished.get_by_role("button", name="Ask", exact=True).click()
+    unfinished.locator(".answer-text", has_text="Ada Holm").wait_for()
 
 
 def test_the_keyboard_suffices(open_page: Callable[..., Watched], lonely: Server) -> None:
