@@ -5,7 +5,9 @@ command goes over a bare socket, so that no client library is measured with it. 
 trip over loopback, the socket to the worker, and the tensors read from and written to keys: four times a process
 wakes another one. A machine that does other work meanwhile shows more of it: each of them then waits.
 
-A block is so many runs of one side. With blocks of one, a second copy of the network goes through the caches between
+A block is so many runs of one side; the ratio is that of the medians of a round of such blocks, and what is printed
+first is the median of all rounds, with the smallest and the largest: a machine that is shared changes within minutes.
+With blocks of one, a second copy of the network goes through the caches between
 any two commands and drives Redis and worker out of them: printed as well, since a machine that is shared does so.
 
 A PING that follows a direct run is printed as well: what a command costs that does nothing, asked of a Redis that slept
@@ -39,6 +41,7 @@ from shardqa.module.worker.ai import tensors
 TOKENS = 128
 RUNS = 500  # of each side, after a tenth as many to warm up
 BLOCK = 20  # runs of one side, before it is the other's turn
+ROUNDS = 5  # of blocks: the ratio of one alone differs by 0.01 from the next
 BUSY_BLOCKS = 7  # of each side, for the time a run takes with two connections
 BUSY_BLOCK = 40  # runs
 
@@ -130,9 +133,12 @@ def after_a_run(session: Any, ping: Callable[[], bytes]) -> float:
     return float(np.median(times)) * 1e3
 
 
-def print_ratio(what: str, found: dict[str, float]) -> None:
-    direct, command = found["direct"], found["command"]
-    print(f"  {what:22} direct p50 {direct:.3f} ms, AI.MODELEXECUTE p50 {command:.3f} ms, {command / direct:.3f}x")
+def print_ratio(what: str, rounds: list[dict[str, float]]) -> None:
+    ratios = sorted(found["command"] / found["direct"] for found in rounds)
+    direct, command = (np.median([found[side] for found in rounds]) for side in ("direct", "command"))
+    spread = f" ({len(ratios)} rounds: {ratios[0]:.3f} to {ratios[-1]:.3f})" if len(ratios) > 1 else ""
+    times = f"direct p50 {direct:.3f} ms, AI.MODELEXECUTE p50 {command:.3f} ms"
+    print(f"  {what:22} {times}, {np.median(ratios):.3f}x{spread}")
 
 
 def check_equal(client: Redis, session: Any) -> None:
@@ -155,16 +161,17 @@ def main() -> None:
             client = connect(port)
             store(client, blob, example())
             execute = executor(port, session)
-            found = {block: measure(session, execute, block) for block in (BLOCK, 1)}
+            blocks = [measure(session, execute, BLOCK) for _ in range(ROUNDS)]
+            singly = measure(session, execute, 1)
             check_equal(client, session)
             ping = after_a_run(session, sender(port, "PING"))
             busy = busy_ratio(port, session)
         finally:
             processes.stop([process])
     print(f"one run of the shipped reader, 1 x {TOKENS} tokens, {RUNS} each, {machine()} (wanted <= 1.05x)")
-    print_ratio(f"blocks of {BLOCK} in turn", found[BLOCK])
-    print_ratio("one of each in turn", found[1])
-    print(f"  a PING after a direct run: p50 {ping:.3f} ms, {ping / found[BLOCK]['direct']:.3f} of a direct run")
+    print_ratio(f"blocks of {BLOCK} in turn", blocks)
+    print_ratio("one of each in turn", [singly])
+    print(f"  a PING after a direct run: p50 {ping:.3f} ms, {ping / singly['direct']:.3f} of a direct run")
     print(f"  a run with two connections in flight: {busy:.3f} of a direct run")
 
 

@@ -21,7 +21,7 @@ from shardqa import keys
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
 from shardqa.gears_functions import arguments
-from shardqa.models import metrics, reader
+from shardqa.models import metrics, reader, sentences
 from shardqa.models.scoring import shipped_scoring
 
 if TYPE_CHECKING:
@@ -276,6 +276,7 @@ def _spans(
 ) -> list[Found]:
     """The passage's best spans that say something: what overlaps a good one often leaves its comma or article over."""
     null = reader.null_logit(starts, ends)
+    numbers = sentences.numbers(passage.text, pieces.offsets)
     found = [
         Found(
             passage,
@@ -284,7 +285,7 @@ def _spans(
             span.logit,
             null,
         )
-        for span in reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE)
+        for span in reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
     ]
     return [span for span in found if metrics.normalise(passage.text[span.start : span.end])]
 

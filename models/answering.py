@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardqa.errors import BadDocument, BadLimit, DocumentTooLarge, EmptyQuestion
+from shardqa.models import sentences
 from shardqa.models.reader import Row
 from shardqa.models.scoring import Scoring
 from shardqa.models.session import Logits, ReaderSession
@@ -64,14 +65,15 @@ class Answerer:
         rows = [list(windows(ids, one.ids)) for one in tokens]
         logits = iter(self._session.read([row for cut in rows for _, row in cut]))
         found = [
-            self._candidate(number, tokens[number], cut, [next(logits) for _ in cut]) for number, cut in enumerate(rows)
+            self._candidate(number, passages[number], tokens[number], cut, [next(logits) for _ in cut])
+            for number, cut in enumerate(rows)
         ]
         return self._conclude([one for one in found if one is not None], passages)
 
     def _candidate(
-        self, number: int, tokens: PassageTokens, rows: list[tuple[int, Row]], logits: list[Logits]
+        self, number: int, text: str, tokens: PassageTokens, rows: list[tuple[int, Row]], logits: list[Logits]
     ) -> _Candidate | None:
-        span = best_span(rows, logits)
+        span = best_span(rows, logits, sentences.numbers(text, tokens.offsets))
         if span is None:
             return None
         score = self._scoring.score(span.logit, span.null_logit, 1.0, 1.0)

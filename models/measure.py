@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shardqa.errors import BadData
-from shardqa.models import metrics, squad
+from shardqa.models import metrics, sentences, squad
 from shardqa.models.reader import Row
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa.models.windows import STRIDE_TOKENS as STRIDE_TOKENS
@@ -142,7 +142,7 @@ def _readings(
 
 def read(reading: Reading, logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]], seconds: float) -> Read:
     """The best span of all windows; ``logits`` are the start and end logits of each, float32 [n] each."""
-    span = best_span(reading.windows, logits)
+    span = best_span(reading.windows, logits, sentences.numbers(reading.text, reading.tokens.offsets))
     if span is None:
         raise BadData(f"question {reading.question.id!r}: its paragraph holds no word; take it out of the file")
     offsets = reading.tokens.offsets

@@ -27,6 +27,10 @@ MAX_ROW_TOKENS = 512
 MAX_SPAN_TOKENS = 30
 """Longest answer in wordpieces; SQuAD's own baseline uses the same bound."""
 
+CROSSING = 1.5
+"""Logits taken off a span that begins and ends in different sentences. Chosen on 6,000 training questions, 11 of
+whose answers do: F1 is the same from 1 to 3, lower with 0.5 and 4."""
+
 BUCKET_TOKENS = 16
 """Rows whose lengths round up to the same multiple of this share a batch, so at most 15 tokens of a row are padding."""
 
@@ -81,7 +85,7 @@ class Span:
     end_token: int
     """The last token of the span, itself included."""
     logit: float
-    """Start logit + end logit."""
+    """Start logit + end logit, CROSSING less where the span leaves its sentence."""
 
 
 def join(question_ids: NDArray[np.int32], passage_ids: NDArray[np.int32]) -> Row:
@@ -135,17 +139,21 @@ def best_spans(
     passage: slice,
     n_best: int,
     max_tokens: int = MAX_SPAN_TOKENS,
+    sentences: NDArray[np.int64] | None = None,
 ) -> list[Span]:
     """Find the spans of highest logit, best first, no two sharing a token.
 
     ``start_logits`` and ``end_logits`` are one row's, float32 [n]; ``passage`` is the row's slice. Each span lies
-    within the passage and has at most ``max_tokens`` tokens. Fewer than ``n_best`` come back when no more fit; of
-    equals the earlier, then the shorter, wins. Raises BadModel when the network gave NaN or infinity.
+    within the passage and has at most ``max_tokens`` tokens; ``sentences`` numbers the sentence of each of the
+    passage's tokens (`sentences.numbers`), without it all are taken to be one. Fewer than ``n_best`` come back when no
+    more fit; of equals the earlier, then the shorter, wins. Raises BadModel when the network gave NaN or infinity.
     """
     start, end = start_logits[passage], end_logits[passage]
     if not (np.isfinite(start).all() and np.isfinite(end).all()):
         raise BadModel("the reader gave logits that are not finite; export or quantise it again")
     scores = _band(start, end, max_tokens)
+    if sentences is not None and scores.size and sentences[0] != sentences[-1]:
+        scores -= CROSSING * _crossings(sentences, max_tokens)
     spans: list[Span] = []
     while len(spans) < n_best and scores.size:
         first, extra = divmod(int(scores.argmax()), scores.shape[1])
@@ -163,6 +171,13 @@ def _band(start: NDArray[np.float32], end: NDArray[np.float32], width: int) -> N
     padded = np.concatenate([end, np.full(width - 1, -np.inf, dtype=end.dtype)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, width) if len(end) else padded[:0, None]
     return np.asarray(start[:, None] + windows, dtype=np.float32)
+
+
+def _crossings(sentences: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+    """``crossings[i, d]`` is 1 where i + d is in another sentence than i, else 0."""
+    padded = np.concatenate([sentences, np.full(width - 1, sentences[-1])])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, width)
+    return np.asarray(windows != sentences[:, None], dtype=np.float32)
 
 
 def _strike_out(band: NDArray[np.float32], first: int, last: int) -> None:

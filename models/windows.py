@@ -46,16 +46,20 @@ def windows(
 
 
 def best_span(
-    rows: Sequence[tuple[int, Row]], logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]
+    rows: Sequence[tuple[int, Row]],
+    logits: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]],
+    sentences: NDArray[np.int64],
 ) -> WindowedSpan | None:
     """The span of highest logit over a passage's `windows`, given each window's logits, float32 [tokens] each.
 
+    ``sentences`` numbers the sentence of each of the passage's tokens (`sentences.numbers`).
     None where the passage has no token. Raises BadModel when the network gave NaN or infinity.
     """
     spans = [
         (span.logit, first + span.start_token, first + span.end_token)
         for (first, row), (start, end) in zip(rows, logits, strict=True)
-        for span in best_spans(start, end, row.passage, n_best=1)
+        for within in (sentences[first : first + row.passage.stop - row.passage.start],)
+        for span in best_spans(start, end, row.passage, n_best=1, sentences=within)
     ]
     if not spans:
         return None

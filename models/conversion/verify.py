@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shardqa.errors import BadModel
-from shardqa.models import metrics
+from shardqa.models import measure
 from shardqa.models.conversion.networks import SPANS, Opened, is_quantised, open_network
 from shardqa.models.conversion.probes import Probe, probe
 from shardqa.models.reader import batches, best_spans
@@ -207,15 +207,11 @@ class _Spans:
         exact = f1 = 0.0
         first = 0
         for reading in inputs.readings:
-            found = []
-            for number, (begin, row) in enumerate(reading.windows, first):
-                span = best_spans(*self.pairs[number][which], row.passage, n_best=1)[0]
-                found.append((span.logit, begin + span.start_token, begin + span.end_token))
-            first += len(reading.windows)
-            _, start, end = max(found, key=lambda one: one[0])
-            answer = reading.text[reading.tokens.offsets[start, 0] : reading.tokens.offsets[end, 1]]
-            exact += metrics.exact_match(answer, reading.question.answers)
-            f1 += metrics.f1(answer, reading.question.answers)
+            last = first + len(reading.windows)
+            found = measure.read(reading, [self.pairs[number][which] for number in range(first, last)], seconds=0)
+            first = last
+            exact += found.exact_match
+            f1 += found.f1
         return 100 * exact / len(inputs.readings), 100 * f1 / len(inputs.readings)
 
 

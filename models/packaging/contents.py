@@ -23,6 +23,7 @@ CODE = (
     "models/reader.py",
     "models/scoring.py",
     "models/serving.py",
+    "models/sentences.py",
     "models/session.py",
     "models/shipped.py",
     "models/tokenizer.py",

@@ -21,7 +21,7 @@ from shardqa.errors import BadData
 from shardqa.gears_functions.index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.gears_functions.terms import query
-from shardqa.models import squad
+from shardqa.models import sentences, squad
 from shardqa.models.reader import best_spans, join, null_logit
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
@@ -71,7 +71,7 @@ class Library:
             }
             for passage, row, (start, end), (_, score) in zip(found, rows, session.read(rows), ranked, strict=True)
             for offsets in (self.tokenizer.passage(passage.text).offsets,)
-            for span in best_spans(start, end, row.passage, SPANS)
+            for span in best_spans(start, end, row.passage, SPANS, sentences=sentences.numbers(passage.text, offsets))
         ]
 
 
