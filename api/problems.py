@@ -43,6 +43,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "bad_question": ("The question is no Unicode text", "Encode the question as UTF-8."),
     "empty_question": ("The question has no words", "Ask with at least one word."),
     "error": ("The request failed", "The detail says what to change."),
+    "indexing": ("The shards read their documents", "GET /readyz says how far they are; try again once it is ready."),
     "internal": ("A fault of the server", "Try again; if it stays, report the instance, which the log has."),
     "invalid_request": ("The request has a wrong field", "Correct the fields named in errors; /docs lists them all."),
     "method_not_allowed": ("Not a method of this address", "Use a method named in the Allow header."),

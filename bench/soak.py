@@ -129,7 +129,7 @@ class Soak:
             if present is None or (found is not None) != present or (found and found.text != self.texts[document]):
                 self.wrong.append(f"{document}: there is {found and found.text[:40]!r}, its last write was {present}")
         wanted = sum(map(bool, self.present.values()))
-        sizes = [one.documents for one in await self.engine.corpora() if one.name == corpus]
+        sizes = [one.documents for one in (await self.engine.corpora()).corpora if one.name == corpus]
         if sizes != [wanted]:
             self.wrong.append(f"the corpus has {sizes} documents and not {wanted}")
         for document in (name for name, present in self.present.items() if present):

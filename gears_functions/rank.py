@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from shardqa import keys
-from shardqa.errors import BadData, ClusterUnavailable
+from shardqa.errors import BadData, ClusterUnavailable, Indexing
 from shardqa.gears_functions import arguments
 from shardqa.gears_functions.statistics import Statistics, total
 from shardqa.gears_functions.terms import query
@@ -77,9 +77,15 @@ class Ranks:
         return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us)
 
     async def corpora(self, record: Record) -> str:
+        """`indexing` where the numbers still grow: the shard reads its passages into its index."""
         arguments.words(record, "Corpora", 0, 0)
-        await self._shard.synced()
+        indexing = False
+        try:
+            await self._shard.synced()
+        except Indexing:
+            indexing = True
         return self._reply(
+            indexing=indexing,
             corpora={
                 corpus: {
                     "documents": index.documents,
@@ -88,7 +94,7 @@ class Ranks:
                     "epoch": await self._shard.epoch(corpus),
                 }
                 for corpus, index in sorted(self._shard.corpora.items())
-            }
+            },
         )
 
     def _reply(self, **fields: Any) -> str:
@@ -99,7 +105,8 @@ class Ranks:
     async def ranking(self, corpus: str, question: str, limit: int, statistics: Statistics | None = None) -> Ranking:
         """The best passages of this shard; without `statistics` the other shards are asked for theirs.
 
-        Raises ClusterUnavailable when one of them does not answer: with less than all numbers the order is another.
+        Raises ClusterUnavailable when one of them does not answer: with less than all numbers the order is another;
+        Indexing while this one is not ready.
         """
         if statistics is None:
             statistics = await self._everyones_statistics(corpus, question)

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.errors import BadKey, ShardFailed
+from shardqa.errors import BadKey, Indexing, ShardFailed
 from shardqa.gears_functions import documents, slots
 from shardqa.gears_functions.index import Index
 
@@ -34,6 +34,7 @@ RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses
 PASSING = ("TRYAGAIN", "MOVED", "ASK", "READONLY", "OOM", "CLUSTERDOWN", "LOADING", "MASTERDOWN")
 DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
 MOVING_SECONDS = 0.2  # between looks at slots that are on their way here or away
+WAIT_SECONDS = 2.0  # from the beginning of a scan that questions wait for its end: enough for 15,000 passages or so
 
 
 class Shard:
@@ -42,6 +43,7 @@ class Shard:
         self.tokenizer = tokenizer
         self.corpora: dict[str, Index] = {}
         self._synced = asyncio.Event()  # set while the index holds all that the keyspace does
+        self._scanning_since = time.monotonic()  # when the index was last known not to; nothing while `_synced` is set
         self._epochs: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
@@ -57,8 +59,20 @@ class Shard:
         self.runtime.watch(PREFIX, self._changed, self._resync)
 
     async def synced(self) -> None:
-        """Waits until the index is whole: after a start, and after events were lost."""
-        await self._synced.wait()
+        """Waits until the index is whole: after a start, and after events were lost.
+
+        Raises Indexing where that takes long: what is known of the other shards is worth more than waiting.
+        """
+        if self._synced.is_set():
+            return
+        try:
+            async with asyncio.timeout(max(0.0, self._scanning_since + WAIT_SECONDS - time.monotonic())):
+                await self._synced.wait()
+        except TimeoutError:
+            count = sum(map(len, self.corpora.values()))
+            raise Indexing(
+                f"this shard reads its passages into its index, {count:,} so far; ask again in a moment"
+            ) from None
 
     def index(self, corpus: str) -> Index:
         """The index of a corpus to ask; an empty one if the shard holds none of it."""
@@ -190,6 +204,8 @@ class Shard:
 
     async def _resync(self, reason: str) -> None:
         if reason != PROMOTED:  # a replica's index is warm
+            if self._synced.is_set():
+                self._scanning_since = time.monotonic()
             self._synced.clear()
         self._epochs.clear()
         before = set(self.corpora)

@@ -2,7 +2,7 @@
 
 Analysis is the same for passages, titles and questions: compatibility form, no accents, no case, English stems; so
 "Beyoncé's" and "beyonce" meet, as they do in the reader's own uncased tokenizer. Runs of ideographs, which carry no
-blanks, become overlapping pairs. Only one thread may call this file (the stemmer keeps a cache): the worker's loop.
+blanks, become overlapping pairs. Only one thread may call this file (a stemmer has a buffer): the worker's loop.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STOP_WORDS = frozenset(
 )
 """Words that say nothing about the passage sought; a question looks for them only when it has no others."""
 
-_stemmer = Stemmer.Stemmer("english", 100_000)
+_stemmer = Stemmer.Stemmer("english", 0)  # its cache costs more than stemming anew, most of all once it is full
 
 
 def fold(text: str) -> str:
@@ -43,7 +43,10 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text in order, folded and not stemmed."""
-    found = WORD.findall(POSSESSIVE.sub("", fold(text)))
+    folded = fold(text)
+    if "'" in folded or "’" in folded:
+        folded = POSSESSIVE.sub("", folded)
+    found = WORD.findall(folded)
     if text.isascii():
         return [word.replace(",", "") for word in found]
     return [part for word in found for part in _parts(word.replace(",", ""))]

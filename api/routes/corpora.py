@@ -2,21 +2,20 @@
 
 from fastapi import APIRouter
 from fastapi.responses import Response
-from pydantic import BaseModel
 
-from shardqa.answer import CorpusInfo
+from shardqa.answer import Corpora
 from shardqa.api.state import Shared
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
 
-class Corpora(BaseModel):
+class Listed(Corpora):
     default: str  # asked when a request names none; it may not exist yet
-    corpora: list[CorpusInfo]
 
 
-@router.get("/corpora", response_model=Corpora, summary="List the corpora")
+@router.get("/corpora", response_model=Listed, summary="List the corpora")
 async def get_corpora(state: Shared) -> Response:
     """Every corpus with its sizes; `epoch` changes whenever the corpus does."""
-    corpora = Corpora(default=state.settings.corpus, corpora=await state.engine.corpora())
-    return Response(corpora.model_dump_json(), media_type="application/json")
+    found = await state.engine.corpora()
+    listed = Listed(default=state.settings.corpus, **dict(found))
+    return Response(listed.model_dump_json(), media_type="application/json")

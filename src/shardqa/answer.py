@@ -38,12 +38,22 @@ class CorpusInfo(BaseModel):
     epoch: str  # digest of all shards' epochs; changes with every change of the corpus
 
 
+class Corpora(BaseModel):
+    """What can be asked."""
+
+    corpora: list[CorpusInfo]
+    partial: bool  # some shard did not answer, or reads its documents still: the sizes are without those
+    failed: list[str]  # such nodes
+
+
 class ShardInfo(BaseModel):
     """One master of the cluster, as this process sees it."""
 
     node: str  # host:port
     tag: str | None  # hash tag of the shard; None when its worker did not answer
     error: str | None = None
+    indexing: bool = False  # it reads its passages into its index, and can't be asked until that is done
+    passages: int = 0  # in its index
 
 
 class RankedPassage(BaseModel):

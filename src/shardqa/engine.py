@@ -16,6 +16,7 @@ from shardqa import keys, stored
 from shardqa.answer import (
     Answer,
     Asked,
+    Corpora,
     CorpusInfo,
     Document,
     Ingested,
@@ -357,8 +358,9 @@ class Engine:
 
     # ---- looking around
 
-    async def corpora(self) -> list[CorpusInfo]:
-        came, _ = self._split(await self.masters.everywhere("RG.TRIGGER", "Corpora"))
+    async def corpora(self) -> Corpora:
+        came, failed = self._split(await self.masters.everywhere("RG.TRIGGER", "Corpora"))
+        failed = sorted({*failed, *(node for node, reply in came if reply.get("indexing"))})
         totals: dict[str, Counter[str]] = {}
         epochs: dict[str, dict[str, int]] = {}
         for _, reply in came:
@@ -367,7 +369,7 @@ class Engine:
                 totals.setdefault(name, Counter()).update(
                     {field: int(numbers[field]) for field in ("documents", "passages", "characters")}
                 )
-        return [
+        found = [
             CorpusInfo(
                 name=name,
                 documents=total["documents"],
@@ -378,17 +380,11 @@ class Engine:
             for name, total in sorted(totals.items())
             if total["documents"]
         ]
+        return Corpora(corpora=found, partial=bool(failed), failed=failed)
 
     async def shards(self) -> list[ShardInfo]:
         """Every master, with its tag when its functions answer."""
-        return [
-            ShardInfo(
-                node=r.node,
-                tag=None if r.fault else str(_json(r.value)["tag"]),
-                error=str(r.fault) if r.fault else None,
-            )
-            for r in await self.masters.everywhere("RG.TRIGGER", "Corpora")
-        ]
+        return [_shard_info(reply) for reply in await self.masters.everywhere("RG.TRIGGER", "Corpora")]
 
     async def ready(self) -> list[str]:
         """What stands in the way of answering, one sentence a shard; empty when nothing does."""
@@ -402,12 +398,23 @@ class Engine:
         """What keeps one shard from answering."""
         if shard.tag is None:
             return shard.error
+        if shard.indexing:
+            return f"it reads its passages into its index, {shard.passages:,} so far"
         key = keys.model(self.settings.model, shard.tag)
         try:
             has_reader = bool(await self.masters.by_key(key, "EXISTS"))
         except ShardqaError as fault:
             return str(fault)
         return None if has_reader else f"the reader {key!r} is not stored; run 'shardqa prepare'"
+
+
+def _shard_info(reply: Reply) -> ShardInfo:
+    """Of a node's reply to Corpora."""
+    if reply.fault is not None:
+        return ShardInfo(node=reply.node, tag=None, error=str(reply.fault))
+    told = _json(reply.value)
+    passages = sum(int(numbers["passages"]) for numbers in told["corpora"].values())
+    return ShardInfo(node=reply.node, tag=str(told["tag"]), indexing=bool(told.get("indexing")), passages=passages)
 
 
 def _text(value: Any) -> str:

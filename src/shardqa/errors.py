@@ -95,6 +95,12 @@ class WrongShard(ClusterUnavailable):
     code = "wrong_shard"
 
 
+class Indexing(ClusterUnavailable):
+    """A shard is reading its passages into its index: after its worker's start, or after events were lost."""
+
+    code = "indexing"
+
+
 class ShardFailed(ShardqaError):
     """A shard answered with an error."""
 

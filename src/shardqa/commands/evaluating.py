@@ -24,7 +24,7 @@ from shardqa.commands.connection import (
 )
 from shardqa.commands.output import err, print_json, print_table, say
 from shardqa.engine import Engine
-from shardqa.errors import BadData, UnknownCorpus
+from shardqa.errors import BadData, ClusterUnavailable, UnknownCorpus
 from shardqa.loader.formats.squad import documents as documents_of
 from shardqa.loader.ingest import ingest
 from shardqa.loader.opened import Item
@@ -211,7 +211,12 @@ def spread(questions: Sequence[Question], limit: int | None) -> list[Question]:
 
 async def prepare(engine: Engine, found: QuestionSet, corpus: str) -> None:
     """Ingests a file's paragraphs unless the corpus has them already. Raises UnknownCorpus where there are none."""
-    counts = {info.name: info.documents for info in await engine.corpora()}
+    there = await engine.corpora()
+    if there.partial:
+        raise ClusterUnavailable(
+            f"the documents of {', '.join(there.failed)} can't be asked now; see 'shardqa status', and evaluate later"
+        )
+    counts = {info.name: info.documents for info in there.corpora}
     documents = documents_of(found.paragraphs)
     if not documents:
         if corpus not in counts:

@@ -97,7 +97,7 @@ def _reachable(node: Node, client: Redis) -> NodeStatus:
         documents=sum(numbers["documents"] for numbers in corpora) if told else None,
         passages=sum(numbers["passages"] for numbers in corpora) if told else None,
         models=info.get("shardqa_models"),
-        worker=str(info.get("shardqa_worker_state", "no module")),
+        worker="indexing" if told and told.get("indexing") else str(info.get("shardqa_worker_state", "no module")),
         memory=str(client.info("memory").get("used_memory_human", "?")),
         hit_rate=f"{100 * hits / (hits + misses):.0f} % of {hits + misses}" if hits + misses else "-",
     )

@@ -18,7 +18,7 @@ from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.cluster.processes import ProcessId, identify
 from shardqa.commands.connection import settings_of, with_engine
 from shardqa.errors import SetupError
-from shardqa.loader import preparation
+from shardqa.loader import indexes, preparation
 
 DEFAULT_HTTP_PORT = 8080
 API_LOG = "api.log"
@@ -64,6 +64,7 @@ def start(wanted: Wanted, http_port: int | None, say: Say) -> Service:
     cluster = local.start(wanted, say)
     try:
         prepare(cluster, say)
+        wait_for_indexes(cluster, say)
         if has_api and found is not None and found.http is not None:
             return Service(cluster, port, found.http)
         return _with_api(cluster, port, say)
@@ -80,6 +81,15 @@ def prepare(cluster: LocalCluster, say: Say) -> None:
     if done.stored:
         megabytes = len(done.reader.blob) / 1e6
         say(f"stored the reader {done.reader.name} ({megabytes:.1f} MB) on {len(done.stored)} shards")
+
+
+def wait_for_indexes(cluster: LocalCluster, say: Say) -> None:
+    """Until every passage can be found: with hundreds of thousands, that is long after the nodes have started."""
+
+    def tell(passages: int) -> None:
+        say(f"the shards read their passages into their indexes, {passages:,} so far")
+
+    with_engine(settings_of(cluster.seed(), None, None), lambda engine: indexes.wait(engine, tell))
 
 
 def _with_api(cluster: LocalCluster, port: int, say: Say) -> Service:

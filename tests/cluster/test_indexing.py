@@ -1,0 +1,135 @@
+"""A shard that reads its passages into its index: the others answer meanwhile, and everybody is told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from shardqa import keys
+from shardqa.answer import Document
+from shardqa.cluster.local import LocalCluster
+from shardqa.engine import Engine
+from shardqa.errors import ClusterUnavailable, Indexing
+from shardqa.loader import indexes
+from tests.cluster.shards_client import Shards
+from tests.conftest import settings_of, wait_until
+
+MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
+QUESTION = "When was the mill at Hallow Ford built?"
+HOLD = """
+import asyncio, os
+from shardqa.gears_functions.shard import Shard
+
+scan = Shard._scan
+
+async def held(self):
+    while os.path.exists({gate!r}):
+        await asyncio.sleep(0.02)
+    return await scan(self)
+
+Shard._scan = held
+"""
+
+
+@pytest.fixture(scope="module")
+def two(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
+    """Two shards whose second one reads its passages only while there is no file `gate`."""
+    cluster = start_cluster(shards=2)
+    with second(cluster) as client:
+        client.execute_command("RG.PYEXECUTE", HOLD.format(gate=str(gate(cluster))))
+    return cluster
+
+
+def gate(cluster: LocalCluster) -> Path:
+    return cluster.data / "gate"
+
+
+def second(cluster: LocalCluster) -> Redis:
+    host, port = cluster.addresses[1]
+    return Redis(host=host, port=port, decode_responses=True)
+
+
+@pytest.fixture
+def reading(two: LocalCluster) -> Iterator[str]:
+    """The second shard has lost its documents and looks through its keys; its name."""
+    gate(two).touch()
+    with second(two) as client:
+        client.flushall()
+        wait_until(lambda: corpora(client)["indexing"], "it says so")
+    yield "{}:{}".format(*two.addresses[1])
+    gate(two).unlink(missing_ok=True)
+    with second(two) as client:
+        wait_until(lambda: not corpora(client)["indexing"], "it is done")
+
+
+def corpora(client: Redis) -> Any:
+    return json.loads(client.execute_command("RG.TRIGGER", "Corpora")[0])
+
+
+@pytest.fixture
+async def engine(two: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
+    engine = await Engine.connect(settings_of(two, corpus=corpus))
+    yield engine
+    await engine.close()
+
+
+def on_the_first(engine: Engine, corpus: str) -> str:
+    """An id of a document that the first shard holds."""
+    first = engine.masters.nodes()[0]
+    return next(id for n in range(99) if engine.masters.owner(keys.doc(corpus, id := f"mill-{n}")) is first)
+
+
+async def test_the_other_shards_answer(engine: Engine, corpus: str, reading: str) -> None:
+    await engine.put(Document(id=on_the_first(engine, corpus), text=MILL))
+    answer = await engine.ask(QUESTION)
+    assert (answer.answer, answer.partial, answer.failed) == ("1742", True, [reading])
+
+
+async def test_the_answer_is_whole_once_it_is_done(
+    engine: Engine, corpus: str, two: LocalCluster, reading: str
+) -> None:
+    await engine.put(Document(id=on_the_first(engine, corpus), text=MILL))
+    gate(two).unlink()
+    await indexes.wait(engine, lambda passages: None)
+    answer = await engine.ask(QUESTION)
+    assert (answer.answer, answer.partial) == ("1742", False)
+
+
+async def test_where_no_other_shard_has_the_corpus_the_fault_names_it(engine: Engine, reading: str) -> None:
+    with pytest.raises(ClusterUnavailable, match=reading):
+        await engine.ask(QUESTION)
+
+
+async def test_the_shard_itself_says_how_far_it_is(
+    two: LocalCluster, connect: Callable[[LocalCluster], Shards], reading: str
+) -> None:
+    with second(two) as client, pytest.raises(ResponseError, match=r"^indexing: .* reads its passages .* 0 so far"):
+        client.execute_command("RG.TRIGGER", "Terms", connect(two).corpus, QUESTION)
+
+
+async def test_sizes_without_it_are_said_to_be_partial(engine: Engine, reading: str) -> None:
+    found = await engine.corpora()
+    assert (found.partial, found.failed) == (True, [reading])
+
+
+async def test_readiness_tells_of_it(engine: Engine, reading: str) -> None:
+    (problem,) = await engine.ready()
+    assert problem.startswith(f"{reading}: it reads its passages into its index")
+
+
+async def test_who_waits_for_the_indexes_is_told_and_waits(engine: Engine, two: LocalCluster, reading: str) -> None:
+    told = asyncio.Event()
+    waiting = asyncio.create_task(indexes.wait(engine, lambda passages: told.set()))
+    await told.wait()
+    assert not waiting.done()
+    gate(two).unlink()
+    await waiting
+
+
+def test_the_fault_is_one_that_passes() -> None:
+    assert issubclass(Indexing, ClusterUnavailable)
