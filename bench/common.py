@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from redis import Redis
 
 from shardqa.cluster import local, ports
 from shardqa.cluster.local import LocalCluster, Wanted
@@ -46,6 +47,32 @@ async def _prepare(settings: Settings) -> None:
         await preparation.prepare(engine)
     finally:
         await engine.close()
+
+
+def resident(pid: int) -> float:
+    """Resident memory of a process, MB."""
+    with open(f"/proc/{pid}/status") as status:
+        line = next(line for line in status if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def worker_pid(port: int) -> int:
+    with Redis(host=ports.HOST, port=port, decode_responses=True) as client:
+        return int(client.info("shardqa")["shardqa_worker_pid"])
+
+
+def memory(addresses: list[tuple[str, int]]) -> tuple[list[float], list[float]]:
+    """Resident MB of every redis-server and of every worker."""
+    servers, workers = [], []
+    for host, port in addresses:
+        with Redis(host=host, port=port, decode_responses=True) as client:
+            servers.append(client.info("memory")["used_memory_rss"] / 2**20)
+        workers.append(resident(worker_pid(port)))
+    return servers, workers
+
+
+def shown(values: list[float]) -> str:
+    return " ".join(f"{value:.0f}" for value in values)
 
 
 def percentiles(seconds: Sequence[float]) -> str:

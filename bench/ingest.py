@@ -8,38 +8,9 @@ import subprocess
 import sys
 import time
 
-from common import SHARED, machine, settings_of, temporary_cluster
-from redis import Redis
-
-from shardqa.cluster import ports
+from common import SHARED, machine, memory, settings_of, shown, temporary_cluster
 
 CORPUS = SHARED / "data" / "corpora" / "cia_factbook.txt.gz"
-
-
-def resident(pid: int) -> float:
-    """Resident memory of a process, MB."""
-    with open(f"/proc/{pid}/status") as status:
-        line = next(line for line in status if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
-
-
-def worker_pid(port: int) -> int:
-    with Redis(host=ports.HOST, port=port, decode_responses=True) as client:
-        return int(client.info("shardqa")["shardqa_worker_pid"])
-
-
-def memory(addresses: list[tuple[str, int]]) -> tuple[list[float], list[float]]:
-    """Resident MB of every redis-server and of every worker."""
-    servers, workers = [], []
-    for host, port in addresses:
-        with Redis(host=host, port=port, decode_responses=True) as client:
-            servers.append(client.info("memory")["used_memory_rss"] / 2**20)
-        workers.append(resident(worker_pid(port)))
-    return servers, workers
-
-
-def shown(values: list[float]) -> str:
-    return " ".join(f"{value:.0f}" for value in values)
 
 
 def main() -> None:

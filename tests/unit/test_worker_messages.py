@@ -1,6 +1,7 @@
 """EXECUTE and TENSORS frames: what one side writes the other reads, and what is no tensor is said so."""
 
 import struct
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -24,6 +25,10 @@ def executed(head: str, *data: bytes) -> tuple[messages.Order, list[Array]]:
     return messages.order(frames.pack([head.encode(), *data]))
 
 
+def answer(id: int, outputs: Sequence[Array], microseconds: int) -> bytes:
+    return messages.answer(id, messages.form_of(outputs, None), outputs, microseconds)
+
+
 def answered(frame: bytes) -> tuple[int, list[bytes]]:
     """(id, items) of a TENSORS frame."""
     length, type, id = frames.decode_header(frame)
@@ -43,14 +48,21 @@ def test_the_tensors_of_an_order_are_those_that_were_sent(sent: list[Array]) -> 
 
 @given(st.lists(TENSORS, min_size=1, max_size=4), st.integers(0, 2**64 - 1), st.integers(0, 2**63))
 def test_an_answer_says_every_type_shape_and_byte(outputs: list[Array], id: int, microseconds: int) -> None:
-    found, (time, layout, *data) = answered(messages.answer(id, outputs, microseconds))
+    found, (time, layout, *data) = answered(answer(id, outputs, microseconds))
     assert (found, struct.unpack("<Q", time)) == (id, (microseconds,))
     for output, tensor, item in zip(outputs, layout.decode().split(";"), data, strict=True):
         assert (*tensor.split(" "), item) == tensors.encode(output)
 
 
+@given(st.lists(TENSORS, min_size=1, max_size=3), st.lists(TENSORS, min_size=1, max_size=3))
+def test_outputs_have_their_own_form_whatever_the_last_ones_had(outputs: list[Array], others: list[Array]) -> None:
+    last = messages.form_of(others, None)
+    assert messages.form_of(outputs, last) == messages.form_of(outputs, None)
+    assert messages.form_of(others, last) is last
+
+
 def test_an_array_in_another_byte_order_is_sent_little_endian() -> None:
-    _, (_, layout, data) = answered(messages.answer(1, [np.array([1, 2], ">i4")], 5))
+    _, (_, layout, data) = answered(answer(1, [np.array([1, 2], ">i4")], 5))
     assert (layout, data) == (b"INT32 2", struct.pack("<2i", 1, 2))
 
 
@@ -74,20 +86,20 @@ def test_an_order_whose_data_is_not_all_there_is_malformed() -> None:
 def test_an_array_that_no_tensor_can_hold_is_refused_with_the_limits(shape: tuple[int, ...]) -> None:
     array = np.broadcast_to(np.float32(0), shape)
     with pytest.raises(BadTensor, match="one element or more, at most 32 dimensions and 512 MiB"):
-        messages.answer(1, [array], 5)
+        answer(1, [array], 5)
 
 
 def test_a_string_with_half_a_character_is_refused() -> None:
     with pytest.raises(BadTensor, match=r"holds half a character, '\\ud800'"):
-        messages.answer(1, [np.array(["good", "\ud800"], object)], 5)
+        answer(1, [np.array(["good", "\ud800"], object)], 5)
 
 
 def test_outputs_that_are_no_arrays_are_refused() -> None:
     with pytest.raises(BadTensor, match="a sequence or a map"):
-        messages.answer(1, [[{1: 0.5}]], 5)  # type: ignore[list-item]
+        answer(1, [[{1: 0.5}]], 5)  # type: ignore[list-item]
 
 
 def test_outputs_too_large_for_one_frame_are_refused() -> None:
     half = np.broadcast_to(np.int8(0), (1 << 29,))
     with pytest.raises(PayloadTooLarge, match="ask for less at once"):
-        messages.answer(1, [half, half, half], 5)
+        answer(1, [half, half, half], 5)

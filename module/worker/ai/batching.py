@@ -247,7 +247,8 @@ class LoadedModel:
         assert self._model is not None
         options, self._options = self._options or self._model.options(), None
         self._running = (batch, options)
-        if all(request.cancelled for request in batch):  # before it ran: who cancelled found no run to end
+        waited_for = [request for request in batch if not request.cancelled]
+        if not waited_for:  # cancelled before it ran: who did that found no run to end
             self._model.terminate(options)
         return self._model.run(arrays, options)
 

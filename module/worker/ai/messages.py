@@ -78,17 +78,37 @@ def _input(name: bytes, shape: bytes) -> Input:
 class Form:
     """What follows from types and shapes of outputs, for their TENSORS frame."""
 
+    described: "Described"
     layout: bytes
     before: Sequence[bytes]  # what stands before each output's data; none where the outputs have to be looked at
     payload: int  # bytes, where there is a `before`
 
+    def fits(self, outputs: Sequence[Array]) -> bool:
+        """Whether it surely is these outputs' form. Raises AttributeError for what is no array."""
+        if len(outputs) != len(self.described):
+            return False
+        for (dtype, shape), output in zip(self.described, outputs, strict=True):
+            if output.dtype is not dtype or output.shape != shape:
+                return False
+        return True
 
-def answer(id: int, outputs: Sequence[Array], microseconds: int) -> bytes:
-    """A whole TENSORS frame: microseconds, layout, data of every output. Raises BadTensor, PayloadTooLarge."""
+
+Described = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+"""Type and shape of each output."""
+
+
+def form_of(outputs: Sequence[Array], last: Form | None) -> Form:
+    """The form of a model's outputs, which mostly is that of its last ones. Raises BadTensor, PayloadTooLarge."""
     try:
-        form = _form(tuple([(output.dtype, output.shape) for output in outputs]))
+        if last is not None and last.fits(outputs):
+            return last
+        return _form(tuple([(output.dtype, output.shape) for output in outputs]))
     except AttributeError:
         raise BadTensor("the model gives a sequence or a map, which is no tensor; export it without") from None
+
+
+def answer(id: int, form: Form, outputs: Sequence[Array], microseconds: int) -> bytes:
+    """A whole TENSORS frame: microseconds, layout, data of every output. Raises BadTensor, PayloadTooLarge."""
     if not form.before:
         data = [tensors.encode(output)[2] for output in outputs]
         return frames.encode(Type.TENSORS, id, frames.pack([MICROSECONDS.pack(microseconds), form.layout, *data]))
@@ -100,16 +120,16 @@ def answer(id: int, outputs: Sequence[Array], microseconds: int) -> bytes:
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _form(described: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]) -> Form:
+def _form(described: Described) -> Form:
     """Raises BadTensor, PayloadTooLarge."""
     named = [tensors.described(dtype, shape) for dtype, shape in described]
     layout = ";".join(f"{name} {shape}" for name, shape, _ in named).encode()
     if any(wanted != dtype for (_, _, wanted), (dtype, _) in zip(named, described, strict=True)):
-        return Form(layout, (), 0)
+        return Form(described, layout, (), 0)
     sizes = [math.prod(shape) * dtype.itemsize for dtype, shape in described]
     before = [LENGTH.pack(size) for size in sizes]
     before[0] = LENGTH.pack(len(layout)) + layout + before[0]
     payload = START.size - HEADER.size + sum(map(len, before)) + sum(sizes)
     if payload > MAX_PAYLOAD:
         raise PayloadTooLarge(f"outputs of {sum(sizes)} bytes are more than {MAX_PAYLOAD}; ask for less at once")
-    return Form(layout, before, payload)
+    return Form(described, layout, before, payload)

@@ -37,6 +37,7 @@ class Models:
         self._ids: dict[str, bytes] = {}  # key -> id
         self._loading = 0
         self._computing = threading.Lock()  # held by the reading thread that computes: the other one reads
+        self._form: messages.Form | None = None  # of the last answer, from any thread: the next is mostly like it
         self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id
 
     def load(self, frame: Frame) -> None:
@@ -182,7 +183,8 @@ class Models:
             self._link.send(Type.REPLY, id, resp.error(text))
             return
         try:
-            frame = messages.answer(id, result.outputs, result.microseconds)
+            form = self._form = messages.form_of(result.outputs, self._form)
+            frame = messages.answer(id, form, result.outputs, result.microseconds)
         except (BadTensor, PayloadTooLarge) as error:
             self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
             return
