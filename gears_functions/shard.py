@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -43,7 +43,7 @@ class Shard:
         self.tokenizer = tokenizer
         self.corpora: dict[str, Index] = {}
         self._synced = asyncio.Event()  # set while the index holds all that the keyspace does
-        self._scanning_since = time.monotonic()  # when the index was last known not to; nothing while `_synced` is set
+        self._scanning_since = time.monotonic()  # the last scan's start; where Redis refuses it, it begins anew soon
         self._epochs: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
@@ -63,16 +63,14 @@ class Shard:
 
         Raises Indexing where that takes long: what is known of the other shards is worth more than waiting.
         """
-        if self._synced.is_set():
-            return
-        try:
-            async with asyncio.timeout(max(0.0, self._scanning_since + WAIT_SECONDS - time.monotonic())):
-                await self._synced.wait()
-        except TimeoutError:
-            count = sum(map(len, self.corpora.values()))
-            raise Indexing(
-                f"this shard reads its passages into its index, {count:,} so far; ask again in a moment"
-            ) from None
+        while not self._synced.is_set():
+            left = self._scanning_since + WAIT_SECONDS - time.monotonic()
+            if left <= 0:
+                count = sum(map(len, self.corpora.values()))
+                raise Indexing(f"this shard reads its passages into its index, {count:,} so far; ask again in a moment")
+            with suppress(TimeoutError):  # the scan may have begun anew meanwhile
+                async with asyncio.timeout(left):
+                    await self._synced.wait()
 
     def index(self, corpus: str) -> Index:
         """The index of a corpus to ask; an empty one if the shard holds none of it."""
@@ -204,13 +202,12 @@ class Shard:
 
     async def _resync(self, reason: str) -> None:
         if reason != PROMOTED:  # a replica's index is warm
-            if self._synced.is_set():
-                self._scanning_since = time.monotonic()
             self._synced.clear()
         self._epochs.clear()
         before = set(self.corpora)
         start = time.perf_counter()
         while True:
+            self._scanning_since = time.monotonic()
             try:
                 changed = await self._scan()
                 break
