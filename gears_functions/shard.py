@@ -43,7 +43,8 @@ class Shard:
         self.tokenizer = tokenizer
         self.corpora: dict[str, Index] = {}
         self._synced = asyncio.Event()  # set while the index holds all that the keyspace does
-        self._scanning_since = time.monotonic()  # the last scan's start; where Redis refuses it, it begins anew soon
+        # The last scan's start; where Redis refuses it, it begins anew soon. None before the first.
+        self._scanning_since: float | None = None
         self._epochs: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
@@ -64,7 +65,8 @@ class Shard:
         Raises Indexing where that takes long: what is known of the other shards is worth more than waiting.
         """
         while not self._synced.is_set():
-            left = self._scanning_since + WAIT_SECONDS - time.monotonic()
+            begun = time.monotonic() if self._scanning_since is None else self._scanning_since
+            left = begun + WAIT_SECONDS - time.monotonic()
             if left <= 0:
                 count = sum(map(len, self.corpora.values()))
                 raise Indexing(f"this shard reads its passages into its index, {count:,} so far; ask again in a moment")
