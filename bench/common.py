@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from redis import Redis
 
-from shardqa.cluster import local, ports
+from shardqa.cluster import local, node, ports
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.config import Settings
 from shardqa.engine import Engine
@@ -57,15 +56,15 @@ def resident(pid: int) -> float:
 
 
 def worker_pid(port: int) -> int:
-    with Redis(host=ports.HOST, port=port, decode_responses=True) as client:
+    with node.connected(port) as client:
         return int(client.info("shardqa")["shardqa_worker_pid"])
 
 
 def memory(addresses: list[tuple[str, int]]) -> tuple[list[float], list[float]]:
     """Resident MB of every redis-server and of every worker."""
     servers, workers = [], []
-    for host, port in addresses:
-        with Redis(host=host, port=port, decode_responses=True) as client:
+    for _, port in addresses:
+        with node.connected(port) as client:
             servers.append(client.info("memory")["used_memory_rss"] / 2**20)
         workers.append(resident(worker_pid(port)))
     return servers, workers

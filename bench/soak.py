@@ -18,7 +18,7 @@ from collections import Counter
 from random import Random
 from time import monotonic
 
-from common import ROOT, machine, settings_of, temporary_cluster
+from common import ROOT, machine, settings_of, temporary_cluster, worker_pid
 
 from shardqa.answer import Document
 from shardqa.cluster import node, topology
@@ -95,8 +95,7 @@ class Soak:
             self.counts[name] += await harms[name](chance)
 
     async def kill_worker(self, chance: Random) -> int:
-        with node.connected(chance.choice(self.cluster.addresses)[1]) as client:
-            pid = int(client.info("shardqa")["shardqa_worker_pid"])
+        pid = worker_pid(chance.choice(self.cluster.addresses)[1])
         if pid:
             os.kill(pid, signal.SIGKILL)
         return int(pid > 0)

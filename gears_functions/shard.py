@@ -65,13 +65,13 @@ class Shard:
         Raises Indexing where that takes long: what is known of the other shards is worth more than waiting.
         """
         while not self._synced.is_set():
-            begun = time.monotonic() if self._scanning_since is None else self._scanning_since
-            left = begun + WAIT_SECONDS - time.monotonic()
-            if left <= 0:
-                count = sum(map(len, self.corpora.values()))
-                raise Indexing(f"this shard reads its passages into its index, {count:,} so far; ask again in a moment")
+            scanning = 0.0 if self._scanning_since is None else time.monotonic() - self._scanning_since
+            if scanning >= WAIT_SECONDS:
+                raise Indexing(
+                    f"this shard reads its passages into its index, {self._size():,} so far; ask again in a moment"
+                )
             with suppress(TimeoutError):  # the scan may have begun anew meanwhile
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(WAIT_SECONDS - scanning):
                     await self._synced.wait()
 
     def index(self, corpus: str) -> Index:
@@ -228,9 +228,13 @@ class Shard:
         if reason != AT_START:
             await self._tell_changes(changed if reason == PROMOTED else set(self.corpora), before)
 
+    def _size(self) -> int:
+        """Passages in the index, of all corpora."""
+        return sum(map(len, self.corpora.values()))
+
     def _show_size(self) -> int:
-        """Passages in the index, of all corpora; on a replica INFO is all that tells them."""
-        passages = sum(map(len, self.corpora.values()))
+        """The same, told to INFO: on a replica nothing else tells it."""
+        passages = self._size()
         self.runtime.stat("passages", passages)
         return passages
 

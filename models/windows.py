@@ -58,10 +58,14 @@ def best_span(
     spans = [
         (span.logit, first + span.start_token, first + span.end_token)
         for (first, row), (start, end) in zip(rows, logits, strict=True)
-        for within in (sentences[first : first + row.passage.stop - row.passage.start],)
-        for span in best_spans(start, end, row.passage, n_best=1, sentences=within)
+        for span in best_spans(start, end, row.passage, n_best=1, sentences=sentences[first : first + _length(row)])
     ]
     if not spans:
         return None
     logit, first_token, last_token = max(spans, key=lambda span: span[0])
     return WindowedSpan(first_token, last_token, logit, min(null_logit(start, end) for start, end in logits))
+
+
+def _length(row: Row) -> int:
+    """Tokens of the passage in a row."""
+    return len(row.input_ids[row.passage])

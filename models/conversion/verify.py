@@ -6,6 +6,7 @@ vouches for itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -204,15 +205,10 @@ class _Spans:
 
     def scores(self, inputs: Probe, which: int) -> tuple[float, float]:
         """EM and F1 of A (0) or B (1), percent."""
-        exact = f1 = 0.0
-        first = 0
-        for reading in inputs.readings:
-            last = first + len(reading.windows)
-            found = measure.read(reading, [self.pairs[number][which] for number in range(first, last)], seconds=0)
-            first = last
-            exact += found.exact_match
-            f1 += found.f1
-        return 100 * exact / len(inputs.readings), 100 * f1 / len(inputs.readings)
+        logits = (self.pairs[number][which] for number in itertools.count())
+        reads = [measure.read(one, [next(logits) for _ in one.windows], seconds=0) for one in inputs.readings]
+        found = measure.scores(reads)
+        return found.exact_match, found.f1
 
 
 def _verdict(inputs: Probe, differences: _Differences, spans: _Spans, thresholds: Thresholds) -> Verdict:

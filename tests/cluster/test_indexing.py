@@ -1,10 +1,9 @@
 """A shard that reads its passages into its index: the others answer meanwhile, and everybody is told."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from redis import Redis
@@ -12,6 +11,7 @@ from redis.exceptions import ResponseError
 
 from shardqa import keys
 from shardqa.answer import Document
+from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, Indexing
@@ -49,9 +49,8 @@ def gate(cluster: LocalCluster) -> Path:
     return cluster.data / "gate"
 
 
-def second(cluster: LocalCluster) -> Redis:
-    host, port = cluster.addresses[1]
-    return Redis(host=host, port=port, decode_responses=True)
+def second(cluster: LocalCluster) -> AbstractContextManager[Redis]:
+    return node.connected(cluster.addresses[1][1])
 
 
 @pytest.fixture
@@ -60,15 +59,17 @@ def reading(two: LocalCluster) -> Iterator[str]:
     gate(two).touch()
     with second(two) as client:
         client.flushall()
-        wait_until(lambda: corpora(client)["indexing"], "it says so")
+        wait_until(lambda: is_indexing(client), "it says so")
     yield "{}:{}".format(*two.addresses[1])
     gate(two).unlink(missing_ok=True)
     with second(two) as client:
-        wait_until(lambda: not corpora(client)["indexing"], "it is done")
+        wait_until(lambda: not is_indexing(client), "it is done")
 
 
-def corpora(client: Redis) -> Any:
-    return json.loads(client.execute_command("RG.TRIGGER", "Corpora")[0])
+def is_indexing(client: Redis) -> bool:
+    told = tags.corpora_of_shard(client)
+    assert told is not None
+    return bool(told["indexing"])
 
 
 @pytest.fixture

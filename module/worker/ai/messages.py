@@ -74,11 +74,15 @@ def _input(name: bytes, shape: bytes) -> Input:
     return Input(dtype, dimensions, plain, math.prod(dimensions) * plain.itemsize if plain else 0)
 
 
+Described = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+"""Type and shape of each output."""
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """What follows from types and shapes of outputs, for their TENSORS frame."""
 
-    described: "Described"
+    described: Described
     layout: bytes
     before: Sequence[bytes]  # what stands before each output's data; none where the outputs have to be looked at
     payload: int  # bytes, where there is a `before`
@@ -91,10 +95,6 @@ class Form:
             if output.dtype is not dtype or output.shape != shape:
                 return False
         return True
-
-
-Described = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
-"""Type and shape of each output."""
 
 
 def form_of(outputs: Sequence[Array], last: Form | None) -> Form:
