@@ -52,7 +52,7 @@ def test_c2_reading_an_expired_key_deletes_it_on_the_replica_too(pair: Pair) -> 
     assert master.call(["GET", "a"]) == b"$-1\r\n"
     in_sync(master, replica)
     assert replica.client().dbsize() == 0
-    assert b"DEL" in master.aof()
+    assert b"DEL" in master.aof() or b"UNLINK" in master.aof()  # Valkey frees expired keys later
 
 
 def test_c3_a_write_waits_for_the_end_of_a_pause_and_its_reply_does_not(pair: Pair) -> None:
@@ -229,7 +229,7 @@ def test_c10_a_damaged_dump_is_refused_at_any_cut(shared: Pair, kind: str) -> No
     dump = client.dump(kind)
     client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1")
     client.delete("copy")
-    body, footer = dump[:-10], dump[-10:]
+    body, footer = dump[:-10], dump[-10:-8] + 8 * b"\xff"  # a checksum that can't pass for the end of a value
     for size in range(len(body) - 2):  # the last two would be read from the footer, which stands behind
         assert shared[0].error("RESTORE", "copy", "0", body[:size] + footer) == "ERR Bad data format"
     client.restore("copy", 0, dump, replace=True)
