@@ -20,8 +20,9 @@ from time import monotonic
 
 from common import ROOT, machine, settings_of, temporary_cluster, worker_pid
 
+from shardqa import topology
 from shardqa.answer import Document
-from shardqa.cluster import node, topology
+from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, UnknownCorpus

@@ -13,11 +13,11 @@ from typing import Literal
 from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 
-from shardqa import keys
+from shardqa import keys, topology
 from shardqa.cluster import node as talk
-from shardqa.cluster import redis_server, tags, topology
-from shardqa.cluster.topology import Node
+from shardqa.cluster import redis_server, tags
 from shardqa.errors import SetupError
+from shardqa.topology import Node
 
 Verdict = Literal["ok", "warning", "bad", "unknown"]
 Connect = Callable[[str, int], Redis]  # (host, port) -> client as the user who asks
@@ -117,8 +117,11 @@ def _node(node: Node, connect: Connect, model: str) -> Iterator[Finding]:
 
 
 def _version(node: Node, client: Redis) -> Iterable[Finding]:
-    version = str(client.info("server").get("redis_version"))
+    info = client.info("server")
+    version = str(info.get("redis_version"))
     met = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    if "valkey_version" in info:
+        version = f"Valkey {info['valkey_version']}, which speaks Redis {version}"
     verdict: Verdict = "ok" if met >= redis_server.WANTED else "bad"
     return [Finding(node.address, "redis", verdict, version, "" if verdict == "ok" else redis_server.INSTALL)]
 

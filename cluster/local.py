@@ -13,8 +13,9 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import BusyLoadingError, RedisError, ResponseError
 
+from shardqa import topology
 from shardqa.cluster import node as talk
-from shardqa.cluster import ports, processes, redis_server, state, topology
+from shardqa.cluster import ports, processes, redis_server, state
 from shardqa.cluster.redis_server import NodeConfig
 from shardqa.cluster.state import ClusterState, NodeState
 from shardqa.errors import SetupError
@@ -223,7 +224,7 @@ def _form(shape: ClusterState) -> None:
     masters = shape.nodes[: shape.shards]
     for i, (node, (first, last)) in enumerate(zip(masters, topology.even_ranges(shape.shards), strict=True)):
         with talk.connected(node.port) as client:
-            mine = next(n for n in topology.read(client) if "myself" in n.flags)
+            mine = topology.myself(topology.read(client))
             if not mine.slots:
                 talk.command(client, "CLUSTER", "ADDSLOTSRANGE", first, last)
                 _set_epoch(client, i + 1)

@@ -44,8 +44,13 @@ def module_path() -> Path:
 
 
 def find_server() -> Path:
-    """The redis-server of this machine. Raises SetupError where there is none, or one before 7.0."""
-    found = os.environ.get("SHARDQA_REDIS_SERVER") or shutil.which("redis-server") or ""
+    """The redis-server of this machine, else its valkey-server; SHARDQA_REDIS_SERVER names another.
+
+    Raises SetupError where there is none, or one before 7.0.
+    """
+    found = (
+        os.environ.get("SHARDQA_REDIS_SERVER") or shutil.which("redis-server") or shutil.which("valkey-server") or ""
+    )
     if not found or not os.access(found, os.X_OK):
         raise SetupError(f"no redis-server {f'at {found}' if found else 'in PATH'}; {INSTALL}")
     version = server_version(Path(found))

@@ -9,7 +9,7 @@ from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
 from shardqa.cluster.node import command
-from shardqa.cluster.topology import Node
+from shardqa.topology import Node
 
 
 def slot(key: str) -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redis import ResponseError
 from redis.crc import key_slot
 
+from shardqa import topology
+
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
 
 BETWEEN = ("TRYAGAIN", "MOVED", "ASK")  # how Redis begins what it says of a key whose slot is not all here
-MOVING = re.compile(r"\[(\d+)-[<>]-")  # of CLUSTER NODES: [93->-id] is leaving, [77-<-id] is coming
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,8 @@ class Slots:
     @classmethod
     def parse(cls, nodes: str) -> Slots:
         """Of the reply of CLUSTER NODES."""
-        mine = next(line.split(" ")[8:] for line in nodes.splitlines() if "myself" in line.split(" ")[2])
-        ranges = (part.split("-") for part in mine if not part.startswith("["))
-        return cls(
-            tuple((int(first[0]), int(first[-1])) for first in ranges),
-            frozenset(int(slot) for slot in MOVING.findall(" ".join(mine))),
-        )
+        mine = topology.myself(topology.parse(nodes))
+        return cls(mine.slots, mine.moving)
 
     def begins_with(self, tag: str) -> bool:
         """Whether the tag is the shard's: of the lowest slot served here."""

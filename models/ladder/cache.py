@@ -54,7 +54,7 @@ def redis_server() -> Iterator[Redis]:
     """A client of an empty Redis of its own, on a Unix socket; raises SetupError when there is none to start."""
     from redis import Redis
 
-    program = shutil.which("redis-server")
+    program = shutil.which("redis-server") or shutil.which("valkey-server")
     if program is None:
         raise SetupError("redis-server is not installed, which answers from the cache need; install it, or --no-sides")
     with tempfile.TemporaryDirectory(prefix="shardqa-ladder-") as folder:

@@ -38,6 +38,9 @@ static const char *const READERS[] = {
     "time",     "memory",   "object",   "dump",             "xrange",   "xlen",      "cluster",   "config",    "command",
     "ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", NULL};
 
+/* Before, these two look for the connection of the calling client, which a module's call does not have. */
+enum { VALKEY_SAFE_SLOTS = 0x090001 };
+
 static const char *const CLUSTER_READS[] = {"slots", "shards", "nodes", "info", "keyslot", "myid", "countkeysinslot", "getkeysinslot", NULL};
 
 static bool listed(const char *const *words, const char *text, size_t length) {
@@ -90,6 +93,9 @@ static const char *refusal(const struct call *call) {
     const char *word = call->argc > 0 ? redis.StringPtrLen(call->argv[0], &length) : "";
     if (config && !bytes_are(word, length, "get")) return "ERR of CONFIG, functions may use GET alone";
     if (cluster && !listed(CLUSTER_READS, word, length)) return "ERR of CLUSTER, functions may use SLOTS, SHARDS, NODES, INFO, KEYSLOT, MYID, COUNTKEYSINSLOT and GETKEYSINSLOT alone";
+    bool slots = bytes_are(word, length, "slots") || bytes_are(word, length, "shards");
+    if (cluster && slots && shardqa.valkey && shardqa.valkey < VALKEY_SAFE_SLOTS)
+        return "ERR CLUSTER SLOTS and SHARDS crash Valkey before 9.0.1 when a function asks; use CLUSTER NODES, or upgrade Valkey";
     return NULL;
 }
 

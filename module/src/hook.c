@@ -3,7 +3,7 @@
  * The filter runs before authentication, inside transactions and for the master's stream, and twice for a paused command: it only
  * renames, and the command itself decides whether it may wait. A value that is there is read with OpenKey and StringDMA rather
  * than an inner GET, which would count twice in commandstats. But StringDMA rewrites a value that is no plain string in memory (a
- * number, or one of at most EMBEDDED bytes), and reading must not write: those few go through GET.
+ * number, or a short one that shares its object's memory), and reading must not write: those few go through GET.
  * Equal misses at once share one computation (`flights`). The worker's SET of the answer arrives in a later tick than its reply,
  * so a tracking client sees the reply first and the invalidation after it. */
 #include "hook.h"
@@ -17,7 +17,7 @@
 #include "text.h"
 #include "worker_link.h"
 
-enum { EMBEDDED = 44 };   /* bytes; Redis keeps longer values as plain strings */
+enum { EMBEDDED = 44, EMBEDDED_VALKEY = 128 }; /* bytes; the server keeps longer values as plain strings */
 enum { MAX_KEY = 65536 }; /* bytes; a longer key is never hooked (it travels twice in a MISS frame, and a frame has a bound) */
 
 struct key_text {
@@ -54,7 +54,8 @@ static bool reply_with_get(RedisCtx *ctx, RedisString *name) {
 static void reply_with_string(RedisCtx *ctx, RedisString *name, RedisKey *key) {
     size_t length;
     /* Redis refuses the inner GET inside a transaction on a slot that is being imported */
-    if (redis.ValueLength(key) <= EMBEDDED && reply_with_get(ctx, name)) return;
+    size_t embedded = shardqa.valkey ? EMBEDDED_VALKEY : EMBEDDED;
+    if (redis.ValueLength(key) <= embedded && reply_with_get(ctx, name)) return;
     const char *value = redis.StringDMA(key, &length, REDIS_READ);
     redis.ReplyWithStringBuffer(ctx, value, length);
 }

@@ -1,4 +1,5 @@
 /* Loading of the module. */
+#include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
@@ -76,10 +77,21 @@ static int check_version(RedisCtx *ctx, const char *missing) {
     return REDIS_ERR;
 }
 
+/* Valkey gives Redis 7.2.4 for its version to whom asks as modules do. */
+static int valkey_version(RedisCtx *ctx) {
+    RedisServerInfo *info = redis.GetServerInfo(ctx, "server");
+    const char *version = redis.ServerInfoGetFieldC(info, "valkey_version");
+    int major = 0, minor = 0, patch = 0;
+    bool valkey = version && sscanf(version, "%d.%d.%d", &major, &minor, &patch) == 3;
+    redis.FreeServerInfo(ctx, info);
+    return valkey ? major << 16 | minor << 8 | patch : 0;
+}
+
 static void fill_state(RedisCtx *ctx) {
     int flags = redis.GetContextFlags(ctx);
     shardqa.ctx = redis.GetDetachedThreadSafeContext(ctx);
     shardqa.cluster = flags & CTX_CLUSTER;
+    shardqa.valkey = valkey_version(ctx);
     shardqa.master = flags & CTX_MASTER;
     shardqa.pending = redis.CreateDict(NULL);
     shardqa.waiters = redis.CreateDict(NULL);

@@ -337,6 +337,7 @@ typedef struct {
     F(int, InfoAddFieldCString, (RedisInfoCtx *, const char *, const char *))                                                              \
     F(int, InfoAddFieldLongLong, (RedisInfoCtx *, const char *, long long))                                                                \
     F(RedisServerInfo *, GetServerInfo, (RedisCtx *, const char *))                                                                        \
+    F(const char *, ServerInfoGetFieldC, (RedisServerInfo *, const char *))                                                                \
     F(long long, ServerInfoGetFieldSigned, (RedisServerInfo *, const char *, int *))                                                       \
     F(void, FreeServerInfo, (RedisCtx *, RedisServerInfo *))                                                                               \
     F(const char *, GetMyClusterID, (void))                                                                                                \

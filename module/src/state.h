@@ -117,6 +117,7 @@ struct shardqa {
     struct settings settings;
     struct worker_link link;
 
+    int valkey;            /* its version, a byte each of major, minor and patch; 0: the server is Redis */
     char node_id[41];      /* hex, NUL at the end */
     bool cluster;
     bool master;           /* role, kept by the role event */

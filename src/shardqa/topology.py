@@ -1,13 +1,17 @@
-"""The nodes of a cluster as one of them sees them: roles, slots, who replicates whom."""
+"""The nodes of a cluster as one of them sees them: roles, slots, who replicates whom.
 
+Everything is read from CLUSTER NODES. CLUSTER SLOTS and SHARDS say the same in a handier form, but crash Valkey before
+9.0.1 when a module calls them, as the worker does.
+"""
+
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 
 from redis import Redis
 
-from shardqa.cluster.node import text
-
 SLOTS = 16384
+MOVING = re.compile(r"\[(\d+)-[<>]-")  # [93->-id] is leaving, [77-<-id] is coming
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,8 @@ class Node:
     port: int
     role: str  # "master" | "replica"
     master: str | None  # id of a replica's master
-    slots: tuple[tuple[int, int], ...]  # ranges, both ends included
+    slots: tuple[tuple[int, int], ...]  # ranges, both ends included, ascending
+    moving: frozenset[int]  # slots on their way here or away; only the node's own line tells of them
     flags: frozenset[str]
     connected: bool
 
@@ -54,6 +59,7 @@ def _parse_line(line: str) -> Node:
         role="replica" if "slave" in flags else "master",
         master=None if master == "-" else master,
         slots=tuple(_range(s) for s in slots if not s.startswith("[")),
+        moving=frozenset(int(slot) for slot in MOVING.findall(" ".join(slots))),
         flags=flags,
         connected=link == "connected",
     )
@@ -64,9 +70,15 @@ def _range(slots: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
+def myself(nodes: list[Node]) -> Node:
+    """The node that said it."""
+    return next(node for node in nodes if "myself" in node.flags)
+
+
 def read(client: Redis) -> list[Node]:
     """The topology as this node sees it, without half-met nodes. Raises redis.RedisError (outside cluster mode too)."""
-    return [n for n in parse(text(client, "CLUSTER", "NODES")) if "handshake" not in n.flags]
+    reply = client.execute_command("CLUSTER", "NODES")
+    return [n for n in parse(reply.decode(errors="replace")) if "handshake" not in n.flags]
 
 
 def even_ranges(shards: int) -> list[tuple[int, int]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shardqa.cluster import local, node, ports, processes, redis_server, state, tags, topology
+from shardqa import topology
+from shardqa.cluster import local, node, ports, processes, redis_server, state, tags
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.errors import SetupError
 

@@ -6,8 +6,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from shardqa import topology
 from shardqa.answer import Document
-from shardqa.cluster import node, tags, topology
+from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import WrongShard

@@ -57,6 +57,19 @@ def test_a_run_that_writes_to_a_slot_of_another_shard_reports_it(shards: RedisCl
     assert errors[0].split(" ", 1)[0] in ("TRYAGAIN", "MOVED", "ERR")
 
 
+@pytest.mark.parametrize("word", ["SLOTS", "SHARDS"])
+def test_a_function_is_told_of_the_slots_unless_that_would_crash_the_server(shards: RedisCluster, word: str) -> None:
+    node = primaries(shards)[0]
+    version = node.redis_connection.info("server").get("valkey_version")
+    code = f"GB('ShardsIDReader').map(lambda x: len(execute('CLUSTER', '{word}'))).run(mode='async_local')"
+    results, errors = send_to(shards, node, "RG.PYEXECUTE", code)
+    if version is not None and tuple(map(int, version.split("."))) < (9, 0, 1):
+        assert "upgrade Valkey" in errors[0]
+    else:
+        assert (results, errors) == (["3"], [])
+    assert node.redis_connection.ping()
+
+
 def test_a_cluster_wide_run_inside_a_function_says_what_to_do(shards: RedisCluster) -> None:
     node = primaries(shards)[0]
     code = """

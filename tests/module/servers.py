@@ -13,11 +13,14 @@ from typing import Any
 
 import redis
 
+from shardqa.cluster import redis_server
+
 ROOT = Path(__file__).resolve().parents[2]
 # To hunt memory errors: make -C module sanitized, then
 # SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$(gcc -print-file-name=libasan.so) pytest tests/module
 MODULE = Path(os.environ.get("SHARDQA_MODULE", ROOT / "module" / "shardqa.so")).resolve()
 PRELOAD = os.environ.get("SHARDQA_PRELOAD", "")
+SERVER = str(redis_server.find_server())
 FAKE = Path(__file__).with_name("fake_worker.py")
 
 
@@ -112,7 +115,7 @@ class Server:
         ]
         (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
         config = str(self.folder / "redis.conf")
-        self.process = subprocess.Popen(["redis-server", config], cwd=self.folder, env=self.environment())
+        self.process = subprocess.Popen([SERVER, config], cwd=self.folder, env=self.environment())
 
     def wait(self) -> None:
         client = self.client()

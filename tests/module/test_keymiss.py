@@ -133,7 +133,7 @@ def test_a_miss_in_a_transaction_or_a_script_is_nil_and_does_no_harm(server: Ser
     assert server.info()["hook_nil_misses"] == 3
 
 
-@pytest.mark.parametrize("value", ["", "12", "-9223372036854775808", "x" * 44, "x" * 45, "x" * 10_000])
+@pytest.mark.parametrize("value", ["", "12", "-9223372036854775808", "x" * 44, "x" * 45, "x" * 128, "x" * 10_000])
 def test_a_hit_leaves_the_value_as_it_is_in_memory(server: Server, value: str) -> None:
     server.hook()
     client = server.client()

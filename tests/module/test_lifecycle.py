@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .servers import MODULE, Make, Server, free_port, until  # noqa: TID251 (this package is tests/module)
+from .servers import MODULE, SERVER, Make, Server, free_port, until  # noqa: TID251 (this package is tests/module)
 
 
 def back_with_another_pid(server: Server, pid: int) -> None:
@@ -207,7 +207,7 @@ def test_the_module_can_be_loaded_into_a_running_server(tmp_path: Path) -> None:
     (tmp_path / "redis.conf").write_text(f"port {port}\nlogfile log\nsave ''\nenable-module-command local\n")
     server.port = port
     config = str(tmp_path / "redis.conf")
-    server.process = subprocess.Popen(["redis-server", config], cwd=tmp_path, env=server.environment())
+    server.process = subprocess.Popen([SERVER, config], cwd=tmp_path, env=server.environment())
     until(lambda: server.client().set("x", 1))
     server.client().execute_command("MODULE", "LOAD", str(MODULE), "PYTHON", str(tmp_path / "python"))
     until(lambda: server.info()["worker_state"] == "ready")

@@ -59,6 +59,14 @@ def test_what_is_there_is_not_installed_again(bare: Machine) -> None:
     assert not bare.asked.exists()
 
 
+def test_valkey_is_taken_where_there_is_no_redis(bare: Machine) -> None:
+    bare.with_apt().as_user(0)
+    bare.add("valkey-server", "echo 'Valkey server v=8.0.1 sha=0'")
+    bare.add("valkey-cli", "")
+    assert bare.run("redis").returncode == 0
+    assert not bare.asked.exists()
+
+
 def test_missing_packages_are_installed_without_starting_services(bare: Machine) -> None:
     bare.with_apt().as_user(0)
     done = bare.run("redis", "make", "chromium")

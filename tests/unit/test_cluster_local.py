@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from shardqa.cluster import local, ports, processes, redis_server, state, topology
+from shardqa import topology
+from shardqa.cluster import local, ports, processes, redis_server, state
 from shardqa.errors import SetupError
 
 
@@ -110,6 +111,15 @@ def test_a_missing_redis_server_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SetupError, match="apt-get install redis-server"):
         redis_server.find_server()
+
+
+def test_valkey_is_taken_where_there_is_no_redis(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    valkey = tmp_path / "valkey-server"
+    valkey.write_text("#!/bin/sh\necho 'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64'\n")
+    valkey.chmod(0o755)
+    monkeypatch.delenv("SHARDQA_REDIS_SERVER", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert redis_server.find_server() == valkey
 
 
 def test_redis_6_is_refused_with_both_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -116,13 +116,25 @@ def test_a_watch_that_fails_goes_on(start_worker: Callable[..., WorkerClient]) -
     assert worker.wait_log("good")
 
 
+OTHERS = f"""\
+{"c" * 40} 127.0.0.1:2@10002 master - 0 0 1 connected 10923-16383
+{"b" * 40} 127.0.0.1:1@10001 master - 0 0 1 connected 0-5460
+"""
+
+
 def slots(words: list[bytes]) -> bytes:
-    """CLUSTER SLOTS of three masters; this node has slots 5461 to 10922."""
-    other = ["127.0.0.1", 1, "b" * 40]
-    third = ["127.0.0.1", 2, "c" * 40]
+    """CLUSTER NODES of three masters; this node has slots 5461 to 10922."""
     if words[0] == b"CLUSTER":
-        return resp.encode([[0, 5460, other], [10923, 16383, third], [5461, 10922, ["", 7000, NODE], other]])
+        return resp.encode(f"{OTHERS}{NODE} :7000@17000 myself,master - 0 0 1 connected 5461-10922\n".encode())
     return resp.encode(["masterauth", ""])
+
+
+def no_slots(words: list[bytes]) -> bytes:
+    return resp.encode(f"{NODE} :7000@17000 myself,master - 0 0 1 connected\n".encode())
+
+
+def a_replicas_view(words: list[bytes]) -> bytes:
+    return resp.encode(f"{OTHERS}{NODE} :7000@17000 myself,slave {'b' * 40} 0 0 1 connected\n".encode())
 
 
 def test_the_hashtag_is_of_the_lowest_slot_of_the_shard(start_worker: Callable[..., WorkerClient]) -> None:
@@ -132,8 +144,15 @@ def test_the_hashtag_is_of_the_lowest_slot_of_the_shard(start_worker: Callable[.
     assert worker.request("RG.TRIGGER", "tag") == [b"8M"]
 
 
+def test_a_replica_has_the_hashtag_of_its_master(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker(clustered=True, answer=a_replicas_view)
+    worker.start()
+    worker.execute("GB('CommandReader').map(lambda r: hashtag()).register(trigger='tag', mode='async_local')")
+    assert worker.request("RG.TRIGGER", "tag") == [b"06S"]
+
+
 def test_a_node_without_slots_has_no_hashtag(start_worker: Callable[..., WorkerClient]) -> None:
-    worker = start_worker(clustered=True, answer=lambda words: b"*0\r\n")
+    worker = start_worker(clustered=True, answer=no_slots)
     worker.start()
     worker.execute("GB('CommandReader').map(lambda r: hashtag()).register(trigger='tag', mode='async_local')")
     assert "owns no slots" in str(worker.request("RG.TRIGGER", "tag"))

@@ -1,13 +1,12 @@
 """What this node knows of its cluster: its tag, and ordinary connections to the other masters.
 
-The slot table is read through the module once a second (and when the role changes), so `hashtag()` costs nothing
+The topology is read through the module once a second (and when the role changes), so `hashtag()` costs nothing
 and is at most a second behind. Connections belong to the event loop's thread.
 """
 
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from redis import AuthenticationError, RedisError, ResponseError
@@ -15,29 +14,16 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from shardqa import topology
 from shardqa.module.worker.calls import Argument, Calls, first
 from shardqa.module.worker.gears.hashtags import tag_of_slot
+from shardqa.topology import Node
 
-REFRESH = 1.0  # seconds between two looks at the slot table
+NODES = ("CLUSTER", "NODES")
+REFRESH = 1.0  # seconds between two looks at the topology
 CONNECT_TIMEOUT = 1.0  # seconds
 REPLY_TIMEOUT = 10.0  # seconds a peer may take
 CONNECTIONS = 16  # to one peer; one more waits for a free one
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    id: str
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """One slot range and its nodes, the master first."""
-
-    start: int
-    end: int
-    nodes: tuple[Node, ...]
 
 
 class Cluster:
@@ -46,35 +32,42 @@ class Cluster:
         self.node = node  # this node's id, 40 hex digits
         self.enabled = enabled
         self.role = role  # 'master' or 'replica'; changed by the reading thread, read by all
-        self._ranges: tuple[Range, ...] | None = None
-        self._clients: dict[Node, Redis] = {}
+        self._nodes: list[Node] | None = None  # None before the first look
+        self._master: Node | None = None  # of this shard: this node or whom it replicates
+        self._clients: dict[str, Redis] = {}  # by address
 
     def hashtag(self) -> str:
         """Any thread. Raises redis.ResponseError when this shard owns no slots."""
         if not self.enabled:
             return tag_of_slot(0)
-        if self._ranges is None:
-            self._ranges = parse_slots(first(self._calls.run("", [("CLUSTER", "SLOTS")])))
-        own = [r.start for r in self._ranges if any(node.id == self.node for node in r.nodes)]
-        if not own:
+        if self._nodes is None:
+            self._learn(first(self._calls.run("", [NODES])))
+        if self._master is None or not self._master.slots:
             raise ResponseError("CLUSTERDOWN this node owns no slots and so has no hashtag; add it to the cluster")
-        return tag_of_slot(min(own))
+        return tag_of_slot(self._master.slots[0][0])
 
     async def refresh(self) -> None:
-        """Reads the slot table; an error (the keyspace loads) keeps the last one."""
+        """Reads the topology; an error (the keyspace loads) keeps the last one."""
         if self.enabled:
             with suppress(ResponseError):
-                self._ranges = parse_slots(first(await self._calls.run_async("", [("CLUSTER", "SLOTS")])))
+                self._learn(first(await self._calls.run_async("", [NODES])))
+
+    def _learn(self, reply: bytes) -> None:
+        """Any thread."""
+        nodes = topology.parse(bytes(reply).decode("utf-8", "replace"))
+        by_id = {node.id: node for node in nodes}
+        own = by_id.get(self.node)
+        self._master = own if own is None or own.master is None else by_id.get(own.master)
+        self._nodes = nodes  # last: who sees it sees the master too
 
     async def other_masters(self) -> list[Node]:
         """In the order of their lowest slots."""
         if not self.enabled:
             return []
-        if self._ranges is None:
+        if self._nodes is None:
             await self.refresh()
-        mine = {r.nodes[0].id for r in self._ranges or () if any(node.id == self.node for node in r.nodes)}
-        masters = dict.fromkeys(r.nodes[0] for r in sorted(self._ranges or (), key=lambda r: r.start))
-        return [node for node in masters if node.id not in mine]
+        own = self._master.id if self._master else None
+        return [node for node in self._nodes or () if node.role == "master" and node.slots and node.id != own]
 
     async def ask_peers(self, command: Sequence[Argument], patience: float = REPLY_TIMEOUT) -> list[Any | Exception]:
         """The same command on every other master at once; what fails is an exception in its place."""
@@ -88,13 +81,13 @@ class Cluster:
                 return await client.execute_command(*command)  # type: ignore[no-untyped-call, unused-ignore]
         except (RedisError, OSError, TimeoutError) as error:
             if isinstance(error, AuthenticationError):
-                self._clients.pop(node, None)  # the password may have changed: the next try reads it anew
+                self._clients.pop(node.address, None)  # the password may have changed: the next try reads it anew
             if isinstance(error, ResponseError):
                 return error
-            return ResponseError(f"ERR shard {node.host}:{node.port} did not answer: {error or type(error).__name__}")
+            return ResponseError(f"ERR shard {node.address} did not answer: {error or type(error).__name__}")
 
     async def _client(self, node: Node) -> Redis:
-        client = self._clients.get(node)
+        client = self._clients.get(node.address)
         if client is None:
             client = Redis(
                 host=node.host,
@@ -106,20 +99,9 @@ class Cluster:
                 socket_connect_timeout=CONNECT_TIMEOUT,
                 retry=Retry(NoBackoff(), 0),  # a run must not happen twice; pooled connections are checked before use
             )
-            self._clients[node] = client
+            self._clients[node.address] = client
         return client
 
     async def _config(self, name: str) -> str | None:
         reply = first(await self._calls.run_async("", [("CONFIG", "GET", name)]))
         return bytes(reply[1]).decode() or None if reply else None
-
-
-def parse_slots(reply: list[Any]) -> tuple[Range, ...]:
-    """Of CLUSTER SLOTS: [start, end, [host, port, id, …], …] each."""
-    return tuple(
-        Range(start, end, tuple(Node(_text(n[2]), _text(n[0]), n[1]) for n in nodes)) for start, end, *nodes in reply
-    )
-
-
-def _text(value: Any) -> str:
-    return bytes(value).decode() if value else ""

@@ -3,6 +3,7 @@
 import asyncio
 import shlex
 from pathlib import Path
+from shutil import which
 
 from rich.text import Text
 
@@ -53,8 +54,9 @@ def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
         ranked.corpus, best.tag, ranked.epochs[best.tag], settings_of(None, None, None).model, 3, question
     )
     rank = keys.rank(ranked.corpus, best.tag, question)
+    cli = "valkey-cli" if which("valkey-cli") and not which("redis-cli") else "redis-cli"
     return [
-        f"redis-cli -c -p {port} GET {shlex.quote(answer)}",
-        f"redis-cli -c -p {port} ZREVRANGEBYSCORE {shlex.quote(rank)} +inf -inf WITHSCORES",
-        f"redis-cli -p {port_of_best} INFO shardqa",
+        f"{cli} -c -p {port} GET {shlex.quote(answer)}",
+        f"{cli} -c -p {port} ZREVRANGEBYSCORE {shlex.quote(rank)} +inf -inf WITHSCORES",
+        f"{cli} -p {port_of_best} INFO shardqa",
     ]

@@ -8,8 +8,8 @@ from redis import Redis
 from redis.exceptions import RedisError
 from rich.text import Text
 
-from shardqa.cluster import doctor, redis_server, tags, topology
-from shardqa.cluster.topology import Node
+from shardqa import topology
+from shardqa.cluster import doctor, redis_server, tags
 from shardqa.commands.connection import (
     DEFAULT_DATA,
     DataOption,
@@ -25,6 +25,7 @@ from shardqa.commands.output import out, print_json, print_table, say
 from shardqa.config import Settings
 from shardqa.errors import ClusterUnavailable
 from shardqa.loader import preparation
+from shardqa.topology import Node
 
 COLOURS = {"ok": "green", "warning": "yellow", "bad": "bold red", "unknown": "magenta"}
 STORE_SECONDS = 120.0  # to store a reader on a shard whose worker still starts
