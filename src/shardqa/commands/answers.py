@@ -62,7 +62,7 @@ def show(answer: Answer) -> None:
         _line("also", _candidate(candidate))
     _line("time", Text(times(answer)))
     if answer.partial:
-        _line("partial", Text(f"no reply from {', '.join(answer.failed)}", style="bold red"))
+        _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
 
 
 def _line(name: str, value: Text) -> None:
