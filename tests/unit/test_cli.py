@@ -186,15 +186,22 @@ def test_an_answer_at_either_end_of_the_passage_is_marked() -> None:
     assert answers.sentence("All of it", 0, 9).plain == "»All of it«"
 
 
-def test_a_refusal_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
-    answers.show(
-        Answer(
-            question="Who?", corpus="c", answer=None, score=0.1, no_answer=True, document=None, title=None, start=None,
-            end=None, passage=None, passage_start=None, n_best=[], cached=False, cache=None, partial=False, failed=[],
-            shards=[], model="m", timing=Timing(),
-        )
+def refusal(failed: list[str]) -> Answer:
+    return Answer(
+        question="Who?", corpus="c", answer=None, score=0.1, no_answer=True, document=None, title=None, start=None,
+        end=None, passage=None, passage_start=None, n_best=[], cached=False, cache=None, partial=bool(failed),
+        failed=failed, shards=[], model="m", timing=Timing(),
     )  # fmt: skip
+
+
+def test_a_refusal_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    answers.show(refusal(failed=[]))
     assert "no answer in the documents" in capsys.readouterr().out
+
+
+def test_a_partial_answer_names_the_shards_it_is_without(capsys: pytest.CaptureFixture[str]) -> None:
+    answers.show(refusal(failed=["a:1", "b:2"]))
+    assert "partial   without the documents of a:1, b:2" in capsys.readouterr().out
 
 
 def test_a_percentile_is_the_least_value_that_covers_its_share() -> None:
