@@ -130,7 +130,7 @@ class Copies:
     # ---- copies that came with moved slots
 
     async def arrived(self, record: Record) -> None:
-        """A key of a model was restored, as it is when its slot moves here."""
+        """A key of a model was restored or stored, as it is when its slot moves here."""
         self._tidy_soon()
 
     def _tidy_soon(self) -> None:

@@ -54,6 +54,6 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=HERE
     )
     builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(copies.arrived).register(
-        prefix="model:*", eventTypes=["restore"], readValue=False, mode=HERE
+        prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=HERE
     )
     shard.follow(ingest.settle_all)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -20,6 +20,7 @@ from shardqa import keys
 from shardqa.errors import BadKey, Indexing, ShardFailed
 from shardqa.gears_functions import documents, slots
 from shardqa.gears_functions.index import Index
+from shardqa.gears_functions.slots import Slots
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply, Runtime
@@ -48,8 +49,10 @@ class Shard:
         self._epochs: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
-        self._moving: set[str] = set()  # passages that could not be read, since their slots are between shards
-        self._mover: asyncio.Task[None] | None = None  # reads them once their slots have arrived
+        self._moving: dict[int, set[str]] = {}  # slot between shards -> passages of it that could not be read
+        self._unraised: set[str] = set()  # corpora that changed, and whose epoch Redis did not let us raise
+        self._unseen = frozenset[int]()  # slots on their way when a scan began: it may have missed their keys
+        self._retrying: asyncio.Task[None] | None = None  # sees to these three once slots have settled
         self._settling: asyncio.Task[None] | None = None  # looks at all documents after a scan
         # (corpus, document) that a function is changing -> its passages that the watch passed over meanwhile
         self._held: dict[tuple[str, str], set[str]] = {}
@@ -113,10 +116,7 @@ class Shard:
         await self._bring_in(set(names))
 
     async def _bring_in(self, names: set[str]) -> None:
-        changed = await self._refresh(names)
-        if self.runtime.role() == "master":
-            for corpus in sorted(changed):
-                await self.raise_epoch(corpus)
+        await self._raise_epochs(await self._refresh(names))
 
     async def _read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
         names = passed_over.union(self.index(parsed.corpus).passages_of(parsed.document))
@@ -173,6 +173,19 @@ class Shard:
         self.epoch_written(corpus, tag, epoch)
         return epoch
 
+    async def _raise_epochs(self, corpora: set[str]) -> None:
+        """After a change; where Redis refuses for now, as it does while the tag's slot is leaving, once more soon."""
+        self._unraised |= corpora
+        if self.runtime.role() != "master":
+            self._unraised.clear()
+        try:
+            for corpus in sorted(self._unraised):
+                await self.raise_epoch(corpus)
+                self._unraised.discard(corpus)
+        except ResponseError as error:
+            self.runtime.log(f"epochs can't be raised yet: {error}", "verbose")
+            self._try_again_soon()
+
     def next_epoch(self, corpus: str) -> tuple[str, int, list[tuple[Argument, ...]]]:
         """(tag, epoch, the commands that end a change); call `epoch_written` once they have run.
 
@@ -198,9 +211,7 @@ class Shard:
         self._show_size()
         if self.runtime.role() != "master":
             self._epochs.clear()  # the master raises them, unseen here
-            return
-        for corpus in sorted(changed):
-            await self.raise_epoch(corpus)
+        await self._raise_epochs(changed)
 
     async def _resync(self, reason: str) -> None:
         if reason != PROMOTED:  # a replica's index is warm
@@ -211,12 +222,15 @@ class Shard:
         while True:
             self._scanning_since = time.monotonic()
             try:
+                self._unseen = (await slots.look(self.runtime)).moving
                 changed = await self._scan()
                 break
             except ResponseError as error:
                 self.runtime.log(f"the index waits, the keyspace can't be read: {error}")
                 await asyncio.sleep(RETRY_SECONDS)
         self._synced.set()
+        if self._unseen:
+            self._try_again_soon()
         self.corpora = {corpus: index for corpus, index in self.corpora.items() if len(index)}
         passages = self._show_size()
         self.runtime.log(f"index: {passages} passages after '{reason}', {time.perf_counter() - start:.1f} s")
@@ -240,8 +254,7 @@ class Shard:
 
     async def _tell_changes(self, changed: set[str], before: set[str]) -> None:
         """A corpus that is gone since `before` leaves no key, but is announced too: answers of it are remembered."""
-        for corpus in sorted(changed.intersection(self.corpora)):
-            await self.raise_epoch(corpus)
+        await self._raise_epochs(changed.intersection(self.corpora))
         if gone := sorted(before.difference(self.corpora)):
             await self.write([self.next_epoch(corpus)[2][-1] for corpus in gone])
 
@@ -303,30 +316,43 @@ class Shard:
 
     def _wait_for_slot(self, name: str) -> None:
         """A restored key shows before its slot is this shard's, and until then Redis does not let it be read."""
-        self._moving.add(name)
-        if self._mover is None or self._mover.done():
-            self._mover = asyncio.create_task(self._read_arrived())
+        self._moving.setdefault(slots.slot_of(name), set()).add(name)
+        self._try_again_soon()
 
-    async def _read_arrived(self) -> None:
-        while self._moving:
+    def _try_again_soon(self) -> None:
+        if self._retrying is None or self._retrying.done():
+            self._retrying = asyncio.create_task(self._try_again())
+
+    async def _try_again(self) -> None:
+        while self._moving or self._unraised or self._unseen:
             await asyncio.sleep(MOVING_SECONDS)
-            settled = set[str]()
+            settled = dict[int, set[str]]()
             try:
                 now = await slots.look(self.runtime)
-                settled = {name for name in self._moving if not now.moves(name)}
-                self._moving -= settled
-                changed = self._forget(name for name in settled if not now.holds(name))
-                changed |= await self._refresh(name for name in settled if now.holds(name))
-                for corpus in sorted(changed):
-                    await self.raise_epoch(corpus)
+                settled = {slot: self._moving.pop(slot) for slot in set(self._moving) - now.moving}
+                changed = self._forget(_names(settled, now, served=False))
+                changed |= await self._refresh(_names(settled, now, served=True))
+                if self._unseen and not self._unseen & now.moving:
+                    changed |= await self._scan()
+                    self._unseen = frozenset()
+                if not now.ranges:
+                    self._unraised.clear()  # without slots there is no tag to have epochs under
+                await self._raise_epochs(changed)
             except (ResponseError, ShardFailed) as error:
-                self._moving |= settled
+                for slot, names in settled.items():
+                    self._moving.setdefault(slot, set()).update(names)
+                    self._unraised.update(keys.parse_passage(name).corpus for name in names)  # some were read
                 self.runtime.log(f"passages that arrived can't be read yet: {error}", "verbose")
 
     def _forget(self, names: Iterable[str]) -> set[str]:
         """Passages whose slots went to another shard; returns the corpora that had any."""
         corpora = {name: keys.parse_passage(name).corpus for name in names}
         return {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
+
+
+def _names(by_slot: Mapping[int, set[str]], now: Slots, served: bool) -> list[str]:
+    """Passages of the slots that this shard serves now, or of those that it does not."""
+    return [name for slot, names in by_slot.items() if now.serves(slot) == served for name in names]
 
 
 def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:

@@ -92,6 +92,7 @@ static const char *refusal(const struct call *call) {
     size_t length = 0;
     const char *word = call->argc > 0 ? redis.StringPtrLen(call->argv[0], &length) : "";
     if (config && !bytes_are(word, length, "get")) return "ERR of CONFIG, functions may use GET alone";
+    if (cluster && shardqa.valkey >= VALKEY_MIGRATIONS && bytes_are(word, length, "getslotmigrations")) return NULL;
     if (cluster && !listed(CLUSTER_READS, word, length)) return "ERR of CLUSTER, functions may use SLOTS, SHARDS, NODES, INFO, KEYSLOT, MYID, COUNTKEYSINSLOT and GETKEYSINSLOT alone";
     bool slots = bytes_are(word, length, "slots") || bytes_are(word, length, "shards");
     if (cluster && slots && shardqa.valkey && shardqa.valkey < VALKEY_SAFE_SLOTS)

@@ -114,7 +114,9 @@ static int create_all(RedisCtx *ctx) {
         redis.Log(ctx, "warning", "Redis refused a data type; is RedisAI loaded as well?");
         return REDIS_ERR;
     }
-    redis.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_HANDLE_REPL_ASYNC_LOAD);
+    int options = OPTION_HANDLE_IO_ERRORS | OPTION_HANDLE_REPL_ASYNC_LOAD;
+    if (shardqa.valkey >= VALKEY_MIGRATIONS) options |= OPTION_HANDLE_SLOT_MIGRATION; /* the index waits for slots on their way */
+    redis.SetModuleOptions(ctx, options);
     redis.RegisterInfoFunc(ctx, info_sections);
     return events_subscribe(ctx) == REDIS_OK ? hook_install(ctx) : REDIS_ERR;
 }

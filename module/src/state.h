@@ -112,6 +112,8 @@ struct counters {
     long long ticks;
 };
 
+enum { VALKEY_MIGRATIONS = 0x090000 }; /* first Valkey that can move slots without SETSLOT */
+
 struct shardqa {
     RedisCtx *ctx; /* detached: runs the calls of the worker, logs, arms timers; never freed */
     struct settings settings;

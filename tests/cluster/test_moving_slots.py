@@ -1,19 +1,24 @@
 """While a slot is on its way to another shard: what belongs to it is found, and no shard answers for another."""
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import pytest
+from redis import Redis
 
-from shardqa import topology
+from shardqa import keys, topology
 from shardqa.answer import Document
 from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import WrongShard
 from shardqa.shards import Shards
-from tests.conftest import settings_of
+from shardqa.topology import Node
+from tests.conftest import settings_of, wait_until
 
 NAMES = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna"]
 TEXTS = {name: f"The lighthouse of {name}by was built by {name} Lund in 1850." for name in NAMES}
@@ -71,3 +76,114 @@ async def test_while_a_shards_own_tag_is_leaving_it_counts_as_missing_and_no_oth
     assert meanwhile.n_best
     assert best.tag not in {candidate.shard for candidate in meanwhile.n_best}
     assert (afterwards.answer, afterwards.failed) == ("Ada Lund", [])
+
+
+def epoch_of(client: Redis, key: str) -> int:
+    return int(client.get(key) or 0)
+
+
+async def test_a_change_while_the_tags_slot_is_leaving_raises_the_epoch_once_the_slot_stays(
+    two: LocalCluster, corpus: str
+) -> None:
+    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
+    try:
+        for name, text in TEXTS.items():
+            await engine.put(Document(id=name, text=text))
+        best = (await engine.rank("Who built the lighthouse of Adaby?", corpus, 1)).passages[0]
+    finally:
+        await engine.close()
+    key = keys.epoch(corpus, best.tag)
+    (here,) = (port for host, port in two.addresses if best.node == f"{host}:{port}")
+    with node.connected(here) as giver:
+        before = epoch_of(giver, key)
+        with leaving(two, best.tag):
+            giver.unlink(key)  # as if it had gone ahead: Redis does not let it be written here now
+            events = giver.info("shardqa")["shardqa_events"]
+            giver.hset(best.key, "text", "The lighthouse has been pulled down.")
+            wait_until(lambda: giver.info("shardqa")["shardqa_events"] > events, "the change was seen")
+            await asyncio.sleep(0.5)  # and its epoch could not be raised
+        wait_until(lambda: epoch_of(giver, key) > before, "the epoch was raised")
+
+
+@pytest.fixture
+def giver(two: LocalCluster) -> Iterator[Redis]:
+    """The first shard's node, of a server that moves slots by itself, and slowly: a key comes long before its slot."""
+    with node.connected(two.addresses[0][1]) as client:
+        if int(str(client.info("server").get("valkey_version", "0")).partition(".")[0]) < 9:
+            pytest.skip("only Valkey 9 has CLUSTER MIGRATESLOTS")
+        client.config_set("rdb-key-save-delay", 20_000)  # microseconds a key
+        yield client
+        client.config_set("rdb-key-save-delay", 0)
+
+
+def kill_worker_at_next_event(port: int) -> None:
+    with node.connected(port) as client:
+        told = partial(client.info, "shardqa")
+        before = told()["shardqa_events"]
+        wait_until(lambda: told()["shardqa_events"] > before, "a key came")
+        os.kill(told()["shardqa_worker_pid"], signal.SIGKILL)
+
+
+def serves(client: Redis, slot: int) -> bool:
+    return topology.myself(topology.read(client)).owns(slot)
+
+
+async def passages_in_indexes(engine: Engine, corpus: str) -> int:
+    return sum(one.passages for one in (await engine.corpora()).corpora if one.name == corpus)
+
+
+async def put_long_documents(engine: Engine) -> None:
+    """A few kilobytes would all come at the very end of a migration."""
+    for name, text in TEXTS.items():
+        await engine.put(Document(id=name, text=text + 500 * " The keeper counted ships."))
+
+
+def migrate_lower_half(giver: Redis) -> tuple[Node, int]:
+    """Begins to move half of the node's first slots to the other shard; that shard's node, and the lowest slot."""
+    mine, other = sorted(topology.read(giver), key=lambda found: "myself" not in found.flags)
+    first, last = mine.slots[0]
+    giver.execute_command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", first, (first + last) // 2, "NODE", other.id)
+    return other, first
+
+
+async def moved(giver: Redis, slot: int) -> None:
+    await asyncio.to_thread(wait_until, lambda: not serves(giver, slot), "the slots have moved")
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["the worker stays", "the worker is killed"])
+async def test_slots_that_move_all_at_once_take_their_passages_along(
+    two: LocalCluster, giver: Redis, corpus: str, killed: bool
+) -> None:
+    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
+    try:
+        await put_long_documents(engine)
+        before = await passages_in_indexes(engine, corpus)
+        other, first = migrate_lower_half(giver)
+        if killed:
+            await asyncio.to_thread(kill_worker_at_next_event, other.port)
+        await moved(giver, first)
+        for _ in range(100):
+            if await passages_in_indexes(engine, corpus) == before:
+                break
+            await asyncio.sleep(0.1)
+        assert await passages_in_indexes(engine, corpus) == before
+        assert (await engine.ask("Who built the lighthouse of Adaby?", k=8, fresh=True)).answer == "Ada Lund"
+    finally:
+        await engine.close()
+
+
+async def test_a_reader_that_comes_with_slots_that_move_all_at_once_is_dropped_again(
+    two: LocalCluster, giver: Redis, corpus: str
+) -> None:
+    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
+    try:
+        await put_long_documents(engine)
+        await engine.ask("Who built the lighthouse of Adaby?", k=50, fresh=True)  # both shards have a reader now
+        assert giver.keys("model:*")
+        other, first = migrate_lower_half(giver)
+        await moved(giver, first)
+    finally:
+        await engine.close()
+    with node.connected(other.port) as client:
+        wait_until(lambda: len(client.keys("model:*")) == 1, "one reader is left")
+    assert not giver.keys("model:*")

@@ -28,8 +28,20 @@ def test_a_key_of_a_served_slot_is_held(slots: Slots) -> None:
 
 def test_a_key_of_a_slot_on_its_way_is_not_held(slots: Slots) -> None:
     moving = Slots(((0, 16_383),), frozenset({slot_of("k")}))
-    assert moving.moves("k")
     assert not moving.holds("k")
+
+
+def migration(state: bytes) -> list[bytes]:
+    return [b"name", b"x", b"operation", b"IMPORT", b"slot_ranges", b"7-9 20", b"state", state, b"message", b""]
+
+
+def test_slots_of_a_migration_under_way_are_on_their_way() -> None:
+    assert Slots.parse(NODES, [migration(b"receiving-snapshot")]).moving == frozenset({5500, 42, 7, 8, 9, 20})
+
+
+@pytest.mark.parametrize("state", [b"success", b"failed", b"cancelled"])
+def test_a_migration_that_is_over_moves_nothing(state: bytes) -> None:
+    assert Slots.parse(NODES, [migration(state)]).moving == frozenset({5500, 42})
 
 
 def test_a_node_without_slots_holds_nothing() -> None:
