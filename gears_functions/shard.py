@@ -182,7 +182,7 @@ class Shard:
             for corpus in sorted(self._unraised):
                 await self.raise_epoch(corpus)
                 self._unraised.discard(corpus)
-        except ResponseError as error:
+        except (ResponseError, ShardFailed) as error:
             self.runtime.log(f"epochs can't be raised yet: {error}", "verbose")
             self._try_again_soon()
 
@@ -342,6 +342,8 @@ class Shard:
                 for slot, names in settled.items():
                     self._moving.setdefault(slot, set()).update(names)
                     self._unraised.update(keys.parse_passage(name).corpus for name in names)  # some were read
+                if self._unseen:
+                    self._unraised.update(self.corpora)  # a scan that broke off may have changed any
                 self.runtime.log(f"passages that arrived can't be read yet: {error}", "verbose")
 
     def _forget(self, names: Iterable[str]) -> set[str]:
