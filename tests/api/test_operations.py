@@ -8,6 +8,7 @@ import pytest
 
 from shardqa.api.app import create_app
 from shardqa.config import Settings
+from tests.conftest import wait_until
 
 from .conftest import Server, free_port  # noqa: TID251 (this package is tests/api)
 
@@ -81,16 +82,22 @@ def test_the_description_lists_the_codes_of_problems(alone: httpx.Client) -> Non
     assert {"unknown_corpus", "too_many_requests", "bad_json", "internal"} <= codes
 
 
+def logged(server: Server, reply: httpx.Response) -> list[str]:
+    """The lines of a request; they come a moment after its reply."""
+    id = reply.headers["X-Request-Id"]
+    found = wait_until(lambda: [line for line in server.log().splitlines() if id in line], "the request is logged")
+    assert isinstance(found, list)
+    return found
+
+
 def test_the_log_has_one_line_per_request_and_no_question(lonely: Server, alone: httpx.Client) -> None:
-    reply = alone.get("/v1/ask", params={"q": "where-is-my-secret"})
-    lines = [line for line in lonely.log().splitlines() if reply.headers["X-Request-Id"] in line]
-    assert len(lines) == 1
-    assert "GET /v1/ask 503" in lines[0]
+    (line,) = logged(lonely, alone.get("/v1/ask", params={"q": "where-is-my-secret"}))
+    assert "GET /v1/ask 503" in line
     assert "where-is-my-secret" not in lonely.log()
 
 
 def test_an_address_cannot_forge_a_log_line(lonely: Server, alone: httpx.Client) -> None:
-    alone.get("/x%0A2026-01-01%20INFO%20all%20is%20well")
+    logged(lonely, alone.get("/x%0A2026-01-01%20INFO%20all%20is%20well"))
     assert "\n2026-01-01 INFO all is well" not in lonely.log()
 
 
