@@ -38,9 +38,6 @@ static const char *const READERS[] = {
     "time",     "memory",   "object",   "dump",             "xrange",   "xlen",      "cluster",   "config",    "command",
     "ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", NULL};
 
-/* Before, these two look for the connection of the calling client, which a module's call does not have. */
-enum { VALKEY_SAFE_SLOTS = 0x090001 };
-
 static const char *const CLUSTER_READS[] = {"slots", "shards", "nodes", "info", "keyslot", "myid", "countkeysinslot", "getkeysinslot", NULL};
 
 static bool listed(const char *const *words, const char *text, size_t length) {

@@ -112,7 +112,10 @@ struct counters {
     long long ticks;
 };
 
-enum { VALKEY_MIGRATIONS = 0x090000 }; /* first Valkey that can move slots without SETSLOT */
+enum {
+    VALKEY_MIGRATIONS = 0x090000, /* first Valkey that can move slots without SETSLOT */
+    VALKEY_SAFE_SLOTS = 0x090001, /* before, SLOTS and SHARDS look for the connection of a client that a module's call has not */
+};
 
 struct shardqa {
     RedisCtx *ctx; /* detached: runs the calls of the worker, logs, arms timers; never freed */

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
@@ -22,12 +22,26 @@ from tests.conftest import settings_of, wait_until
 
 NAMES = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna"]
 TEXTS = {name: f"The lighthouse of {name}by was built by {name} Lund in 1850." for name in NAMES}
+QUESTION = "Who built the lighthouse of Adaby?"
+MORE = 500 * " The keeper counted ships."  # a few kilobytes would all come at the very end of a migration
 
 
 @pytest.fixture(scope="module")
 def two(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
     """Two shards whose slots these tests open, and close again."""
     return start_cluster(shards=2)
+
+
+@pytest.fixture
+async def engine(two: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
+    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
+    yield engine
+    await engine.close()
+
+
+async def put_documents(engine: Engine, more: str = "") -> None:
+    for name, text in TEXTS.items():
+        await engine.put(Document(id=name, text=text + more))
 
 
 @contextmanager
@@ -57,21 +71,15 @@ async def test_commands_by_key_follow_a_key_to_where_its_slot_is_going(two: Loca
 
 
 async def test_while_a_shards_own_tag_is_leaving_it_counts_as_missing_and_no_other_answers_for_it(
-    two: LocalCluster, corpus: str
+    two: LocalCluster, engine: Engine, corpus: str
 ) -> None:
-    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
-    try:
-        for name, text in TEXTS.items():
-            await engine.put(Document(id=name, text=text))
-        question = "Who built the lighthouse of Adaby?"
-        best = (await engine.rank(question, corpus, 1)).passages[0]
-        with leaving(two, best.tag):
-            meanwhile = await engine.ask(question, k=8, n_best=20, fresh=True)
-            with pytest.raises(WrongShard):  # all that are to be read are there
-                await engine.ask(question, k=1, fresh=True)
-        afterwards = await engine.ask(question, k=1, fresh=True)
-    finally:
-        await engine.close()
+    await put_documents(engine)
+    best = (await engine.rank(QUESTION, corpus, 1)).passages[0]
+    with leaving(two, best.tag):
+        meanwhile = await engine.ask(QUESTION, k=8, n_best=20, fresh=True)
+        with pytest.raises(WrongShard):  # all that are to be read are there
+            await engine.ask(QUESTION, k=1, fresh=True)
+    afterwards = await engine.ask(QUESTION, k=1, fresh=True)
     assert meanwhile.failed == [best.node]
     assert meanwhile.n_best
     assert best.tag not in {candidate.shard for candidate in meanwhile.n_best}
@@ -83,15 +91,10 @@ def epoch_of(client: Redis, key: str) -> int:
 
 
 async def test_a_change_while_the_tags_slot_is_leaving_raises_the_epoch_once_the_slot_stays(
-    two: LocalCluster, corpus: str
+    two: LocalCluster, engine: Engine, corpus: str
 ) -> None:
-    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
-    try:
-        for name, text in TEXTS.items():
-            await engine.put(Document(id=name, text=text))
-        best = (await engine.rank("Who built the lighthouse of Adaby?", corpus, 1)).passages[0]
-    finally:
-        await engine.close()
+    await put_documents(engine)
+    best = (await engine.rank(QUESTION, corpus, 1)).passages[0]
     key = keys.epoch(corpus, best.tag)
     (here,) = (port for host, port in two.addresses if best.node == f"{host}:{port}")
     with node.connected(here) as giver:
@@ -124,18 +127,8 @@ def kill_worker_at_next_event(port: int) -> None:
         os.kill(told()["shardqa_worker_pid"], signal.SIGKILL)
 
 
-def serves(client: Redis, slot: int) -> bool:
-    return topology.myself(topology.read(client)).owns(slot)
-
-
 async def passages_in_indexes(engine: Engine, corpus: str) -> int:
     return sum(one.passages for one in (await engine.corpora()).corpora if one.name == corpus)
-
-
-async def put_long_documents(engine: Engine) -> None:
-    """A few kilobytes would all come at the very end of a migration."""
-    for name, text in TEXTS.items():
-        await engine.put(Document(id=name, text=text + 500 * " The keeper counted ships."))
 
 
 def migrate_lower_half(giver: Redis) -> tuple[Node, int]:
@@ -147,43 +140,36 @@ def migrate_lower_half(giver: Redis) -> tuple[Node, int]:
 
 
 async def moved(giver: Redis, slot: int) -> None:
-    await asyncio.to_thread(wait_until, lambda: not serves(giver, slot), "the slots have moved")
+    is_gone = partial(wait_until, lambda: not topology.myself(topology.read(giver)).owns(slot))
+    await asyncio.to_thread(is_gone, "the slots have moved")
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["the worker stays", "the worker is killed"])
 async def test_slots_that_move_all_at_once_take_their_passages_along(
-    two: LocalCluster, giver: Redis, corpus: str, killed: bool
+    engine: Engine, giver: Redis, corpus: str, killed: bool
 ) -> None:
-    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
-    try:
-        await put_long_documents(engine)
-        before = await passages_in_indexes(engine, corpus)
-        other, first = migrate_lower_half(giver)
-        if killed:
-            await asyncio.to_thread(kill_worker_at_next_event, other.port)
-        await moved(giver, first)
-        for _ in range(100):
-            if await passages_in_indexes(engine, corpus) == before:
-                break
-            await asyncio.sleep(0.1)
-        assert await passages_in_indexes(engine, corpus) == before
-        assert (await engine.ask("Who built the lighthouse of Adaby?", k=8, fresh=True)).answer == "Ada Lund"
-    finally:
-        await engine.close()
+    await put_documents(engine, MORE)
+    before = await passages_in_indexes(engine, corpus)
+    other, first = migrate_lower_half(giver)
+    if killed:
+        await asyncio.to_thread(kill_worker_at_next_event, other.port)
+    await moved(giver, first)
+    for _ in range(100):
+        if await passages_in_indexes(engine, corpus) == before:
+            break
+        await asyncio.sleep(0.1)
+    assert await passages_in_indexes(engine, corpus) == before
+    assert (await engine.ask(QUESTION, k=8, fresh=True)).answer == "Ada Lund"
 
 
 async def test_a_reader_that_comes_with_slots_that_move_all_at_once_is_dropped_again(
-    two: LocalCluster, giver: Redis, corpus: str
+    engine: Engine, giver: Redis
 ) -> None:
-    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
-    try:
-        await put_long_documents(engine)
-        await engine.ask("Who built the lighthouse of Adaby?", k=50, fresh=True)  # both shards have a reader now
-        assert giver.keys("model:*")
-        other, first = migrate_lower_half(giver)
-        await moved(giver, first)
-    finally:
-        await engine.close()
+    await put_documents(engine, MORE)
+    await engine.ask(QUESTION, k=50, fresh=True)  # both shards have a reader now
+    assert giver.keys("model:*")
+    other, first = migrate_lower_half(giver)
+    await moved(giver, first)
     with node.connected(other.port) as client:
         wait_until(lambda: len(client.keys("model:*")) == 1, "one reader is left")
     assert not giver.keys("model:*")
