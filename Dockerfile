@@ -21,7 +21,7 @@ RUN printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod 755 /usr/sbi
  && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin shardqa \
  && install -d -o shardqa -g shardqa /data
 COPY --from=build /opt/shardqa /opt/shardqa
-ENV PATH=/opt/shardqa/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
+ENV PATH=/opt/shardqa/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 ORT_DISABLE_TELEMETRY=1
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

@@ -11,9 +11,10 @@ T      ?=
 
 RUN_OPTIONS := --data $(DATA) $(if $(SHARDS),--shards $(SHARDS)) $(if $(PORT),--port $(PORT)) $(if $(HTTP),--http $(HTTP))
 export OMP_NUM_THREADS ?= 1
+export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-one lint test-c asan bench bench-models clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-one lint test-c asan torture bench bench-models clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -21,7 +22,7 @@ help: ## explain the verbs
 	    printf '  make %-12s %s\n' "$$verb" "$$what"; done
 
 run: setup ## set up, start a cluster, ingest seeds/, ask; PORT=7000 HTTP=8080 SHARDS=3 DATA=.data
-	@exec $(BIN)/shardqa demo seeds/documents $(RUN_OPTIONS)
+	@exec $(BIN)/shardqa demo $(RUN_OPTIONS)
 
 build: packages-build ## compile module/shardqa.so
 	@$(MAKE) -s -C module
@@ -38,7 +39,7 @@ packages-build:
 	@.ci/install-packages build
 
 packages-test:
-	@PYTHON=$(PYTHON) .ci/install-packages redis build python chromium
+	@PYTHON=$(PYTHON) .ci/install-packages redis build python chromium strace
 
 $(VENV)/stamp-venv:
 	@echo 'shardqa: making $(VENV)'
@@ -71,6 +72,9 @@ test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T
 	@test -n '$(T)' || { echo 'name one: make test-one T=tests/unit/test_keys.py' >&2; exit 1; }
 	@$(BIN)/python -m pytest -q $(T)
 
+test-compat: setup-test ## the retired redisai client, in an environment of its own (part of make test)
+	@$(BIN)/python -m pytest -q -rs tests/compat/test_redisai_client.py
+
 lint: $(VENV)/stamp-install $(VENV)/stamp-models ## ruff and mypy --strict
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q . || { echo 'some files are not formatted; run: $(BIN)/ruff format .' >&2; exit 1; }
@@ -81,6 +85,11 @@ test-c: packages-build ## the pure C files' own tests
 
 asan: packages-build ## the same under address and undefined-behaviour sanitizers
 	@$(MAKE) -s -C module asan
+
+torture: setup-test ## random commands, frames and dumps under sanitizers; MINUTES=5
+	@$(MAKE) -s -C module sanitized
+	@SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
+	    $(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)
 
 bench: setup ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run

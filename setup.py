@@ -1,11 +1,20 @@
-"""Builds the Redis module (module/Makefile) as part of the wheel; the rest is in pyproject.toml and setup.cfg."""
+"""Builds the Redis module (its Makefile) as part of the wheel; the rest is in pyproject.toml and setup.cfg."""
 
+import os
+import shutil
 import subprocess
 from typing import ClassVar
 
 from setuptools import Command, Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build import build
+from setuptools.errors import ExecError
+
+MODULE = "src/shardqa/module"  # through the link that a checkout has; an sdist has the folder itself
+NEEDS = (
+    "the Redis module is written in C and built while installing: on Debian 'apt-get install make gcc libc6-dev', "
+    "or install a wheel of this platform, which has it built"
+)
 
 
 class BuildModule(Command):
@@ -17,7 +26,12 @@ class BuildModule(Command):
     def finalize_options(self) -> None: ...
 
     def run(self) -> None:
-        subprocess.run(["make", "-s", "-C", "module"], check=True)
+        for tool in ("make", os.environ.get("CC") or "cc"):
+            if shutil.which(tool) is None:
+                raise ExecError(f"{tool} is missing; {NEEDS}")
+        done = subprocess.run(["make", "-s", "-C", MODULE], check=False)
+        if done.returncode:
+            raise ExecError(f"make -C {MODULE} ended with {done.returncode}, see above; {NEEDS}")
 
 
 class Build(build):

@@ -1,1 +1,1 @@
-"""The HTTP face: routes over the engine, limits, problems, metrics and the page."""
+"""The HTTP API: routes over the engine, limits, problems, metrics and the page."""

@@ -1,11 +1,14 @@
 """`python -m shardqa.api`: serves the app. WEB_CONCURRENCY (uvicorn's own variable) sets the number of processes."""
 
+import os
 import sys
 from typing import Any
 
 import uvicorn
 from pydantic import ValidationError
 
+from shardqa.api import metrics
+from shardqa.api.door import Bounded
 from shardqa.config import Settings
 
 KEEP_ALIVE = 30  # seconds that an idle connection stays open
@@ -26,17 +29,32 @@ LOGGING: dict[str, Any] = {
 
 def main() -> int:
     try:
-        settings = Settings()
-    except (ValidationError, FileNotFoundError) as error:
+        settings, processes = Settings(), _processes()
+    except (ValidationError, ValueError, FileNotFoundError) as error:
         print(f"shardqa: {error}", file=sys.stderr)
         return 1
+    with metrics.shared_by(processes):
+        _serve(settings, processes)
+    return 0
+
+
+def _processes() -> int:
+    """Raises ValueError."""
+    given = os.environ.get("WEB_CONCURRENCY", "1")
+    if not given.isdecimal() or int(given) < 1:
+        raise ValueError(f"WEB_CONCURRENCY is {given!r}, and a number of processes from 1 on is wanted")
+    return int(given)
+
+
+def _serve(settings: Settings, processes: int) -> None:
     uvicorn.run(
         "shardqa.api.app:create_app",
         factory=True,
+        workers=processes,
         host=settings.http_host,
         port=settings.http_port,
         loop="uvloop",
-        http="httptools",
+        http=Bounded,
         ws="none",
         log_config=LOGGING,
         access_log=False,  # shardqa.api.access writes its own, with times and request ids
@@ -45,7 +63,6 @@ def main() -> int:
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
     )
-    return 0
 
 
 if __name__ == "__main__":

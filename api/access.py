@@ -1,4 +1,4 @@
-"""The outermost ASGI middleware: request id, access log line, request metrics, security headers, the last catch.
+"""The outermost ASGI middleware: request id, access log line, request metrics, security headers, unexpected exceptions.
 
 One line per request: `POST /v1/ask 200 12.3 ms <id>`. The query is left out: it holds people's questions.
 """
@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa.api import problems
@@ -29,6 +28,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 lines = logging.getLogger("shardqa.api.access")
 log = logging.getLogger("shardqa.api")
@@ -55,9 +56,11 @@ class Access:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
-                headers.update(HEADERS)
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-request-id", request_id.encode()),
+                    *RAW_HEADERS,
+                ]
             await send(message)
 
         self.metrics.in_flight.inc()

@@ -1,4 +1,4 @@
-"""The ASGI app. Read in this order: access (outermost), limits, routes, problems, connection.
+"""The ASGI app. Read in this order: door, access (outermost), hosts, limits, kept, routes, problems, connection.
 
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """
@@ -13,9 +13,11 @@ import shardqa
 from shardqa.api import openapi, problems, query
 from shardqa.api.access import Access
 from shardqa.api.connection import Connection
+from shardqa.api.hosts import Hosts
+from shardqa.api.kept import KeptReplies
 from shardqa.api.limits import Limits
 from shardqa.api.metrics import Metrics
-from shardqa.api.routes import ask, corpora, documents, health, page
+from shardqa.api.routes import ask, corpora, documents, files, health, page
 from shardqa.api.state import State
 from shardqa.config import Settings
 
@@ -26,9 +28,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     Raises ValueError when `settings.redis` is not HOST:PORT; whether a cluster is there shows in /readyz.
     """
     settings = settings if settings is not None else Settings()
-    assert settings.address
+    assert settings.addresses
     metrics = Metrics()
     connection = Connection(settings, metrics)
+
+    state = State(settings, metrics, connection)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -47,13 +51,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redirect_slashes=False,  # ids may end in a slash
         middleware=[
             Middleware(Access, metrics=metrics),
+            Middleware(Hosts, names=settings.hosts),
             Middleware(Limits, concurrency=settings.concurrency, metrics=metrics),
+            Middleware(KeptReplies, state=state),
         ],
     )
-    app.state.shardqa = State(settings, metrics, connection)
+    app.state.shardqa = state
     problems.install(app)
     openapi.install(app)
-    for routes in (ask, documents, corpora):
+    for routes in (ask, documents, files, corpora):
         app.include_router(routes.router, dependencies=[Depends(query.known_only)])
     app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
 
 from redis.exceptions import RedisError
 
@@ -42,6 +41,11 @@ class Connection:
             raise ClusterUnavailable(self._problem)
         return self._engine
 
+    @property
+    def connected(self) -> Engine | None:
+        """The engine, or None before the cluster was reached."""
+        return self._engine
+
     async def open(self) -> None:
         """Starts connecting and waits a moment for the first success."""
         self._task = asyncio.create_task(self._connect(), name="connect to the cluster")
@@ -67,11 +71,9 @@ class Connection:
 
     async def _ask_shards(self, engine: Engine) -> tuple[bool, list[str]]:
         try:
-            problems: Sequence[str] = await engine.ready()
-            shards = await engine.shards() if problems else []
+            return await engine.readiness()
         except (ShardqaError, RedisError, OSError) as error:
             return False, [str(error)]
-        return not problems or len(problems) < len(shards), list(problems)
 
     async def _connect(self) -> None:
         pause = FIRST_PAUSE

@@ -13,6 +13,49 @@ class MethodNotAllowed(ShardqaError):
     status = 405
 
 
+class BadHttp(ShardqaError):
+    """What came is no HTTP, or not as this server takes it."""
+
+    code = "bad_http"
+    status = 400
+
+
+class UrlTooLong(ShardqaError):
+    code = "url_too_long"
+    status = 414
+
+
+class HeadTooLarge(ShardqaError):
+    code = "head_too_large"
+    status = 431
+
+
+class SlowHead(ShardqaError):
+    """Request line and headers did not arrive in time."""
+
+    code = "slow_head"
+    status = 408
+
+
+class TooManyConnections(ShardqaError):
+    code = "too_many_connections"
+    status = 503
+
+
+class WrongHost(ShardqaError):
+    """The request names a host that this server is not known as."""
+
+    code = "wrong_host"
+    status = 421
+
+
+class WrongOrigin(ShardqaError):
+    """A page of another server tries to write."""
+
+    code = "wrong_origin"
+    status = 403
+
+
 class SlowBody(ShardqaError):
     """The body did not arrive in time."""
 

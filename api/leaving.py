@@ -1,4 +1,4 @@
-"""Stops work whose asker left."""
+"""Cancels a request's work when its client has gone."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -97,7 +97,8 @@ class Limits:
             async with asyncio.timeout(BODY_SECONDS):
                 more = True
                 while more:
-                    message = await asyncio.wait_for(receive(), BODY_PAUSE)
+                    async with asyncio.timeout(BODY_PAUSE):
+                        message = await receive()
                     if message["type"] == "http.disconnect":
                         raise ClientLeft
                     part = message.get("body", b"")
@@ -143,7 +144,7 @@ class _Refused(Exception):
 
 
 def _bound(scope: Scope) -> int:
-    return MAX_DOCUMENTS_BODY if scope["path"].startswith("/v1/documents") else MAX_BODY
+    return MAX_DOCUMENTS_BODY if scope["path"].startswith(("/v1/documents", "/v1/files/")) else MAX_BODY
 
 
 def _too_large(met: str, bound: int) -> BodyTooLarge:
@@ -173,7 +174,8 @@ def _in_time(send: Send) -> Send:
     async def sent(message: Message) -> None:
         for part in _parts(message):
             try:
-                await asyncio.wait_for(send(part), SEND_SECONDS)
+                async with asyncio.timeout(SEND_SECONDS):  # wait_for makes a task of each
+                    await send(part)
             except TimeoutError:
                 raise ClientStalled from None
 

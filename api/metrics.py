@@ -1,12 +1,26 @@
-"""Prometheus metrics of one process, in a registry of their own: several apps may live in one interpreter."""
+"""Prometheus metrics of one process, in a registry of their own: several apps may live in one interpreter.
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+Of several API processes on one port, each counts in files of its own in the folder PROMETHEUS_MULTIPROC_DIR, and
+whichever is scraped tells the sum of all (https://prometheus.github.io/client_python/multiprocess/). The folder
+belongs to whoever starts the processes: `shared_by`.
+"""
 
-from shardqa.answer import Answer
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+
+from shardqa.schema import Answer
 
 # Seconds. A repeat from the process' own memory takes well under a millisecond, a cold question tens to hundreds.
 BUCKETS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 PHASES = ("cache", "terms", "rank", "read", "total")  # fields of answer.Timing
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client looks for it when it is imported
 
 
 class Metrics:
@@ -18,7 +32,9 @@ class Metrics:
             ("method", "route", "status"),
             registry=self.registry,
         )
-        self.in_flight = Gauge("shardqa_http_in_flight", "Requests being served.", registry=self.registry)
+        self.in_flight = Gauge(
+            "shardqa_http_in_flight", "Requests being served.", registry=self.registry, multiprocess_mode="livesum"
+        )
         self.rejected = Counter(
             "shardqa_http_rejected",
             "Requests refused at the door, by the problem's code.",
@@ -44,7 +60,19 @@ class Metrics:
             ("outcome",),
             registry=self.registry,
         )
-        self.connected = Gauge("shardqa_cluster_connected", "1 once the cluster was reached.", registry=self.registry)
+        # Bound once: to look a label up takes longer than to count.
+        self._kept = [self.asked.labels(phase, "process") for phase in ("cache", "total")]
+        self._kept_outcomes = [self.answers.labels(outcome, "false") for outcome in ("answered", "no_answer")]
+        self.connected = Gauge(
+            "shardqa_cluster_connected",
+            "1 once the cluster was reached, by every process.",
+            registry=self.registry,
+            multiprocess_mode="livemin",
+        )
+        self._told = self.registry  # what is scraped
+        if folder := os.environ.get(FOLDER):
+            self._told = CollectorRegistry()
+            self._told.register(_AllProcesses(Path(folder)))
 
     def observe(self, answer: Answer) -> None:
         """Counts an answer and its phases; a phase that did not run is not observed."""
@@ -56,6 +84,52 @@ class Metrics:
         outcome = "no_answer" if answer.no_answer else "answered"
         self.answers.labels(outcome, str(answer.partial).lower()).inc()
 
+    def observe_kept(self, milliseconds: float, no_answer: bool) -> None:
+        """The same for one that this process had kept; it took no phase but the cache's."""
+        for histogram in self._kept:
+            histogram.observe(milliseconds / 1000)
+        self._kept_outcomes[no_answer].inc()
+
     def text(self) -> bytes:
         """All metrics in Prometheus' text format 0.0.4."""
-        return generate_latest(self.registry)
+        return generate_latest(self._told)
+
+
+class _AllProcesses(Collector):
+    """The sum over the files of all processes. Those of one that ended count on, so that no counter ever falls."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(file) for file in self._folder.glob("*.db") if _counts(file)]
+        found: Iterable[Metric] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        return found
+
+
+def _counts(file: Path) -> bool:
+    """Not one that a starting process has not laid out yet, nor what a process that ended had in flight."""
+    ended = file.name.startswith("gauge_live") and not _runs(int(file.stem.rpartition("_")[2]))
+    return not ended and file.stat().st_size > 0
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError):  # the latter: a later process of somebody else's
+        return False
+    return True
+
+
+@contextmanager
+def shared_by(processes: int) -> Iterator[None]:
+    """Makes the folder for as long as `processes` are run, if they are several and it is not set already."""
+    if processes == 1 or os.environ.get(FOLDER):
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="shardqa-metrics-") as folder:
+        os.environ[FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[FOLDER]

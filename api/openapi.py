@@ -50,7 +50,7 @@ def _describe(app: FastAPI) -> dict[str, Any]:
 
 
 def problem_codes() -> list[dict[str, Any]]:
-    """Every code with its status, title and way out, by status."""
+    """Every code with its title and remedy, by status."""
     classes: list[type[ShardqaError]] = [ShardqaError, *_below(ShardqaError)]
     ours = (ShardqaError.__module__, faults.__name__)
     found = {fault.code: _entry(fault) for fault in classes if fault.__module__ in ours}
@@ -58,8 +58,8 @@ def problem_codes() -> list[dict[str, Any]]:
 
 
 def _entry(fault: type[ShardqaError]) -> dict[str, Any]:
-    title, way_out = TITLES[fault.code]
-    return {"code": fault.code, "status": fault.status, "title": title, "way_out": way_out}
+    title, remedy = TITLES[fault.code]
+    return {"code": fault.code, "status": fault.status, "title": title, "remedy": remedy}
 
 
 def _below(fault: type[ShardqaError]) -> list[type[ShardqaError]]:

@@ -26,12 +26,13 @@ SHOWN = 80  # characters of a refused value that a problem repeats
 
 log = logging.getLogger("shardqa.api")
 
-# code -> (title, the way out that holds for every such fault; `detail` names the one at hand)
+# code -> (title, the remedy for every such fault; `detail` names the one at hand)
 TITLES: Mapping[str, tuple[str, str]] = {
     "bad_corpus_name": ("Not a corpus name", "Use lower case letters, digits, dot, underscore and hyphen."),
     "bad_data": ("A file breaks its format", "Correct the file at the place named."),
     "bad_document": ("A document that can't be used", "Send its text as UTF-8 text that is not empty."),
     "bad_document_id": ("Not a document id", "Use 1 to 512 bytes of text without control characters."),
+    "bad_http": ("Not HTTP as this server takes it", "Use a library for HTTP/1.1, and wait for replies."),
     "bad_json": ("The body is not JSON", "Send one JSON value, encoded as UTF-8."),
     "bad_key": ("Not a key of this form", "docs/keys.md lists the forms."),
     "bad_limit": ("A number outside its range", "Use a number inside the range named."),
@@ -43,6 +44,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "bad_question": ("The question is no Unicode text", "Encode the question as UTF-8."),
     "empty_question": ("The question has no words", "Ask with at least one word."),
     "error": ("The request failed", "The detail says what to change."),
+    "head_too_large": ("The request's head is too large", "Send fewer and shorter headers."),
     "indexing": ("The shards read their documents", "GET /readyz says how far they are; try again once it is ready."),
     "internal": ("A fault of the server", "Try again; if it stays, report the instance, which the log has."),
     "invalid_request": ("The request has a wrong field", "Correct the fields named in errors; /docs lists them all."),
@@ -52,11 +54,24 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "question_too_long": ("The question is too long", "Ask it in one short sentence."),
     "setup": ("The server lacks something", "Run `shardqa doctor` on the server."),
     "shard_failed": ("A shard failed", "Try again; the shard's log says why it failed."),
+    "slow_head": ("The request's head came too slowly", "Send request line and headers at once."),
     "slow_body": ("The body came too slowly", "Send it again over a faster connection, or in smaller parts."),
     "timeout": ("The answer took too long", "Ask again: what was computed is kept. Or ask with a smaller k."),
+    "too_many_connections": ("Too many connections", "Close some, or keep one open for many requests."),
     "too_many_requests": ("Too many requests at once", "Wait for the seconds named in Retry-After, then try again."),
     "unknown_corpus": ("No such corpus", "GET /v1/corpora lists the corpora; adding a document makes a new one."),
     "unknown_document": ("No such document", "Check its id and corpus; an id in an address is percent-encoded."),
+    "id_taken": (
+        "Another file's document has this id",
+        "Give it another id, or delete the one that is there first.",
+    ),
+    "writes_refused": (
+        "Redis stores nothing now",
+        "GET /readyz says why: memory, disk or replicas.",
+    ),
+    "url_too_long": ("The address is too long", "Send the question in the body of POST /v1/ask."),
+    "wrong_host": ("Another host's name", "Name this server's host in SHARDQA_HTTP_HOSTS, or use its address."),
+    "wrong_origin": ("Another site's page", "Name the page's host in SHARDQA_HTTP_HOSTS."),
     "wrong_shard": ("A slot moved meanwhile", "Ask again: the shards are ranked anew."),
 }
 
@@ -68,7 +83,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """RFC 9457 problem details, with a code for programs and a way out for people."""
+    """RFC 9457 problem details, with a code for programs and a remedy for people."""
 
     type: str  # reference to the code's entry in /docs
     title: str
@@ -76,12 +91,12 @@ class Problem(BaseModel):
     detail: str
     instance: str  # urn:uuid of the request, as in the header X-Request-Id and the log
     code: str
-    way_out: str
+    remedy: str
     errors: list[FieldError] | None = None  # for invalid_request: every field at fault
 
 
 def of(error: ShardqaError, request_id: str, errors: list[FieldError] | None = None) -> Problem:
-    title, way_out = TITLES.get(error.code, TITLES["error"])
+    title, remedy = TITLES.get(error.code, TITLES["error"])
     return Problem(
         type=f"/docs#{error.code}",
         title=title,
@@ -89,7 +104,7 @@ def of(error: ShardqaError, request_id: str, errors: list[FieldError] | None = N
         detail=str(error) or title,
         instance=f"urn:uuid:{request_id}",
         code=error.code,
-        way_out=way_out,
+        remedy=remedy,
         errors=errors,
     )
 

@@ -1,4 +1,4 @@
-"""Refuses query parameters that an address does not take: a misspelt one would do nothing, and nobody would know."""
+"""Refuses query parameters that a route does not take: a misspelt one would silently do nothing."""
 
 from collections import Counter
 

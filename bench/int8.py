@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common import SHARED, machine
 
-from shardqa.models.measure import Scores, measure
+from shardqa.models.toolchain.measure import Scores, measure
 
 CHECKPOINT = Path(os.environ.get("CHECKPOINT", SHARED / "models" / "reader-v0"))
 QUESTIONS = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
@@ -31,12 +31,12 @@ def main() -> None:
     if absent:
         print(f"skipped: {', '.join(absent)} not here")
         return
-    from shardqa.models.conversion.export import export
-    from shardqa.models.conversion.quantise import quantise
+    from shardqa.models.toolchain.conversion.export import export
+    from shardqa.models.toolchain.conversion.quantize import quantize
 
     with tempfile.TemporaryDirectory(prefix="shardqa-int8-") as folder:
         export(CHECKPOINT, Path(folder) / "float32")
-        quantise(CHECKPOINT, Path(folder) / "int8")
+        quantize(CHECKPOINT, Path(folder) / "int8")
         float32 = measure(Path(folder) / "float32", QUESTIONS, LIMIT, THREADS)
         int8 = measure(Path(folder) / "int8", QUESTIONS, LIMIT, THREADS)
     print(f"{int8.questions:,} questions of SQuAD 1.1 dev, right paragraph given, {THREADS} threads, {machine()}")

@@ -31,23 +31,23 @@ def main() -> None:
 
 
 def compare_forms() -> None:
-    from shardqa.models.conversion.checkpoint import Checkpoint
-    from shardqa.models.conversion.graph import FloatLayers, Layers, bert_reader
-    from shardqa.models.conversion.int8 import StaticLayers, TokenLayers
-    from shardqa.models.conversion.networks import OnnxNetwork, Opened
-    from shardqa.models.conversion.probes import probe
-    from shardqa.models.conversion.ranges import measure_largest, measure_ranges
-    from shardqa.models.conversion.verify import QUANTISED, compare
     from shardqa.models.tokenizer import TOKENIZER_FILE
+    from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
+    from shardqa.models.toolchain.conversion.graph import FloatLayers, Layers, bert_reader
+    from shardqa.models.toolchain.conversion.int8 import StaticLayers, TokenLayers
+    from shardqa.models.toolchain.conversion.networks import OnnxNetwork, OpenNetwork
+    from shardqa.models.toolchain.conversion.probes import probe
+    from shardqa.models.toolchain.conversion.ranges import measure_largest, measure_ranges
+    from shardqa.models.toolchain.conversion.verify import QUANTIZED, compare
 
     checkpoint = Checkpoint.load(CHECKPOINT)
     inputs = probe(CHECKPOINT / TOKENIZER_FILE, 30_522, 512, DEV, LIMIT)
 
-    def opened(layers: Layers) -> Opened:
+    def opened(layers: Layers) -> OpenNetwork:
         with tempfile.TemporaryDirectory(prefix="shardqa-int8-") as folder:
             file = Path(folder) / "model.onnx"
             file.write_bytes(bert_reader(checkpoint.weights, checkpoint.shape, layers).SerializeToString())
-            return Opened(file, OnnxNetwork(file), None, 30_522, 512)
+            return OpenNetwork(file, OnnxNetwork(file), None, 30_522, 512)
 
     largest, _ = measure_largest(checkpoint)
     forms: dict[str, Layers] = {"inputs not evened out": TokenLayers()}
@@ -58,7 +58,7 @@ def compare_forms() -> None:
     exact = opened(FloatLayers())
     print(f"{inputs.inputs}; error and largest difference in spreads")
     for name, layers in forms.items():
-        found = compare(exact, opened(layers), inputs, QUANTISED)
+        found = compare(exact, opened(layers), inputs, QUANTIZED)
         print(
             f"  {name:36}  error {found.error:.4f}  largest {found.largest_difference / found.spread:.2f}", flush=True
         )

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 from common import machine
 from redis import Redis
 
@@ -47,6 +46,8 @@ BUSY_BLOCK = 40  # runs
 
 
 def direct_session(blob: bytes) -> Any:
+    import onnxruntime as ort  # after shardqa, which turns its telemetry off
+
     settings = ort.SessionOptions()
     settings.intra_op_num_threads = 1
     settings.inter_op_num_threads = 1

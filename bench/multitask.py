@@ -21,10 +21,10 @@ from typing import Annotated
 import typer
 from common import SHARED, machine
 
-from shardqa.models.cards import Card
-from shardqa.models.multitask.session import MultitaskSession
-from shardqa.models.training import loop, multitask
-from shardqa.models.training.multitask_recipe import MultitaskRecipe, TaskEntry
+from shardqa.models.toolchain.cards import Card
+from shardqa.models.toolchain.multitask.session import MultitaskSession
+from shardqa.models.toolchain.training import loop, multitask
+from shardqa.models.toolchain.training.multitask_recipe import MultitaskRecipe, TaskEntry
 
 KINDS = {"qa": "span", "said": "answerable", "topic": "sequence", "capitals": "tokens", "quantities": "tokens"}
 SCHEMES = {"capitals": "plain"}

@@ -24,9 +24,9 @@ import typer
 from common import SHARED
 
 from shardqa.models import squad
-from shardqa.models.multitask.tasks import BIO
-from shardqa.models.multitask.words import Mark, Misaligned, Words, label_words
 from shardqa.models.tokenizer import Tokenizer
+from shardqa.models.toolchain.multitask.tasks import BIO
+from shardqa.models.toolchain.multitask.words import Mark, Misaligned, Words, label_words
 
 ARTICLES = 40
 DEV_SHARE = 0.2

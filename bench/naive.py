@@ -19,11 +19,11 @@ from statistics import median
 from common import machine
 
 from shardqa.models import shipped
-from shardqa.models.ladder import inputs, weights
-from shardqa.models.ladder.job import ONNX, TRANSFORMERS, Job
-from shardqa.models.ladder.processes import Ran, time_step
-from shardqa.models.ladder.results import Figures, figures
 from shardqa.models.tokenizer import Tokenizer
+from shardqa.models.toolchain.ladder import inputs, weights
+from shardqa.models.toolchain.ladder.job import ONNX, TRANSFORMERS, Job
+from shardqa.models.toolchain.ladder.processes import Ran, time_step
+from shardqa.models.toolchain.ladder.results import Figures, figures
 
 TOKENS = 128
 ROWS = 4  # different ones, read again and again
@@ -33,7 +33,7 @@ PER_TASK = "naive, a process per task"
 QUICK = bool(os.environ.get("QUICK"))
 
 
-def long_enough(tokenizer: Tokenizer) -> list[inputs.Asked]:
+def long_enough(tokenizer: Tokenizer) -> list[inputs.LadderQuestion]:
     """Questions whose paragraphs fill a row."""
     asked = inputs.draw(None, 10_000)
     return [

@@ -19,8 +19,8 @@ import typer
 from common import machine
 
 from shardqa.models import shipped
-from shardqa.models.packaging import bundles, runtime_api, trial, wheels
-from shardqa.models.packaging.target import Target
+from shardqa.models.toolchain.packaging import bundles, runtime_api, trial, wheels
+from shardqa.models.toolchain.packaging.target import Target
 
 MARKS = "wanted: zip 90 MB, unzipped 250 MB, first answer 1 s, memory 250 MB, warm 15 ms"
 

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from common import SHARED, machine
 
-from shardqa.models import measure, refusal, shipped
-from shardqa.models.cards import address
-from shardqa.models.measure import Read
+from shardqa.models import shipped
 from shardqa.models.scoring import Scoring
+from shardqa.models.toolchain import measure, no_answer_metrics
+from shardqa.models.toolchain.cards import address
+from shardqa.models.toolchain.measure import Read
 
 READER = Path(os.environ.get("READER", shipped.folder()))
 CHECKPOINT = Path(os.environ["CHECKPOINT"]) if "CHECKPOINT" in os.environ else None
@@ -37,10 +38,10 @@ def forms(work: Path) -> dict[str, Path]:
     if absent:
         print(f"  float32 skipped: {', '.join(absent)}")
         return found
-    from shardqa.models.conversion.export import export
-    from shardqa.models.ladder.climb import quantised_from
+    from shardqa.models.toolchain.conversion.export import export
+    from shardqa.models.toolchain.ladder.run import quantized_from
 
-    if quantised_from(READER) != address(CHECKPOINT):
+    if quantized_from(READER) != address(CHECKPOINT):
         print(f"  float32 skipped: {READER.name} was not made from {CHECKPOINT}")
         return found
     export(CHECKPOINT, work / "float32")
@@ -64,7 +65,7 @@ def answered(name: str, found: Sequence[Read]) -> float:
 
 
 def refused(name: str, found: Sequence[Read], scoring: Scoring) -> float:
-    scores = refusal.refusals(found, scoring)
+    scores = no_answer_metrics.no_answer_metrics(found, scoring)
     print(
         f"  SQuAD 2.0 dev, {name:8} {scores.questions:,} questions: EM {scores.exact_match:.2f} F1 {scores.f1:.2f} "
         f"(wanted: {WANTED['SQuAD 2.0']}), of answerable ones F1 {scores.answerable_f1:.2f}, {scores.refused:.2f} % of "

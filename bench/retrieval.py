@@ -17,10 +17,10 @@ import numpy as np
 import typer
 
 from shardqa import keys
-from shardqa.gears_functions.index import Index
+from shardqa.gears_functions.index.analysis import query
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.index.statistics import total
 from shardqa.gears_functions.splitting import Passage, split
-from shardqa.gears_functions.statistics import total
-from shardqa.gears_functions.terms import query
 from shardqa.models import shipped, squad
 from shardqa.models.metrics import mean_reciprocal_rank, recall_at
 from shardqa.models.tokenizer import Tokenizer

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from common import SHARED, machine, memory, percentiles, settings_of, shown, temporary_cluster, worker_pid
 
-from shardqa.answer import Answer, Document
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.loader import indexes
 from shardqa.loader.ingest import ingest
 from shardqa.models import squad
+from shardqa.schema import Answer, Document
 
 DOCUMENTS = int(os.environ.get("DOCUMENTS", "20000"))
 QUESTIONS = 300

@@ -21,11 +21,11 @@ from time import monotonic
 from common import ROOT, machine, settings_of, temporary_cluster, worker_pid
 
 from shardqa import topology
-from shardqa.answer import Document
 from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, UnknownCorpus
+from shardqa.schema import Document
 
 SHARDS = 3
 ASKERS = 4
@@ -40,7 +40,7 @@ class Soak:
         self.cluster, self.engine, self.until = cluster, engine, until
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self.texts = {path.stem: path.read_text("utf-8") for path in sorted((ROOT / "seeds" / "documents").iterdir())}
+        self.texts = {path.name: path.read_text("utf-8") for path in sorted((ROOT / "seeds" / "documents").iterdir())}
         lines = (ROOT / "seeds" / "questions.jsonl").read_text("utf-8").splitlines()
         self.questions = [str(json.loads(line)["question"]) for line in lines]
         self.present: dict[str, bool | None] = dict.fromkeys(self.texts, False)  # None: the last write failed

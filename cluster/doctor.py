@@ -1,4 +1,4 @@
-"""What can be wrong with this machine or a cluster, each with the way out.
+"""Checks of this machine and of a cluster; each fault comes with its remedy.
 
 Every check is a function that returns its finding; none changes anything. A check that can't be made says so rather
 than passing.
@@ -8,10 +8,10 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from redis import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from shardqa import keys, topology
 from shardqa.cluster import node as talk
@@ -22,6 +22,11 @@ from shardqa.topology import Node
 Verdict = Literal["ok", "warning", "bad", "unknown"]
 Connect = Callable[[str, int], Redis]  # (host, port) -> client as the user who asks
 EVICTS_DOCUMENTS = "allkeys"  # policies of this kind drop documents, not just cached answers
+WAYS_OUT = {  # by the code of Redis' refusal
+    "OOM": "delete documents ('shardqa delete'), or CONFIG SET maxmemory to more",
+    "NOREPLICAS": "start this node's replicas, or CONFIG SET min-replicas-to-write to fewer",
+    "MISCONF": "free disk space where this node's data is; its log says what failed",
+}
 UP = "start it with 'shardqa up', or load shardqa.so by loadmodule (docs/operating.md)"
 
 
@@ -31,7 +36,7 @@ class Finding:
     check: str
     verdict: Verdict
     found: str
-    way_out: str = ""
+    remedy: str = ""
 
 
 def machine() -> Iterator[Finding]:
@@ -64,8 +69,8 @@ def _processor(here: str) -> Finding:
     return Finding(here, "processor", "ok", f"{platform.machine()} {' '.join(useful)}".strip())
 
 
-def cluster(seed: str, connect: Connect, user: str, model: str) -> Iterator[Finding]:
-    """The cluster that `seed` (host:port) belongs to: its state, then each node."""
+def cluster(seed: str, connect: Connect, user: str, model: str, corpus: str) -> Iterator[Finding]:
+    """The cluster that `seed` (host:port) belongs to: its state, whether `user` may ask `corpus`, then each node."""
     host, _, port = seed.rpartition(":")
     try:
         with connect(host, int(port)) as client:
@@ -73,7 +78,7 @@ def cluster(seed: str, connect: Connect, user: str, model: str) -> Iterator[Find
             nodes = topology.read(client)
             state = info.get("cluster_state", "?")
             yield _state(seed, state, nodes)
-            yield from _acl(seed, client, user)
+            yield from _acl(seed, client, user, corpus)
     except RedisError as error:
         yield Finding(seed, "cluster", "bad", str(error), "start one with 'shardqa up', or name a node with --redis")
         return
@@ -90,19 +95,41 @@ def _state(seed: str, state: str, nodes: list[Node]) -> Finding:
     return Finding(seed, "cluster", "bad", found, f"see 'redis-cli --cluster check {seed}' and its fix")
 
 
-def _acl(seed: str, client: Redis, user: str) -> Iterator[Finding]:
+def _acl(seed: str, client: Redis, user: str, corpus: str) -> Iterator[Finding]:
     """Whether the user may GET an answer: the hook behind GET is a command of its own to ACLs."""
-    probe = keys.answer("corpus", "tag", 1, "model", 1, "question")
+    probe = keys.answer(corpus, "tag", 1, "model", 1, "question")  # of no shard's tag: nothing is computed or kept
+    remedy = f"ACL SETUSER {user} +get +shardqa.get +rg.trigger ~answer:{corpus}:*"
     for words in (("get", probe), ("shardqa.get", probe), ("rg.trigger", "Corpora")):
+        check = f"ACL {words[0]}"
         try:
-            reply = talk.text(client, "ACL", "DRYRUN", user, *words)
+            refusal = _refusal(client, user, words)
         except ResponseError as error:
-            yield Finding(seed, f"ACL {words[0]}", "unknown", str(error), "ask as a user who may run ACL DRYRUN")
+            yield Finding(seed, check, "unknown", str(error), "ask as a user who may run ACL DRYRUN")
             continue
-        if reply == "OK":
-            yield Finding(seed, f"ACL {words[0]}", "ok", f"user {user} may")
+        if refusal is None:
+            yield Finding(seed, check, "ok", f"user {user} may")
         else:
-            yield Finding(seed, f"ACL {words[0]}", "bad", reply, f"ACL SETUSER {user} +get +shardqa.get +rg.trigger")
+            yield Finding(seed, check, "bad", refusal, remedy)
+
+
+def _refusal(client: Redis, user: str, words: tuple[str, str]) -> str | None:
+    """Why Redis refuses the command to the user, None where it takes it. Raises ResponseError where it can't tell."""
+    try:
+        reply = talk.text(client, "ACL", "DRYRUN", user, *words)
+    except NoPermissionError:
+        return _refusal_of_itself(client, words)
+    return None if reply == "OK" else reply
+
+
+def _refusal_of_itself(client: Redis, words: tuple[str, str]) -> str | None:
+    """The same for a user without DRYRUN, like one who only asks: Redis looks at rights before anything else."""
+    try:
+        talk.command(client, *words)
+    except NoPermissionError as error:
+        return str(error)
+    except ResponseError:
+        return None  # another's slot or tag
+    return None
 
 
 def _node(node: Node, connect: Connect, model: str) -> Iterator[Finding]:
@@ -127,11 +154,8 @@ def _version(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _module(node: Node, client: Redis) -> Iterable[Finding]:
-    try:
-        loaded = talk.text(client, "MODULE", "LIST")
-    except ResponseError as error:
-        return [Finding(node.address, "module", "unknown", str(error), "ask as a user who may run MODULE LIST")]
-    if "shardqa" in loaded:
+    loaded = client.info("modules").get("modules", [])  # MODULE LIST says no more, and is for administrators
+    if any(module.get("name") == "shardqa" for module in loaded):
         return [Finding(node.address, "module", "ok", "loaded")]
     return [Finding(node.address, "module", "bad", "not loaded", UP)]
 
@@ -142,16 +166,43 @@ def _worker(node: Node, client: Redis) -> Iterable[Finding]:
     if state is None:
         return [Finding(node.address, "worker", "bad", "unknown to INFO shardqa", UP)]
     found = f"{state}, restarted {info.get('shardqa_worker_restarts')} times"
-    if state == "ready":
-        return [Finding(node.address, "worker", "ok", found)]
-    return [Finding(node.address, "worker", "bad", found, "see the Redis log of this node for what the worker said")]
+    if last := info.get("shardqa_worker_last_end"):
+        found += f", last because {last}"
+    if running := info.get("shardqa_worker_last_running"):
+        found += f" while it ran {running}"
+    verdict: Verdict = "ok" if state == "ready" else "bad"
+    remedy = "" if state == "ready" else "see the Redis log of this node for what the worker said"
+    return [Finding(node.address, "worker", verdict, found, remedy), *_sandbox(node, info), *_put_away(node, info)]
+
+
+def _put_away(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
+    """Models and scripts that did harm or fail."""
+    if models := info.get("shardqa_models_quarantined"):
+        found = f"{models} in quarantine: {info.get('shardqa_models_quarantined_keys')}"
+        yield Finding(node.address, "models", "bad", found, "store them again, or delete them; the Redis log says why")
+    if sessions := info.get("shardqa_sessions_inactive"):
+        found = f"{sessions} stored scripts without functions: {info.get('shardqa_sessions_inactive_ids')}"
+        remedy = "RG.DUMPREGISTRATIONS says why (lastError); send them again, or remove them by RG.UNREGISTER"
+        yield Finding(node.address, "functions", "bad", found, remedy)
+
+
+def _sandbox(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
+    """What keeps functions from the machine (docs/operating.md, Sandbox); nothing before the worker is ready."""
+    found = info.get("shardqa_sandbox")
+    if found == "off":
+        remedy = "load the module without SANDBOX no, unless its functions need the machine"
+        yield Finding(node.address, "sandbox", "warning", "off", remedy)
+    elif found and "missing" in str(found):
+        yield Finding(node.address, "sandbox", "warning", str(found), "a newer kernel, or a container that lets it")
+    elif found:
+        yield Finding(node.address, "sandbox", "ok", str(found))
 
 
 def _persistence(node: Node, client: Redis) -> Iterable[Finding]:
     info = client.info("persistence")
     if info.get("aof_enabled") != 1:
-        way_out = "CONFIG SET appendonly yes, or a restart loses documents"
-        return [Finding(node.address, "AOF", "warning", "off", way_out)]
+        remedy = "CONFIG SET appendonly yes, or a restart loses documents"
+        return [Finding(node.address, "AOF", "warning", "off", remedy)]
     state = info.get("aof_last_write_status")
     if state != "ok":
         return [Finding(node.address, "AOF", "bad", f"on, last write {state}", "free disk space")]
@@ -176,17 +227,19 @@ def _memory(node: Node, client: Redis) -> Iterable[Finding]:
     policy, limit = str(info.get("maxmemory_policy")), int(info.get("maxmemory", 0))
     found = f"{policy}, maxmemory {info.get('maxmemory_human', limit)}, used {info.get('used_memory_human')}"
     if limit and policy.startswith(EVICTS_DOCUMENTS):
-        way_out = "CONFIG SET maxmemory-policy volatile-lru: it evicts cached answers only, never documents"
-        return [Finding(node.address, "memory", "bad", found, way_out)]
+        remedy = "CONFIG SET maxmemory-policy volatile-lru: it evicts cached answers only, never documents"
+        return [Finding(node.address, "memory", "bad", found, remedy)]
     return [Finding(node.address, "memory", "ok", found)]
 
 
 def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
-    tag = tags.of_shard(client)
-    if tag is None:
+    told = tags.corpora_of_shard(client)
+    if told is None:
         yield Finding(node.address, "functions", "bad", "not registered", "run 'shardqa prepare --redis HOST:PORT'")
         return
+    tag = str(told["tag"])
     yield Finding(node.address, "functions", "ok", f"registered, tag {tag}")
+    yield _writes(node, told.get("refuses"))
     if not node.owns(tags.slot(f"{{{tag}}}")):
         yield Finding(
             node.address, "tag", "bad", f"{tag} is in a slot of another master", "wait until its slots settled"
@@ -196,3 +249,12 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
         yield Finding(node.address, "reader", "ok", key)
     else:
         yield Finding(node.address, "reader", "bad", f"no {key}", "run 'shardqa prepare --redis HOST:PORT'")
+
+
+def _writes(node: Node, refuses: str | None) -> Finding:
+    """Whether the shard stores what it is given; `refuses` is Redis' own reason where it does not."""
+    if refuses is None:
+        return Finding(node.address, "writes", "ok", "taken")
+    remedy = WAYS_OUT.get(refuses.partition(" ")[0], "see the Redis log of this node")
+    found = f"refused ({refuses}): questions are answered, answers not kept, documents refused"
+    return Finding(node.address, "writes", "bad", found, remedy)

@@ -1,6 +1,6 @@
 """Short, synchronous conversations with one node, by its port on loopback or its address."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -20,9 +20,14 @@ def connected(port: int, host: str = HOST, timeout: float = TIMEOUT) -> Iterator
 
 
 def client(
-    host: str, port: int, user: str | None = None, password: str | None = None, timeout: float = TIMEOUT
+    host: str,
+    port: int,
+    user: str | None = None,
+    password: str | None = None,
+    timeout: float = TIMEOUT,
+    tls: Mapping[str, Any] | None = None,
 ) -> Redis:
-    """A client that tries once: who asks knows better whether to ask again."""
+    """A client that tries once: who asks knows better whether to ask again. `tls`: Settings.tls_options."""
     return Redis(
         host=host,
         port=port,
@@ -31,6 +36,7 @@ def client(
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
         retry=Retry(NoBackoff(), 0),
+        **(tls or {}),
     )
 
 

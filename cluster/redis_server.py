@@ -1,4 +1,4 @@
-"""One redis-server process: is there one that serves, its configuration file, its start."""
+"""One redis-server process: finds the program, writes its configuration, starts it."""
 
 import os
 import re

@@ -9,17 +9,18 @@ an answer never outlives the text it came from. The worker's loop only; the netw
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import orjson
 
-from shardqa import keys
+from shardqa import keys, places
 from shardqa.config import MAX_K, MAX_N_BEST
-from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
+from shardqa.errors import BadDocument, BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
 from shardqa.gears_functions import arguments
 from shardqa.models import metrics, reader, sentences
 from shardqa.models.scoring import shipped_scoring
@@ -27,16 +28,17 @@ from shardqa.models.scoring import shipped_scoring
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardqa.gears_functions.copies import Copies
     from shardqa.gears_functions.rank import Ranking, Ranks
-    from shardqa.gears_functions.shard import Shard
-    from shardqa.gears_functions.timings import Timings
+    from shardqa.gears_functions.shard.model_sync import ModelSync
+    from shardqa.gears_functions.shard.state import ShardState
+    from shardqa.gears_functions.shard.timings import Timings
     from shardqa.models.scoring import Scoring
     from shardqa.models.tokenizer import PassageTokens
 
 ANSWER_SECONDS = 3_600  # life of a stored answer
 STORE_AFTER = 0.002  # seconds between reply and SET: a tracking client must see the reply before the invalidation
 SPANS_PER_PASSAGE = 5  # candidates of one passage, enough for an n-best over a few
+STAGES_KEPT = 256  # questions whose spans are remembered for a next stage, 2 KB a passage
 ATTEMPTS = 3  # rankings until all passages found are still there
 OUTPUTS = ("start_logits", "end_logits")
 
@@ -51,6 +53,7 @@ class Loaded:
     start: int  # in the document
     title: str
     ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone
+    places: places.Raw  # where its parts stand in the file
 
     def record(self) -> dict[str, Any]:
         return {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
@@ -75,6 +78,7 @@ class Found:
             "end": self.passage.start + self.end,
             "span_logit": self.span_logit,
             "null_logit": self.null_logit,
+            "place": places.at(self.passage.places, self.passage.start + self.start),
         }
 
 
@@ -97,9 +101,9 @@ class Phases:
 class Answers:
     def __init__(
         self,
-        shard: Shard,
+        shard: ShardState,
         ranks: Ranks,
-        copies: Copies,
+        copies: ModelSync,
         timings: Timings,
         override_reply: Callable[[bytes], None],
     ) -> None:
@@ -108,6 +112,8 @@ class Answers:
         self._ranks = ranks
         self._copies = copies
         self._override_reply = override_reply
+        # (corpus, model, question) -> all spans of each passage read, by its key: a question is read in stages.
+        self._stages: OrderedDict[tuple[str, str, str], dict[str, list[Found]]] = OrderedDict()  # oldest first
         self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
 
     async def missed(self, event: dict[str, Any]) -> None:
@@ -140,10 +146,16 @@ class Answers:
         question = self._question(parsed)
         question_ids = self._shard.tokenizer.question(question)
         ranking, passages = await self._passages(parsed, question, phases)
-        pieces = [self._pieces(passage) for passage in passages]
+        stage = (parsed.corpus, parsed.model, question)
+        known = self._known(stage, passages)
+        new = [passage for passage in passages if passage.key not in known]
+        pieces = [self._pieces(passage) for passage in new]
         rows = [reader.join(question_ids, piece.ids) for piece in pieces]
         phases.done("tokenise")
-        found, scoring = await self._read(parsed.model, passages, pieces, rows, phases)
+        spans, scoring = await self._read(parsed.model, new, pieces, rows, phases)
+        found = self._best([span for of in (*known.values(), *spans.values()) for span in of], passages, scoring)
+        self._remember(stage, known | spans)
+        phases.done("span")
         return {
             "tag": self._shard.runtime.hashtag(),
             "epoch": ranking.epoch,
@@ -151,7 +163,7 @@ class Answers:
             "question": question,
             "spans": [span.record() for span in found],
             "passages": {span.passage.key: span.passage.record() for span in found},
-            "scoring": asdict(scoring),
+            "scoring": scoring.record(),
             "us": phases.total(),
             "batch": len(rows),
         }
@@ -202,7 +214,7 @@ class Answers:
             command
             for key, _ in wanted
             for command in (
-                ("HMGET", key, "text", "start", "title"),
+                ("HMGET", key, "text", "start", "title", "places"),
                 ("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"),
             )
         ]
@@ -214,28 +226,50 @@ class Answers:
 
     # ---- reading
 
+    def _known(self, stage: tuple[str, str, str], passages: list[Loaded]) -> dict[str, list[Found]]:
+        """Spans, by passage, of what an earlier stage of the question read.
+
+        None where this is no later stage: who asks for as many passages once more wants them read anew.
+        """
+        before = self._stages.get(stage, {})
+        if len(passages) <= len(before):
+            return {}
+        return {
+            passage.key: [replace(span, passage=passage) for span in before[passage.key]]
+            for passage in passages
+            if passage.key in before and all(span.passage.text == passage.text for span in before[passage.key])
+        }
+
+    def _remember(self, stage: tuple[str, str, str], spans: dict[str, list[Found]]) -> None:
+        self._stages[stage] = spans
+        self._stages.move_to_end(stage)
+        if len(self._stages) > STAGES_KEPT:
+            self._stages.popitem(last=False)
+
+    def _best(self, spans: list[Found], passages: list[Loaded], scoring: Scoring) -> list[Found]:
+        """The best of all, best first."""
+        best_rank = max((passage.score for passage in passages), default=0.0)
+        spans.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
+        return spans[:MAX_N_BEST]
+
     async def _read(
         self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
-    ) -> tuple[list[Found], Scoring]:
-        """The best spans of all passages, best first, and by what."""
+    ) -> tuple[dict[str, list[Found]], Scoring]:
+        """The best spans of each passage, by its key, and what scores them."""
         batches = reader.batches(rows)
         scoring, *logits = await asyncio.gather(
             self._copies.scoring(model),  # meanwhile: it costs the answer no time
             *(self._copies.run(model, batch.feeds(), OUTPUTS) for batch in batches),
         )
         phases.done("read")
-        found = [
-            span
+        found = {
+            passages[row].key: _spans(passages[row], pieces[row], rows[row], starts[line], ends[line])
             for batch, (starts, ends) in zip(batches, logits, strict=True)
             for line, row in enumerate(batch.rows)
-            for span in _spans(passages[row], pieces[row], rows[row], starts[line], ends[line])
-        ]
-        best_rank = max((passage.score for passage in passages), default=0.0)
+        }
         if scoring is None:  # the copy came for this run
             scoring = await self._copies.scoring(model) or shipped_scoring()
-        found.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
-        phases.done("span")
-        return found[:MAX_N_BEST], scoring
+        return found, scoring
 
     def _pieces(self, passage: Loaded) -> PassageTokens:
         """Where each of its word pieces stands in its text."""
@@ -255,7 +289,7 @@ class Answers:
 
     async def _set(self, key: str, parsed: keys.AnswerKey, value: bytes, epoch: int) -> None:
         await asyncio.sleep(STORE_AFTER)
-        if parsed.epoch != epoch or not self._shard.is_current(parsed.corpus, parsed.tag, epoch):
+        if parsed.epoch != epoch or not self._shard.epochs.is_current(parsed.corpus, parsed.tag, epoch):
             return
         (reply,) = await self._shard.runtime.calls([("SET", key, value, "EX", ANSWER_SECONDS)])
         if isinstance(reply, Exception):
@@ -266,9 +300,17 @@ def _loaded(key: str, score: float, hash: Any, blob: Any) -> Loaded | None:
     """None when the passage is gone, or can't be read now."""
     if isinstance(hash, Exception) or hash[0] is None:
         return None
-    text, start, title = hash
+    text, start, title, marks = hash
     ids = None if isinstance(blob, Exception) else np.frombuffer(blob, dtype="<i4")
-    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids)
+    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, _marks(marks))
+
+
+def _marks(value: bytes | None) -> places.Raw:
+    """A passage's places; none where another writer left something else there."""
+    try:
+        return places.check(value or b"")
+    except BadDocument:
+        return []
 
 
 def _spans(

@@ -15,12 +15,13 @@ import orjson
 from redis import ResponseError
 
 from shardqa import keys
-from shardqa.gears_functions import arguments, documents, slots
+from shardqa.gears_functions import arguments, documents, permissions
+from shardqa.gears_functions.shard import slots
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.runtime import Argument
-    from shardqa.gears_functions.shard import Shard
+    from shardqa.gears_functions.shard.state import ShardState
 
 USAGE = "Delete <doc key>"
 CHUNK = 500  # passages unlinked by one command
@@ -30,11 +31,13 @@ FRAME = 5_000  # passages unlinked in one tick: about 5 ms of Redis' time
 class Delete:
     """The worker's loop only."""
 
-    def __init__(self, shard: Shard) -> None:
+    def __init__(self, shard: ShardState) -> None:
         self._shard = shard
 
     async def delete(self, record: Record) -> str:
         (key,) = arguments.words(record, USAGE, 1, 1)
+        keys.parse_doc(key)
+        await permissions.to_delete(self._shard.runtime, key)
         async with self._shard.document(key) as parsed:
             existed = bool(await self._shard.runtime.call("EXISTS", key))
             passages, epoch = await self._remove(key, parsed, [("UNLINK", key)] if existed else [])
@@ -59,14 +62,13 @@ class Delete:
         if not numbers and not last:
             return 0, epoch
         while len(numbers) > FRAME:
-            tag, epoch, announce = shard.next_epoch(parsed.corpus)  # the rest may fail: see ingest
-            await shard.write([*announce, *self.unlinks(parsed, numbers[:FRAME])])
-            shard.epoch_written(parsed.corpus, tag, epoch)
+            # The rest may fail: see ingest.
+            tag, epoch = await shard.epochs.remove(parsed.corpus, self.unlinks(parsed, numbers[:FRAME]))
+            shard.epochs.written(parsed.corpus, tag, epoch)
             numbers = numbers[FRAME:]
-        tag, epoch, announce = shard.next_epoch(parsed.corpus)
-        await shard.write([*announce, *self.unlinks(parsed, numbers), *last])
+        tag, epoch = await shard.epochs.remove(parsed.corpus, [*self.unlinks(parsed, numbers), *last])
         removed = [name for name in index.passages_of(parsed.document) if index.remove(name)]
-        shard.epoch_written(parsed.corpus, tag, epoch)
+        shard.epochs.written(parsed.corpus, tag, epoch)
         return len(removed), epoch
 
     async def _numbers(self, key: str, parsed: keys.DocKey) -> list[int]:

@@ -9,11 +9,14 @@ from typing import Any
 
 import orjson
 
+from shardqa import metadata as shared
+from shardqa import places
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.gears_functions import splitting
 
-FIELDS = ("title", "text", "source", "metadata")
+FIELDS = ("title", "text", "source", "metadata", "places", "origin")
+REPLACE = "replace"  # a word of Ingest, not of the hash: "no" leaves a document alone that came from another origin
 MAX_PASSAGES = 100_000  # more than a document of MAX_DOCUMENT bytes can have: its 5 million pieces make 48,000
 
 
@@ -25,15 +28,19 @@ class Fields:
     text: str
     source: str
     metadata: str  # JSON object
+    places: str = ""  # JSON, see shardqa.places
+    origin: str = ""  # file or address it was read from; empty: put by hand
 
     def pairs(self) -> tuple[str, ...]:
         """As HSET takes them."""
         return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
 
     def digest(self) -> str:
-        """Equal for equal passages: of title, text and the way of splitting."""
+        """Equal for equal passages: of title, text, places and the way of splitting."""
         digest = blake2b(f"{splitting.VERSION}\0{len(self.title)}\0{self.title}".encode(), digest_size=16)
         digest.update(self.text.encode())
+        if self.places:
+            digest.update(b"\0" + self.places.encode())
         return digest.hexdigest()
 
 
@@ -44,10 +51,15 @@ def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:
             f"document {key!r} came with {len(pairs)} words; send field value pairs of {', '.join(FIELDS)}"
         )
     given = dict(zip(pairs[::2], pairs[1::2], strict=True))
-    unknown = [name for name in given if name not in FIELDS]
+    unknown = [name for name in given if name not in (*FIELDS, REPLACE)]
     if unknown:
         raise BadDocument(f"document {key!r} has the field {unknown[0]!r}; fields are {', '.join(FIELDS)}")
     return _checked(key, {name: given.get(name, "") for name in FIELDS})
+
+
+def may_replace(pairs: Sequence[str | bytes]) -> bool:
+    """Whether a document of another origin may be replaced by this one, of words that `from_words` has taken."""
+    return dict(zip(pairs[::2], pairs[1::2], strict=True)).get(REPLACE) not in ("no", b"no")
 
 
 def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:
@@ -75,6 +87,7 @@ def _checked(key: str, given: dict[str, str | bytes]) -> Fields:
     if size > MAX_DOCUMENT:
         raise DocumentTooLarge(f"document {key!r} has {size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
     _check_metadata(key, fields.metadata)
+    places.check(fields.places)
     return fields
 
 
@@ -92,9 +105,11 @@ def _decoded(key: str, name: str, value: str | bytes) -> str:
 def _check_metadata(key: str, metadata: str) -> None:
     if not metadata:
         return
+    shared.check_size(key, metadata)
     try:
         found: Any = orjson.loads(metadata)
     except orjson.JSONDecodeError as error:
         raise BadDocument(f"the metadata of document {key!r} is not JSON ({error}); send an object") from None
     if not isinstance(found, dict):
         raise BadDocument(f"the metadata of document {key!r} is a JSON {type(found).__name__}; send an object")
+    shared.check_depth(key, found)

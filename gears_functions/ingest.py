@@ -1,6 +1,7 @@
 """A document becomes passages, on the shard that holds it.
 
     RG.TRIGGERONKEY Ingest <doc key> title <t> text <t> source <s> metadata <json>
+        places <json, see shardqa.places> origin <file or address> replace no
 
 Replies when the document is searchable. Any other writer's `doc:` hash comes here too, through the keyspace events of
 `doc:*`. All that a document becomes is written in one tick, which replicas and the AOF see as one MULTI; a big document
@@ -16,23 +17,23 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from redis import ResponseError
 
-from shardqa import keys
-from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, ShardFailed
-from shardqa.gears_functions import arguments, documents
+from shardqa import keys, places
+from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, IdTaken, ShardFailed
+from shardqa.gears_functions import arguments, documents, permissions
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.documents import FIELDS, Fields
-from shardqa.gears_functions.shard import PASSING
-from shardqa.gears_functions.splitting import Passage, split
+from shardqa.gears_functions.splitting import Passage, split_in_slices
+from shardqa.transient import is_transient
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.runtime import Argument
-    from shardqa.gears_functions.shard import Shard
+    from shardqa.gears_functions.shard.state import ShardState
 
 SCAN_COUNT = 100  # keys looked at per SCAN
 SETTLE_PAUSE = 0.001  # seconds between documents, so that questions go ahead of looking at what rarely differs
 FRAME = 64  # passages written in one tick and indexed before the loop serves others: about 10 ms
-USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object>"
+USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object> …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,25 @@ class Stored:
     def text(self) -> bytes | None:
         return self.fields[FIELDS.index("text")]
 
+    @property
+    def origin(self) -> str:
+        return (self.fields[FIELDS.index("origin")] or b"").decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """What a document becomes."""
+
+    title: str
+    digest: str
+    passages: list[Passage]
+    places: places.Raw
+
 
 class Ingest:
     """The worker's loop only; cutting into passages runs beside it."""
 
-    def __init__(self, shard: Shard, delete: Delete) -> None:
+    def __init__(self, shard: ShardState, delete: Delete) -> None:
         self._shard = shard
         self._delete = delete
         self._tasks: set[asyncio.Task[str]] = set()  # documents on their way in, whether or not a client waits
@@ -61,9 +76,11 @@ class Ingest:
             raise BadDocument(f"no document was given; the form is RG.TRIGGERONKEY {USAGE}")
         key = arguments.text(record[1], USAGE)
         keys.parse_doc(key)
+        await permissions.to_write(self._shard.runtime, key)
         fields = documents.from_words(key, record[2:])
         begun = asyncio.Event()
-        task = asyncio.create_task(self._ingest_given(key, fields, begun))
+        replace = documents.may_replace(record[2:])
+        task = asyncio.create_task(self._ingest_given(key, fields, replace, begun))
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         try:
@@ -80,12 +97,14 @@ class Ingest:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._shard.runtime.log(f"ingest failed: {error}", "verbose")  # its client, if still there, is told too
 
-    async def _ingest_given(self, key: str, fields: Fields, begun: asyncio.Event) -> str:
+    async def _ingest_given(self, key: str, fields: Fields, replace: bool, begun: asyncio.Event) -> str:
         async with self._shard.document(key) as parsed:
             begun.set()
             stored = await self._stored(key)
             if stored is None:
                 raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
+            if not replace:
+                _check_origin(parsed, fields, stored)
             return await self._ingest(key, parsed, fields, stored, ("HSET", key, *fields.pairs()))
 
     async def settle(self, event: dict[str, Any]) -> None:
@@ -100,7 +119,7 @@ class Ingest:
         except BadKey as error:
             self._shard.runtime.log(f"left alone: {error}", "warning")
         except ResponseError as error:
-            if not str(error).startswith(PASSING):
+            if not is_transient(error):
                 raise
             # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
             self._shard.runtime.log(f"{key!r} is left alone: {error}", "verbose")
@@ -164,12 +183,20 @@ class Ingest:
             if first and documents.encoded(fields) != stored.fields:
                 await self._shard.write(first)  # source and metadata may change alone: no passage depends on them
             return self._reply(parsed, fields, stored.passages, False, await self._shard.epoch(parsed.corpus))
-        passages = await asyncio.to_thread(split, fields.text, self._shard.tokenizer)
+        passages = await self._split(fields.text)
         if not passages:
             raise BadDocument(f"document {key!r} has no words, only blanks and control characters; give it a text")
         old = self._old_count(parsed, stored)
-        epoch = await self._write(key, parsed, fields.title, digest, passages, old, list(first))
+        new = New(fields.title, digest, passages, places.check(fields.places))
+        epoch = await self._write(key, parsed, new, old, list(first))
         return self._reply(parsed, fields, len(passages), True, epoch)
+
+    async def _split(self, text: str) -> list[Passage]:
+        """In slices: threads are few, and whole big documents would keep small ones out until their deadline."""
+        slices, passages = split_in_slices(text, self._shard.tokenizer), list[Passage]()
+        while (part := await asyncio.to_thread(next, slices, None)) is not None:
+            passages += part
+        return passages
 
     def _reply(self, parsed: keys.DocKey, fields: Fields, passages: int, changed: bool, epoch: int) -> str:
         return orjson.dumps(
@@ -183,38 +210,29 @@ class Ingest:
             }
         ).decode()
 
-    async def _write(
-        self,
-        key: str,
-        parsed: keys.DocKey,
-        title: str,
-        digest: str,
-        passages: list[Passage],
-        old: int,
-        head: list[tuple[Argument, ...]],
-    ) -> int:
+    async def _write(self, key: str, parsed: keys.DocKey, new: New, old: int, head: list[tuple[Argument, ...]]) -> int:
         """Writes passages in place of `old` ones and returns the epoch from which they are found."""
-        shard, count = self._shard, len(passages)
+        shard, count = self._shard, len(new.passages)
         await shard.epoch(parsed.corpus)
         # Until the last frame `passages` covers all that may be there, so that a later run can remove it.
         head += [("HSET", key, "passages", max(old, count)), ("HDEL", key, "digest")]
         last = (count - 1) // FRAME * FRAME
         for first in range(0, last, FRAME):
             # Each frame is a change of its own: the next may fail, and what was cached before is false already.
-            tag, epoch, announce = shard.next_epoch(parsed.corpus)
-            await shard.write([*announce, *head, *_frame(parsed, title, passages, first)])
-            self._index(parsed, title, passages, first)
-            shard.epoch_written(parsed.corpus, tag, epoch)
+            tag, epoch, announce = shard.epochs.next(parsed.corpus)
+            await shard.write([*announce, *head, *_frame(parsed, new, first)])
+            self._index(parsed, new, first)
+            shard.epochs.written(parsed.corpus, tag, epoch)
             await asyncio.sleep(0)
             head = []
         surplus = self._delete.unlinks(parsed, range(count, old))
-        done = ("HSET", key, "passages", count, "digest", digest)
-        tag, epoch, announce = shard.next_epoch(parsed.corpus)
-        await shard.write([*announce, *head, *_frame(parsed, title, passages, last), *surplus, done])
-        self._index(parsed, title, passages, last)
+        done = ("HSET", key, "passages", count, "digest", new.digest)
+        tag, epoch, announce = shard.epochs.next(parsed.corpus)
+        await shard.write([*announce, *head, *_frame(parsed, new, last), *surplus, done])
+        self._index(parsed, new, last)
         for n in range(count, old):
             shard.index_to_change(parsed.corpus).remove(keys.passage(parsed.corpus, parsed.document, n))
-        shard.epoch_written(parsed.corpus, tag, epoch)
+        shard.epochs.written(parsed.corpus, tag, epoch)
         return epoch
 
     def _old_count(self, parsed: keys.DocKey, stored: Stored) -> int:
@@ -222,19 +240,32 @@ class Ingest:
         known = self._shard.index(parsed.corpus).passages_of(parsed.document)
         return max([stored.passages or 0, *(keys.parse_passage(key).n + 1 for key in known)])
 
-    def _index(self, parsed: keys.DocKey, title: str, passages: list[Passage], first: int) -> None:
+    def _index(self, parsed: keys.DocKey, new: New, first: int) -> None:
         index = self._shard.index_to_change(parsed.corpus)
-        for n, p in enumerate(passages[first : first + FRAME], first):
-            index.put(keys.passage(parsed.corpus, parsed.document, n), title, p.text, p.end)
+        for n, p in enumerate(new.passages[first : first + FRAME], first):
+            index.put(keys.passage(parsed.corpus, parsed.document, n), new.title, p.text, p.end)
         self._shard.indexed(parsed)
 
 
-def _frame(parsed: keys.DocKey, title: str, passages: list[Passage], first: int) -> list[tuple[Argument, ...]]:
+def _check_origin(parsed: keys.DocKey, fields: Fields, stored: Stored) -> None:
+    """Raises IdTaken unless the id is free, or its document is of the same origin or says the same."""
+    if stored.text is None or stored.origin == fields.origin or stored.text == fields.text.encode():
+        return
+    owner = f"comes from {stored.origin}" if stored.origin else "was put by a client, not from a file"
+    raise IdTaken(
+        f"the id {parsed.document!r} is taken: its document {owner} and says something else; "
+        "give these files ids of their own (--prefix NAME/), or --replace it"
+    )
+
+
+def _frame(parsed: keys.DocKey, new: New, first: int) -> list[tuple[Argument, ...]]:
     """The commands that write FRAME passages and their tokens."""
     commands: list[tuple[Argument, ...]] = []
-    for n, p in enumerate(passages[first : first + FRAME], first):
+    for n, p in enumerate(new.passages[first : first + FRAME], first):
         name = (parsed.corpus, parsed.document, n)
-        place = ("text", p.text, "start", p.start, "end", p.end, "title", title)
+        marks = places.within(new.places, p.start, p.end)
+        place: tuple[Argument, ...] = ("text", p.text, "start", p.start, "end", p.end, "title", new.title)
+        place = (*place, "places", orjson.dumps(marks).decode() if marks else "")
         commands.append(("HSET", keys.passage(*name), *place))
         commands.append(("AI.TENSORSET", keys.tokens(*name), "INT32", len(p.ids), "BLOB", p.ids.tobytes()))
     return commands

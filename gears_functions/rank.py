@@ -17,14 +17,14 @@ import orjson
 
 from shardqa import keys
 from shardqa.errors import BadData, ClusterUnavailable, Indexing
-from shardqa.gears_functions import arguments
-from shardqa.gears_functions.statistics import Statistics, total
-from shardqa.gears_functions.terms import query
+from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.index.analysis import query
+from shardqa.gears_functions.index.statistics import CorpusStatistics, total
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.shard import Shard
-    from shardqa.gears_functions.timings import Timings
+    from shardqa.gears_functions.shard.state import ShardState
+    from shardqa.gears_functions.shard.timings import Timings
 
 MAX_LIMIT = 1_000  # passages of one list
 RANK_SECONDS = 300  # life of a `rank:` key: it shows why, nothing reads it
@@ -46,7 +46,7 @@ class Ranking:
 class Ranks:
     """The ranking functions of one shard. The worker's loop only."""
 
-    def __init__(self, shard: Shard, timings: Timings) -> None:
+    def __init__(self, shard: ShardState, timings: Timings) -> None:
         self._shard = shard
         self._timings = timings
         self._recent: OrderedDict[tuple[str, str], Ranking] = OrderedDict()  # (corpus, question in keys), oldest first
@@ -57,6 +57,7 @@ class Ranks:
     async def terms(self, record: Record) -> str:
         corpus, asked = arguments.words(record, "Terms <corpus> <question>", 2, 2)
         keys.check_corpus(corpus)
+        await permissions.to_ask(self._shard.runtime, corpus)
         question = arguments.question(asked)
         self._shard.tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
         statistics = await self._statistics(corpus, question)
@@ -68,6 +69,8 @@ class Ranks:
         keys.check_corpus(corpus)
         question = arguments.question(asked)
         limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
+        demand = permissions.to_ask_with_statistics if given else permissions.to_ask
+        await demand(self._shard.runtime, corpus)
         statistics = _parse(given[0]) if given else None
         start = perf_counter()
         ranking = await self.ranking(corpus, question, limit, statistics)
@@ -77,15 +80,18 @@ class Ranks:
         return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us)
 
     async def corpora(self, record: Record) -> str:
-        """`indexing` where the numbers still grow: the shard reads its passages into its index."""
+        """Those that the client may ask; `indexing` where the numbers still grow: the shard reads its passages into its
+        index. `refuses` tells why Redis stores nothing now, null where it does."""
         arguments.words(record, "Corpora", 0, 0)
         indexing = False
         try:
             await self._shard.synced()
         except Indexing:
             indexing = True
+        asked = await permissions.corpora_to_ask(self._shard.runtime, sorted(self._shard.corpora))
         return self._reply(
             indexing=indexing,
+            refuses=await self._shard.refuses(),
             corpora={
                 corpus: {
                     "documents": index.documents,
@@ -93,7 +99,8 @@ class Ranks:
                     "characters": index.characters,
                     "epoch": await self._shard.epoch(corpus),
                 }
-                for corpus, index in sorted(self._shard.corpora.items())
+                for corpus in asked
+                if (index := self._shard.corpora.get(corpus)) is not None  # gone meanwhile
             },
         )
 
@@ -102,7 +109,9 @@ class Ranks:
 
     # ---- ranking
 
-    async def ranking(self, corpus: str, question: str, limit: int, statistics: Statistics | None = None) -> Ranking:
+    async def ranking(
+        self, corpus: str, question: str, limit: int, statistics: CorpusStatistics | None = None
+    ) -> Ranking:
         """The best passages of this shard; without `statistics` the other shards are asked for theirs.
 
         Raises ClusterUnavailable when one of them does not answer: with less than all numbers the order is another;
@@ -129,11 +138,11 @@ class Ranks:
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
 
-    async def _statistics(self, corpus: str, question: str) -> Statistics:
+    async def _statistics(self, corpus: str, question: str) -> CorpusStatistics:
         await self._shard.synced()
         return self._shard.index(corpus).statistics(query(question))
 
-    async def _everyones_statistics(self, corpus: str, question: str) -> Statistics:
+    async def _everyones_statistics(self, corpus: str, question: str) -> CorpusStatistics:
         replies = await self._shard.runtime.peers("RG.TRIGGER", "Terms", corpus, question)
         for reply in replies:
             if isinstance(reply, Exception):
@@ -162,9 +171,9 @@ class Ranks:
                 runtime.log(f"{key!r} was not written: {reply}", "verbose")
 
 
-def _parse(raw: str | bytes) -> Statistics:
+def _parse(raw: str | bytes) -> CorpusStatistics:
     try:
         record = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise BadData(f"the statistics are not JSON: {error}; send the sum of all shards' Terms") from None
-    return Statistics.parse(record)
+    return CorpusStatistics.parse(record)

@@ -1,6 +1,6 @@
 """All functions of a shard, registered as one session: the only file here that knows how RedisGears says it.
 
-The session's code is
+All are privileged, and demand of the client what its plain commands would need (permissions.py). The session's code is
 
     from shardqa.gears_functions.registration import register
     register(GearsBuilder, runtime, override_reply)
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from shardqa.gears_functions.answer import Answers
-from shardqa.gears_functions.copies import Copies
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.ingest import Ingest
 from shardqa.gears_functions.rank import Ranks
-from shardqa.gears_functions.shard import Shard
-from shardqa.gears_functions.timings import Timings
+from shardqa.gears_functions.shard.model_sync import ModelSync
+from shardqa.gears_functions.shard.state import ShardState
+from shardqa.gears_functions.shard.timings import Timings
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 
@@ -30,12 +30,12 @@ DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rena
 
 def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
     """Builds the shard's state and registers its functions; raises what loading the tokenizer raises."""
-    shard = Shard(runtime, Tokenizer.load(shipped.folder()))
+    shard = ShardState(runtime, Tokenizer.load(shipped.folder()))
     timings = Timings(runtime)
     ranks = Ranks(shard, timings)
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
-    copies = Copies(runtime)
+    copies = ModelSync(runtime)
     answers = Answers(shard, ranks, copies, timings, override_reply)
     commands: dict[str, Callable[..., Any]] = {
         "Terms": ranks.terms,
@@ -46,9 +46,11 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Push": copies.push,
     }
     for trigger, function in commands.items():
-        builder("CommandReader", desc=f"shardqa: {trigger}").map(function).register(trigger=trigger, mode=HERE)
+        builder("CommandReader", desc=f"shardqa: {trigger}").map(function).register(
+            trigger=trigger, mode=HERE, privileged=True
+        )
     builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(answers.missed).register(
-        prefix="answer:*", eventTypes=["keymiss"], commands=["get"], mode=HERE
+        prefix="answer:*", eventTypes=["keymiss"], commands=["get"], mode=HERE, privileged=True
     )
     builder("KeysReader", desc="shardqa: documents of any writer").foreach(ingest.settle).register(
         prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=HERE

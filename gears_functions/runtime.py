@@ -10,6 +10,9 @@ from typing import Any, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
+from shardqa.errors import ShardFailed
+from shardqa.transient import is_transient
+
 Argument: TypeAlias = bytes | str | int | float
 Reply: TypeAlias = Any  # as hiredis decodes it: bytes, int, None, list; a nested error is an exception object
 
@@ -25,11 +28,23 @@ class KeyEvent:
 
 class Runtime(Protocol):
     async def call(self, *args: Argument) -> Reply:
-        """Runs one Redis command on this node as the session's user. Raises redis.ResponseError on an error reply."""
+        """Runs one Redis command on this node. Raises redis.ResponseError on an error reply.
+
+        With the rights of the client the function runs for; with those of who registered it when it is privileged or
+        runs for no client.
+        """
         ...
 
     async def calls(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
         """Runs several in one tick, in order: replicas and AOF see their writes as one MULTI. Errors are items."""
+        ...
+
+    async def demand(self, *commands: Sequence[Argument]) -> None:
+        """Raises redis.ResponseError (NOPERM) unless the client this runs for may run all of these; runs none."""
+        ...
+
+    async def may(self, commands: Sequence[Sequence[Argument]]) -> list[bool]:
+        """The same as a list, for what is only left out."""
         ...
 
     def hashtag(self) -> str:
@@ -73,3 +88,19 @@ class Runtime(Protocol):
     def stat(self, name: str, value: int | float | str) -> None:
         """Shows a number in `INFO shardqa`."""
         ...
+
+
+async def write(runtime: Runtime, commands: Sequence[Sequence[Argument]]) -> list[Reply]:
+    """Runs commands in one tick. Raises ShardFailed for the first that failed; Redis' own error if it will pass."""
+    replies = await runtime.calls(commands)
+    raise_first(commands, replies)
+    return replies
+
+
+def raise_first(commands: Sequence[Sequence[Argument]], replies: Sequence[Reply | Exception]) -> None:
+    """Raises the first that failed as `write` does."""
+    for command, reply in zip(commands, replies, strict=True):
+        if isinstance(reply, Exception):
+            if is_transient(reply):
+                raise reply
+            raise ShardFailed(f"{command[0]!s} {str(command[1])[:120]!r} failed: {reply}; see the shard's log")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ ALONE = 192  # a document of at most this many word pieces stays in one passage:
 MAX_PASSAGE = 320  # word pieces; with a question of 64 and three special tokens a row stays below the reader's 512
 MAX_UNIT = 90  # word pieces; a longer sentence is cut between words, so WINDOW + two units never pass MAX_PASSAGE
 BLOCK = 32_768  # characters tokenised at a time: bounds the tokenizer's memory, large enough to keep its speed
+SLICE = 1_024  # passages made in one step: about as long as a block's tokens take, 20 to 50 ms
 MAX_RUN = 1_000  # characters without a blank that stay whole; past it (base64, a list of numbers) they are cut
 MAX_GAP = 1_000  # blank or ignored characters inside a passage; past it a passage ends, so that its text stays short
 CHARACTERS_PER_PIECE = 24  # a piece of more characters than this weighs more than one, which bounds a passage's text
@@ -69,15 +70,21 @@ def split(text: str, tokenizer: Tokenizer) -> list[Passage]:
     What lies outside of all passages is what the tokenizer ignores. Each passage has at most MAX_PASSAGE pieces, and
     `tokenizer.passage(passage.text).ids` equals its ids. Raises BadDocument on lone surrogates.
     """
-    pieces = _tokenise(text, tokenizer)
+    return [passage for part in split_in_slices(text, tokenizer) for passage in part]
+
+
+def split_in_slices(text: str, tokenizer: Tokenizer) -> Iterator[list[Passage]]:
+    """The same, a slice of the work at each step, so that others come in between: while the text is tokenised each
+    step takes a block and has no passages yet, then each has at most SLICE. Any thread may take the next step.
+    """
+    pieces = yield from _tokenise(text, tokenizer)
     if not len(pieces.ids):
-        return []
+        return
     mass = _mass(pieces)
-    return [
-        _passage(text, tokenizer, pieces, first, last)
-        for section in _sections(pieces)
-        for first, last in _windows(mass, _units(pieces, mass, *section))
-    ]
+    for section in _sections(pieces):
+        windows = _windows(mass, _units(pieces, mass, *section))
+        for n in range(0, len(windows), SLICE):
+            yield [_passage(text, tokenizer, pieces, first, last) for first, last in windows[n : n + SLICE]]
 
 
 def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, first: int, last: int) -> Passage:
@@ -133,10 +140,11 @@ def _block_end(text: str, start: int, forced: list[int]) -> int:
 # ---- word pieces and sentences
 
 
-def _tokenise(text: str, tokenizer: Tokenizer) -> _Pieces:
+def _tokenise(text: str, tokenizer: Tokenizer) -> Generator[list[Passage], None, _Pieces]:
+    """Yields after each block: nothing is a passage yet."""
     ids, starts, ends, heads, cuts = [], [], [], [], []
     block_ends, forced = _blocks(text)
-    begin, count = 0, 0
+    begin, count, blocks = 0, 0, set(block_ends)
     for block_end in sorted({*block_ends, *forced}):
         block = text[begin:block_end]
         tokens = tokenizer.passage(block)
@@ -148,6 +156,8 @@ def _tokenise(text: str, tokenizer: Tokenizer) -> _Pieces:
         heads.append(first)
         cuts.append(count + _sentence_cuts(block, tokens.offsets[:, 0], first))
         begin, count = block_end, count + len(tokens)
+        if block_end in blocks and block_end < len(text):
+            yield []
     joined = np.unique(np.concatenate(cuts)) if cuts else np.zeros(0, dtype=np.int64)
     empty = np.zeros(0, dtype=np.int64)
     return _Pieces(

@@ -1,93 +1,105 @@
 """Files and folders as one stream of documents, in an order that does not change between runs.
 
-A Reading belongs to the thread that iterates it; `total` and `done()` may be asked from any thread, for progress.
+A SourceFiles belongs to the thread that iterates it; `total` and `done()` may be asked from any thread, for progress.
 """
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from shardqa.errors import BadDocument, DocumentTooLarge
-from shardqa.loader.formats import READERS
-from shardqa.loader.opened import Item, Opened, Skipped, printable
+from shardqa.errors import BadDocument
+from shardqa.loader import formats
+from shardqa.loader.source_file import Item, NotAFile, Skipped, SourceFile, printable
 
 
-class Reading:
-    """Iterates the documents of `paths`, and what is skipped, with reasons. Raises BadDocument for a missing path."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file to read; or, with a reason, one not to."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
-        self._files = [file for path in paths for file in _files(path)]
-        self.total = sum(_size(path) for path, _ in self._files)  # bytes on disk
+    path: Path
+    name: str  # the id of its document: the path below the folder that was given
+    size: int = 0  # bytes on disk
+    refused: str = ""
+
+
+class SourceFiles:
+    """Iterates the documents of `paths`, and what is skipped, with reasons. Raises BadDocument for a missing path.
+
+    Ids begin with `prefix`. Links inside folders are not followed without `follow_links`: they lead anywhere.
+    """
+
+    def __init__(self, paths: Iterable[Path], prefix: str = "", follow_links: bool = False) -> None:
+        self._files = [file for path in paths for file in _files(path, follow_links)]
+        self._prefix = prefix
+        self._follow_links = follow_links
+        self.total = sum(file.size for file in self._files)
         self._before = 0  # bytes of the files that are done
-        self._opened: Opened | None = None
+        self._source: SourceFile | None = None
 
     def done(self) -> int:
-        """Bytes on disk read so far."""
-        opened = self._opened
-        return self._before + (opened.position if opened is not None else 0)
+        """Bytes on disk read so far, without what was only read ahead."""
+        source = self._source
+        return self._before + (source.position if source is not None else 0)
 
     def __iter__(self) -> Iterator[Item]:
-        for path, name in self._files:
-            yield from self._read(path, name)
-            self._before += _size(path)
+        for file in self._files:
+            yield from self._read(file)
+            self._before += file.size
 
-    def _read(self, path: Path, name: str) -> Iterator[Item]:
-        reader = READERS.get(suffix(path))
-        if reader is None:
-            known = " ".join(READERS)
-            yield Skipped(
-                printable(str(path)), f"unknown suffix {suffix(path) or '(none)'!r}; known: {known}, each also with .gz"
-            )
+    def _read(self, file: Found) -> Iterator[Item]:
+        if file.refused:
+            yield Skipped(printable(str(file.path)), file.refused)
+            return
+        if formats.format_of(file.name) is None:  # before it is opened: a folder of pictures is not read through
+            yield formats.unknown(file.name, printable(str(file.path)))
             return
         try:
-            self._opened = Opened(path, name)
-        except OSError as error:
-            yield Skipped(printable(str(path)), f"can't be read: {error.strerror}")
+            source = SourceFile.open(file.path, self._prefix + file.name, formats.read)
+        except NotAFile as error:
+            yield Skipped(printable(str(file.path)), str(error))
             return
-        try:
-            yield from reader(self._opened)
-        except (BadDocument, DocumentTooLarge) as error:
-            yield Skipped(printable(str(path)), str(error))
         except OSError as error:
-            yield Skipped(printable(str(path)), f"can't be read: {error.strerror or error}")
+            yield Skipped(printable(str(file.path)), f"can't be read: {error.strerror}")
+            return
+        self._source = source
+        try:
+            yield from formats.read(source)
         finally:
-            opened, self._opened = self._opened, None
-            opened.close()
+            self._source = None
+            source.close()
 
 
-def _size(path: Path) -> int:
-    """Bytes on disk; 0 for a file that is gone or a broken link, which reading will tell."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def suffix(path: Path) -> str:
-    """The suffix that names the format: `.txt` of both `a.txt` and `a.txt.gz`."""
-    return Path(_bare(path)).suffix.lower()
-
-
-def _bare(path: Path) -> str:
-    return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
-
-
-def _files(path: Path) -> Iterator[tuple[Path, str]]:
-    """(file, name): the name is the path below `path` without suffixes; a single file's is its own."""
+def _files(path: Path, follow_links: bool) -> Iterator[Found]:
+    """A single file is named by its own name, those of a folder by their path below it."""
     if path.is_dir():
-        for folder, folders, names in os.walk(path):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(names):
-                if not name.startswith("."):
-                    file = Path(folder, name)
-                    yield file, _name(file, path)
-    elif path.is_file():
-        yield path, _name(path, path.parent)
+        yield from _below(path, follow_links)
+    elif path.exists():
+        yield _found(path, path.parent, follow_links=True)  # named by the user: a link he means
     else:
         raise BadDocument(f"{printable(str(path))} is neither a file nor a folder; check its name")
 
 
-def _name(file: Path, folder: Path) -> str:
-    below = file.relative_to(folder).parent / _bare(file)
-    known = below.with_suffix("") if below.suffix.lower() in READERS else below
-    return printable(known.as_posix())
+def _below(root: Path, follow_links: bool) -> Iterator[Found]:
+    walked: set[tuple[int, int]] = set()  # folders, so that links can't lead in circles
+    for folder, folders, names in os.walk(root, followlinks=follow_links):
+        about = os.stat(folder)
+        if (about.st_dev, about.st_ino) in walked:
+            folders.clear()
+            continue
+        walked.add((about.st_dev, about.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        links = [name for name in folders if not follow_links and os.path.islink(os.path.join(folder, name))]
+        for name in sorted([*names, *links]):
+            if not name.startswith("."):
+                yield _found(Path(folder, name), root, follow_links)
+
+
+def _found(file: Path, folder: Path, follow_links: bool) -> Found:
+    name = printable(file.relative_to(folder).as_posix())
+    if not follow_links and file.is_symlink():
+        return Found(file, name, refused="a link, which may lead out of the folder; --follow-links reads it")
+    try:
+        return Found(file, name, file.stat().st_size)
+    except OSError as error:
+        return Found(file, name, refused=f"can't be read: {error.strerror}")

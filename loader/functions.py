@@ -12,7 +12,7 @@ from redis.asyncio.cluster import ClusterNode
 
 from shardqa.engine import Engine
 from shardqa.errors import ShardFailed
-from shardqa.loader.patience import patiently
+from shardqa.loader.retry import retry
 
 SESSION = "shardqa"
 CODE = "from shardqa.gears_functions.registration import register\nregister(GearsBuilder, runtime, override_reply)\n"
@@ -32,7 +32,7 @@ async def register(engine: Engine, force: bool = False) -> list[str]:
 async def tag(engine: Engine, node: ClusterNode) -> str | None:
     """The hash tag of a master's shard; None where the functions are not registered."""
     try:
-        reply = await patiently(lambda: engine.masters.on(node, "RG.TRIGGER", "Corpora"), PATIENCE)
+        reply = await retry(lambda: engine.masters.on(node, "RG.TRIGGER", "Corpora"), PATIENCE)
     except ShardFailed:
         return None
     return str(json.loads(_record(reply))["tag"])
@@ -42,7 +42,7 @@ async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> bool:
     if not force and await tag(engine, node) is not None:
         return False
     command = ("RG.PYEXECUTE", CODE, "ID", SESSION, "UPGRADE", "DESCRIPTION", "question answering")
-    await patiently(lambda: engine.masters.on(node, *command), PATIENCE)
+    await retry(lambda: engine.masters.on(node, *command), PATIENCE)
     return True
 
 

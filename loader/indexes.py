@@ -1,4 +1,4 @@
-"""Waiting until the shards have read their passages into their indexes, which a start takes with many documents."""
+"""Waits until every shard has read its passages into its index."""
 
 import asyncio
 from collections.abc import Callable

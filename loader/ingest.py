@@ -9,23 +9,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from shardqa.answer import Document
 from shardqa.engine import Engine
-from shardqa.errors import BadDocument, BadDocumentId, DocumentTooLarge
-from shardqa.loader.opened import Item, Skipped
-from shardqa.loader.patience import patiently
-from shardqa.loader.together import together
+from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken
+from shardqa.loader.retry import retry
+from shardqa.loader.source_file import Item, Lost, Skipped
+from shardqa.loader.tasks import together
+from shardqa.schema import Document, Ingested
 
 PER_SHARD = 4  # documents in flight for each master: one is indexed, one tokenised, two travel
 PATIENCE = 120.0  # seconds for a shard that fails over or whose slots move
+# More of it for each 10^6 bytes of a text: a shard splits and indexes that in about 3 s of one core, here with three
+# others beside it and half a machine. A shard goes on beyond its own deadline, and one of the retries finds it done.
+PATIENCE_PER_MEGABYTE = 20.0
+LATE_IN_A_ROW = 16  # documents out of patience with none put in between: then it is the shard that hangs, not they
 REASONS_KEPT = 1000  # skipped documents told one by one; beyond, they are only counted
-FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge)
+FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge, IdTaken)
 
 
 class Source(Protocol):
-    """Where documents come from; `files.Reading` is one."""
+    """Where documents come from; `files.SourceFiles` is one."""
 
     total: int
 
@@ -39,36 +43,56 @@ class Summary:
     documents: int = 0  # written
     unchanged: int = 0  # there already with the same text
     skipped: int = 0
+    lost: int = 0  # parts of documents that could not be read; the rest of them was taken
     passages: int = 0
     characters: int = 0  # of documents written and unchanged
     bytes: int = 0  # UTF-8 bytes of the same
+    bytes_written: int = 0  # of documents written alone
+    stored: int = 0  # bytes of the source whose documents are all in: never more than was read
     seconds: float = 0.0
     reasons: list[Skipped] = field(default_factory=list)  # the first REASONS_KEPT skipped
+    losses: list[Lost] = field(default_factory=list)  # the first REASONS_KEPT lost
 
     def skip(self, skipped: Skipped) -> None:
         self.skipped += 1
         if len(self.reasons) < REASONS_KEPT:
             self.reasons.append(skipped)
 
+    def lose(self, lost: Lost) -> None:
+        self.lost += 1
+        if len(self.losses) < REASONS_KEPT:
+            self.losses.append(lost)
+
     @property
     def mb_per_minute(self) -> float:
-        """Text taken in, 10^6 bytes per minute."""
-        return self.bytes / 1e6 / (self.seconds / 60) if self.seconds else 0.0
+        """Text written, 10^6 bytes per minute; what was there already only had to be compared."""
+        return self.bytes_written / 1e6 / (self.seconds / 60) if self.seconds else 0.0
 
 
 Progress = Callable[[Summary], None]
+_Queue: TypeAlias = "asyncio.Queue[tuple[int, Document] | None]"
 
 
-async def ingest(engine: Engine, source: Source, corpus: str, progress: Progress = lambda summary: None) -> Summary:
+async def ingest(
+    engine: Engine,
+    source: Source,
+    corpus: str,
+    progress: Progress = lambda summary: None,
+    replace: bool = False,
+) -> Summary:
     """Puts every document of `source` into `corpus`; `progress` is called after each.
 
-    Raises BadCorpusName, ClusterUnavailable and other faults that are not one document's; what was put stays put,
-    and running it again goes on from there.
+    One of the same id that came from elsewhere stays, and its rival is skipped, unless `replace` is given.
+
+    One that a shard does not finish in time is skipped, too; the shard goes on with what it has begun.
+
+    Raises BadCorpusName, ClusterUnavailable, AnswerTimeout (after LATE_IN_A_ROW such documents) and other faults that
+    are not one document's; what was put stays put, and running it again goes on from there.
     """
-    run = _Run(engine, corpus, progress)
+    run = _Run(engine, corpus, progress, replace)
     tasks = max(len(engine.masters.nodes()), 1) * PER_SHARD
-    queue: asyncio.Queue[Document | None] = asyncio.Queue(maxsize=tasks)
-    await together([*(run.put_all(queue) for _ in range(tasks)), run.read_all(source, queue, tasks)])
+    queue: _Queue = asyncio.Queue(maxsize=tasks)
+    await together([*(run.put_all(queue, source) for _ in range(tasks)), run.read_all(source, queue, tasks)])
     run.summary.seconds = monotonic() - run.started
     return run.summary
 
@@ -76,25 +100,39 @@ async def ingest(engine: Engine, source: Source, corpus: str, progress: Progress
 class _Run:
     """One call of `ingest`; all its parts run in one loop."""
 
-    def __init__(self, engine: Engine, corpus: str, progress: Progress) -> None:
+    def __init__(self, engine: Engine, corpus: str, progress: Progress, replace: bool) -> None:
         self._engine = engine
         self._corpus = corpus
         self._progress = progress
+        self._replace = replace
+        self._under_way: dict[int, int] = {}  # number of a document in the source -> bytes of the source before it
         self._met: dict[bytes, str] = {}  # digest of an id -> where it was met first
+        self._late = 0  # documents out of patience since one was put
         self.summary = Summary()
         self.started = monotonic()
 
-    async def read_all(self, source: Source, queue: "asyncio.Queue[Document | None]", readers: int) -> None:
+    async def read_all(self, source: Source, queue: "_Queue", readers: int) -> None:
         items = iter(source)
+        number = before = 0
         while (item := await asyncio.to_thread(next, items, None)) is not None:
             if isinstance(item, Skipped):
                 self.summary.skip(item)
+            elif isinstance(item, Lost):
+                self.summary.lose(item)
             elif (first := self._met_before(item)) is not None:
                 self.summary.skip(Skipped(item.source, f"the id {item.id!r} was met before, in {first}"))
             else:
-                await queue.put(item)
+                number += 1
+                self._under_way[number] = before
+                await queue.put((number, item))
+            before = source.done()
+            self._tell_stored(before)
         for _ in range(readers):
             await queue.put(None)
+
+    def _tell_stored(self, read: int) -> None:
+        """The source is stored up to where the first document under way begins."""
+        self.summary.stored = next(iter(self._under_way.values()), read)
 
     def _met_before(self, document: Document) -> str | None:
         digest = blake2b(document.id.encode(errors="surrogatepass"), digest_size=12).digest()
@@ -103,23 +141,47 @@ class _Run:
         self._met[digest] = document.source
         return None
 
-    async def put_all(self, queue: "asyncio.Queue[Document | None]") -> None:
-        while (document := await queue.get()) is not None:
+    async def put_all(self, queue: "_Queue", source: Source) -> None:
+        while (taken := await queue.get()) is not None:
+            number, document = taken
             await self._put(document)
+            del self._under_way[number]
+            self._tell_stored(source.done())
             self.summary.seconds = monotonic() - self.started
             self._progress(self.summary)
 
     async def _put(self, document: Document) -> None:
         document = document.model_copy(update={"corpus": self._corpus})
+        size = len(document.text.encode(errors="surrogatepass"))  # lone surrogates are the engine's to refuse
+        patience = PATIENCE + size / 1e6 * PATIENCE_PER_MEGABYTE
+        late = False  # a try ran out of time: the shard went on, and what a later try finds there is of this run
+
+        async def put() -> Ingested:
+            nonlocal late
+            try:
+                return await self._engine.put(document, self._replace)
+            except AnswerTimeout:
+                late = True
+                raise
+
         try:
-            done = await patiently(lambda: self._engine.put(document), PATIENCE)
+            done = await retry(put, patience)
         except FAULTS_OF_A_DOCUMENT as fault:
             self.summary.skip(Skipped(document.source or document.id, str(fault)))
             return
-        if done.changed:
+        except AnswerTimeout as fault:
+            self._late += 1
+            if self._late >= LATE_IN_A_ROW:
+                raise
+            reason = f"{fault}; what a shard has begun it finishes, so run the ingest again"
+            self.summary.skip(Skipped(document.source or document.id, reason))
+            return
+        self._late = 0
+        if done.changed or late:
             self.summary.documents += 1
+            self.summary.bytes_written += size
         else:
             self.summary.unchanged += 1
         self.summary.passages += done.passages
         self.summary.characters += done.characters
-        self.summary.bytes += len(document.text.encode())
+        self.summary.bytes += size

@@ -12,7 +12,7 @@ from shardqa import keys
 from shardqa.engine import Engine
 from shardqa.errors import BadModel, ClusterUnavailable
 from shardqa.loader.functions import PATIENCE, tag
-from shardqa.loader.patience import patiently
+from shardqa.loader.retry import retry
 from shardqa.models.scoring import Scoring
 
 BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
@@ -58,15 +58,15 @@ async def _store_on(engine: Engine, node: ClusterNode, model: Model) -> bool:
     if await label_of(engine, node, key) == model.label:
         return False
     command = ("AI.MODELSTORE", key, "ONNX", "CPU", "TAG", model.label, "BATCHSIZE", BATCH_SIZE, "BLOB", model.blob)
-    await patiently(lambda: engine.masters.on(node, *command), PATIENCE)
+    await retry(lambda: engine.masters.on(node, *command), PATIENCE)
     return True
 
 
 async def label_of(engine: Engine, node: ClusterNode, key: str) -> str | None:
     """The tag of the model stored at `key`; None where there is none."""
-    if not await patiently(lambda: engine.masters.on(node, "EXISTS", key), PATIENCE):
+    if not await retry(lambda: engine.masters.on(node, "EXISTS", key), PATIENCE):
         return None
-    reply = await patiently(lambda: engine.masters.on(node, "AI.MODELGET", key, "META"), PATIENCE)
+    reply = await retry(lambda: engine.masters.on(node, "AI.MODELGET", key, "META"), PATIENCE)
     return _fields(reply).get("tag", "")
 
 

@@ -1,4 +1,4 @@
-"""A cluster whose nodes have the module, made ready to answer: functions and shipped reader on every master."""
+"""Makes a cluster ready to answer: functions and shipped reader on every master."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Another reader than the shipped one, stored on every shard of a cluster under a name of its own."""
+"""Stores a reader of your own on every shard, under its name."""
 
 import asyncio
 import json
@@ -14,9 +14,9 @@ from shardqa.errors import BadData, BadModel
 from shardqa.loader import functions, models
 from shardqa.loader.models import Model
 from shardqa.models import shipped
+from shardqa.models.check_reader import check_reader
 from shardqa.models.reader import MAX_ROW_TOKENS
 from shardqa.models.tokenizer import TOKENIZER_FILE
-from shardqa.models.whole import check_reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ def best_spans(
     """
     start, end = start_logits[passage], end_logits[passage]
     if not (np.isfinite(start).all() and np.isfinite(end).all()):
-        raise BadModel("the reader gave logits that are not finite; export or quantise it again")
+        raise BadModel("the reader gave logits that are not finite; export or quantize it again")
     scores = _band(start, end, max_tokens)
     if sentences is not None and scores.size and sentences[0] != sentences[-1]:
         scores -= CROSSING * _crossings(sentences, max_tokens)

@@ -1,80 +1,222 @@
-"""How sure an answer is: from a candidate's logits and rank to a probability, and the line below which nothing is said.
+"""How sure an answer is: from logits and ranks to a probability, and the lines below which nothing is said.
 
-A question's candidates come from several passages of several shards. Each is scored alone, with the best rank among
-all of them as the only thing shared, so the score does not depend on how the corpus is sharded. The weights are the
-reader's: ``scoring.json`` beside its network, in Redis the model's TAG. They are fitted by `calibrate.py`.
+Two logistic models, both the reader's own (``scoring.json`` beside its network, in Redis the model's TAG):
+
+* a **span** alone: its margin and its passage's lag. It orders the candidates, on each shard and over all.
+* an **answer** among the candidates of a question: also how far it lies above the next different one, how far the
+  best passage stands out, and how long the question is. It is the score that a user sees.
+
+All signals are of the merged candidates, so a score does not depend on how the corpus is sharded. The weights are
+fitted by `toolchain/calibrate.py`; docs/scores.md says what a score means.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any, get_args
 
+from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.errors import BadModel
-from shardqa.models import shipped
+from shardqa.models import metrics, shipped
 
 SCORING_FILE = "scoring.json"
+VERSION = 2
 
 FARTHEST = 30.0
 """Log-odds are held within +-this, so that no score is exactly 0 or 1."""
 
+WIDEST = 12.0
+"""Logits: a gap is held within +-this, and is this where there is no other answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanWeights:
+    """A logistic regression over a span's two signals; log-odds."""
+
+    bias: float
+    """That a span is right with every signal at 0."""
+    margin: float
+    """Per logit that the span lies above "the passage does not say" (span_logit - null_logit)."""
+    lag: float
+    """Per lag: 0 for the question's best passage, 1 for one whose rank score is 0; negative."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerWeights:
+    """A logistic regression over an answer's signals, which `Signals` explains; log-odds."""
+
+    bias: float
+    margin: float
+    lag: float
+    gap: float
+    fall: float
+    length: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spanned:
+    """A candidate as scoring sees it."""
+
+    text: str
+    span_logit: float
+    null_logit: float
+    rank_score: float
+
+    @property
+    def margin(self) -> float:
+        return self.span_logit - self.null_logit
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What tells a right answer from a wrong one, of one candidate among all of a question's."""
+
+    margin: float
+    """Logits above "the passage does not say"."""
+    lag: float
+    """0 for a span of the best passage, 1 for one of a passage whose rank score is 0."""
+    gap: float
+    """Logits that its margin lies above the best candidate with other words; within +-WIDEST."""
+    fall: float
+    """How far the best passage's rank score lies above the second's, as a share of it, 0 to 1."""
+    length: float
+    """ln(1 + words of the question)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """A logistic regression over a candidate's two signals, margin and lag."""
-
-    bias: float
-    """Log-odds that a candidate is right with every signal at 0."""
-    margin: float
-    """Log-odds per logit that the span lies above "the passage does not say" (span_logit - null_logit)."""
-    lag: float
-    """Log-odds per lag: 0 for the question's best passage, 1 for one whose rank score is 0; negative."""
+    span: SpanWeights
+    answer: AnswerWeights
+    below: Lines
     no_answer_below: float
-    """Probability under which the answer is "the documents don't say"."""
+    """Of a span alone: where one passage is given and read, the score under which it does not say."""
+
+    # ---- files and labels
 
     @classmethod
     def load(cls, folder: Path) -> Scoring:
         """Read ``scoring.json`` of a reader's folder; raises BadModel when it is missing or not of this form."""
         path = folder / SCORING_FILE
         try:
-            return cls(**{name: float(value) for name, value in json.loads(path.read_bytes()).items()})
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise BadModel(f"{path} can't be read: {error}; fit it again with 'shardqa models calibrate'") from None
+            return cls.parse(json.loads(path.read_bytes()))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise BadModel(f"{path} can't be read: {error!r}; fit it again with 'shardqa models calibrate'") from None
+
+    @classmethod
+    def parse(cls, record: object) -> Scoring:
+        """The inverse of `record`; also of the first version. Raises ValueError, TypeError, KeyError."""
+        if not isinstance(record, Mapping):
+            raise TypeError(f"a {type(record).__name__} is no scoring, an object is")
+        found = _first_version(record) if "version" not in record else record
+        if found["version"] != VERSION:
+            raise ValueError(f"version {found['version']} of a scoring is not known here, {VERSION} is")
+        span, answer, below = (
+            kind(**{field.name: _finite(found[name][field.name]) for field in fields(kind)})
+            for name, kind in (("span", SpanWeights), ("answer", AnswerWeights), ("below", Lines))
+        )
+        assert isinstance(span, SpanWeights)
+        assert isinstance(answer, AnswerWeights)
+        assert isinstance(below, Lines)
+        return cls(span, answer, below, _finite(found["no_answer_below"]))
+
+    def record(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {"version": VERSION, **asdict(self)}
 
     @classmethod
     def of_label(cls, label: str) -> Scoring | None:
-        """What `on_label` wrote; None where the label holds no scoring, or not all of it."""
+        """What `on_label` wrote, in either version; None where the label holds no scoring, or not all of it."""
         words = dict(word.split("=", 1) for word in label.split() if "=" in word)
         try:
-            found = {field.name: float(words[field.name]) for field in fields(cls)}
-        except (KeyError, ValueError):
+            return cls.parse(json.loads(words["scoring"]) if "scoring" in words else words)
+        except (KeyError, ValueError, TypeError):
             return None
-        return cls(**found) if all(math.isfinite(value) for value in found.values()) else None
 
     def on_label(self, label: str) -> str:
         """The label with the weights behind it: so they go wherever a model in Redis goes."""
-        return " ".join([label, *(f"{name}={value!r}" for name, value in asdict(self).items())])
+        return f"{label} scoring={json.dumps(self.record(), separators=(',', ':'))}"
 
     def save(self, folder: Path) -> None:
         """Write ``scoring.json`` into a reader's folder."""
-        text = json.dumps(asdict(self), indent=2) + "\n"
-        (folder / SCORING_FILE).write_text(text, encoding="utf-8")
+        (folder / SCORING_FILE).write_text(json.dumps(self.record(), indent=2) + "\n", encoding="utf-8")
+
+    # ---- scores
 
     def score(self, span_logit: float, null_logit: float, rank_score: float, best_rank: float) -> float:
-        """The probability, above 0 and below 1, that this span answers the question.
+        """The probability, above 0 and below 1, that this span by itself answers the question.
 
         ``best_rank`` is the highest rank score among the question's candidates.
         """
-        odds = self.bias + self.margin * (span_logit - null_logit) + self.lag * lag(rank_score, best_rank)
-        return 1 / (1 + math.exp(-max(-FARTHEST, min(FARTHEST, odds))))
+        weights = self.span
+        return chance(
+            weights.bias + weights.margin * (span_logit - null_logit) + weights.lag * lag(rank_score, best_rank)
+        )
+
+    def confidence(self, signals: Signals) -> float:
+        """The probability, above 0 and below 1, that the best of a question's candidates answers it."""
+        bias, *weights = astuple(self.answer)
+        return chance(bias + sum(weight * value for weight, value in zip(weights, astuple(signals), strict=True)))
+
+
+def _first_version(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Readers fitted before answers had weights of their own: one model and one line for everything."""
+    bias, margin, lag_weight, below = (float(record[name]) for name in ("bias", "margin", "lag", "no_answer_below"))
+    span = {"bias": bias, "margin": margin, "lag": lag_weight}
+    return {
+        "version": VERSION,
+        "span": span,
+        "answer": {**span, "gap": 0.0, "fall": 0.0, "length": 0.0},
+        "below": dict.fromkeys(get_args(AnswerWhen), below),
+        "no_answer_below": below,
+    }
+
+
+def _finite(value: object) -> float:
+    number = float(value)  # type: ignore[arg-type]  # a TypeError is the caller's
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no weight")
+    return number
+
+
+def chance(odds: float) -> float:
+    """The probability of log-odds, above 0 and below 1."""
+    return 1 / (1 + math.exp(-max(-FARTHEST, min(FARTHEST, odds))))
 
 
 def lag(rank_score: float, best_rank: float) -> float:
     """How far a passage ranks below the best, 0 to 1: rank scores grow with corpus and question, this does not."""
     return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0
+
+
+def signals_of(found: Sequence[Spanned], ranks: Sequence[float], question: str) -> list[Signals]:
+    """Of each candidate of a question. ``ranks`` are the rank scores of all passages that were read, in any order."""
+    best_rank, second = (*sorted(ranks, reverse=True), 0.0, 0.0)[:2]
+    fall = lag(second, best_rank)
+    length = math.log(1 + len(question.split()))
+    words = [metrics.normalise(one.text) for one in found]
+    best = _best_by_words(words, found)
+    return [
+        Signals(one.margin, lag(one.rank_score, best_rank), _gap(own, one.margin, best), fall, length)
+        for own, one in zip(words, found, strict=True)
+    ]
+
+
+def _best_by_words(words: Sequence[str], found: Sequence[Spanned]) -> list[tuple[float, str]]:
+    """The two best margins of different words, best first."""
+    best: dict[str, float] = {}
+    for own, one in zip(words, found, strict=True):
+        best[own] = max(one.margin, best.get(own, -math.inf))
+    return sorted(((margin, own) for own, margin in best.items()), reverse=True)[:2]
+
+
+def _gap(own: str, margin: float, best: Sequence[tuple[float, str]]) -> float:
+    other = next((above for above, words in best if words != own), -math.inf)
+    return max(-WIDEST, min(WIDEST, margin - other))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Events in, replies out: what a serverless function says to a question, and to anything else.
+"""Handler of a serverless function: turns an event into a reply.
 
 A question is ``{"question": text, "passage": text}`` or has ``"passages"``, a list of texts. The reply is ``{"answer",
 "score", "start", "end", "no_answer"}``, and for a list ``"passage"``, the number of the one that answers. Whatever

@@ -1,4 +1,4 @@
-"""The reader's network in this process, for evaluations and benchmarks.
+"""Runs the reader's network in this process, for evaluations and benchmarks.
 
 On a shard the worker runs the network instead; there is one session per process here, and no batching of strangers.
 """
@@ -47,7 +47,7 @@ def open_session(folder: Path, threads: int) -> onnxruntime.InferenceSession:
     try:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except LOAD_FAULTS as error:
-        raise BadModel(f"{path} can't be loaded: {error}; export or quantise it again") from None
+        raise BadModel(f"{path} can't be loaded: {error}; export or quantize it again") from None
     release_freed()
     return session
 

@@ -71,6 +71,12 @@ def read_squad(path: Path | str) -> QuestionSet:
         root = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise _bad(path, f"line {error.lineno}", f"not JSON: {error.msg}") from None
+    return of_squad(path, root)
+
+
+def of_squad(path: Path | str, root: object) -> QuestionSet:
+    """The same of JSON that was read already from what `path` names; raises BadData."""
+    path = Path(path)
     paragraphs: list[Paragraph] = []
     questions: list[Question] = []
     for a, article in enumerate(_field(path, "", root, "data", list)):

@@ -38,6 +38,7 @@ function answerCard(answer, again) {
       { class: "facts" },
       sure(answer.score),
       documentLink(answer, answer.document, answer.title, answer.start, answer.end),
+      placeOf(answer),
       make("span", { class: "quiet" }, `characters ${count(answer.start)}–${count(answer.end)}`),
       make("span", { class: "quiet" }, `shard ${shardOf(answer)}`),
       cacheChip(answer, again),
@@ -71,6 +72,22 @@ function gauge(score) {
   const fill = make("i");
   fill.style.width = `${Math.max(0, Math.min(1, score)) * 100}%`;
   return make("span", { class: "gauge", "aria-hidden": "true" }, fill);
+}
+
+/** Where it stands in its file, as people cite it: "p. 12, § Notice period". */
+function placeOf({ place }) {
+  if (!place) return null;
+  const parts = [
+    place.part,
+    place.page && `p. ${place.page}`,
+    place.slide && `slide ${place.slide}`,
+    place.sheet && `sheet ${place.sheet}`,
+    place.row && `row ${place.row}`,
+    place.line && `line ${place.line}`,
+    place.time && `at ${place.time}`,
+    place.headings?.length && `§ ${place.headings.join(" › ")}`,
+  ].filter(Boolean);
+  return make("span", { class: "place" }, foreign(parts.join(", ")));
 }
 
 function documentLink(answer, id, title, start, end) {

@@ -71,8 +71,9 @@ function curl(method, path, operation) {
   const one = resolve(example?.oneOf?.[0]) ?? example;
   const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query" && parameter.required);
   const suffix = query.map((parameter) => `${parameter.name}=Who+designed+UTF-8%3F`).join("&");
-  const address = `${location.origin}${path.replace("{id}", "mill")}${suffix ? `?${suffix}` : ""}`;
+  const address = `${location.origin}${path.replace("{id}", "mill").replace("{name}", "handbook.pdf")}${suffix ? `?${suffix}` : ""}`;
   const verb = method === "get" ? "" : `-X ${method.toUpperCase()} `;
+  if (operation.requestBody?.content?.["application/octet-stream"]) return `curl -T handbook.pdf '${address}'`;
   const body = one?.examples ? ` \\\n  -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(one.examples[0])}'` : "";
   return `curl ${verb}'${address}'${body}`;
 }
@@ -91,7 +92,7 @@ function operationCard(method, path, operation) {
     operation.description ? operation.description.split("\n\n").map((text) => make("p", {}, ...prose(text))) : null,
     make("pre", { tabindex: "0" }, curl(method, path, operation)),
     parameters.length > 0 ? [make("h3", {}, "Parameters"), rows(["Name", "Type", ""], parameters)] : null,
-    operation.requestBody ? schemaTables("Body", operation.requestBody.content["application/json"].schema) : null,
+    operation.requestBody?.content["application/json"] ? schemaTables("Body", operation.requestBody.content["application/json"].schema) : null,
     reply ? schemaTables("Reply", reply) : null,
     make("h3", {}, "Status"),
     rows(["Status", ""], replies.map(([status, one]) => row([status, one.description]))),
@@ -99,7 +100,7 @@ function operationCard(method, path, operation) {
 }
 
 function codesSection(codes) {
-  const lines = codes.map((code) => row([code.code, String(code.status), code.title, code.way_out], { id: code.code }));
+  const lines = codes.map((code) => row([code.code, String(code.status), code.title, code.remedy], { id: code.code }));
   return make(
     "section",
     { class: "card codes" },

@@ -24,7 +24,7 @@ export function problemCard(problem, retry = null) {
     { class: "card problem", role: "alert" },
     make("h3", {}, problem.title),
     make("p", {}, problem.detail),
-    problem.way_out ? make("p", {}, problem.way_out) : null,
+    problem.remedy ? make("p", {}, problem.remedy) : null,
     make("p", {}, retry ? make("button", { type: "button", click: retry, class: "plain" }, "Try again") : null, " ", make("code", {}, problem.code)),
   );
 }

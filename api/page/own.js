@@ -1,9 +1,10 @@
 // A visitor's own texts: by paste, by file, by drop. Each can be taken back.
 
 import { byId, foreign, make, plural } from "/static/dom.js";
-import { call, documentPath } from "/static/http.js";
+import { call, documentPath, filePath } from "/static/http.js";
 
-const MAX_BYTES = 5_000_000; // of one text; the server's own bound
+const MAX_BYTES = 64 * 1024 * 1024; // of one file; the server's own bound
+const LISTED = 20; // documents and reasons of one file that are listed
 const TITLE = 70; // characters of a first line that serve as a title
 
 /** `added(corpus)` is called when new texts can be asked. */
@@ -24,9 +25,20 @@ export function installOwnText(added) {
   byId("files").addEventListener("change", async (event) => {
     const files = [...event.target.files];
     event.target.value = ""; // the same file may be chosen again
-    await takeFiles(files, take);
+    await takeFiles(files, added);
   });
-  installDrop((files) => takeFiles(files, take));
+  acceptKnown();
+  installDrop((files) => takeFiles(files, added));
+}
+
+/** The file chooser offers what the server reads; without the list it offers all. */
+async function acceptKnown() {
+  try {
+    const { formats } = await call("GET", "/v1/formats");
+    byId("files").accept = [...formats.flatMap((one) => one.suffixes), ".gz"].join(",");
+  } catch {
+    byId("files").accept = "";
+  }
 }
 
 function installDrop(dropped) {
@@ -50,28 +62,28 @@ function installDrop(dropped) {
   });
 }
 
-async function takeFiles(files, take) {
-  const documents = [];
+/** Each file goes to the server as it is, which reads it; what is left out of one does not harm the others. */
+async function takeFiles(files, added) {
+  const corpus = byId("into").value.trim();
+  const refused = [];
+  let passages = 0;
+  let taken = 0;
   for (const file of files) {
+    say(`Adding ${file.name} …`);
     try {
-      documents.push(await readFile(file));
-    } catch (error) {
-      return say(error.message, true);
+      if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
+      const outcome = await call("PUT", filePath(corpus, file.name), { file });
+      outcome.documents.slice(0, LISTED).forEach((one) => listAdded(one, one.document));
+      passages += outcome.documents.reduce((sum, one) => sum + one.passages, 0);
+      taken += outcome.documents.length;
+      refused.push(...[...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`));
+    } catch (problem) {
+      refused.push(problem.message.startsWith(file.name) ? problem.message : `${file.name}: ${problem.message}`);
     }
   }
-  if (documents.length > 0) await take(documents);
-}
-
-/** A file as a document; its name is id and title. Throws Error with a sentence. */
-async function readFile(file) {
-  if (file.size > MAX_BYTES) throw new Error(`${file.name} is larger than 5 MB; split it.`);
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-    if (text.includes("\0")) throw new TypeError("binary");
-    return { id: file.name, title: file.name.replace(/\.[^.]+$/, ""), text };
-  } catch {
-    throw new Error(`${file.name} is not UTF-8 text; save it as plain text first.`);
-  }
+  if (taken > 0) await added(corpus);
+  const done = taken > 0 ? `Added ${taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts")}: ${plural(passages, "passage", "passages")}. Ask away. ` : "";
+  say(done + refused.slice(0, LISTED).join(" "), refused.length > 0);
 }
 
 function firstLine(text) {

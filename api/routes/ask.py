@@ -6,10 +6,11 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from shardqa.answer import Answer
+from shardqa.answer_lines import AnswerWhen
 from shardqa.api.leaving import unless_left
 from shardqa.api.state import Shared, State, json_only
 from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
+from shardqa.schema import Answer
 
 router = APIRouter(prefix="/v1", tags=["questions"])
 
@@ -28,6 +29,9 @@ class Question(BaseModel):
     n_best: int | None = Field(None, description=f"Candidates returned, 1 to {MAX_N_BEST}.")
     min_score: float | None = Field(
         None, allow_inf_nan=False, description="0 to 1: below it, no answer. Without it, the model's own threshold."
+    )
+    answer_when: AnswerWhen | None = Field(
+        None, description="How sure an answer must be; see docs/scores.md. Without it, the server's setting."
     )
     fresh: bool = Field(False, description="Leave the caches alone: compute the answer anew.")
 
@@ -65,15 +69,20 @@ async def get_ask(
     k: Annotated[int | None, Query(description=f"Passages read, 1 to {MAX_K}.")] = None,
     n_best: Annotated[int | None, Query(description=f"Candidates returned, 1 to {MAX_N_BEST}.")] = None,
     min_score: Annotated[float | None, Query(allow_inf_nan=False, description="0 to 1.")] = None,
+    answer_when: Annotated[AnswerWhen | None, Query(description="How sure an answer must be.")] = None,
     fresh: Annotated[bool, Query(description="Compute the answer anew.")] = False,
 ) -> Response:
     """The same as POST /v1/ask, for a browser's address bar and for links."""
-    asked = Question(question=q, corpus=corpus, k=k, n_best=n_best, min_score=min_score, fresh=fresh)
+    asked = Question(
+        question=q, corpus=corpus, k=k, n_best=n_best, min_score=min_score, answer_when=answer_when, fresh=fresh
+    )
     return await _ask(asked, request, state)
 
 
 async def _ask(asked: Question, request: Request, state: State) -> Response:
-    work = state.engine.ask(asked.question, asked.corpus, asked.k, asked.n_best, asked.min_score, asked.fresh)
+    work = state.engine.ask(
+        asked.question, asked.corpus, asked.k, asked.n_best, asked.min_score, asked.fresh, asked.answer_when
+    )
     answer = await unless_left(request, work)
     state.metrics.observe(answer)
     return Response(answer.model_dump_json(), media_type="application/json")

@@ -3,8 +3,8 @@
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from shardqa.answer import Corpora
 from shardqa.api.state import Shared
+from shardqa.schema import Corpora
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 

@@ -1,6 +1,7 @@
 """/v1/documents: add one or many, read one, delete one."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Annotated, Any
@@ -10,18 +11,19 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from shardqa.answer import Document, Ingested
 from shardqa.api import problems
-from shardqa.api.faults import BadJson, DuplicateDocument
+from shardqa.api.faults import BadJson, DuplicateDocument, InternalError
 from shardqa.api.leaving import unless_left
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
 from shardqa.api.problems import FieldError, Problem
 from shardqa.api.state import Shared, State, json_only
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
+from shardqa.schema import Document, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one request: one reply names each
 AT_ONCE = 8  # documents of one request on their way to shards
 
+log = logging.getLogger("shardqa.api")
 router = APIRouter(prefix="/v1", tags=["documents"])
 
 DocumentId = Annotated[str, Path(description="The document's id, percent-encoded; it may hold slashes.")]
@@ -194,6 +196,11 @@ async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: S
                 ingested = await _put(document, state)
         except ShardqaError as fault_met:
             return _refused(document.id, fault_met, request_id)
+        except Exception:  # one that nobody foresaw must not take along the outcomes of those that are stored
+            log.exception("document %d of request %s failed", n, request_id)
+            return _refused(
+                document.id, InternalError("an unexpected fault; the server's log has its cause"), request_id
+            )
         return Outcome(document=document.id, status=201 if ingested.changed else 200, ingested=ingested)
 
     async with asyncio.TaskGroup() as group:

@@ -38,5 +38,5 @@ async def readyz(state: Shared) -> Ready:
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=Response)
 async def metrics(state: Shared) -> Response:
-    """Of this process; with several API processes, scrape each."""
+    """The sum of all processes that `python -m shardqa.api` runs on this port."""
     return Response(state.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)

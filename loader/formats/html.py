@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from shardqa.loader.opened import Item, Opened
+from shardqa.loader.composer import Composer
+from shardqa.loader.source_file import Item, SourceFile
 
 BOILERPLATE = (
     "script, style, noscript, template, nav, header, footer, aside, form, button, select, svg, iframe, object, "
@@ -23,28 +24,38 @@ INLINE = frozenset(  # elements that do not end a line
     )
 )
 KEEPS_BLANKS = frozenset({"pre", "textarea"})
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLANKS = re.compile(r"[ \t\n\r\f]+")  # what HTML collapses; a no-break space is kept
+MAX_SPAN = 100  # columns or rows that one cell may stand for
+MAX_COLUMNS = 1_000  # of a table that is told as sentences
+BULLET = "- "
 
 
-def read(opened: Opened) -> Iterator[Item]:
-    title, text = plain(opened.text())
-    yield opened.document(text, title)
+def read(source: SourceFile) -> Iterator[Item]:
+    composer = Composer()
+    title = compose(source.text(), composer)
+    yield source.composed(composer, title)
 
 
 def plain(html: str) -> tuple[str, str]:
-    """(title, text): text blocks apart by a blank line, list items and table rows by a line end."""
+    """(title, text) of a page."""
+    composer = Composer()
+    return compose(html, composer), composer.text
+
+
+def compose(html: str, composer: Composer) -> str:
+    """Adds a page's blocks to `composer`; returns its title."""
     tree = LexborHTMLParser(html)
     title = _title(tree)
     root = tree.body
     if root is None:
-        return title, ""
+        return title
     main = _main(root)
     for node in main.css(BOILERPLATE):
         if not _encloses(node, main):
             node.decompose()
-    pieces: list[str] = []
-    _walk(main, pieces)
-    return title, _tidy("".join(pieces))
+    _Walk(composer).walk(main)
+    return title
 
 
 def _title(tree: LexborHTMLParser) -> str:
@@ -67,44 +78,108 @@ def _encloses(node: LexborNode, main: LexborNode) -> bool:
     return node.mem_id == main.mem_id
 
 
-def _walk(root: LexborNode, pieces: list[str]) -> None:
-    """Depth first over text; iterative, since soup may nest deeper than Python's stack."""
-    stack: list[tuple[LexborNode | None, str, bool]] = [(root, "", False)]
-    while stack:
-        node, closing, is_pre = stack.pop()
-        if node is None:
-            pieces.append(closing)
-            continue
-        tag = node.tag
-        if tag == "-text":
-            text = node.text(deep=False) or ""
-            pieces.append(text if is_pre else BLANKS.sub(" ", text))
-            continue
-        if tag is None or tag.startswith(("-", "_", "!")):
-            continue
-        opening, closing = _marks(tag)
-        pieces.append(opening)
-        stack.append((None, closing, False))
-        children = list(node.iter(include_text=True))
-        stack += [(child, "", is_pre or tag in KEEPS_BLANKS) for child in reversed(children)]
+class _Walk:
+    """Depth first over one tree; iterative, since soup may nest deeper than Python's stack."""
 
+    def __init__(self, composer: Composer) -> None:
+        self._composer = composer
+        self._words: list[str] = []  # of the block that has not ended yet
+        self._bullet = ""  # stands before the next block: it is a list item
+        self._items = 0  # list items since the last other block: they follow each other without a blank line
 
-def _marks(tag: str) -> tuple[str, str]:
-    """What stands before and after an element's text."""
-    if tag in INLINE:
-        return "", ""
-    if tag == "br":
-        return "\n", ""
-    if tag == "li":
-        return "\n- ", "\n"
-    if tag in ("td", "th"):
-        return "", " | "
-    if tag in ("tr", "dt", "dd"):
-        return "\n", "\n"
-    return "\n\n", "\n\n"
+    def walk(self, root: LexborNode) -> None:
+        stack: list[tuple[LexborNode | None, str, bool]] = [(root, "", False)]  # (None, tag, _) ends an element
+        while stack:
+            node, tag, is_pre = stack.pop()
+            if node is None:
+                self._end(tag)
+                continue
+            tag = node.tag or ""
+            if tag == "-text":
+                text = node.text(deep=False) or ""
+                self._words.append(text if is_pre else BLANKS.sub(" ", text))
+                continue
+            if not tag or tag.startswith(("-", "_", "!")):
+                continue
+            if tag == "table" and (rows := _data(node)) is not None:
+                self._table(node, rows)
+                continue
+            self._begin(tag)
+            stack.append((None, tag, False))
+            children = list(node.iter(include_text=True))
+            stack += [(child, "", is_pre or tag in KEEPS_BLANKS) for child in reversed(children)]
+        self._flush()
+
+    def _begin(self, tag: str) -> None:
+        if tag == "br":
+            self._words.append("\n")
+        elif tag not in INLINE:
+            self._flush()
+            if tag == "li":
+                self._bullet = BULLET
+
+    def _end(self, tag: str) -> None:
+        if tag in HEADINGS:
+            words = "".join(self._words)
+            self._words = []
+            self._items = 0
+            self._composer.heading(words, HEADINGS[tag])
+        elif tag not in INLINE and tag != "br":
+            self._flush()
+
+    def _flush(self) -> None:
+        text = _tidy("".join(self._words))
+        self._words = []
+        if text:
+            self._composer.block(self._bullet + text, close=bool(self._bullet) and self._items > 0)
+            self._items = self._items + 1 if self._bullet else 0
+            self._bullet = ""
+
+    def _table(self, node: LexborNode, rows: list[list[str]]) -> None:
+        self._flush()
+        self._items = 0
+        caption = node.css_first("caption")
+        if caption is not None:
+            self._composer.block(_tidy(BLANKS.sub(" ", caption.text(deep=True))))
+        has_header = len(rows) > 1 and all(rows[0])
+        self._composer.rows(rows[1:] if has_header else rows, rows[0] if has_header else None)
 
 
 def _tidy(text: str) -> str:
-    """Blanks at line ends go, row ends lose their last bar, more than one blank line becomes one."""
-    lines = (line.strip(" ").removesuffix(" |").strip(" ") for line in text.split("\n"))
-    return re.sub(r"\n{3,}", "\n\n", "\n".join("" if line in ("-", "|") else line for line in lines)).strip("\n")
+    """Blanks at line ends go, more than one blank line becomes one."""
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.strip(" ") for line in text.split("\n"))).strip("\n")
+
+
+def _data(table: LexborNode) -> list[list[str]] | None:
+    """The cells of a table of data, its first row first; None for one that only lays a page out."""
+    if table.css_first("table table") is not None:
+        return None
+    rows: list[list[str]] = []
+    hanging: dict[int, tuple[int, str]] = {}  # column -> (rows left, text) of a cell that goes on below
+    for line in table.css("tr"):
+        cells: list[str] = []
+        for cell in (child for child in line.iter() if child.tag in ("td", "th")):
+            _fill(cells, hanging)
+            words = BLANKS.sub(" ", cell.text(deep=True, separator=" ")).strip()
+            for column in range(len(cells), len(cells) + _span(cell, "colspan")):
+                if (below := _span(cell, "rowspan") - 1) > 0:
+                    hanging[column] = (below, words)
+                cells.append(words)
+        _fill(cells, hanging)
+        if any(cells):
+            rows.append(cells[:MAX_COLUMNS])
+    return rows if rows and max(map(len, rows)) > 1 else None
+
+
+def _fill(cells: list[str], hanging: dict[int, tuple[int, str]]) -> None:
+    """Cells of rows above that reach into this one."""
+    while (found := hanging.pop(len(cells), None)) is not None:
+        below, words = found
+        if below > 1:
+            hanging[len(cells)] = (below - 1, words)
+        cells.append(words)
+
+
+def _span(cell: LexborNode, name: str) -> int:
+    value = (cell.attributes.get(name) or "1").strip()
+    return min(int(value), MAX_SPAN) if value.isascii() and value.isdigit() and int(value) > 0 else 1

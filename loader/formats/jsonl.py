@@ -3,42 +3,50 @@
 import json
 from collections.abc import Iterator
 
-from shardqa.loader.opened import Item, Opened, Skipped
+from shardqa.loader.source_file import Item, Skipped, SourceFile
+from shardqa.places import Place
+from shardqa.schema import Document
 
 NAMES = ("id", "title", "text", "source", "metadata")
 
 
-def read(opened: Opened) -> Iterator[Item]:
-    for number, line in enumerate(opened.lines(), 1):
+def read(source: SourceFile) -> Iterator[Item]:
+    for number, line in enumerate(source.lines(), 1):
         if line.strip():
-            yield _document(opened, number, line)
+            yield _document(source, number, line)
 
 
-def _document(opened: Opened, number: int, line: str) -> Item:
-    place = f"{opened.shown} line {number}"
+def _document(source: SourceFile, number: int, line: str) -> Item:
     try:
         entry = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return Skipped(place, f"not JSON: {error}")
+    except (ValueError, RecursionError) as error:
+        return Skipped(f"{source.shown} line {number}", f"not JSON: {error}")
+    return of_entry(source, number, entry, "line")
+
+
+def of_entry(source: SourceFile, number: int, entry: object, unit: str) -> Item:
+    """A document from one JSON value; `unit` is what `number` counts."""
+    place = f"{source.shown} {unit} {number}"
     if not isinstance(entry, dict):
         return Skipped(place, f"{type(entry).__name__} found, wanted an object with a text")
     if not isinstance(entry.get("text"), str):
         return Skipped(place, 'no field "text" with a string')
-    id_, title, source = (entry.get(name) for name in ("id", "title", "source"))
+    id_, title, origin = (entry.get(name) for name in ("id", "title", "source"))
     if not isinstance(id_, str | int | None) or isinstance(id_, bool):
         return Skipped(place, f'"id" is {type(id_).__name__}, wanted a string')
-    item = opened.document(
+    item = source.document(
         entry["text"],
         title if isinstance(title, str) else "",
-        f"{opened.name}/{number}" if id_ is None or id_ == "" else str(id_),
+        f"{source.name}/{number}" if id_ is None or id_ == "" else str(id_),
+        [(0, Place(line=number) if unit == "line" else Place(row=number))],
     )
-    if isinstance(item, Skipped):
+    if not isinstance(item, Document):
         return Skipped(place, item.reason)
     metadata = entry.get("metadata")
     others = {name: value for name, value in entry.items() if name not in NAMES}
     return item.model_copy(
         update={
-            "source": source if isinstance(source, str) else place,
+            "source": origin if isinstance(origin, str) else place,
             "metadata": {**(metadata if isinstance(metadata, dict) else {}), **others},
         }
     )

@@ -1,29 +1,39 @@
-"""SQuAD's JSON: each paragraph of an article is a document, named as `models.squad` names it in questions."""
+"""SQuAD's JSON: each paragraph of an article is a document, named as `models.squad` names it in questions.
 
+A list of objects with a `text` each is taken as well, as lines of JSON are.
+"""
+
+import json
 from collections.abc import Iterator
 
-from shardqa.answer import Document
-from shardqa.errors import BadData
-from shardqa.loader.opened import MAX_WHOLE, Item, Opened, Skipped
+from shardqa.errors import BadData, BadDocument
+from shardqa.loader.formats import jsonl
+from shardqa.loader.source_file import MAX_WHOLE, Item, SourceFile, decoded
 from shardqa.models import squad
+from shardqa.schema import Document
 
 
-def read(opened: Opened) -> Iterator[Item]:
-    for _ in opened.chunks():  # bounds the size before the whole is parsed; also finds a damaged gzip file
-        if opened.position > MAX_WHOLE:
-            yield Skipped(opened.shown, f"more than {MAX_WHOLE:,} bytes; split it")
-            return
+def read(source: SourceFile) -> Iterator[Item]:
     try:
-        found = squad.read_squad(opened.path)
-    except BadData as error:
-        yield Skipped(opened.shown, f"not SQuAD's JSON: {error}")
+        root = json.loads(decoded(source.whole(MAX_WHOLE, text=True)))
+    except (ValueError, RecursionError) as error:
+        raise BadDocument(f"not JSON: {str(error)[:120]}") from None
+    if isinstance(root, list) and any(isinstance(entry, dict) and "text" in entry for entry in root):
+        for number, entry in enumerate(root, 1):
+            source.advance((number - 1) / len(root))
+            yield jsonl.of_entry(source, number, entry, "entry")
         return
-    for paragraph in found.paragraphs:
-        yield of_paragraph(opened, paragraph)
+    try:
+        found = squad.of_squad(source.shown, root)
+    except BadData as error:
+        raise BadDocument(f"not SQuAD's JSON: {error}") from None
+    for n, paragraph in enumerate(found.paragraphs):
+        source.advance(n / len(found.paragraphs))
+        yield of_paragraph(source, paragraph)
 
 
-def of_paragraph(opened: Opened, paragraph: squad.Paragraph) -> Item:
-    return opened.document(paragraph.text, readable(paragraph.title), paragraph.id)
+def of_paragraph(source: SourceFile, paragraph: squad.Paragraph) -> Item:
+    return source.document(paragraph.text, readable(paragraph.title), paragraph.id)
 
 
 def readable(title: str) -> str:

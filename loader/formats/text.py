@@ -6,18 +6,18 @@ from itertools import chain
 
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import DocumentTooLarge
-from shardqa.loader.opened import Item, Opened
+from shardqa.loader.source_file import Item, SourceFile
 
 PAGE = "# "
 
 
-def read(opened: Opened) -> Iterator[Item]:
-    lines = opened.lines()
+def read(source: SourceFile) -> Iterator[Item]:
+    lines = source.lines()
     start = list(_to_first_words(lines))
     if start and start[-1].startswith(PAGE):
-        yield from _pages(opened, chain(start[-1:], lines))
+        yield from _pages(source, chain(start[-1:], lines))
     else:
-        yield opened.document("".join(f"{line}\n" for line in _bounded(chain(start, lines))))
+        yield source.document("".join(f"{line}\n" for line in _bounded(chain(start, lines))))
 
 
 def _to_first_words(lines: Iterator[str]) -> Iterator[str]:
@@ -38,7 +38,7 @@ def _bounded(lines: Iterator[str]) -> Iterator[str]:
         yield line
 
 
-def _pages(opened: Opened, lines: Iterator[str]) -> Iterator[Item]:
+def _pages(source: SourceFile, lines: Iterator[str]) -> Iterator[Item]:
     """Pages are named by their title below the file; a title met again gets a number."""
     met: Counter[str] = Counter()
     title, body = "", list[str]()
@@ -47,16 +47,16 @@ def _pages(opened: Opened, lines: Iterator[str]) -> Iterator[Item]:
         size += len(line) + 1
         if line.startswith(PAGE):
             if title:
-                yield _page(opened, title, body, met)
+                yield _page(source, title, body, met)
             title, body, size = line.removeprefix(PAGE).strip(), [], 0
         elif size > MAX_DOCUMENT:
             raise DocumentTooLarge(f"the page {title[:80]!r} has more than {MAX_DOCUMENT:,} characters; split it")
         else:
             body.append(line)
-    yield _page(opened, title, body, met)
+    yield _page(source, title, body, met)
 
 
-def _page(opened: Opened, title: str, body: list[str], met: Counter[str]) -> Item:
+def _page(source: SourceFile, title: str, body: list[str], met: Counter[str]) -> Item:
     met[title] += 1
     number = f" ({met[title]})" if met[title] > 1 else ""
-    return opened.document("\n".join(body).strip("\n"), title, f"{opened.name}/{title}{number}")
+    return source.document("\n".join(body).strip("\n"), title, f"{source.name}/{title}{number}")

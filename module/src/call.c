@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "rights.h"
 #include "state.h"
 #include "text.h"
 #include "worker_link.h"
@@ -45,6 +46,12 @@ static bool listed(const char *const *words, const char *text, size_t length) {
         if (bytes_are(text, length, *words)) return true;
     return false;
 }
+
+enum call_flags { CALLS_RUN = 0, CALLS_CHECK = 1 /* whether the user may run them; nothing is run */ };
+
+/* What the worker itself may run, without a user's rights: looks at the cluster, and at the login of its own replication, with
+ * which it asks other shards. */
+static const char *const OWN_CONFIG[] = {"masteruser", "masterauth", NULL};
 
 /* One call of the frame: borrowed from it. */
 struct call {
@@ -97,6 +104,20 @@ static const char *refusal(const struct call *call) {
     return NULL;
 }
 
+static bool argument_listed(const struct call *call, size_t index, const char *const *words) {
+    size_t length;
+    if (index >= call->argc) return false;
+    const char *text = redis.StringPtrLen(call->argv[index], &length);
+    return listed(words, text, length);
+}
+
+static bool worker_may(const struct call *call) {
+    static const char *const get[] = {"get", NULL};
+    if (bytes_are(call->name.data, call->name.length, "cluster")) return true; /* refusal() lets only reads through */
+    return bytes_are(call->name.data, call->name.length, "config") && call->argc == 2 && argument_listed(call, 0, get) &&
+           argument_listed(call, 1, OWN_CONFIG);
+}
+
 static const char *flags_for(const struct call *call, bool as_user) {
     bool noscript = bytes_are(call->name.data, call->name.length, "config"); /* marked noscript, but harmless as GET */
     if (noscript) return as_user ? "!EMCv" : "!EMv";
@@ -134,11 +155,11 @@ static bool reads_copy(const struct call *call) {
     return call->argc >= 2 && bytes_are(call->name.data, call->name.length, "hmget") && (redis.GetContextFlags(shardqa.ctx) & copy) == copy;
 }
 
-static bool may_run(const struct call *call, RedisUser *user) {
+static bool may_run(const struct call *call, const struct rights *rights) {
     RedisString **argv = redis.Alloc(sizeof *argv * (call->argc + 1)); /* owned here; its strings but the first are the call's */
     argv[0] = redis.CreateString(NULL, call->name.data, call->name.length);
     memcpy(argv + 1, call->argv, sizeof *argv * call->argc);
-    bool may = user == NULL || redis.ACLCheckCommandPermissions(user, argv, (int)call->argc + 1) == REDIS_OK;
+    bool may = rights->user == NULL || rights_allow(rights->user, argv, call->argc + 1);
     redis.FreeString(NULL, argv[0]);
     redis.Free(argv);
     return may;
@@ -156,8 +177,34 @@ static void add_field(struct buffer *replies, RedisKey *key, RedisString *field)
     redis.FreeString(shardqa.ctx, value);
 }
 
-static void read_copy(const struct call *call, RedisUser *user, struct buffer *replies) {
-    if (!may_run(call, user)) return add_error(replies, "NOPERM the user who registered this function may not run HMGET on this key");
+/* What an error shows of text that somebody sent. */
+static void printable(char *to, size_t size, const char *text, size_t length) {
+    size_t n = length < size - 1 ? length : size - 1;
+    for (size_t i = 0; i < n; i++) to[i] = text[i] < ' ' || text[i] == 127 ? '?' : text[i];
+    to[n] = '\0';
+}
+
+static void add_denial(const struct call *call, const struct rights *rights, struct buffer *replies) {
+    char line[400], user[65], command[65], argument[129] = "";
+    size_t length = 0;
+    printable(user, sizeof user, rights->name, strlen(rights->name));
+    printable(command, sizeof command, call->name.data, call->name.length);
+    const char *text = call->argc > 0 ? redis.StringPtrLen(call->argv[0], &length) : "";
+    printable(argument, sizeof argument, text, length);
+    snprintf(line, sizeof line, "NOPERM user '%s' may not run '%s %s'; give the user that command and key (ACL SETUSER), or leave it", user,
+             command, argument);
+    add_error(replies, line);
+}
+
+static void check_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
+    if (may_run(call, rights))
+        buffer_add(replies, "+OK\r\n", 5);
+    else
+        add_denial(call, rights, replies);
+}
+
+static void read_copy(const struct call *call, const struct rights *rights, struct buffer *replies) {
+    if (!may_run(call, rights)) return add_denial(call, rights, replies);
     RedisKey *key = redis.OpenKey(shardqa.ctx, call->argv[0], REDIS_READ);
     if (key != NULL && redis.KeyType(key) != KEYTYPE_HASH) {
         add_error(replies, "WRONGTYPE Operation against a key holding the wrong kind of value");
@@ -169,11 +216,14 @@ static void read_copy(const struct call *call, RedisUser *user, struct buffer *r
     if (key != NULL) redis.CloseKey(key);
 }
 
-static void run_one(const struct call *call, RedisUser *user, struct buffer *replies) {
+static void run_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
     char name[129] = {0};
+    RedisUser *user = rights->user;
     const char *refused = refusal(call);
     if (refused) return add_error(replies, refused);
-    if (reads_copy(call)) return read_copy(call, user, replies);
+    if (user == NULL && !worker_may(call))
+        return add_error(replies, "NOPERM without a request or a session the worker may read the cluster's topology and no more");
+    if (reads_copy(call)) return read_copy(call, rights, replies);
     memcpy(name, call->name.data, call->name.length);
     errno = 0;
     if (user) redis.SetContextUser(shardqa.ctx, user);
@@ -189,42 +239,37 @@ static void too_large(struct buffer *replies, long long calls) {
     while (calls-- > 0) add_error(replies, "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
 }
 
-static RedisUser *find_user(const struct frame_bytes *name) {
-    RedisString *string = redis.CreateString(NULL, name->data, name->length);
-    RedisUser *user = redis.GetModuleUserFromUserName(string);
-    redis.FreeString(NULL, string);
-    return user;
-}
-
-static bool open_frame(const struct frame *frame, struct frame_list *list, struct frame_bytes *user, long long *calls) {
-    long long flags;
-    return frame_list_open(frame->payload, frame->length, list) && frame_list_next(list, user) && frame_list_number(list, &flags) &&
-           frame_list_number(list, calls) && *calls >= 0 && *calls <= MAX_CALLS;
+static bool open_frame(const struct frame *frame, struct frame_list *list, struct frame_bytes *context, long long *flags, long long *calls) {
+    return frame_list_open(frame->payload, frame->length, list) && frame_list_next(list, context) && frame_list_number(list, flags) &&
+           (*flags == CALLS_RUN || *flags == CALLS_CHECK) && frame_list_number(list, calls) && *calls >= 0 && *calls <= MAX_CALLS;
 }
 
 bool call_run(const struct frame *frame) {
     struct frame_list list;
-    struct frame_bytes user_name;
+    struct frame_bytes context;
     struct buffer replies = {0};
-    long long calls;
-    bool valid = open_frame(frame, &list, &user_name, &calls);
+    struct rights rights;
+    const char *nobody = NULL; /* why these calls have no rights */
+    long long flags, calls;
+    bool valid = open_frame(frame, &list, &context, &flags, &calls);
     if (!valid) return false;
-    RedisUser *user = user_name.length > 0 ? find_user(&user_name) : NULL;
-    bool unknown_user = user_name.length > 0 && user == NULL;
+    if (rights_open(&context, &rights, &nobody)) nobody = NULL;
     shardqa.calling++;
     for (long long i = 0; valid && i < calls; i++) {
         struct call call;
         valid = read_call(&list, &call);
         if (!valid) break;
-        if (unknown_user)
-            add_error(&replies, "NOPERM the user who registered this function no longer exists");
+        if (nobody)
+            add_error(&replies, nobody);
+        else if (flags == CALLS_CHECK)
+            check_one(&call, &rights, &replies);
         else
-            run_one(&call, user, &replies);
+            run_one(&call, &rights, &replies);
         free_call(&call);
     }
     shardqa.calling--;
     shardqa.counters.call_frames++;
-    if (user) redis.FreeModuleUser(user);
+    rights_close(&rights);
     if (replies.length > FRAME_MAX_PAYLOAD) too_large(&replies, calls);
     if (valid) link_send_bare(FRAME_CALLED, frame->id, replies.data, replies.length);
     buffer_free(&replies);
@@ -234,8 +279,9 @@ bool call_run(const struct frame *frame) {
 bool call_only_reads(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes item;
-    long long calls, argc;
-    if (!open_frame(frame, &list, &item, &calls)) return false;
+    long long flags, calls, argc;
+    if (!open_frame(frame, &list, &item, &flags, &calls)) return false;
+    if (flags == CALLS_CHECK) return true;
     while (calls-- > 0) {
         if (!frame_list_number(&list, &argc) || argc < 1 || argc > list.left) return false;
         frame_list_next(&list, &item);

@@ -5,10 +5,13 @@
  * hold it. */
 #include "commands.h"
 
+#include "config.h"
+#include "dag.h"
 #include "execute.h"
 #include "gears.h"
 #include "hook.h"
 #include "model.h"
+#include "script.h"
 #include "tensor.h"
 
 #define SINCE "0.1.0"
@@ -19,6 +22,8 @@
 #define END {.name = NULL}
 
 #define KEY_AT(position, access) {.flags = (access), .begin = BEGIN_INDEX, .bs.index.pos = (position), .find = FIND_RANGE, .fk.range = {0, 1, 0}}
+#define KEYS_FROM(word, start, access)                                                                                                     \
+    {.flags = (access) | KEY_INCOMPLETE, .begin = BEGIN_KEYWORD, .bs.keyword = {word, start}, .find = FIND_KEYNUM, .fk.keynum = {0, 1, 1}}
 #define KEYS_AFTER(word, access)                                                                                                           \
     {.flags = (access) | KEY_INCOMPLETE, .begin = BEGIN_KEYWORD, .bs.keyword = {word, 2}, .find = FIND_KEYNUM, .fk.keynum = {0, 1, 1}}
 
@@ -33,8 +38,21 @@ static RedisKeySpec EXECUTE_KEYS[] = {
     KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
     {0}};
 
+/* Keys behind the first stand between words without counts: only the command itself can tell them. */
+static RedisKeySpec FIRST_OF_SOME[] = {
+    {.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE, .begin = BEGIN_INDEX, .bs.index.pos = 1, .find = FIND_RANGE, .fk.range = {0, 1, 0}}, {0}};
+static RedisKeySpec SCRIPT_KEYS[] = {
+    {.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE, .begin = BEGIN_INDEX, .bs.index.pos = 1, .find = FIND_RANGE, .fk.range = {0, 1, 0}},
+    KEYS_AFTER("INPUTS", KEY_RO | KEY_ACCESS),
+    KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
+    KEYS_AFTER("KEYS", KEY_RW | KEY_ACCESS | KEY_UPDATE),
+    {0}};
+static RedisKeySpec DAG_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS), KEYS_FROM("PERSIST", 1, KEY_OW | KEY_UPDATE), {0}};
+static RedisKeySpec DAG_RO_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS), {0}};
+
 static RedisArg TENSOR_TYPES[] = {WORD("FLOAT"), WORD("DOUBLE"), WORD("INT8"), WORD("INT16"), WORD("INT32"), WORD("INT64"),
-                                  WORD("UINT8"), WORD("UINT16"), WORD("BOOL"), WORD("STRING"), END};
+                                  WORD("UINT8"), WORD("UINT16"), WORD("UINT32"), WORD("UINT64"), WORD("FLOAT16"),
+                                  WORD("BFLOAT16"), WORD("BOOL"), WORD("STRING"), END};
 static RedisArg TENSOR_DATA[] = {{.name = "blob", .type = ARG_STRING, .token = "BLOB", NO_KEY},
                                  {.name = "value", .type = ARG_STRING, .token = "VALUES", .flags = ARG_MULTIPLE, NO_KEY},
                                  END};
@@ -47,7 +65,7 @@ static RedisArg TENSOR_FORMS[] = {WORD("BLOB"), WORD("VALUES"), END};
 static RedisArg TENSORGET_ARGS[] = {KEY_ARGUMENT, OPTIONAL_WORD("meta", "META"),
                                     {.name = "format", .type = ARG_ONEOF, .subargs = TENSOR_FORMS, .flags = ARG_OPTIONAL, NO_KEY},
                                     END};
-static RedisArg BACKENDS[] = {WORD("ONNX"), END};
+static RedisArg BACKENDS[] = {WORD("ONNX"), WORD("TORCH"), WORD("TF"), WORD("TFLITE"), END};
 static RedisArg MINBATCH_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "MINBATCHSIZE", NO_KEY},
                                    {.name = "milliseconds", .type = ARG_INTEGER, .token = "MINBATCHTIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
                                    END};
@@ -74,7 +92,59 @@ static RedisArg MODELEXECUTE_ARGS[] = {KEY_ARGUMENT,
                                        {.name = "outputs", .type = ARG_BLOCK, .subargs = OUTPUT_ARGS, NO_KEY},
                                        {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
                                        END};
+static RedisArg MODELRUN_ARGS[] = {KEY_ARGUMENT,
+                                   {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
+                                   {.name = "input", .type = ARG_STRING, .token = "INPUTS", .flags = ARG_MULTIPLE, NO_KEY},
+                                   {.name = "output", .type = ARG_STRING, .token = "OUTPUTS", .flags = ARG_MULTIPLE, NO_KEY},
+                                   END};
+static RedisArg SCRIPTRUN_ARGS[] = {KEY_ARGUMENT,
+                                    {.name = "function", .type = ARG_STRING, NO_KEY},
+                                    {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
+                                    {.name = "input", .type = ARG_STRING, .token = "INPUTS", .flags = ARG_MULTIPLE | ARG_OPTIONAL, NO_KEY},
+                                    {.name = "output", .type = ARG_STRING, .token = "OUTPUTS", .flags = ARG_MULTIPLE | ARG_OPTIONAL, NO_KEY},
+                                    END};
+static RedisArg SCRIPTSTORE_ARGS[] = {KEY_ARGUMENT,
+                                      {.name = "device", .type = ARG_STRING, NO_KEY},
+                                      {.name = "tag", .type = ARG_STRING, .token = "TAG", .flags = ARG_OPTIONAL, NO_KEY},
+                                      {.name = "count", .type = ARG_INTEGER, .token = "ENTRY_POINTS", NO_KEY},
+                                      {.name = "function", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY},
+                                      {.name = "source", .type = ARG_STRING, .token = "SOURCE", NO_KEY},
+                                      END};
+static RedisArg SCRIPTSET_ARGS[] = {KEY_ARGUMENT,
+                                    {.name = "device", .type = ARG_STRING, NO_KEY},
+                                    {.name = "tag", .type = ARG_STRING, .token = "TAG", .flags = ARG_OPTIONAL, NO_KEY},
+                                    {.name = "source", .type = ARG_STRING, .token = "SOURCE", NO_KEY},
+                                    END};
+static RedisArg SCRIPTGET_ARGS[] = {KEY_ARGUMENT, OPTIONAL_WORD("meta", "META"), OPTIONAL_WORD("source", "SOURCE"), END};
+static RedisArg SCRIPT_KEY_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "KEYS", NO_KEY},
+                                     {.name = "key", .type = ARG_KEY, .key_spec = 3, .flags = ARG_MULTIPLE},
+                                     END};
+static RedisArg SCRIPT_WORD_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "ARGS", NO_KEY},
+                                      {.name = "argument", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY},
+                                      END};
+static RedisArg SCRIPTEXECUTE_ARGS[] = {KEY_ARGUMENT,
+                                        {.name = "function", .type = ARG_STRING, NO_KEY},
+                                        {.name = "keys", .type = ARG_BLOCK, .subargs = SCRIPT_KEY_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
+                                        {.name = "inputs", .type = ARG_BLOCK, .subargs = INPUT_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
+                                        {.name = "arguments", .type = ARG_BLOCK, .subargs = SCRIPT_WORD_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
+                                        {.name = "outputs", .type = ARG_BLOCK, .subargs = OUTPUT_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
+                                        {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
+                                        END};
+static RedisArg DAG_ARGS[] = {{.name = "load", .type = ARG_STRING, .token = "LOAD", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
+                              {.name = "persist", .type = ARG_STRING, .token = "PERSIST", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
+                              {.name = "routing", .type = ARG_STRING, .token = "ROUTING", .flags = ARG_OPTIONAL, NO_KEY},
+                              {.name = "milliseconds", .type = ARG_INTEGER, .token = "TIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
+                              {.name = "operation", .type = ARG_STRING, .token = "|>", .flags = ARG_MULTIPLE | ARG_MULTIPLE_TOKEN, NO_KEY},
+                              END};
 static RedisArg INFO_ARGS[] = {KEY_ARGUMENT, OPTIONAL_WORD("resetstat", "RESETSTAT"), END};
+static RedisArg CONFIG_NAMES[] = {WORD("BACKENDSPATH"), WORD("MODEL_CHUNK_SIZE"), END};
+static RedisArg LOADBACKEND_ARGS[] = {{.name = "backend", .type = ARG_STRING, .token = "LOADBACKEND", NO_KEY}, {.name = "path", .type = ARG_STRING, NO_KEY}, END};
+static RedisArg CONFIG_ACTIONS[] = {{.name = "setting", .type = ARG_ONEOF, .token = "GET", .subargs = CONFIG_NAMES, NO_KEY},
+                                    {.name = "path", .type = ARG_STRING, .token = "BACKENDSPATH", NO_KEY},
+                                    {.name = "bytes", .type = ARG_INTEGER, .token = "MODEL_CHUNK_SIZE", NO_KEY},
+                                    {.name = "load", .type = ARG_BLOCK, .subargs = LOADBACKEND_ARGS, NO_KEY},
+                                    END};
+static RedisArg CONFIG_ARGS[] = {{.name = "action", .type = ARG_ONEOF, .subargs = CONFIG_ACTIONS, NO_KEY}, END};
 static RedisArg NO_ARGS[] = {END};
 static RedisArg PYEXECUTE_ARGS[] = {{.name = "code", .type = ARG_STRING, NO_KEY},
                                     OPTIONAL_WORD("unblocking", "UNBLOCKING"),
@@ -92,6 +162,28 @@ static RedisArg TRIGGERONKEY_ARGS[] = {{.name = "trigger", .type = ARG_STRING, N
                                        {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
                                        END};
 static RedisArg ID_ARGS[] = {{.name = "registration-id", .type = ARG_STRING, NO_KEY}, END};
+static RedisArg REGISTRATIONS_ARGS[] = {{.name = "registration-id", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY}, END};
+static RedisArg EXECUTION_ARGS[] = {{.name = "execution-id", .type = ARG_STRING, NO_KEY}, END};
+static RedisArg SCOPES[] = {WORD("SHARD"), WORD("CLUSTER"), END};
+static RedisArg GETEXECUTION_ARGS[] = {{.name = "execution-id", .type = ARG_STRING, NO_KEY},
+                                       {.name = "scope", .type = ARG_ONEOF, .subargs = SCOPES, .flags = ARG_OPTIONAL, NO_KEY},
+                                       END};
+static RedisArg DUMPSESSIONS_ARGS[] = {OPTIONAL_WORD("ts", "TS"), OPTIONAL_WORD("verbose", "VERBOSE"),
+                                       {.name = "session-id", .type = ARG_STRING, .token = "SESSIONS", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
+                                       END};
+static RedisArg PROFILE_VERBS[] = {WORD("STATS"), WORD("RESET"), END};
+static RedisArg PROFILE_ARGS[] = {{.name = "what", .type = ARG_ONEOF, .subargs = PROFILE_VERBS, NO_KEY},
+                                  {.name = "session-id", .type = ARG_STRING, NO_KEY},
+                                  {.name = "order", .type = ARG_STRING, .flags = ARG_OPTIONAL, NO_KEY},
+                                  END};
+static RedisArg CONFIGGET_ARGS[] = {{.name = "name", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY}, END};
+static RedisArg SETTING_ARGS[] = {{.name = "name", .type = ARG_STRING, NO_KEY}, {.name = "value", .type = ARG_STRING, NO_KEY}, END};
+static RedisArg CONFIGSET_ARGS[] = {{.name = "setting", .type = ARG_BLOCK, .subargs = SETTING_ARGS, .flags = ARG_MULTIPLE, NO_KEY}, END};
+static RedisArg PEER_ARGS[] = {{.name = "node-id", .type = ARG_STRING, NO_KEY},
+                               {.name = "token", .type = ARG_STRING, NO_KEY},
+                               {.name = "verb", .type = ARG_STRING, NO_KEY},
+                               {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
+                               END};
 static RedisArg PAYLOAD_ARGS[] = {{.name = "session", .type = ARG_STRING, NO_KEY}, END};
 
 struct command {
@@ -109,17 +201,49 @@ struct command {
 static const struct command COMMANDS[] = {
     {"AI.TENSORSET", ai_tensorset, "write deny-oom", 1, -4, WRITES_FIRST, TENSORSET_ARGS, "Stores a tensor", "O(N) in the tensor's size"},
     {"AI.TENSORGET", ai_tensorget, "readonly", 1, -2, READS_FIRST, TENSORGET_ARGS, "Returns a tensor's type, shape and data", "O(N) in the tensor's size"},
-    {"AI.MODELSTORE", ai_modelstore, "write deny-oom", 1, -4, WRITES_FIRST, MODELSTORE_ARGS, "Stores a model after the worker has loaded it", "O(N) in the file's size, and loading"},
+    {"AI.MODELSTORE", ai_modelstore, "write deny-oom", 1, -6, WRITES_FIRST, MODELSTORE_ARGS, "Stores a model after the worker has loaded it", "O(N) in the file's size, and loading"},
+    {"AI.MODELSET", ai_modelset, "write deny-oom", 1, -4, WRITES_FIRST, MODELSTORE_ARGS, "AI.MODELSTORE without counts; deprecated", "O(N) in the file's size, and loading"},
     {"AI.MODELGET", ai_modelget, "readonly", 1, -2, READS_FIRST, MODELGET_ARGS, "Returns a model's description and file", "O(N) in the file's size"},
     {"AI.MODELDEL", ai_modeldel, "write", 1, 2, DELETES_FIRST, ONE_KEY_ARGS, "Deletes a model", "O(1)"},
-    {"AI.MODELEXECUTE", ai_modelexecute, "write deny-oom getkeys-api", 1, -8, EXECUTE_KEYS, MODELEXECUTE_ARGS, "Runs a model on tensors and stores what it returns", "That of the model"},
-    {"AI._MODELSCAN", ai_modelscan, "readonly", 0, 1, NULL, NO_ARGS, "Lists key and tag of this shard's models", "O(N) in the number of models"},
+    {"AI.MODELEXECUTE", ai_execute, "write deny-oom getkeys-api", 1, -8, EXECUTE_KEYS, MODELEXECUTE_ARGS, "Runs a model on tensors and stores what it returns", "That of the model"},
+    {"AI.MODELRUN", ai_execute, "write deny-oom getkeys-api", 1, -3, FIRST_OF_SOME, MODELRUN_ARGS, "AI.MODELEXECUTE without counts; deprecated", "That of the model"},
+    {"AI.SCRIPTSTORE", ai_scriptstore, "write deny-oom", 1, -7, WRITES_FIRST, SCRIPTSTORE_ARGS, "Stores TorchScript source after the worker has compiled it", "O(N) in the source's length"},
+    {"AI.SCRIPTSET", ai_scriptset, "write deny-oom", 1, -5, WRITES_FIRST, SCRIPTSET_ARGS, "AI.SCRIPTSTORE without entry points; deprecated", "O(N) in the source's length"},
+    {"AI.SCRIPTGET", ai_scriptget, "readonly", 1, -2, READS_FIRST, SCRIPTGET_ARGS, "Returns a script's description and source", "O(N) in the source's length"},
+    {"AI.SCRIPTDEL", ai_scriptdel, "write", 1, 2, DELETES_FIRST, ONE_KEY_ARGS, "Deletes a script", "O(1)"},
+    {"AI.SCRIPTEXECUTE", ai_execute, "write deny-oom getkeys-api", 1, -5, SCRIPT_KEYS, SCRIPTEXECUTE_ARGS, "Runs a function of a script on tensors, keys and words", "That of the script"},
+    {"AI.SCRIPTRUN", ai_execute, "write deny-oom getkeys-api", 1, -3, FIRST_OF_SOME, SCRIPTRUN_ARGS, "AI.SCRIPTEXECUTE without counts; deprecated", "That of the script"},
+    {"AI.DAGEXECUTE", ai_dag, "write deny-oom getkeys-api", 0, -2, DAG_KEYS, DAG_ARGS, "Runs a graph of operations with a scope of its own", "That of its operations"},
+    {"AI.DAGEXECUTE_RO", ai_dag, "readonly getkeys-api", 0, -2, DAG_RO_KEYS, DAG_ARGS, "The same without writing, on replicas as well", "That of its operations"},
+    {"AI.DAGRUN", ai_dag, "write deny-oom getkeys-api", 0, -2, DAG_KEYS, DAG_ARGS, "AI.DAGEXECUTE with operations without counts; deprecated", "That of its operations"},
+    {"AI.DAGRUN_RO", ai_dag, "readonly getkeys-api", 0, -2, DAG_RO_KEYS, DAG_ARGS, "AI.DAGEXECUTE_RO with operations without counts; deprecated", "That of its operations"},
+    {"AI._SCRIPTSCAN", ai_scan, "readonly", 0, 1, NULL, NO_ARGS, "Lists key and tag of this shard's scripts", "O(N) in the number of models and scripts"},
+    {"AI._MODELSCAN", ai_scan, "readonly", 0, 1, NULL, NO_ARGS, "Lists key and tag of this shard's models", "O(N) in the number of models"},
     {"AI.INFO", ai_info, "readonly", 1, -2, READS_FIRST, INFO_ARGS, "Returns or resets a model's execution statistics", "O(1)"},
+    {"AI.CONFIG", ai_config, "write", 0, -2, NULL, CONFIG_ARGS, "Shows or changes RedisAI's settings", "O(1)"},
     {"RG.PYEXECUTE", rg_pyexecute, "write deny-oom", 0, -2, NULL, PYEXECUTE_ARGS, "Runs Python code on the server, or registers functions", "That of the code"},
     {"RG.TRIGGER", rg_trigger, "may-replicate", 0, -2, NULL, TRIGGER_ARGS, "Runs the function registered under a trigger", "That of the function"},
     {"RG.TRIGGERONKEY", rg_trigger, "write", 2, -3, CHANGES_SECOND, TRIGGERONKEY_ARGS, "Runs a triggered function on the shard of a key", "That of the function"},
-    {"RG.DUMPREGISTRATIONS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Lists the registered functions with their statistics", "O(N) in the number of registrations"},
+    {"RG.DUMPREGISTRATIONS", rg_dumpregistrations, "readonly", 0, 1, NULL, NO_ARGS, "Lists the registered functions with their statistics", "O(N) in the number of registrations"},
     {"RG.UNREGISTER", rg_unregister, "write", 0, 2, NULL, ID_ARGS, "Removes a registered function", "O(1)"},
+    {"RG.CLEARREGISTRATIONSSTATS", rg_admin, "may-replicate", 0, 1, NULL, NO_ARGS, "Sets the statistics of all registrations on this shard to zero", "O(N) in the number of registrations"},
+    {"RG.PAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Stops stream registrations from reading, on this shard", "O(N) in the registrations named"},
+    {"RG.UNPAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Lets stream registrations read again", "O(N) in the registrations named"},
+    {"RG.DUMPEXECUTIONS", rg_admin, "readonly", 0, 1, NULL, NO_ARGS, "Lists the executions that run and those kept with their results", "O(N) in the number of executions"},
+    {"RG.GETEXECUTION", rg_admin, "readonly", 0, -2, NULL, GETEXECUTION_ARGS, "Describes an execution: status, times, steps", "O(N) in the number of steps"},
+    {"RG.GETRESULTS", rg_admin, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Returns the results of an execution that is done", "O(N) in the number of results"},
+    {"RG.GETRESULTSBLOCKING", rg_wait, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Waits for an execution and returns its results", "O(N) in the number of results"},
+    {"RG.DROPEXECUTION", rg_admin, "may-replicate", 0, 2, NULL, EXECUTION_ARGS, "Forgets an execution that is done, on all shards", "O(1)"},
+    {"RG.ABORTEXECUTION", rg_admin, "may-replicate", 0, 2, NULL, EXECUTION_ARGS, "Ends an execution on all shards", "O(1)"},
+    {"RG.CONFIGGET", rg_request, "readonly", 0, -2, NULL, CONFIGGET_ARGS, "Returns settings of functions", "O(N) in the number of settings"},
+    {"RG.CONFIGSET", rg_admin, "may-replicate", 0, -3, NULL, CONFIGSET_ARGS, "Changes settings of functions on this shard", "O(N) in the number of settings"},
+    {"RG.PYDUMPSESSIONS", rg_admin, "readonly", 0, -1, NULL, DUMPSESSIONS_ARGS, "Lists the sessions that registered something", "O(N) in the number of registrations"},
+    {"RG.PYDUMPREQS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Lists the requirements of sessions", "O(N) in the number of requirements"},
+    {"RG.PYSTATS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the memory of the worker", "O(1)"},
+    {"RG.PYPROFILE", rg_admin, "readonly", 0, -3, NULL, PROFILE_ARGS, "Shows or resets what a session's functions spent their time on", "O(N) in the number of functions"},
+    {"RG.INFOCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the cluster as the worker sees it", "O(N) in the number of shards"},
+    {"RG.REFRESHCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Makes the worker look at the cluster now", "O(N) in the number of nodes"},
+    {"RG._PEER", rg_peer, "admin no-monitor no-slowlog", 0, -4, NULL, PEER_ARGS, "Internal: a message from the worker of another shard", "That of the message"},
     {"RG._REGISTER", rg_internal_register, "write admin", 0, 2, NULL, PAYLOAD_ARGS, "Internal: a session on its way to replicas and the AOF", "O(N) in its registrations"},
     {"RG._UNREGISTER", rg_internal_unregister, "write admin", 0, 2, NULL, ID_ARGS, "Internal: an unregistration on its way to replicas and the AOF", "O(N) in the registrations"},
     {"shardqa.get", shardqa_get, "readonly", 1, 2, READS_FIRST, ONE_KEY_ARGS, "What GET becomes where a function computes missing values", "O(1), or that of the function"},

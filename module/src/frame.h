@@ -28,6 +28,9 @@ enum frame_type {
     FRAME_CALLED = 11,
     FRAME_ROLE = 12,
     FRAME_RESYNC = 13,
+    FRAME_FORGET = 14,
+    FRAME_SCRIPT = 32,
+    FRAME_DAG = 33,
     /* worker -> module */
     FRAME_READY = 64,
     FRAME_REPLY = 65,
@@ -37,7 +40,10 @@ enum frame_type {
     FRAME_UNREGISTER = 69,
     FRAME_WATCH = 70,
     FRAME_LOG = 71,
-    FRAME_STATS = 72
+    FRAME_STATS = 72,
+    FRAME_RELEASE = 73,
+    FRAME_RAN = 80,
+    FRAME_DAG_DONE = 81
 };
 
 struct frame {

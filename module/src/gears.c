@@ -3,21 +3,14 @@
 
 #include <string.h>
 
+#include "activity.h"
 #include "pending.h"
+#include "rights.h"
+#include "reply.h"
 #include "text.h"
 #include "worker_link.h"
 
 #define REFUSAL "ERR can not run gears inside MULTI, a script, a module's call, replication or loading, because it has to wait"
-
-/* Only for clients that may block: the client of a nested call or of a loading AOF has no user, and asking for its name crashes
- * Redis 7.0. */
-static void add_user(RedisCtx *ctx, struct frame_writer *w) {
-    size_t length = 0;
-    RedisString *user = redis.GetCurrentUserName(ctx);
-    const char *name = user ? redis.StringPtrLen(user, &length) : "";
-    frame_item(w, name, length);
-    if (user) redis.FreeString(ctx, user);
-}
 
 static size_t size_of(RedisString **argv, int argc) {
     size_t total = 64, length;
@@ -28,16 +21,26 @@ static size_t size_of(RedisString **argv, int argc) {
     return total;
 }
 
-static int forward(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, bool trigger) {
+enum forwarding { FORWARD_OTHER, FORWARD_TRIGGER, FORWARD_SCRIPT, FORWARD_DUMP };
+
+/* Only for clients that may block: the client of a nested call or of a loading AOF has no user, and asking for its name crashes
+ * Redis 7.0. */
+static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, enum forwarding what, const RedisString *user) {
     struct frame_writer w;
+    size_t user_length = 0;
+    const char *user_name = user ? redis.StringPtrLen(user, &user_length) : NULL;
     if (!pending_may_block(ctx, REFUSAL) || !pending_has_room(ctx)) return REDIS_OK;
+    if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.settings.max_pending)
+        return redis.ReplyWithError(ctx, "BUSY as many scripts run as may (MAXPENDING); wait until some have ended");
     if (size_of(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
         return redis.ReplyWithError(ctx, "ERR the command is longer than 1 GiB; send it in parts");
-    struct pending *pending = pending_new(PENDING_REQUEST);
-    pending->after_registrations = !trigger;
-    pending->timed_trigger = trigger;
+    struct pending *pending = pending_new(what == FORWARD_DUMP ? PENDING_DUMP : PENDING_REQUEST);
+    pending->after_registrations = what != FORWARD_TRIGGER;
+    pending->timed_trigger = what == FORWARD_TRIGGER;
+    pending->user = user ? text_copy(user_name, user_length) : rights_current_user(ctx);
+    if (what == FORWARD_SCRIPT) rights_hold(pending->id, pending->user);
     frame_begin(&w, FRAME_REQUEST, pending->id);
-    add_user(ctx, &w);
+    frame_text(&w, pending->user);
     for (int i = 0; i < argc; i++) {
         size_t length;
         const char *text = redis.StringPtrLen(argv[i], &length);
@@ -49,20 +52,28 @@ static int forward(RedisCtx *ctx, RedisString **argv, int argc, long long timeou
     return REDIS_OK;
 }
 
-/* Commands that run or remove code need more than their own permission: Redis 7.0 gives module commands no ACL category, so
- * `+@all -@dangerous` would allow them. DEBUG stands in for @dangerous. */
-static bool may_debug(RedisCtx *ctx) {
+static int forward(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, enum forwarding what) {
+    return forward_for(ctx, argv, argc, timeout_ms, what, NULL);
+}
+
+static bool may(RedisCtx *ctx, const char *command, const char *subcommand) {
     RedisString *name = redis.GetCurrentUserName(ctx);
     if (name == NULL) return false;
     RedisUser *user = redis.GetModuleUserFromUserName(name);
-    RedisString *argv[] = {redis.CreateString(ctx, "DEBUG", 5), redis.CreateString(ctx, "HELP", 4)};
-    bool good = user != NULL && redis.ACLCheckCommandPermissions(user, argv, 2) == REDIS_OK;
+    RedisString *argv[] = {redis.CreateString(ctx, command, strlen(command)), redis.CreateString(ctx, subcommand, strlen(subcommand))};
+    bool good = user != NULL && rights_allow(user, argv, 2);
     redis.FreeString(ctx, argv[0]);
     redis.FreeString(ctx, argv[1]);
     if (user) redis.FreeModuleUser(user);
     redis.FreeString(ctx, name);
     return good;
 }
+
+/* Commands that run or remove code need more than their own permission: Redis 7.0 gives module commands no ACL category, so
+ * `+@all -@dangerous` would allow them. DEBUG stands in for @dangerous. */
+static bool may_debug(RedisCtx *ctx) { return may(ctx, "DEBUG", "HELP"); }
+
+static bool worker_answers(void) { return shardqa.link.state == LINK_READY && link_usable() && !activity_silent(); }
 
 static bool is_local(RedisCtx *ctx) {
     RedisClientInfo info = {.version = 1};
@@ -71,31 +82,89 @@ static bool is_local(RedisCtx *ctx) {
     return strncmp(info.addr, "127.", 4) == 0 || strcmp(info.addr, "::1") == 0 || strncmp(info.addr, "::ffff:127.", 11) == 0;
 }
 
-int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc) {
-    if (argc < 2) return redis.WrongArity(ctx);
-    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG.PYEXECUTE runs code on the server: its user must be allowed to run DEBUG as well");
-    if (shardqa.settings.pyexecute == PYEXECUTE_NO)
-        return redis.ReplyWithError(ctx, "ERR RG.PYEXECUTE is not allowed: the module was loaded with PYEXECUTE no; load it with PYEXECUTE local or yes");
-    if (shardqa.settings.pyexecute == PYEXECUTE_LOCAL && !is_local(ctx))
-        return redis.ReplyWithError(ctx, "ERR RG.PYEXECUTE is allowed from this machine alone (PYEXECUTE local); connect over loopback or a Unix socket, or load the module with PYEXECUTE yes");
-    return forward(ctx, argv, argc, 0, false); /* a batch job over the keyspace may take hours; the client may leave */
+bool may_run_code(RedisCtx *ctx, const char *command) {
+    if (!may_debug(ctx))
+        reply_error(ctx, "NOPERM %s runs code on the server: its user must be allowed to run DEBUG as well", command);
+    else if (shardqa.settings.pyexecute == PYEXECUTE_NO)
+        reply_error(ctx, "ERR %s is not allowed: the module was loaded with PYEXECUTE no; load it with PYEXECUTE local or yes", command);
+    else if (shardqa.settings.pyexecute == PYEXECUTE_LOCAL && !is_local(ctx))
+        reply_error(ctx, "ERR %s is allowed from this machine alone (PYEXECUTE local); connect over loopback or a Unix socket, or load the module with PYEXECUTE yes", command);
+    else
+        return true;
+    return false;
 }
 
+int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc) {
+    if (argc < 2) return redis.WrongArity(ctx);
+    if (!pending_may_block(ctx, REFUSAL) || !may_run_code(ctx, "RG.PYEXECUTE")) return REDIS_OK;
+    return forward(ctx, argv, argc, 0, FORWARD_SCRIPT); /* a batch job over the keyspace may take hours; the client may leave */
+}
+
+/* For commands that show or end what others run, or change a setting. */
+static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms) {
+    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM this command is about what others run: its user must be allowed to run DEBUG as well");
+    return forward(ctx, argv, argc, timeout_ms, FORWARD_OTHER);
+}
+
+int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, shardqa.settings.timeout_ms); }
+
+int rg_wait(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, 0); }
+
+/* A worker that has the function ends what the function has begun, and then tells us. What it has not, or while it does not answer,
+ * is removed without it: what no worker can run must be removable all the same. */
 int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
+    size_t length;
     if (argc != 2) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
     if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG.UNREGISTER removes code from the server: its user must be allowed to run DEBUG as well");
-    return forward(ctx, argv, argc, shardqa.settings.timeout_ms, false);
+    const char *id = redis.StringPtrLen(argv[1], &length);
+    struct session *session = gears_session_of(id, length);
+    if (session && session->inactive == NULL && worker_answers()) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
+    if (!gears_unregister(id, length))
+        return reply_error(ctx, "ERR execution %.*s does not exist; RG.DUMPREGISTRATIONS lists what does", (int)(length < 80 ? length : 80), id);
+    redis.Replicate(ctx, "RG._UNREGISTER", "s", argv[1]);
+    return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
 int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     int least = text_is(argv[0], "rg.triggeronkey") ? 3 : 2;
     if (argc < least) return redis.WrongArity(ctx);
-    return forward(ctx, argv, argc, shardqa.settings.timeout_ms, true);
+    size_t length;
+    const char *trigger = redis.StringPtrLen(argv[1], &length);
+    struct registration *inactive = gears_inactive_trigger(trigger, length);
+    if (inactive) return reply_error(ctx, "ERR registration %s is not active: %s", inactive->id, inactive->session->inactive);
+    return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_TRIGGER);
 }
 
-int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.settings.timeout_ms, false); }
+/* RG._PEER sender token verb …; RUN execution python session user …: a part of what that user began on another shard, PREPARE and
+ * COMMIT likewise: what that user registers there. The worker asks for proof that a peer sent it; here counts that its connection
+ * may act for others anyway, as one that may change ACLs can. Another one acts for itself. */
+int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
+    if (argc < 4) return redis.WrongArity(ctx);
+    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
+    bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
+    if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
+    /* no deadline: its functions may import large packages, and the peer has a patience of its own */
+    return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
+}
+
+/* What the module knows by itself where the worker can't be asked. */
+int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct buffer reply = {0};
+    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (argc != 1) return redis.WrongArity(ctx);
+    if (!worker_answers()) {
+        gears_dump(&reply, "*0\r\n", 4);
+        reply_with_resp(ctx, reply.data, reply.length);
+        buffer_free(&reply);
+        return REDIS_OK;
+    }
+    return forward_for(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_DUMP, NULL);
+}
+
+int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER); }
 
 void gears_forget_worker(void) {
     char *value;

@@ -4,7 +4,7 @@
  * renames, and the command itself decides whether it may wait. A value that is there is read with OpenKey and StringDMA rather
  * than an inner GET, which would count twice in commandstats. But StringDMA rewrites a value that is no plain string in memory (a
  * number, or a short one that shares its object's memory), and reading must not write: those few go through GET.
- * Equal misses at once share one computation (`flights`). The worker's SET of the answer arrives in a later tick than its reply,
+ * Equal misses of one user at once share one computation (`flights`). The worker's SET of the answer arrives in a later tick than its reply,
  * so a tracking client sees the reply first and the invalidation after it. */
 #include "hook.h"
 
@@ -13,6 +13,7 @@
 
 #include "gears.h"
 #include "pending.h"
+#include "rights.h"
 #include "state.h"
 #include "text.h"
 #include "worker_link.h"
@@ -77,14 +78,12 @@ static bool must_not_wait(RedisCtx *ctx) {
     return redis.GetContextFlags(ctx) & no || redis.GetSelectedDb(ctx) != 0;
 }
 
-static void send_miss(RedisCtx *ctx, struct pending *pending, const char *registration, RedisString **argv) {
+static void send_miss(struct pending *pending, const char *registration, RedisString **argv) {
     struct frame_writer w;
     size_t length = 0;
-    RedisString *user = redis.GetCurrentUserName(ctx);
-    const char *text = user ? redis.StringPtrLen(user, &length) : "";
+    const char *text;
     frame_begin(&w, FRAME_MISS, pending->id);
-    frame_item(&w, text, length);
-    if (user) redis.FreeString(ctx, user);
+    frame_text(&w, pending->user);
     frame_text(&w, registration);
     text = redis.StringPtrLen(argv[1], &length);
     frame_item(&w, text, length);
@@ -93,26 +92,32 @@ static void send_miss(RedisCtx *ctx, struct pending *pending, const char *regist
     link_request(&w);
 }
 
-static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const char *registration, const struct key_text *key) {
+static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct registration *registration, const struct key_text *key) {
     struct buffer flight = {0};
     size_t length;
+    if (registration->session->inactive)
+        return reply_error(ctx, "ERR registration %s is not active: %s", registration->id, registration->session->inactive);
     if (!pending_has_room(ctx)) return REDIS_OK;
-    buffer_add(&flight, registration, strlen(registration) + 1);
+    char *user = rights_current_user(ctx); /* owned here until the request takes it */
+    buffer_add(&flight, user, strlen(user) + 1); /* what another user's rights let a function find may differ */
+    buffer_add(&flight, registration->id, strlen(registration->id) + 1);
     buffer_add(&flight, key->text, key->length);
     struct pending *pending = redis.DictGetC(shardqa.flights, flight.data, flight.length, NULL);
     if (pending) {
         shardqa.counters.shared++;
         buffer_free(&flight);
+        redis.Free(user);
         pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
         return REDIS_OK;
     }
     pending = pending_new(PENDING_MISS);
+    pending->user = user;
     pending->flight = buffer_take(&flight, &length);
     pending->flight_length = length;
     redis.DictSetC(shardqa.flights, pending->flight, length, pending);
     shardqa.counters.misses++;
     pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
-    send_miss(ctx, pending, registration, argv);
+    send_miss(pending, registration->id, argv);
     return REDIS_OK;
 }
 
@@ -125,7 +130,7 @@ int shardqa_get(RedisCtx *ctx, RedisString **argv, int argc) {
         return REDIS_OK;
     }
     struct registration *registration = gears_find(hooks_key, &key);
-    if (registration && !must_not_wait(ctx)) return wait_for_answer(ctx, argv, registration->id, &key);
+    if (registration && !must_not_wait(ctx)) return wait_for_answer(ctx, argv, registration, &key);
     shardqa.counters.nil_misses++;
     return redis.ReplyWithNull(ctx);
 }

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "activity.h"
+#include "ai_info.h"
+#include "gears.h"
 #include "model.h"
 #include "state.h"
 #include "worker_link.h"
@@ -28,6 +31,9 @@ static void link_section(RedisInfoCtx *ctx) {
     redis.InfoAddFieldCString(ctx, "worker_state", link_state_name());
     number(ctx, "worker_pid", link->pid);
     number(ctx, "worker_restarts", link->restarts);
+    number(ctx, "worker_silent_ms", activity_silent_ms());
+    redis.InfoAddFieldCString(ctx, "worker_last_end", link->last_end);
+    redis.InfoAddFieldCString(ctx, "worker_last_running", shardqa.activity.last_running);
     redis.InfoAddFieldCString(ctx, "worker_versions", link->versions);
     number(ctx, "queue_bytes", (long long)link->out.bytes);
     number(ctx, "queue_model_bytes", (long long)link->out.model_bytes);
@@ -37,6 +43,7 @@ static void link_section(RedisInfoCtx *ctx) {
     number(ctx, "waiting_clients", shardqa.waiting);
     number(ctx, "pending_requests", (long long)redis.DictSize(shardqa.pending));
     number(ctx, "pending_misses", (long long)redis.DictSize(shardqa.flights));
+    number(ctx, "scripts", (long long)redis.DictSize(shardqa.scripts));
     number(ctx, "max_pending", shardqa.settings.max_pending);
 }
 
@@ -59,9 +66,47 @@ static void counter_section(RedisInfoCtx *ctx) {
                   {"cancelled", c->cancelled},
                   {"refused_busy", c->busy},
                   {"failed_by_worker", c->failed_by_worker},
-                  {"late_replies", c->late_replies}};
+                  {"worker_silences", c->silences},
+                  {"worker_killed_silent", c->killed_silent},
+                  {"worker_killed_late", c->killed_late},
+                  {"late_replies", c->late_replies},
+                  {"unreadable_replies", c->unreadable_replies}};
     redis.InfoAddSection(ctx, "counters");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) number(ctx, fields[i].name, fields[i].value);
+}
+
+/* Words with a space between, as many as have room; what is no printable character is shown as '?'. */
+struct word_list {
+    char text[1024];
+    size_t length;
+    long long count; /* also of those that had no room */
+};
+
+static void add_word(struct word_list *list, const char *word, size_t length) {
+    list->count++;
+    if (list->length + length + 2 >= sizeof list->text) return;
+    if (list->length > 0) list->text[list->length++] = ' ';
+    for (size_t i = 0; i < length; i++) list->text[list->length++] = word[i] > ' ' && word[i] <= '~' ? word[i] : '?';
+    list->text[list->length] = '\0';
+}
+
+static void quarantined_models(RedisInfoCtx *ctx) {
+    struct word_list keys = {0};
+    for (struct model *m = shardqa.models; m; m = m->next)
+        if (m->state == MODEL_BARRED) add_word(&keys, m->key, m->key_length);
+    number(ctx, "models_quarantined", keys.count);
+    redis.InfoAddFieldCString(ctx, "models_quarantined_keys", keys.text);
+}
+
+static void add_inactive(const struct session *session, void *list) {
+    if (session->inactive) add_word(list, session->id, strlen(session->id));
+}
+
+static void inactive_sessions(RedisInfoCtx *ctx) {
+    struct word_list ids = {0};
+    gears_each_session(add_inactive, &ids);
+    number(ctx, "sessions_inactive", ids.count);
+    redis.InfoAddFieldCString(ctx, "sessions_inactive_ids", ids.text);
 }
 
 static void content_section(RedisInfoCtx *ctx) {
@@ -69,8 +114,10 @@ static void content_section(RedisInfoCtx *ctx) {
     for (struct model *m = shardqa.models; m; m = m->next) bytes += (long long)m->blob->length;
     redis.InfoAddSection(ctx, "content");
     number(ctx, "models", shardqa.model_count);
+    quarantined_models(ctx);
     number(ctx, "model_bytes", bytes);
     number(ctx, "sessions", (long long)redis.DictSize(shardqa.sessions));
+    inactive_sessions(ctx);
     number(ctx, "registrations", shardqa.registrations);
     number(ctx, "hooks", shardqa.hooks);
 }
@@ -95,6 +142,7 @@ static void worker_section(RedisInfoCtx *ctx) {
 }
 
 void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
+    if (!for_crash_report && strcmp(shardqa.settings.name, "ai") == 0) ai_info_sections(ctx);
     link_section(ctx);
     counter_section(ctx);
     if (for_crash_report) return;

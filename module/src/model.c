@@ -1,8 +1,10 @@
 /* The life of models: memory, RDB and AOF, and what the worker has of them. The commands are in model_commands.c. */
 #include "model_internal.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "pending.h"
 #include "resp.h"
@@ -12,8 +14,10 @@
 
 enum {
     MODEL_ENCODING = 100,      /* RedisAI wrote up to 4; its payloads are refused, not guessed at */
-    CHUNK = 16 << 20,          /* bytes per string in the RDB: Redis allocates a buffer as large to try compression */
-    MAX_NAMES = 4096
+    NAMES_SENT = 256 << 10, /* bytes, past which none are: only TF needs them, and a frame is bounded */
+    CHUNK = 16 << 20,       /* bytes per string in the RDB: Redis allocates a buffer as large to try compression */
+    BLAME_MOST = 4,         /* points: a death of the worker gives 2, or 1 where something else ran as well */
+    LOAD_KILLS_MOST = 4
 };
 
 /* ---- blobs ---- */
@@ -43,6 +47,11 @@ static void names_free(struct names *names) {
     for (size_t i = 0; i < names->count; i++) redis.Free(names->items[i]);
     redis.Free(names->items);
     *names = (struct names){0};
+}
+
+void names_add(struct names *names, const char *name, size_t length) {
+    names->items = redis.Realloc(names->items, sizeof *names->items * (names->count + 1));
+    names->items[names->count++] = text_copy(name, length);
 }
 
 struct model *model_new(const char *key, size_t key_length) {
@@ -91,6 +100,7 @@ static void drop_from_worker(struct model *model) {
         shardqa.models_unsent--;
         return;
     }
+    if (model->state == MODEL_BARRED) return;
     frame_begin(&w, FRAME_MODELDROP, 0);
     frame_number(&w, (long long)model->id);
     link_send(&w, NULL);
@@ -113,44 +123,132 @@ void models_cron(void) {
 
 /* ---- and the worker ---- */
 
+static void set_error(struct model *model, enum model_state state, const char *error) {
+    model->state = state;
+    redis.Free(model->error);
+    model->error = text_copy(error, strlen(error));
+}
+
+static void add_names(struct frame_writer *w, const struct names *names) {
+    struct frame_writer list; /* a list within the list */
+    size_t bytes = 0;
+    frame_begin(&list, FRAME_MODELLOAD, 0);
+    for (size_t i = 0; i < names->count; i++) bytes += strlen(names->items[i]) + 4;
+    for (size_t i = 0; bytes < NAMES_SENT && i < names->count; i++) frame_text(&list, names->items[i]);
+    frame_end(&list);
+    frame_item(w, list.buffer.data + FRAME_HEADER, list.buffer.length - FRAME_HEADER);
+    buffer_free(&list.buffer);
+}
+
 void model_send(struct model *model, uint64_t request) {
     struct frame_writer w;
     frame_begin(&w, FRAME_MODELLOAD, request);
     frame_number(&w, (long long)model->id);
-    frame_text(&w, model->backend);
+    frame_text(&w, model->kind == KIND_SCRIPT ? "SCRIPT" : model->backend);
     frame_text(&w, model->device);
-    frame_text(&w, model->tag);
+    frame_item(&w, model->tag, model->tag_length);
     frame_number(&w, model->batch_size);
     frame_number(&w, model->min_batch_size);
     frame_number(&w, model->min_batch_timeout);
     frame_item(&w, model->key, model->key_length <= MODEL_MAX_TEXT ? model->key_length : 0); /* RENAME and COPY can make it longer */
+    add_names(&w, &model->inputs);
+    add_names(&w, &model->outputs);
     frame_item_elsewhere(&w, model->blob->length);
     link_send(&w, model->blob);
 }
 
+static void reload_ended(void *model) {
+    shardqa.models_loading--;
+    model_release(model);
+}
+
+static void send_anew(struct model *model) {
+    struct pending *pending = pending_new(PENDING_RELOAD);
+    pending->data = model_retain(model);
+    pending->free_data = reload_ended;
+    model->state = MODEL_SENT;
+    shardqa.models_unsent--;
+    shardqa.models_loading++;
+    model_send(model, pending->id);
+}
+
+/* One that may have killed a worker is loaded alone, after all others: when the worker dies then, it was that one. */
 void models_send(void) {
-    for (struct model *model = shardqa.models; model && shardqa.models_unsent > 0; model = model->next) {
+    struct model *suspect = NULL;
+    long long suspects = 0;
+    for (struct model *model = shardqa.models; model && shardqa.models_unsent > suspects; model = model->next) {
         if (model->state != MODEL_UNSENT) continue;
-        struct pending *pending = pending_new(PENDING_RELOAD);
-        pending->data = model_retain(model);
-        pending->free_data = model_release;
-        model->state = MODEL_SENT;
-        shardqa.models_unsent--;
-        model_send(model, pending->id);
+        if (model->blame == 0 && model->load_kills == 0) {
+            send_anew(model);
+        } else {
+            suspect = model;
+            suspects++;
+        }
     }
+    if (suspect && shardqa.models_loading == 0 && shardqa.link.state == LINK_READY) send_anew(suspect);
+}
+
+static void bar(struct model *model, const char *error) {
+    set_error(model, MODEL_BARRED, error);
+    redis.Log(shardqa.ctx, "warning", "the model in key '%.*s' is in quarantine: %s", (int)(model->key_length < 256 ? model->key_length : 256), model->key, error);
+}
+
+void model_blame(uint64_t id, enum activity_end end, bool alone) {
+    struct model *model = shardqa.models;
+    while (model && model->id != id) model = model->next;
+    if (model == NULL || model->state == MODEL_BARRED) return;
+    if (end == ENDED_BY_WORK) model->blame += alone ? 2 : 1;
+    if (end == ENDED_BY_KILL && model->state == MODEL_SENT) model->load_kills++;
+    if (model->blame >= BLAME_MOST)
+        bar(model, "ERR the model ended the worker twice and is in quarantine; store it again with AI.MODELSTORE, or delete it");
+    else if (model->load_kills >= LOAD_KILLS_MOST)
+        bar(model, "ERR the worker was killed whenever it loaded this model, perhaps for want of memory; store it again with AI.MODELSTORE, or delete it");
 }
 
 void models_forget_worker(void) {
     shardqa.models_unsent = 0;
     for (struct model *model = shardqa.models; model; model = model->next) {
+        if (model->state == MODEL_BARRED) continue;
         model->state = MODEL_UNSENT;
         shardqa.models_unsent++;
     }
 }
 
+static struct model *find_model(long long id) {
+    for (struct model *model = shardqa.models; model; model = model->next)
+        if (model->id == (uint64_t)id) return model;
+    return NULL;
+}
+
+static void count(long long *total, long long more) {
+    if (__builtin_add_overflow(*total, more, total)) *total = LLONG_MAX;
+}
+
+bool models_frame_ran(const struct frame *frame) {
+    struct frame_list list;
+    return frame_list_open(frame->payload, frame->length, &list) && models_count(list);
+}
+
+bool models_count(struct frame_list list) {
+    long long id, calls, us, samples, errors;
+    while (list.left > 0) {
+        if (!frame_list_number(&list, &id) || !frame_list_number(&list, &calls) || !frame_list_number(&list, &us) ||
+            !frame_list_number(&list, &samples) || !frame_list_number(&list, &errors))
+            return false;
+        if (calls < 0 || us < 0 || samples < 0 || errors < 0) return false;
+        struct model *model = find_model(id);
+        if (model == NULL) continue; /* deleted meanwhile */
+        count(&model->calls, calls);
+        count(&model->duration_us, us);
+        count(&model->samples, samples);
+        count(&model->errors, errors);
+    }
+    return true;
+}
+
 static bool read_names(const char **at, const char *end, struct names *names) {
     struct resp_item item;
-    if (!resp_next(at, end, &item) || item.kind != '*' || item.children > MAX_NAMES) return false;
+    if (!resp_next(at, end, &item) || item.kind != '*' || item.children > MODEL_MAX_NAMES) return false;
     names->items = redis.Calloc((size_t)item.children + 1, sizeof *names->items);
     for (long long left = item.children; left > 0; left--) {
         struct resp_item name;
@@ -173,7 +271,7 @@ static bool take_names(struct model *model, const char *resp, size_t length, cha
     if (item.kind != '*' || item.children != 2 || !read_names(&at, end, &inputs) || !read_names(&at, end, &outputs)) {
         names_free(&inputs);
         names_free(&outputs);
-        snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each", MAX_NAMES, MODEL_MAX_TEXT);
+        snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each", MODEL_MAX_NAMES, MODEL_MAX_TEXT);
         return false;
     }
     names_free(&model->inputs);
@@ -186,11 +284,10 @@ static bool take_names(struct model *model, const char *resp, size_t length, cha
 bool model_take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size) {
     if (take_names(model, resp, length, error, error_size)) {
         model->state = MODEL_LOADED;
+        model->load_kills = 0;
         return true;
     }
-    model->state = MODEL_FAILED;
-    redis.Free(model->error);
-    model->error = text_copy(error, strlen(error));
+    set_error(model, MODEL_FAILED, error);
     return false;
 }
 
@@ -211,8 +308,9 @@ static void save_names(RedisIO *io, const struct names *names) {
 
 static void rdb_save(RedisIO *io, void *value) {
     const struct model *model = value;
-    const char *texts[] = {model->backend, model->device, model->tag};
-    for (size_t i = 0; i < 3; i++) redis.SaveStringBuffer(io, texts[i], strlen(texts[i]));
+    redis.SaveStringBuffer(io, model->backend, strlen(model->backend));
+    redis.SaveStringBuffer(io, model->device, strlen(model->device));
+    redis.SaveStringBuffer(io, model->tag, model->tag_length);
     redis.SaveUnsigned(io, (uint64_t)model->batch_size);
     redis.SaveUnsigned(io, (uint64_t)model->min_batch_size);
     redis.SaveUnsigned(io, (uint64_t)model->min_batch_timeout);
@@ -225,18 +323,22 @@ static void rdb_save(RedisIO *io, void *value) {
     }
 }
 
-static char *load_text(RedisIO *io) {
-    size_t length;
-    char *raw = redis.LoadStringBuffer(io, &length);
+static char *load_bytes(RedisIO *io, size_t *length) {
+    char *raw = redis.LoadStringBuffer(io, length);
     if (redis.IsIOError(io) || raw == NULL) return NULL;
-    char *text = length <= MODEL_MAX_TEXT ? text_copy(raw, length) : NULL;
+    char *text = *length <= MODEL_MAX_TEXT ? text_copy(raw, *length) : NULL;
     redis.Free(raw);
     return text;
 }
 
+static char *load_text(RedisIO *io) {
+    size_t length;
+    return load_bytes(io, &length);
+}
+
 static bool load_names(RedisIO *io, struct names *names) {
     uint64_t count = redis.LoadUnsigned(io);
-    if (redis.IsIOError(io) || count > MAX_NAMES) return false;
+    if (redis.IsIOError(io) || count > MODEL_MAX_NAMES) return false;
     names->items = redis.Calloc(count + 1, sizeof *names->items);
     while (names->count < count) {
         char *text = load_text(io);
@@ -263,33 +365,79 @@ static bool load_blob(RedisIO *io, struct model *model) {
     return good;
 }
 
+bool model_is_device(const char *text) {
+    if (strncasecmp(text, "CPU", 3) != 0 && strncasecmp(text, "GPU", 3) != 0) return false;
+    if (text[3] == '\0') return true;
+    size_t digits = strspn(text + 4, "0123456789");
+    return text[3] == ':' && digits > 0 && digits <= 5 && text[4 + digits] == '\0';
+}
+
+static bool is_backend(const char *text) {
+    size_t capitals = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return capitals > 0 && capitals <= 16 && text[capitals] == '\0';
+}
+
+static bool is_batch(long long number) { return number >= 0 && number <= MODEL_MAX_BATCH; }
+
+/* What AI.MODELSTORE would never have stored, and no worker shall see; NULL when there is nothing. A backend that this version does
+ * not know is no fault here: the worker refuses it. */
+static const char *fault_of(const struct model *model) {
+    if (!is_backend(model->backend)) return "its backend is no word in capitals";
+    if (!model_is_device(model->device)) return "its device is none of CPU, CPU:n, GPU and GPU:n";
+    if (!is_batch(model->batch_size)) return "its BATCHSIZE is above 2^30";
+    if (!is_batch(model->min_batch_size)) return "its MINBATCHSIZE is above 2^30";
+    if (!is_batch(model->min_batch_timeout)) return "its MINBATCHTIMEOUT is above 2^30";
+    if (model->min_batch_size > 0 && model->batch_size == 0) return "it has a MINBATCHSIZE without a BATCHSIZE";
+    if (model->min_batch_timeout > 0 && model->min_batch_size == 0) return "it has a MINBATCHTIMEOUT without a MINBATCHSIZE";
+    return NULL;
+}
+
 static bool load_number(RedisIO *io, long long *number) {
     *number = (long long)redis.LoadUnsigned(io);
-    return !redis.IsIOError(io) && *number >= 0;
+    return !redis.IsIOError(io);
 }
 
 static bool load_fields(RedisIO *io, struct model *model) {
-    return (model->backend = load_text(io)) != NULL && (model->device = load_text(io)) != NULL && (model->tag = load_text(io)) != NULL &&
+    return (model->backend = load_text(io)) != NULL && (model->device = load_text(io)) != NULL &&
+           (model->tag = load_bytes(io, &model->tag_length)) != NULL &&
            load_number(io, &model->batch_size) && load_number(io, &model->min_batch_size) && load_number(io, &model->min_batch_timeout) &&
            load_names(io, &model->inputs) && load_names(io, &model->outputs) && load_blob(io, model);
 }
 
-static void *rdb_load(RedisIO *io, int encoding) {
-    if (encoding != MODEL_ENCODING) {
-        redis.LogIOError(io, "warning", "a model is saved in version %d, this module reads version %d; store it again with AI.MODELSTORE", encoding, MODEL_ENCODING);
-        return NULL;
-    }
+/* A RESTORE with a fault is refused. Out of a file, or on a replica, refusing would keep Redis from starting or part the replica
+ * from its master: the key is kept as it is, and the worker is never given it. */
+static bool accept(RedisIO *io, struct model *model) {
+    char error[256];
+    const char *fault = fault_of(model);
+    if (fault == NULL) return true;
+    int flags = redis.GetContextFlags(shardqa.ctx);
+    redis.LogIOError(io, "warning", "the model in key '%.*s' is damaged: %s", (int)(model->key_length < 256 ? model->key_length : 256), model->key, fault);
+    if (flags & CTX_MASTER && !(flags & (CTX_LOADING | CTX_ASYNC_LOADING))) return false;
+    snprintf(error, sizeof error, "ERR the model is damaged: %s; store it again with AI.MODELSTORE", fault);
+    set_error(model, MODEL_BARRED, error);
+    return true;
+}
+
+static void *load(RedisIO *io, int encoding, enum model_kind kind) {
+    if (encoding != MODEL_ENCODING)
+        return kind == KIND_SCRIPT ? refuse_version(io, "script", encoding, MODEL_ENCODING, "AI.SCRIPTSTORE")
+                                   : refuse_version(io, "model", encoding, MODEL_ENCODING, "AI.MODELSTORE");
     size_t length = 0;
     const RedisString *name = redis.GetKeyNameFromIO(io);
     const char *key = name ? redis.StringPtrLen(name, &length) : "";
     struct model *model = model_new(key, length);
-    if (!load_fields(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
+    model->kind = kind;
+    if (!load_fields(io, model) || !accept(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
         model_destroy(model);
         return NULL;
     }
     models_add(model);
     return model;
 }
+
+static void *rdb_load(RedisIO *io, int encoding) { return load(io, encoding, KIND_MODEL); }
+
+static void *rdb_load_script(RedisIO *io, int encoding) { return load(io, encoding, KIND_SCRIPT); }
 
 static RedisString *string_of(const char *text) { return redis.CreateString(NULL, text, strlen(text)); }
 
@@ -299,17 +447,42 @@ static RedisString *string_of_number(long long number) {
     return string_of(digits);
 }
 
-static size_t rewrite_options(const struct model *model, RedisString **argv) {
+static size_t rewrite_names(const char *word, const struct names *names, RedisString **argv) {
     size_t n = 0;
+    argv[n++] = string_of(word);
+    argv[n++] = string_of_number((long long)names->count);
+    for (size_t i = 0; i < names->count; i++) argv[n++] = string_of(names->items[i]);
+    return n;
+}
+
+size_t model_most_words(const struct model *model) { return 20 + model->inputs.count + model->outputs.count; }
+
+static size_t script_words(const struct model *script, RedisString **argv) {
+    size_t n = 0;
+    argv[n++] = string_of(script->device);
+    argv[n++] = string_of("TAG");
+    argv[n++] = redis.CreateString(NULL, script->tag, script->tag_length);
+    n += rewrite_names("ENTRY_POINTS", &script->inputs, argv + n);
+    argv[n++] = string_of("SOURCE");
+    return n;
+}
+
+size_t model_words(const struct model *model, RedisString **argv) {
+    size_t n = 0;
+    if (model->kind == KIND_SCRIPT) return script_words(model, argv);
     const char *words[] = {"BATCHSIZE", "MINBATCHSIZE", "MINBATCHTIMEOUT"};
     long long numbers[] = {model->batch_size, model->min_batch_size, model->min_batch_timeout};
     argv[n++] = string_of(model->backend);
     argv[n++] = string_of(model->device);
     argv[n++] = string_of("TAG");
-    argv[n++] = string_of(model->tag);
+    argv[n++] = redis.CreateString(NULL, model->tag, model->tag_length);
     for (int i = 0; i < 3 && numbers[i] > 0; i++) {
         argv[n++] = string_of(words[i]);
         argv[n++] = string_of_number(numbers[i]);
+    }
+    if (model->inputs.count + model->outputs.count > 0) { /* known at once, before a worker has loaded it */
+        n += rewrite_names("INPUTS", &model->inputs, argv + n);
+        n += rewrite_names("OUTPUTS", &model->outputs, argv + n);
     }
     argv[n++] = string_of("BLOB");
     return n;
@@ -318,13 +491,14 @@ static size_t rewrite_options(const struct model *model, RedisString **argv) {
 /* Only for `aof-use-rdb-preamble no`. The chunks are copied once in the rewriting child. */
 static void aof_rewrite(RedisIO *io, RedisString *key, void *value) {
     const struct model *model = value;
-    RedisString **argv = redis.Alloc(sizeof *argv * (16 + model->blob->length / CHUNK + 1));
-    size_t n = rewrite_options(model, argv);
-    for (size_t at = 0; at < model->blob->length; at += CHUNK) {
+    RedisString **argv = redis.Alloc(sizeof *argv * (model_most_words(model) + model->blob->length / CHUNK + 1));
+    size_t n = model_words(model, argv);
+    size_t chunk = model->kind == KIND_SCRIPT ? model->blob->length : CHUNK; /* a source is one word */
+    for (size_t at = 0; at < model->blob->length; at += chunk) {
         size_t left = model->blob->length - at;
-        argv[n++] = redis.CreateString(NULL, model->blob->data + at, left < CHUNK ? left : CHUNK);
+        argv[n++] = redis.CreateString(NULL, model->blob->data + at, left < chunk ? left : chunk);
     }
-    redis.EmitAOF(io, "AI.MODELSTORE", "sv", key, argv, n);
+    redis.EmitAOF(io, model->kind == KIND_SCRIPT ? "AI.SCRIPTSTORE" : "AI.MODELSTORE", "sv", key, argv, n);
     while (n > 0) redis.FreeString(NULL, argv[--n]);
     redis.Free(argv);
 }
@@ -340,7 +514,9 @@ static void digest(RedisDigest *md, void *value) {
     const struct model *model = value;
     redis.DigestAddStringBuffer(md, model->backend, strlen(model->backend));
     redis.DigestAddStringBuffer(md, model->device, strlen(model->device));
-    redis.DigestAddStringBuffer(md, model->tag, strlen(model->tag));
+    redis.DigestAddStringBuffer(md, model->tag, model->tag_length);
+    for (size_t i = 0; model->kind == KIND_SCRIPT && i < model->inputs.count; i++)
+        redis.DigestAddStringBuffer(md, model->inputs.items[i], strlen(model->inputs.items[i]));
     redis.DigestAddStringBuffer(md, model->blob->data ? model->blob->data : "", model->blob->length);
     redis.DigestEndSequence(md);
 }
@@ -353,11 +529,16 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
     struct model *model = model_new(key, length);
     model->backend = text_copy(from->backend, strlen(from->backend));
     model->device = text_copy(from->device, strlen(from->device));
-    model->tag = text_copy(from->tag, strlen(from->tag));
+    model->tag = text_copy(from->tag, from->tag_length);
+    model->tag_length = from->tag_length;
     model->batch_size = from->batch_size;
     model->min_batch_size = from->min_batch_size;
     model->min_batch_timeout = from->min_batch_timeout;
     model->blob = blob_retain(from->blob);
+    if (from->state == MODEL_BARRED) set_error(model, MODEL_BARRED, from->error);
+    model->kind = from->kind;
+    for (size_t i = 0; i < from->inputs.count; i++) names_add(&model->inputs, from->inputs.items[i], strlen(from->inputs.items[i]));
+    for (size_t i = 0; i < from->outputs.count; i++) names_add(&model->outputs, from->outputs.items[i], strlen(from->outputs.items[i]));
     models_add(model);
     return model;
 }
@@ -365,7 +546,8 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
 void models_key_moved(RedisCtx *ctx, const char *event, RedisString *name) {
     if (strcmp(event, "rename_to") != 0) return;
     RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
-    if (key && redis.ModuleTypeGetType(key) == shardqa.model_type) {
+    RedisType *type = key ? redis.ModuleTypeGetType(key) : NULL;
+    if (type && (type == shardqa.model_type || type == shardqa.script_type)) {
         struct model *model = redis.ModuleTypeGetValue(key);
         const char *text = redis.StringPtrLen(name, &model->key_length);
         redis.Free(model->key);
@@ -384,5 +566,7 @@ int model_type_create(RedisCtx *ctx) {
                                 .mem_usage2 = memory_of,
                                 .copy2 = copy};
     shardqa.model_type = redis.CreateDataType(ctx, "AI__MODEL", MODEL_ENCODING, &methods);
-    return shardqa.model_type ? REDIS_OK : REDIS_ERR;
+    methods.rdb_load = rdb_load_script;
+    shardqa.script_type = redis.CreateDataType(ctx, "AI_SCRIPT", MODEL_ENCODING, &methods);
+    return shardqa.model_type && shardqa.script_type ? REDIS_OK : REDIS_ERR;
 }

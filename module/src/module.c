@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "commands.h"
+#include "config.h"
+#include "environment.h"
 #include "events.h"
 #include "gears.h"
 #include "hook.h"
@@ -15,14 +17,22 @@
 
 enum { MODULE_VERSION = 100, REDIS_WANTED = 0x00070000 };
 
-struct shardqa shardqa = {.settings = {.threads = 1, .timeout_ms = 10000, .max_pending = 4096, .pyexecute = PYEXECUTE_LOCAL}};
+struct shardqa shardqa = {.settings = {.threads = 1,
+                                       .timeout_ms = 10000,
+                                       .max_pending = 4096,
+                                       .heartbeat_ms = 3000,
+                                       .replay = true,
+                                       .pyexecute = PYEXECUTE_LOCAL,
+                                       .name = "shardqa",
+                                       .chunk_size = 511LL << 20,
+                                       .threads_per_queue = 1}};
 
 /* ---- arguments ---- */
 
 static const char *set_text(char **field, const RedisString *value) {
     size_t length;
     const char *text = redis.StringPtrLen(value, &length);
-    if (length == 0 || text[0] != '/' || memchr(text, '\0', length)) return "an absolute path";
+    if (length == 0 || length > 4096 || text[0] != '/' || memchr(text, '\0', length)) return "an absolute path";
     redis.Free(*field);
     *field = text_copy(text, length);
     return NULL;
@@ -38,20 +48,53 @@ static const char *set_pyexecute(const RedisString *value) {
     return "no, local or yes";
 }
 
+static const char *set_flag(bool *field, const RedisString *value) {
+    *field = text_is(value, "yes");
+    return *field || text_is(value, "no") ? NULL : "yes or no";
+}
+
 static const char *set_number(long long *field, const RedisString *value, long long least, long long most, const char *wanted) {
     return text_number(value, least, most, field) ? NULL : wanted;
+}
+
+/* RedisAI's programs may look for `ai` in MODULE LIST and for its sections in INFO, RedisGears' for `rg`. */
+static const char *set_name(const RedisString *value) {
+    static const char *const names[] = {"shardqa", "ai", "rg"};
+    for (int i = 0; i < 3; i++)
+        if (text_is(value, names[i])) {
+            shardqa.settings.name = names[i];
+            return NULL;
+        }
+    return "shardqa, ai or rg";
+}
+
+static const char *set_python(const RedisString *value) {
+    if (!text_is(value, "none")) return set_text(&shardqa.settings.python, value);
+    shardqa.settings.workerless = true;
+    return NULL;
 }
 
 /* NULL, or what the value should have been. */
 static const char *set_argument(const RedisString *name, const RedisString *value) {
     struct settings *s = &shardqa.settings;
-    if (text_is(name, "PYTHON")) return set_text(&s->python, value);
+    const char *wanted;
+    if (config_argument(name, value, &wanted)) return wanted;
+    if (text_is(name, "PYTHON")) return set_python(value);
+    if (text_is(name, "NAME")) return set_name(value);
+    if (text_is(name, "READABLE")) return set_text(&s->readable, value);
+    if (text_is(name, "WRITABLE")) return set_text(&s->writable, value);
+    if (text_is(name, "SANDBOX")) {
+        s->no_sandbox = text_is(value, "no");
+        return s->no_sandbox || text_is(value, "yes") ? NULL : "yes or no";
+    }
     if (text_is(name, "HOME")) return set_text(&s->home, value);
     if (text_is(name, "THREADS")) return set_number(&s->threads, value, 1, 1024, "a number from 1 to 1024");
     if (text_is(name, "TIMEOUT")) return set_number(&s->timeout_ms, value, 0, 86400000, "milliseconds from 0 (none) to 86400000");
     if (text_is(name, "MAXPENDING")) return set_number(&s->max_pending, value, 1, 1000000, "a number from 1 to 1000000");
+    if (text_is(name, "HEARTBEAT")) return set_number(&s->heartbeat_ms, value, 0, 86400000, "milliseconds from 0 (never) to 86400000");
+    if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HOME";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, REPLAY, SANDBOX, READABLE, WRITABLE, HOME, NAME, or of RedisAI's";
 }
 
 static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
@@ -63,6 +106,7 @@ static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
                   i + 1 < argc ? redis.StringPtrLen(argv[i + 1], NULL) : "", wanted);
         return REDIS_ERR;
     }
+    if (shardqa.settings.python == NULL && !shardqa.settings.workerless) shardqa.settings.python = environment_python();
     return REDIS_OK;
 }
 
@@ -94,6 +138,7 @@ static void fill_state(RedisCtx *ctx) {
     shardqa.valkey = valkey_version(ctx);
     shardqa.master = flags & CTX_MASTER;
     shardqa.pending = redis.CreateDict(NULL);
+    shardqa.scripts = redis.CreateDict(NULL);
     shardqa.waiters = redis.CreateDict(NULL);
     shardqa.flights = redis.CreateDict(NULL);
     shardqa.sessions = redis.CreateDict(NULL);
@@ -129,15 +174,19 @@ static int refuse_second(RedisCtx *ctx) {
 
 __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, RedisString **argv, int argc) {
     const char *missing = redis_api_load(ctx);
-    if (missing == NULL && redis.IsModuleNameBusy("shardqa")) return refuse_second(ctx);
-    if (redis.SetModuleAttribs) redis.SetModuleAttribs(ctx, "shardqa", MODULE_VERSION, REDIS_API_VERSION);
+    if (missing == NULL && shardqa.ctx) return refuse_second(ctx);
     if (check_version(ctx, missing) != REDIS_OK || read_arguments(ctx, argv, argc) != REDIS_OK) return REDIS_ERR;
+    if (redis.IsModuleNameBusy(shardqa.settings.name)) {
+        redis.Log(ctx, "warning", "a module %s is loaded already; load this one alone", shardqa.settings.name);
+        return REDIS_ERR;
+    }
+    redis.SetModuleAttribs(ctx, shardqa.settings.name, MODULE_VERSION, REDIS_API_VERSION);
     fill_state(ctx);
     link_init();
     if (create_all(ctx) != REDIS_OK) return REDIS_ERR;
     if (shardqa.settings.python)
         link_spawn();
     else
-        redis.Log(ctx, "notice", "no worker: AI.MODELSTORE, AI.MODELEXECUTE and RG.* need the module argument PYTHON /path/to/venv/bin/python");
+        redis.Log(ctx, "notice", "no worker: AI.MODELSTORE, AI.MODELEXECUTE and RG.* need the module argument PYTHON /path/to/venv/bin/python where shardqa.so lies in no environment");
     return REDIS_OK;
 }

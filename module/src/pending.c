@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "activity.h"
 #include "reply.h"
 #include "text.h"
 #include "worker_link.h"
@@ -71,6 +72,7 @@ void pending_free(struct pending *pending) {
         redis.Free(pending->flight);
     }
     if (pending->free_data) pending->free_data(pending->data);
+    redis.Free(pending->user);
     redis.Free(pending);
 }
 
@@ -95,15 +97,19 @@ static void waiter_answer(struct waiter *waiter, struct outcome *outcome) {
     redis.UnblockClient(client, outcome);
 }
 
-static void cancel_if_alone(struct pending *pending) {
+static void tell_cancelled(uint64_t id) {
     struct frame_writer w;
-    if (pending->waiters) return;
-    frame_begin(&w, FRAME_CANCEL, pending->id);
+    frame_begin(&w, FRAME_CANCEL, id);
     frame_end(&w);
     if (link_usable())
         link_request(&w); /* the same queue as the request itself, so that it can't overtake it */
     else
         buffer_free(&w.buffer);
+}
+
+static void cancel_if_alone(struct pending *pending) {
+    if (pending->waiters) return;
+    tell_cancelled(pending->id);
     pending_free(pending);
 }
 
@@ -127,6 +133,7 @@ static void on_deadline(RedisCtx *ctx, void *data) {
         waiter->plus_timedout ? outcome_new(timedout, sizeof timedout - 1) : outcome_new(refused, sizeof refused - 1);
     waiter->timed = false;
     shardqa.counters.timeouts++;
+    if (pending->on_timeout) pending->on_timeout(pending);
     waiter_answer(waiter, outcome);
     free_outcome(ctx, outcome);
     cancel_if_alone(pending);
@@ -176,6 +183,21 @@ void pending_fail_all(const char *error) {
     }
 }
 
+void pending_fail_unless(bool (*keep)(uint64_t id), const char *error) {
+    size_t count = 0;
+    struct pending *pending, **failing = redis.Alloc(sizeof *failing * (redis.DictSize(shardqa.pending) + 1));
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.pending, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&pending) != NULL)
+        if (pending->waiters && !keep(pending->id)) failing[count++] = pending;
+    redis.DictIteratorStop(iterator);
+    for (size_t i = 0; i < count; i++) {
+        shardqa.counters.failed_by_worker++;
+        tell_cancelled(failing[i]->id);
+        pending_fail(failing[i], error);
+    }
+    redis.Free(failing);
+}
+
 /* ---- admission ---- */
 
 bool pending_may_block(RedisCtx *ctx, const char *refusal) {
@@ -188,6 +210,10 @@ bool pending_may_block(RedisCtx *ctx, const char *refusal) {
 bool pending_has_room(RedisCtx *ctx) {
     if (!link_usable()) {
         redis.ReplyWithError(ctx, link_unusable_error());
+        return false;
+    }
+    if (activity_silent()) {
+        reply_error(ctx, "TRYAGAIN the worker of this node has not answered for %lld ms; it is replaced if that lasts, try again", activity_silent_ms());
         return false;
     }
     if (shardqa.waiting < shardqa.settings.max_pending && link_has_room()) return true;

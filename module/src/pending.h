@@ -11,7 +11,10 @@ enum pending_kind {
     PENDING_MISS,    /* a hooked GET that found nothing; may have several waiters */
     PENDING_STORE,   /* AI.MODELSTORE waits for the worker to accept the file */
     PENDING_RELOAD,  /* a model sent again to a new worker; nobody waits */
-    PENDING_EXECUTE  /* AI.MODELEXECUTE */
+    PENDING_EXECUTE, /* AI.MODELEXECUTE and the like */
+    PENDING_DAG,     /* AI.DAGEXECUTE and the like */
+    PENDING_REPLAY,  /* a stored session that a worker runs again; nobody waits */
+    PENDING_DUMP     /* RG.DUMPREGISTRATIONS */
 };
 
 struct waiter {
@@ -32,8 +35,10 @@ struct pending {
     bool timed_trigger;       /* counts in trigger_latency */
     char *flight;             /* owned key in shardqa.flights, or NULL */
     size_t flight_length;
+    char *user;               /* owned; whose rights what runs for it has, NULL: nobody's */
     void *data;               /* owned by free_data: what the kind needs when the reply comes */
     void (*free_data)(void *);
+    void (*on_timeout)(struct pending *); /* NULL, or called when a deadline passes */
 };
 
 struct pending *pending_new(enum pending_kind kind);
@@ -47,6 +52,8 @@ void pending_finish(struct pending *pending, const char *resp, size_t length);
 void pending_fail(struct pending *pending, const char *error); /* `error` without the '-' */
 void pending_free(struct pending *pending);                    /* nobody waits any more */
 void pending_fail_all(const char *error);
+/* Fails what clients wait for, but for requests that `keep` holds for, and tells the worker that nobody waits any more. */
+void pending_fail_unless(bool (*keep)(uint64_t id), const char *error);
 
 /* May this client be blocked at all, and is there room? Else the error is replied already. */
 bool pending_may_block(RedisCtx *ctx, const char *refusal);

@@ -297,6 +297,7 @@ typedef struct {
     F(void, DigestAddLongLong, (RedisDigest *, long long))                                                                                 \
     F(void, DigestEndSequence, (RedisDigest *))                                                                                            \
     F(int, ReplicateVerbatim, (RedisCtx *))                                                                                                \
+    F(int, Replicate, (RedisCtx *, const char *command, const char *format, ...))                                                          \
     F(RedisReply *, Call, (RedisCtx *, const char *, const char *, ...))                                                                   \
     F(const char *, CallReplyProto, (RedisReply *, size_t *))                                                                              \
     F(int, CallReplyType, (RedisReply *))                                                                                                  \

@@ -8,9 +8,11 @@
 #include "events.h"
 #include "gears.h"
 #include "model.h"
+#include "pending.h"
+#include "rights.h"
 #include "worker_link.h"
 
-enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536 };
+enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536, DEATHS_MOST = 2 };
 
 /* ---- memory ---- */
 
@@ -22,6 +24,7 @@ static void words_free(struct words *words) {
 
 static void registration_free(struct registration *registration) {
     redis.Free(registration->id);
+    redis.Free(registration->trigger);
     redis.Free(registration->prefix);
     words_free(&registration->events);
     words_free(&registration->key_types);
@@ -36,6 +39,7 @@ static void session_free(struct session *session) {
         session->first = next;
     }
     redis.Free(session->id);
+    redis.Free(session->inactive);
     redis.Free(session->user);
     redis.Free(session->code);
     redis.Free(session);
@@ -74,10 +78,11 @@ static bool read_body(struct frame_list *list, struct registration *registration
         return false;
     bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) && read_words(list, &commands);
     registration->keys_reader = frame_bytes_equal(&reader, "KeysReader");
+    registration->trigger = text_copy(trigger.data, trigger.length);
     registration->prefix = prefix_new(prefix.data, prefix.length);
     registration->hooks_get = registration->keys_reader && commands.count > 0 && words_hold(&commands, "get") &&
                               registration->events.count > 0 && words_hold(&registration->events, "keymiss");
-    registration->wants_events = registration->keys_reader && commands.count == 0;
+    registration->wants_events = (registration->keys_reader && commands.count == 0) || frame_bytes_equal(&reader, "StreamReader");
     words_free(&commands);
     return valid;
 }
@@ -107,7 +112,9 @@ static struct session *read_session(const char *payload, size_t length) {
     while (valid && count-- > 0) {
         *end = read_registration(&list);
         valid = *end != NULL;
-        if (valid) end = &(*end)->next;
+        if (!valid) break;
+        (*end)->session = session;
+        end = &(*end)->next;
     }
     if (valid && list.left == 0) return session;
     session_free(session);
@@ -135,18 +142,60 @@ void gears_encode(const struct session *session, struct buffer *payload) {
     *payload = w.buffer;
 }
 
-/* With `drop` all ids are empty, by which the worker drops the session. */
-static void send_session(const struct session *session, bool drop) {
+static void set_inactive(struct session *session, const char *why, size_t length) {
+    redis.Free(session->inactive);
+    session->inactive = why ? text_copy(why, length) : NULL;
+}
+
+static void send_now(const struct session *session, uint64_t request, bool drop) {
     struct frame_writer w;
     long long count = 0;
     for (struct registration *r = session->first; r; r = r->next) count++;
-    frame_begin(&w, FRAME_SESSION, 0);
+    frame_begin(&w, FRAME_SESSION, request);
     frame_text(&w, session->id);
     frame_text(&w, session->user);
     frame_item(&w, session->code, session->code_length);
     frame_number(&w, count);
     for (struct registration *r = session->first; r; r = r->next) frame_text(&w, drop ? "" : r->id);
     link_send(&w, NULL);
+}
+
+/* With all ids empty the worker drops the session. */
+static void drop_from_worker(const struct session *session) { send_now(session, 0, true); }
+
+/* The worker runs the code again; its answer goes to gears_replayed. */
+static void send_session(struct session *session) {
+    if (session->barred) return;
+    if (!shardqa.settings.replay) {
+        static const char why[] = "the module was loaded with REPLAY no";
+        return set_inactive(session, why, sizeof why - 1);
+    }
+    struct pending *pending = pending_new(PENDING_REPLAY);
+    pending->data = text_copy(session->id, strlen(session->id));
+    pending->free_data = redis.Free;
+    set_inactive(session, NULL, 0);
+    send_now(session, pending->id, false);
+}
+
+static struct session *session_replayed_by(const struct pending *pending) {
+    const char *id = pending->data;
+    return redis.DictGetC(shardqa.sessions, (void *)id, strlen(id), NULL);
+}
+
+void gears_replayed(struct pending *pending, const char *resp, size_t length) {
+    struct session *session = session_replayed_by(pending);
+    if (session && resp[0] == '-') set_inactive(session, resp + 1, length - 3);
+    if (session && resp[0] != '-') session->deaths = 0;
+    pending_free(pending);
+}
+
+void gears_blame(struct pending *pending) {
+    static const char why[] = "it ended the worker twice when it was run again and is in quarantine; send its script again, or remove it by RG.UNREGISTER";
+    struct session *session = session_replayed_by(pending);
+    if (session == NULL || ++session->deaths < DEATHS_MOST) return;
+    session->barred = true;
+    set_inactive(session, why, sizeof why - 1);
+    redis.Log(shardqa.ctx, "warning", "session %s: %s", session->id, why);
 }
 
 /* ---- the registry ---- */
@@ -176,7 +225,7 @@ struct registration *gears_find(RegistrationTest test, void *data) {
     return NULL;
 }
 
-static void each_session(void (*action)(const struct session *, void *), void *data) {
+void gears_each_session(void (*action)(const struct session *, void *), void *data) {
     struct session *session;
     RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
     while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL) action(session, data);
@@ -185,15 +234,15 @@ static void each_session(void (*action)(const struct session *, void *), void *d
 
 static void send_each(const struct session *session, void *data) {
     (void)data;
-    send_session(session, false);
+    send_session((struct session *)session);
 }
 
 static void drop_each(const struct session *session, void *data) {
     (void)data;
-    send_session(session, true);
+    drop_from_worker(session);
 }
 
-void gears_send_sessions(void) { each_session(send_each, NULL); }
+void gears_send_sessions(void) { gears_each_session(send_each, NULL); }
 
 static void forget(const char *id) {
     struct session *old = NULL;
@@ -214,7 +263,7 @@ bool gears_store(const char *payload, size_t length) { return keep(payload, leng
 
 void gears_clear(void) {
     struct session *session;
-    if (shardqa.link.started) each_session(drop_each, NULL);
+    if (shardqa.link.started) gears_each_session(drop_each, NULL);
     while (redis.DictSize(shardqa.sessions) > 0) {
         RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
         redis.DictNextC(iterator, NULL, (void **)&session);
@@ -240,7 +289,7 @@ int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc) {
     struct session *session = keep(payload, length);
     if (session == NULL) return redis.ReplyWithError(ctx, "ERR the session is not of the form this version writes; upgrade this node");
     redis.ReplicateVerbatim(ctx);
-    if (shardqa.calling == 0 && shardqa.link.started) send_session(session, false);
+    if (shardqa.calling == 0 && shardqa.link.started) send_session(session);
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
@@ -254,19 +303,29 @@ static bool has_id(struct registration *registration, void *data) {
     return strlen(registration->id) == wanted->length && memcmp(registration->id, wanted->id, wanted->length) == 0;
 }
 
-static struct session *session_of(const struct registration *wanted) {
-    struct session *session, *found = NULL;
-    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
-    while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL)
-        for (struct registration *r = session->first; r; r = r->next)
-            if (r == wanted) found = session;
-    redis.DictIteratorStop(iterator);
-    return found;
-}
-
 static bool is_empty(const struct session *session) {
     for (struct registration *r = session->first; r; r = r->next)
         if (r->id[0] != '\0') return false;
+    return true;
+}
+
+static void tell_worker_to_forget(const struct by_id *wanted) {
+    struct frame_writer w;
+    if (!shardqa.link.started) return;
+    frame_begin(&w, FRAME_FORGET, 0);
+    frame_item(&w, wanted->id, wanted->length);
+    link_send(&w, NULL);
+}
+
+/* False where there is no such registration. */
+static bool unregister(const struct by_id *wanted, bool tell) {
+    struct registration *registration = gears_find(has_id, (void *)wanted);
+    if (registration == NULL) return false;
+    struct session *session = registration->session;
+    if (tell) tell_worker_to_forget(wanted);
+    registration->id[0] = '\0';
+    recount();
+    if (is_empty(session)) forget(session->id);
     return true;
 }
 
@@ -275,15 +334,28 @@ int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 2) return redis.WrongArity(ctx);
     if (!internal_allowed(ctx)) return REDIS_OK;
     wanted.id = redis.StringPtrLen(argv[1], &wanted.length);
-    struct registration *registration = gears_find(has_id, &wanted);
-    if (registration == NULL) return redis.ReplyWithError(ctx, "ERR unknown registration id");
-    struct session *session = session_of(registration);
-    registration->id[0] = '\0';
-    recount();
+    if (!unregister(&wanted, shardqa.calling == 0)) return redis.ReplyWithError(ctx, "ERR unknown registration id");
     redis.ReplicateVerbatim(ctx);
-    if (shardqa.calling == 0 && shardqa.link.started) send_session(session, false);
-    if (is_empty(session)) forget(session->id);
     return redis.ReplyWithSimpleString(ctx, "OK");
+}
+
+struct session *gears_session_of(const char *id, size_t length) {
+    struct by_id wanted = {.id = id, .length = length};
+    struct registration *registration = gears_find(has_id, &wanted);
+    return registration ? registration->session : NULL;
+}
+
+bool gears_unregister(const char *id, size_t length) {
+    struct by_id wanted = {.id = id, .length = length};
+    return unregister(&wanted, true);
+}
+
+struct registration *gears_inactive_trigger(const char *trigger, size_t length) {
+    for (long long i = 0; i < shardqa.registrations; i++) {
+        struct registration *r = shardqa.active[i];
+        if (r->session->inactive && strlen(r->trigger) == length && length > 0 && memcmp(r->trigger, trigger, length) == 0) return r;
+    }
+    return NULL;
 }
 
 static bool commit(const char *command, const char *argument, size_t length) {
@@ -297,14 +369,38 @@ static bool commit(const char *command, const char *argument, size_t length) {
 
 /* The node became a replica, or takes no writes now: the worker must not go on with what Redis did not keep. */
 static void take_back(const struct session *session) {
+    struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
+    if (!shardqa.link.started) return;
+    if (kept)
+        send_session(kept);
+    else
+        drop_from_worker(session);
+}
+
+/* Whose session it is: the user whose script the frame belongs to; without one (a stored script registers otherwise than it did)
+ * the one it had, if the code is the same. Never whom the worker names. */
+static const char *owner_of(const struct frame *frame, const struct session *session) {
+    const char *user = rights_of_script(frame->id);
     const struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
-    if (shardqa.link.started) send_session(kept ? kept : session, kept == NULL);
+    if (user != NULL || kept == NULL) return user;
+    bool same = kept->code_length == session->code_length && memcmp(kept->code, session->code, kept->code_length) == 0;
+    return same ? kept->user : NULL;
 }
 
 bool gears_frame_register(const struct frame *frame) {
+    struct buffer payload = {0};
     struct session *session = read_session(frame->payload, frame->length);
     if (session == NULL) return false;
-    if (!commit("RG._REGISTER", frame->payload, frame->length)) take_back(session);
+    const char *owner = owner_of(frame, session);
+    if (owner) {
+        redis.Free(session->user);
+        session->user = text_copy(owner, strlen(owner));
+        gears_encode(session, &payload);
+    } else {
+        redis.Log(shardqa.ctx, "warning", "session %s belongs to no script under way and is not kept", session->id);
+    }
+    if (owner == NULL || !commit("RG._REGISTER", payload.data, payload.length)) take_back(session);
+    buffer_free(&payload);
     session_free(session);
     return true;
 }
@@ -316,7 +412,7 @@ bool gears_frame_unregister(const struct frame *frame) {
     struct by_id wanted = {.id = id.data, .length = id.length};
     if (commit("RG._UNREGISTER", id.data, id.length)) return true;
     struct registration *kept = gears_find(has_id, &wanted);
-    if (kept) take_back(session_of(kept));
+    if (kept) take_back(kept->session);
     return true;
 }
 
@@ -332,7 +428,7 @@ static void save_session(const struct session *session, void *io) {
 static void aux_save(RedisIO *io, int when) {
     (void)when;
     redis.SaveUnsigned(io, redis.DictSize(shardqa.sessions));
-    each_session(save_session, io);
+    gears_each_session(save_session, io);
 }
 
 static int aux_load(RedisIO *io, int encoding, int when) {

@@ -13,6 +13,7 @@
 #include "latency.h"
 #include "redis_api.h"
 
+struct activity_page; /* activity.h */
 struct blob;
 struct model;
 struct pending;
@@ -23,11 +24,26 @@ enum pyexecute { PYEXECUTE_NO, PYEXECUTE_LOCAL, PYEXECUTE_YES };
 
 struct settings {
     char *python;             /* owned; NULL: no worker */
+    bool workerless;          /* PYTHON none */
+    char *readable;           /* owned; paths with colons between them that functions may read besides the libraries; NULL */
+    char *writable;           /* owned; the same for writing */
+    bool no_sandbox;          /* SANDBOX no: the worker may do what Redis may */
     char *home;               /* owned; HOME of the worker, NULL: / */
     long long threads;        /* of the worker's models */
     long long timeout_ms;     /* deadline of requests and misses; 0 none */
     long long max_pending;    /* clients that may wait at once */
+    long long heartbeat_ms;   /* of silence after which a worker is killed; 0: it never is */
+    bool replay;              /* are stored sessions run again by a new worker? */
     enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
+    const char *name;         /* in MODULE LIST and before the sections of INFO; static text */
+    /* RedisAI's, of which the last three are only shown */
+    char *backends_path;            /* owned; NULL: none was given */
+    long long chunk_size;           /* bytes of a string of AI.MODELGET */
+    long long execution_timeout_ms; /* a run of ONNX longer than this is ended; 0 none */
+    long long intra_op;             /* as `threads`; 0: that */
+    long long threads_per_queue;
+    long long inter_op;
+    long long memory_limit_mb;
 };
 
 /* A piece of the stream to the worker. */
@@ -66,6 +82,7 @@ struct worker_link {
     bool broken;                /* set by descriptor callbacks; the next tick takes the link down */
     bool started;               /* START was sent in this life of the worker */
     const char *broken_why;     /* static text */
+    char last_end[128];         /* why and how the last worker ended; "" while none has */
     struct buffer in;           /* received bytes */
     size_t in_handled;          /* bytes of `in` whose frames are done */
     struct chunk_queue out;     /* sent as the socket takes it */
@@ -93,6 +110,23 @@ struct deferred_queue {
     size_t bytes;
 };
 
+/* What the module knows of its worker's heartbeat (activity.c). */
+struct activity {
+    const struct activity_page *page; /* mapped; NULL before the first worker */
+    uint64_t beat;       /* the last one seen; 0: none came yet */
+    uint64_t looked_us;  /* when, of CLOCK_MONOTONIC */
+    uint64_t silent_us;  /* since the last beat */
+    uint64_t sampled_us; /* of silence, when its processor time was looked at */
+    uint64_t cpu_ticks;  /* the worker had used then, or at its last beat */
+    bool computing;      /* it used its processor before that look */
+    bool stopped;        /* it was stopped then */
+    bool silent;         /* requests are refused */
+    bool killed;         /* the module ends this worker */
+    bool blamed;         /* … for what it computed, not because it was stopped */
+    bool traced;         /* in this silence it was asked where its threads are */
+    char last_running[1024]; /* what the worker computed when it last ended */
+};
+
 struct counters {
     long long hits;             /* GETs of a hooked prefix that found a value */
     long long misses;           /* … that went to the worker */
@@ -107,8 +141,12 @@ struct counters {
     long long timeouts;
     long long cancelled;        /* clients that left */
     long long busy;             /* refused: MAXPENDING or queue full */
-    long long failed_by_worker; /* answered TRYAGAIN because the worker died */
+    long long failed_by_worker; /* answered TRYAGAIN because the worker died or was silent */
+    long long silences;         /* of the worker, long enough to refuse requests */
+    long long killed_silent;    /* workers killed because they were silent for too long */
+    long long killed_late;      /* … because a function could not be stopped at its deadline */
     long long late_replies;     /* replies to requests that were gone */
+    long long unreadable_replies; /* … that were no RESP, or outputs that contradict themselves */
     long long ticks;
 };
 
@@ -121,6 +159,7 @@ struct shardqa {
     RedisCtx *ctx; /* detached: runs the calls of the worker, logs, arms timers; never freed */
     struct settings settings;
     struct worker_link link;
+    struct activity activity;
 
     int valkey;            /* its version, a byte each of major, minor and patch; 0: the server is Redis */
     char node_id[41];      /* hex, NUL at the end */
@@ -132,6 +171,7 @@ struct shardqa {
     int calling;           /* > 0 while a command runs that we started */
 
     RedisDict *pending;    /* request id (8 bytes big endian) -> struct pending, owned */
+    RedisDict *scripts;    /* request id -> user (owned) of each RG.PYEXECUTE that the worker has not released */
     RedisDict *waiters;    /* RedisBlocked pointer -> struct waiter (owned by its pending) */
     RedisDict *flights;    /* registration NUL key -> struct pending of the miss under way */
     uint64_t last_id;
@@ -150,12 +190,14 @@ struct shardqa {
     uint64_t last_model;
     struct model *storing; /* the validated model that the running AI.MODELSTORE of ours shall store; borrowed */
     long long models_unsent;
+    long long models_loading; /* sent anew to a new worker and not answered yet */
     long long model_count;
 
     RedisDict *worker_stats; /* name -> value text (owned) of STATS frames */
 
     RedisType *tensor_type;
     RedisType *model_type;
+    RedisType *script_type;
     RedisType *gears_type; /* only for its aux data: registrations in the RDB */
 
     struct counters counters;

@@ -2,6 +2,7 @@
 #include "tensor.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "buffer.h"
@@ -18,11 +19,19 @@ static struct tensor *tensor_new(const struct dtype *dtype, const long long *sha
     return tensor;
 }
 
-static void tensor_free(void *value) { /* any thread: only memory */
+void tensor_free(void *value) {
     struct tensor *tensor = value;
     redis.Free(tensor->shape);
     redis.Free(tensor->data);
     redis.Free(tensor);
+}
+
+void tensor_add_layout(struct buffer *to, const struct tensor *tensor) {
+    char shape[TENSOR_MAX_RANK * 21];
+    shape_text(tensor->shape, tensor->rank, shape, sizeof shape);
+    buffer_add(to, tensor->dtype->name, strlen(tensor->dtype->name));
+    buffer_add(to, " ", 1);
+    buffer_add(to, shape, strlen(shape));
 }
 
 struct tensor *tensor_open(RedisCtx *ctx, RedisString *name) {
@@ -63,23 +72,21 @@ static const char *read_blob(RedisString **argv, int argc, int at, struct settin
 
 static const char *add_value(const RedisString *string, struct setting *s) {
     char element[8];
-    long long integer;
     double number;
     size_t length;
+    const char *text = redis.StringPtrLen(string, &length);
     if (s->dtype->kind == DTYPE_STRING) {
-        const char *text = redis.StringPtrLen(string, &length);
+        if (length > 0 && text[length - 1] == '\0') length--; /* a string may bring its end along */
         if (memchr(text, '\0', length)) return "ERR C-string value contains null character";
         buffer_add(&s->data, text, length);
         buffer_add(&s->data, "", 1);
         return NULL;
     }
-    if (s->dtype->kind == DTYPE_FLOAT) {
+    if (dtype_is_real(s->dtype)) {
         if (redis.StringToDouble(string, &number) != REDIS_OK) return "ERR invalid value";
         element_from_double(s->dtype, number, element);
-    } else {
-        if (redis.StringToLongLong(string, &integer) != REDIS_OK) return "ERR invalid value";
-        if (!element_from_integer(s->dtype, integer, element))
-            return s->dtype->kind == DTYPE_BOOL ? "ERR BOOL tensor elements must be 0 or 1" : "ERR invalid value";
+    } else if (!element_from_text(s->dtype, text, length, element)) {
+        return "ERR invalid value";
     }
     buffer_add(&s->data, element, s->dtype->size);
     return NULL;
@@ -123,23 +130,30 @@ static int reply_set_error(RedisCtx *ctx, const char *error) {
     return reply_error(ctx, "%s%s", coded ? "" : "ERR ", error);
 }
 
-int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc) {
+struct tensor *tensor_read(RedisString **argv, int argc, const char **error) {
     struct setting s = {0};
     size_t bytes;
-    if (argc < 4) return redis.WrongArity(ctx);
-    const char *error = read_setting(argv, argc, &s);
-    if (error) {
+    *error = read_setting(argv, argc, &s);
+    if (*error) {
         buffer_free(&s.data);
-        return reply_set_error(ctx, error);
+        return NULL;
     }
+    char *data = buffer_take(&s.data, &bytes);
+    return tensor_new(s.dtype, s.shape, s.rank, data, bytes);
+}
+
+int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc) {
+    const char *error;
+    if (argc < 4) return redis.WrongArity(ctx);
+    struct tensor *tensor = tensor_read(argv, argc, &error);
+    if (tensor == NULL) return reply_set_error(ctx, error);
     RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_READ | REDIS_WRITE);
     if (redis.KeyType(key) != KEYTYPE_EMPTY && redis.ModuleTypeGetType(key) != shardqa.tensor_type) {
         redis.CloseKey(key);
-        buffer_free(&s.data);
+        tensor_free(tensor);
         return redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
     }
-    char *data = buffer_take(&s.data, &bytes);
-    redis.ModuleTypeSetValue(key, shardqa.tensor_type, tensor_new(s.dtype, s.shape, s.rank, data, bytes));
+    redis.ModuleTypeSetValue(key, shardqa.tensor_type, tensor);
     redis.CloseKey(key);
     redis.NotifyKeyspaceEvent(ctx, NOTIFY_MODULE, "ai.tensorset", argv[1]);
     redis.ReplicateVerbatim(ctx);
@@ -153,8 +167,12 @@ static void reply_string_values(RedisCtx *ctx, const struct tensor *t) {
 }
 
 static void reply_element(RedisCtx *ctx, const struct dtype *dtype, const char *from) {
-    if (dtype->kind != DTYPE_FLOAT) {
-        redis.ReplyWithLongLong(ctx, element_integer(dtype, from));
+    if (!dtype_is_real(dtype)) {
+        char digits[24];
+        if (element_is_large(dtype, from))
+            redis.ReplyWithStringBuffer(ctx, digits, (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)element_integer(dtype, from)));
+        else
+            redis.ReplyWithLongLong(ctx, element_integer(dtype, from));
         return;
     }
     double value = element_double(dtype, from);
@@ -190,23 +208,29 @@ static void reply_meta(RedisCtx *ctx, const struct tensor *t) {
     for (int i = 0; i < t->rank; i++) redis.ReplyWithLongLong(ctx, t->shape[i]);
 }
 
-int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
-    bool meta = false, blob = false, values = false;
-    if (argc < 2 || argc > 4) return redis.WrongArity(ctx);
+const char *tensor_read_format(RedisString **argv, int argc, int *format) {
+    *format = argc == 2 ? TENSOR_META | TENSOR_BLOB : 0;
     for (int i = 2; i < argc; i++) {
         if (text_is(argv[i], "META"))
-            meta = true;
+            *format |= TENSOR_META;
         else if (text_is(argv[i], "BLOB"))
-            blob = true;
+            *format |= TENSOR_BLOB;
         else if (text_is(argv[i], "VALUES"))
-            values = true;
+            *format |= TENSOR_VALUES;
         else
-            return redis.ReplyWithError(ctx, "ERR unsupported data format");
+            return "ERR unsupported data format";
     }
-    if (blob && values) return redis.ReplyWithError(ctx, "ERR both BLOB and VALUES specified");
+    return (*format & TENSOR_BLOB) && (*format & TENSOR_VALUES) ? "ERR both BLOB and VALUES specified" : NULL;
+}
+
+int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
+    int format;
+    if (argc < 2 || argc > 4) return redis.WrongArity(ctx);
+    const char *error = tensor_read_format(argv, argc, &format);
+    if (error) return redis.ReplyWithError(ctx, error);
+    bool meta = format & TENSOR_META, blob = format & TENSOR_BLOB, values = format & TENSOR_VALUES;
     struct tensor *t = tensor_open(ctx, argv[1]);
     if (t == NULL) return REDIS_OK;
-    if (argc == 2) meta = blob = true;
     if (!meta) {
         reply_data(ctx, t, values);
         return REDIS_OK;
@@ -252,10 +276,7 @@ static void *rdb_load(RedisIO *io, int encoding) {
     long long shape[TENSOR_MAX_RANK];
     uint64_t rank;
     size_t elements, bytes;
-    if (encoding != TENSOR_ENCODING) {
-        redis.LogIOError(io, "warning", "a tensor is saved in version %d, this module reads version %d; store it again with AI.TENSORSET", encoding, TENSOR_ENCODING);
-        return NULL;
-    }
+    if (encoding != TENSOR_ENCODING) return refuse_version(io, "tensor", encoding, TENSOR_ENCODING, "AI.TENSORSET");
     const struct dtype *dtype = load_dtype(io);
     if (dtype == NULL || !load_shape(io, shape, &rank) || !tensor_elements(dtype, shape, (int)rank, &elements)) return NULL;
     char *data = redis.LoadStringBuffer(io, &bytes);

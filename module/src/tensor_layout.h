@@ -8,10 +8,10 @@
 enum { TENSOR_MAX_RANK = 32 };
 #define TENSOR_MAX_BYTES ((size_t)512 << 20) /* a client can't send or receive a longer string */
 
-enum dtype_kind { DTYPE_FLOAT, DTYPE_SIGNED, DTYPE_UNSIGNED, DTYPE_BOOL, DTYPE_STRING };
+enum dtype_kind { DTYPE_FLOAT, DTYPE_BFLOAT, DTYPE_SIGNED, DTYPE_UNSIGNED, DTYPE_BOOL, DTYPE_STRING };
 
 struct dtype {
-    const char *name; /* RedisAI's */
+    const char *name; /* RedisAI's; FLOAT16, BFLOAT16, UINT32 and UINT64 it did not have */
     enum dtype_kind kind;
     size_t size; /* bytes of one element; STRING 0 */
 };
@@ -28,10 +28,13 @@ const char *tensor_data_error(const struct dtype *dtype, size_t elements, const 
 int shape_parse(const char *text, size_t length, long long shape[TENSOR_MAX_RANK]);
 void shape_text(const long long *shape, int rank, char *text, size_t size);
 
-/* Writes one element; false where the number does not fit the type. */
-bool element_from_integer(const struct dtype *dtype, long long value, char *to);
-bool element_from_double(const struct dtype *dtype, double value, char *to);
-long long element_integer(const struct dtype *dtype, const char *from);
+bool dtype_is_real(const struct dtype *dtype); /* FLOAT, DOUBLE, FLOAT16, BFLOAT16 */
+
+/* Reads one element from text; false where that is no number of the type. Reals: element_from_double. */
+bool element_from_text(const struct dtype *dtype, const char *text, size_t length, char *to);
+void element_from_double(const struct dtype *dtype, double value, char *to); /* rounds to the nearest, ties to even */
+long long element_integer(const struct dtype *dtype, const char *from); /* UINT64 past 2^63 - 1: see element_is_large */
+bool element_is_large(const struct dtype *dtype, const char *from);     /* more than a signed 64-bit reply can say */
 double element_double(const struct dtype *dtype, const char *from);
 
 #endif

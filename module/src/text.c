@@ -45,6 +45,18 @@ void *value_open(RedisCtx *ctx, RedisString *name, RedisType *type, const char *
     return value;
 }
 
+void *refuse_version(RedisIO *io, const char *what, int version, int wanted, const char *command) {
+    enum { REDIS_AI = 4 }; /* the last that RedisAI wrote */
+    if (version <= REDIS_AI)
+        redis.LogIOError(io, "warning",
+                         "a %s that RedisAI has saved (version %d) can't be read: start RedisAI on this file once more, copy its keys with the "
+                         "commands of docs/ai.md, \"Moving from RedisAI\", and start with them",
+                         what, version);
+    else
+        redis.LogIOError(io, "warning", "a %s is saved in version %d, this module reads version %d; store it again with %s", what, version, wanted, command);
+    return NULL;
+}
+
 int reply_error(RedisCtx *ctx, const char *format, ...) {
     char line[1024];
     va_list arguments;

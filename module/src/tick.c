@@ -10,13 +10,16 @@
 
 #include <string.h>
 
+#include "activity.h"
 #include "call.h"
+#include "dag.h"
 #include "events.h"
 #include "execute.h"
 #include "gears.h"
 #include "model.h"
 #include "pending.h"
 #include "resp.h"
+#include "rights.h"
 #include "text.h"
 #include "worker_link.h"
 
@@ -54,22 +57,38 @@ static void count_latency(const struct pending *pending) {
     if (pending->timed_trigger) latency_add(&shardqa.trigger_latency, us);
 }
 
-static bool on_worker_reply(const struct frame *frame) {
-    struct pending *pending = pending_find(frame->id);
-    if (!resp_is_one_value(frame->payload, frame->length)) return false;
+/* The stream is whole, only this value is not: its own request pays for it. */
+static void unreadable(struct frame *frame) {
+    static const char error[] = "-ERR the worker's answer can't be read: it is not one RESP value of at most 16 levels\r\n";
+    redis.Log(shardqa.ctx, "warning", "the worker answered request %llu with %zu bytes that can't be read", (unsigned long long)frame->id,
+              frame->length);
+    shardqa.counters.unreadable_replies++;
+    frame->payload = error;
+    frame->length = sizeof error - 1;
+}
+
+static void dumped(struct pending *pending, const char *resp, size_t length) {
+    struct buffer reply = {0};
+    gears_dump(&reply, resp, length);
+    pending_finish(pending, reply.data, reply.length);
+    buffer_free(&reply);
+}
+
+static void on_worker_reply(struct frame frame) {
+    struct pending *pending = pending_find(frame.id);
+    if (!resp_is_one_value(frame.payload, frame.length)) unreadable(&frame);
     if (pending == NULL) {
         shardqa.counters.late_replies++;
-        return true;
+        return;
     }
     count_latency(pending);
     switch (pending->kind) {
-    case PENDING_RELOAD: model_loaded(pending, frame->payload, frame->length); return true;
-    case PENDING_STORE: model_stored(pending, frame->payload, frame->length); return true;
-    case PENDING_EXECUTE:
-        if (frame->payload[0] != '-') return false;
-        execute_failed(pending, frame->payload, frame->length);
-        return true;
-    default: pending_finish(pending, frame->payload, frame->length); return true;
+    case PENDING_RELOAD: model_loaded(pending, frame.payload, frame.length); break;
+    case PENDING_STORE: model_stored(pending, frame.payload, frame.length); break;
+    case PENDING_REPLAY: gears_replayed(pending, frame.payload, frame.length); break;
+    case PENDING_DUMP: dumped(pending, frame.payload, frame.length); break;
+    case PENDING_EXECUTE: execute_failed(pending, frame.payload, frame.length); break;
+    default: pending_finish(pending, frame.payload, frame.length); break;
     }
 }
 
@@ -104,7 +123,7 @@ static bool on_stats(const struct frame *frame) {
 static bool dispatch(const struct frame *frame) {
     switch (frame->type) {
     case FRAME_READY: return on_ready(frame);
-    case FRAME_REPLY: return on_worker_reply(frame);
+    case FRAME_REPLY: on_worker_reply(*frame); return true;
     case FRAME_TENSORS: return execute_frame_tensors(frame);
     case FRAME_CALL: return call_run(frame);
     case FRAME_REGISTER: return gears_frame_register(frame);
@@ -112,6 +131,9 @@ static bool dispatch(const struct frame *frame) {
     case FRAME_WATCH: return events_frame_watch(frame);
     case FRAME_LOG: return on_log(frame);
     case FRAME_STATS: return on_stats(frame);
+    case FRAME_RELEASE: return rights_release(frame->id), true;
+    case FRAME_RAN: return models_frame_ran(frame);
+    case FRAME_DAG_DONE: return dag_frame_done(frame);
     default: return false;
     }
 }
@@ -123,8 +145,10 @@ static bool writes(const struct frame *frame) {
     switch (frame->type) {
     case FRAME_CALL: return !call_only_reads(frame);
     case FRAME_TENSORS:
+    case FRAME_DAG_DONE:
     case FRAME_REGISTER:
     case FRAME_UNREGISTER: return true;
+    case FRAME_RELEASE: return shardqa.deferred.first != NULL; /* a REGISTER of that script may be among them */
     case FRAME_REPLY:
         pending = pending_find(frame->id);
         return pending && (pending->kind == PENDING_STORE || (pending->after_registrations && shardqa.deferred.first));
@@ -248,6 +272,7 @@ void tick_run(void) {
     if (!shardqa.loaded) first_tick();
     if (shardqa.shutting_down) link_continue();
     events_tell_loaded();
+    activity_check();
     link_tick();
     if (link->fd < 0) return;
     if (link->in.length > link->in_handled || shardqa.deferred.first) run_frames();

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -24,10 +25,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "activity.h"
 #include "events.h"
 #include "gears.h"
 #include "model.h"
 #include "pending.h"
+#include "rights.h"
 #include "tick.h"
 
 enum {
@@ -36,6 +39,7 @@ enum {
     WRITE_SLICE = 256 << 10, /* bytes written per tick, so that one model does not hold the loop */
     WRITE_PARTS = 32,        /* chunks per writev */
     ERROR_LINE = 1000,       /* bytes of one line of stderr that reach the log */
+    EXIT_MS = 20,            /* Redis waits for the end of a worker whose socket has ended */
     BACKOFF_FIRST = 100,     /* ms until the first restart; doubles */
     BACKOFF_LAST = 5000,     /* ms at most */
     SETTLED_US = 10000000    /* a worker that was ready this long starts afresh at BACKOFF_FIRST */
@@ -294,12 +298,16 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 }
 
-/* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3 and `errors` as 1 and 2. */
-static int spawn(int theirs, int errors, pid_t *pid) {
+/* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as 4 and `errors` as 1 and 2. */
+static int spawn(int theirs, int errors, int page, pid_t *pid) {
     char home[4096];
     snprintf(home, sizeof home, "HOME=%s", shardqa.settings.home ? shardqa.settings.home : "/");
+    char readable[4200], writable[4200];
+    snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s", shardqa.settings.readable ? shardqa.settings.readable : "");
+    snprintf(writable, sizeof writable, "SHARDQA_WRITABLE=%s", shardqa.settings.writable ? shardqa.settings.writable : "");
+    char *sandbox = shardqa.settings.no_sandbox ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
     char *argv[] = {shardqa.settings.python, "-I", "-m", "shardqa.module.worker", NULL};
-    char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", home, NULL};
+    char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", home, "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, sandbox, readable, writable, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -307,7 +315,8 @@ static int spawn(int theirs, int errors, pid_t *pid) {
     posix_spawn_file_actions_adddup2(&actions, errors, 1);
     posix_spawn_file_actions_adddup2(&actions, errors, 2);
     posix_spawn_file_actions_adddup2(&actions, theirs, 3);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 4); /* the AOF and outgoing links are not CLOEXEC in Redis */
+    posix_spawn_file_actions_adddup2(&actions, page, ACTIVITY_FD);
+    posix_spawn_file_actions_addclosefrom_np(&actions, ACTIVITY_FD + 1); /* the AOF and outgoing links are not CLOEXEC in Redis */
     posix_spawnattr_init(&attributes);
     signals_as_at_birth(&attributes);
     int error = posix_spawn(pid, argv[0], &actions, &attributes, argv, environment);
@@ -318,10 +327,10 @@ static int spawn(int theirs, int errors, pid_t *pid) {
 
 static int set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-/* Moves a descriptor above 3, so that no dup2 of the child overwrites one that is still needed. */
-static int above_three(int fd) {
-    if (fd < 0 || fd > 3) return fd;
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 4);
+/* Moves a descriptor above the child's own, so that no dup2 there overwrites one that is still needed. */
+static int out_of_the_way(int fd) {
+    if (fd < 0 || fd > ACTIVITY_FD) return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, ACTIVITY_FD + 1);
     close(fd);
     return moved;
 }
@@ -335,8 +344,8 @@ static int make_pairs(int sockets[2], int errors[2]) {
         return error;
     }
     for (int i = 0; i < 2; i++) {
-        sockets[i] = above_three(sockets[i]);
-        errors[i] = above_three(errors[i]);
+        sockets[i] = out_of_the_way(sockets[i]);
+        errors[i] = out_of_the_way(errors[i]);
     }
     set_nonblocking(sockets[0]);
     set_nonblocking(errors[0]);
@@ -360,9 +369,11 @@ static void greet(void) {
     frame_number(&w, shardqa.cluster ? 1 : 0);
     frame_number(&w, server_port());
     frame_text(&w, "threads");
-    frame_number(&w, shardqa.settings.threads);
+    frame_number(&w, shardqa.settings.intra_op ? shardqa.settings.intra_op : shardqa.settings.threads);
     frame_text(&w, "timeout");
     frame_number(&w, shardqa.settings.timeout_ms);
+    frame_text(&w, "execution_timeout");
+    frame_number(&w, shardqa.settings.execution_timeout_ms);
     link_send(&w, NULL);
     link_flush();
 }
@@ -407,7 +418,9 @@ void link_spawn(void) {
     if (shardqa.settings.python == NULL || shardqa.shutting_down) return;
     int error = make_pairs(sockets, errors);
     if (error == 0) {
-        error = spawn(sockets[1], errors[1], &pid);
+        int page = out_of_the_way(activity_open());
+        error = page < 0 ? errno : spawn(sockets[1], errors[1], page, &pid);
+        if (page >= 0) close(page);
         close(sockets[1]);
         close(errors[1]);
         if (error != 0) {
@@ -440,25 +453,27 @@ void link_break(const char *why) {
     redis.EventLoopAddOneShot(tick_wake, NULL);
 }
 
-static bool reap_one(pid_t pid, char *how, size_t size) {
+/* -1: it still runs. Else the signal that ended it, 0 where none did. */
+static int reap_one(pid_t pid, char *how, size_t size) {
     int status = 0;
     pid_t got = waitpid(pid, &status, WNOHANG);
-    if (got == 0) return false;
+    if (got == 0) return -1;
     if (got > 0 && WIFEXITED(status))
         snprintf(how, size, "exit status %d", WEXITSTATUS(status));
     else if (got > 0 && WIFSIGNALED(status))
         snprintf(how, size, "signal %d", WTERMSIG(status));
     else
         snprintf(how, size, "reaped by Redis"); /* ECHILD: serverCron may have been faster */
-    return true;
+    return got > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 /* SIGKILL first: a worker that sent garbage may still run. Waiting could stop Redis for as long as the kernel takes to free a big
  * process, so one that is not gone yet is left in `zombies` and collected later. */
-static void reap(struct worker_link *link, char *how, size_t size) {
-    if (reap_one(link->pid, how, size)) {
+static int reap(struct worker_link *link, char *how, size_t size) {
+    int signal = reap_one(link->pid, how, size);
+    if (signal >= 0) {
         link->pid = 0;
-        return;
+        return signal;
     }
     kill(link->pid, SIGKILL);
     snprintf(how, size, "its end is being awaited");
@@ -468,12 +483,19 @@ static void reap(struct worker_link *link, char *how, size_t size) {
             break;
         }
     link->pid = 0;
+    return 0;
+}
+
+/* The socket of a process that crashed ends a moment before the process does, and how it ended matters. */
+static void await_exit(const struct worker_link *link) {
+    struct pollfd end = {.fd = link->pidfd, .events = POLLIN};
+    if (link->pidfd >= 0 && !shardqa.activity.killed) poll(&end, 1, EXIT_MS);
 }
 
 static void collect_zombies(struct worker_link *link) {
     char how[64];
     for (size_t i = 0; i < ZOMBIES; i++) {
-        if (link->zombies[i] == 0 || !reap_one(link->zombies[i], how, sizeof how)) continue;
+        if (link->zombies[i] == 0 || reap_one(link->zombies[i], how, sizeof how) < 0) continue;
         redis.Log(shardqa.ctx, "notice", "worker %d ended: %s", (int)link->zombies[i], how);
         link->zombies[i] = 0;
     }
@@ -501,7 +523,9 @@ static void take_down(void) {
     struct worker_link *link = &shardqa.link;
     char how[64];
     bool settled = link->state == LINK_READY && redis.MonotonicMicroseconds() - link->ready_since_us > SETTLED_US;
-    reap(link, how, sizeof how);
+    await_exit(link);
+    activity_worker_ended(reap(link, how, sizeof how));
+    snprintf(link->last_end, sizeof link->last_end, "%s (%s)", link->broken_why, how);
     redis.Log(shardqa.ctx, "warning", "the worker is gone: %s (%s); waiting clients are answered TRYAGAIN", link->broken_why, how);
     close_link(link);
     link->broken = false;
@@ -512,6 +536,7 @@ static void take_down(void) {
     events_forget_watches();
     models_forget_worker();
     gears_forget_worker();
+    rights_forget_worker();
 }
 
 void link_cron(void) { collect_zombies(&shardqa.link); }
@@ -564,5 +589,5 @@ const char *link_unusable_error(void) {
 
 const char *link_state_name(void) {
     static const char *const names[] = {"off", "down", "starting", "ready"};
-    return names[shardqa.link.state];
+    return activity_silent() ? "silent" : names[shardqa.link.state];
 }

@@ -6,6 +6,7 @@ manager sends them to Redis and worker alike, and Redis may still be saving.
 """
 
 import ctypes
+import faulthandler
 import os
 import signal
 import socket
@@ -21,9 +22,15 @@ for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+from shardqa.module.worker import sandbox  # noqa: E402
+
+# before the imports below, which begin threads; the walls of threads that run already can't be put up any more
+CONFINED = sandbox.confine(os.environ) if __name__ == "__main__" else "off"
+
+from shardqa.module.worker.activity import Activity  # noqa: E402
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type  # noqa: E402
 from shardqa.module.worker.link import Link  # noqa: E402
-from shardqa.module.worker.reading import NAME, THREADS, Reading  # noqa: E402
+from shardqa.module.worker.socket_threads import NAME, THREADS, SocketThreads  # noqa: E402
 from shardqa.module.worker.worker import Worker  # noqa: E402
 
 SOCKET = 3  # file descriptor
@@ -35,6 +42,9 @@ SWITCH = 0.0005  # seconds the interpreter's lock may stay with one thread while
 
 
 def main() -> NoReturn:
+    faulthandler.register(signal.SIGUSR2, all_threads=True)  # the module asks so before it kills a worker that hangs
+    activity = Activity()
+    activity.start()
     follow_parent()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -44,13 +54,13 @@ def main() -> NoReturn:
     sys.stdout = sys.stderr  # print() of functions goes where errors go: into the Redis log
     link = Link(socket.socket(fileno=SOCKET))
     with leaving():
-        reading = opened(link)
+        reading = opened(link, activity)
     for number in range(1, THREADS):
         threading.Thread(target=serve, args=(reading,), name=f"{NAME} {number}", daemon=True).start()
     serve(reading)
 
 
-def opened(link: Link) -> Reading:
+def opened(link: Link, activity: Activity) -> SocketThreads:
     """The worker that HELLO asks for, and what is still to be read for it."""
     arrived: list[Frame] | None = []
     while arrived == []:
@@ -61,13 +71,13 @@ def opened(link: Link) -> Reading:
     hello, *others = arrived
     if hello.type is not Type.HELLO:
         raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
-    reading = Reading(link, Worker(link, hello).handle)
+    reading = SocketThreads(link, Worker(link, hello, activity, CONFINED).handle)
     for work in reading.handle(others):
         work()
     return reading
 
 
-def serve(reading: Reading) -> NoReturn:
+def serve(reading: SocketThreads) -> NoReturn:
     """One of the reading threads; the first that can't go on ends the process."""
     try:
         with leaving():

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 import hiredis
@@ -17,11 +18,33 @@ from redis import ResponseError
 from shardqa.module.worker import frames
 from shardqa.module.worker.frames import Frame, Type
 from shardqa.module.worker.link import Link
-from shardqa.module.worker.reading import is_reading
+from shardqa.module.worker.socket_threads import is_reading
 
 Argument = bytes | str | int | float
 Command = Sequence[Argument]
 MAX_CALLS = 4096  # commands of one frame: one frame is one tick of Redis, which must stay short
+
+
+RUN, CHECK = b"0", b"1"  # flags of a CALL
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """On whose behalf a command is sent. The module knows the users of its requests and sessions by itself."""
+
+    context: str  # 'r<request id>', 's<session id>', or empty: the worker itself, which may only look at the cluster
+    user: str  # for people to read
+
+    @classmethod
+    def of_request(cls, id: int, user: str) -> "Rights":
+        return cls(f"r{id}", user)
+
+    @classmethod
+    def of_session(cls, id: str, user: str) -> "Rights":
+        return cls(f"s{id}", user)
+
+
+WORKER = Rights("", "")
 
 
 class Calls:
@@ -37,14 +60,21 @@ class Calls:
             raise frames.MalformedFrame(f"CALLED for the unknown call {frame.id}")
         waiting[1](frame.payload)
 
-    def run(self, user: str, commands: Sequence[Command]) -> list[Any]:
+    def run(self, rights: Rights, commands: Sequence[Command]) -> list[Any]:
         """Replies of all commands, run in one tick; an error reply is an item. Blocks the calling thread."""
         assert not is_reading(), "a reading thread would wait for itself"
         done: Future[bytes] = Future()
-        self._send(user, commands, done.set_result)
+        self._send(rights, commands, done.set_result)
         return parse(done.result(), len(commands))
 
-    async def run_async(self, user: str, commands: Sequence[Command]) -> list[Any]:
+    async def run_async(self, rights: Rights, commands: Sequence[Command]) -> list[Any]:
+        return await self._sent(rights, commands, RUN)
+
+    async def check(self, rights: Rights, commands: Sequence[Command]) -> list[Any]:
+        """Whether these rights let each command run on its keys: OK, or the error. None is run."""
+        return await self._sent(rights, commands, CHECK)
+
+    async def _sent(self, rights: Rights, commands: Sequence[Command], flags: bytes) -> list[Any]:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bytes] = loop.create_future()
 
@@ -52,13 +82,15 @@ class Calls:
             if not done.done():  # its waiter may have been cancelled
                 done.set_result(raw)
 
-        self._send(user, commands, lambda raw: loop.call_soon_threadsafe(resolve, raw))
+        self._send(rights, commands, lambda raw: loop.call_soon_threadsafe(resolve, raw), flags)
         return parse(await done, len(commands))
 
-    def _send(self, user: str, commands: Sequence[Command], done: Callable[[bytes], object]) -> None:
+    def _send(
+        self, rights: Rights, commands: Sequence[Command], done: Callable[[bytes], object], flags: bytes = RUN
+    ) -> None:
         if len(commands) > MAX_CALLS:
             raise ValueError(f"{len(commands)} commands in one call, at most {MAX_CALLS}; split them")
-        items = [_bytes(user), b"0", b"%d" % len(commands)]
+        items = [_bytes(rights.context), flags, b"%d" % len(commands)]
         for command in commands:
             items.append(b"%d" % len(command))
             items += map(_bytes, command)

@@ -31,6 +31,9 @@ class Type(IntEnum):
     CALLED = 11
     ROLE = 12
     RESYNC = 13
+    FORGET = 14
+    SCRIPT = 32
+    DAG = 33
     # worker -> module
     READY = 64
     REPLY = 65
@@ -41,6 +44,9 @@ class Type(IntEnum):
     WATCH = 70
     LOG = 71
     STATS = 72
+    RELEASE = 73
+    RAN = 80
+    DAG_DONE = 81
 
 
 TYPES: dict[int, Type] = {type.value: type for type in Type}

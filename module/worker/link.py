@@ -1,8 +1,8 @@
 """The worker's end of the socketpair.
 
-One thread at a time reads (reading.py), others may wait to; any thread may send, under a lock, whole frames, blocking:
-the module never stops reading, so a send waits for bytes only. The module closing its end, or a malformed frame, ends
-the read.
+One thread at a time reads (socket_threads.py), others may wait to; any thread may send, under a lock, whole frames,
+blocking: the module never stops reading, so a send waits for bytes only. The module closing its end, or a malformed
+frame, ends the read.
 """
 
 import select

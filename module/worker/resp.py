@@ -32,10 +32,21 @@ class FlatError:
         self.text = str(text)
 
 
-def encode(value: object, depth: int = 0) -> bytes:
-    """One RESP reply. Objects of other types are sent as their str()."""
-    if depth > MAX_DEPTH:
+class _TooDeep(Exception):
+    """A value nested deeper than MAX_DEPTH."""
+
+
+def encode(value: object) -> bytes:
+    """One RESP reply. Objects of other types are sent as their str(); a value nested too deep becomes an error."""
+    try:
+        return _encode(value, 0)
+    except _TooDeep:
         return error(f"ERR the reply is nested deeper than {MAX_DEPTH}; return a flatter value")
+
+
+def _encode(value: object, depth: int) -> bytes:
+    if depth > MAX_DEPTH:
+        raise _TooDeep
     match value:
         case None:
             return NIL
@@ -56,14 +67,18 @@ def encode(value: object, depth: int = 0) -> bytes:
         case FlatError():
             return error(value.text)
         case list() | tuple():
-            return b"*%d\r\n" % len(value) + b"".join(encode(item, depth + 1) for item in value)
+            return _aggregate(b"*", [_encode(item, depth + 1) for item in value])
         case Mapping():
-            pairs = (encode(k, depth + 1) + encode(v, depth + 1) for k, v in value.items())
-            return b"%%%d\r\n" % len(value) + b"".join(pairs)
+            return _aggregate(b"%", [_encode(k, depth + 1) + _encode(v, depth + 1) for k, v in value.items()])
         case Set():
-            return b"~%d\r\n" % len(value) + b"".join(encode(item, depth + 1) for item in value)
+            return _aggregate(b"~", [_encode(item, depth + 1) for item in value])
         case _:
-            return encode(str(value), depth)
+            return _encode(str(value), depth)
+
+
+def _aggregate(kind: bytes, parts: list[bytes]) -> bytes:
+    """The parts are counted, not the value: a class of a user's own may say another length than it gives."""
+    return b"%b%d\r\n" % (kind, len(parts)) + b"".join(parts)
 
 
 def bulk(data: bytes) -> bytes:

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardqa.module.worker.ai.models import Models
-from shardqa.module.worker.calls import Calls, Command, first
+from shardqa.module.worker.calls import Calls, Command, Rights, first
 from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears.cluster import Cluster
+from shardqa.module.worker.gears.executions import Executions
+from shardqa.module.worker.gears.peers import Peers
+from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.registrations import Registrations
+from shardqa.module.worker.gears.settings import Settings
 from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
-from shardqa.module.worker.statistics import Statistics
+from shardqa.module.worker.statistics import WorkerStatistics
 from shardqa.module.worker.threads import Threads
 
 LEVELS = ("debug", "verbose", "notice", "warning")
@@ -23,15 +27,19 @@ class Shard:
     calls: Calls
     threads: Threads
     cluster: Cluster
+    peers: Peers
+    executions: Executions
+    profiles: Profiles
+    settings: Settings
     models: Models
     registrations: Registrations
     watches: Watches
-    statistics: Statistics
+    statistics: WorkerStatistics
     config: Mapping[str, str]  # module arguments, names in lower case
 
-    def execute(self, user: str, command: Command) -> Any:
+    def execute(self, rights: Rights, command: Command) -> Any:
         """One Redis command, from any thread but the reading one. Raises redis.ResponseError."""
-        return first(self.calls.run(user, [command]))
+        return first(self.calls.run(rights, [command]))
 
     def log(self, text: str, level: str = "notice") -> None:
         if level not in LEVELS:

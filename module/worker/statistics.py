@@ -9,7 +9,7 @@ from collections import deque
 RECENT = 1000  # times a percentile looks back on
 
 
-class Statistics:
+class WorkerStatistics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: dict[str, int | float | str] = {}

@@ -1,11 +1,13 @@
 """The worker's threads, and how functions of users run on them.
 
-The main thread and another read the socket in turns (reading.py). One thread runs the event loop with all async code.
-A pool of three runs synchronous functions (RedisGears' ExecutionThreads). Each model has its own thread
+The main thread and another read the socket in turns (socket_threads.py). One thread runs the event loop with all async
+code. Synchronous functions run on a pool, three of one session at once (RedisGears'
+ExecutionThreads): those that hang hold up no other session. Each model has its own thread
 (ai/batching.py).
 A function that is cancelled while it computes gets `Cancelled` raised inside its thread, at its next bytecode;
 a function that holds the loop's thread longer than `stall` seconds gets the same from the watchdog, because
-nothing else of the worker moves meanwhile. A call that sleeps inside C can't be reached that way.
+nothing else of the worker moves meanwhile. What runs inside C can't be reached that way: past its deadline the module
+kills the worker for it (activity.py).
 """
 
 import asyncio
@@ -13,16 +15,20 @@ import contextvars
 import ctypes
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import uvloop
 
+from shardqa.module.worker.activity import NONE, Activity, Kind, Stepping
+
 T = TypeVar("T")
 
-POOL = 3  # threads for synchronous functions
+POOL = 3  # synchronous functions of one session that run at once
+THREADS = 32  # of all sessions; what waits for one is bounded by its request's deadline
 HELPERS = 2  # threads of asyncio.to_thread
 PULSE = 0.5  # seconds between two looks of the watchdog
 
@@ -37,12 +43,20 @@ class Breakable:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: int | None = None  # thread ident, while user code of this work runs there
+        self._slot = NONE  # while it runs
         self.cancelled = False
+        self.group = ""  # the session whose functions it runs; those of one group hold up no others
+        self.name = b"a function"  # for the log and INFO, when the worker has to be killed for it
+        self.request = 0  # id of the frame it works for; 0: none
+        self.seconds = 0.0  # one run in a thread may take; 0: no end. One that can't be interrupted costs the worker
 
     @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self, activity: Activity) -> Iterator[None]:
         with self._lock:
             self._thread = threading.get_ident()
+        self._slot = activity.begin(
+            Kind.FUNCTION, self.name, request=self.request, seconds=self.seconds, interrupt=self.interrupt
+        )
         try:
             if self.cancelled:
                 raise Cancelled
@@ -50,6 +64,13 @@ class Breakable:
         finally:
             with self._lock:
                 self._thread = None
+                activity.end(self._slot)
+
+    def end_within(self, activity: Activity, seconds: float) -> None:
+        """Any thread: what it runs now shall be over in so many seconds, whatever it was given."""
+        with self._lock:
+            if self._thread is not None:
+                activity.limit(self._slot, seconds, self.interrupt)
 
     def interrupt(self) -> None:
         """Any thread."""
@@ -60,11 +81,13 @@ class Breakable:
 
 
 class Threads:
-    def __init__(self, stall: float) -> None:
-        self._stall = stall  # seconds the loop may stand still inside one function
+    def __init__(self, stall: float, activity: Activity) -> None:
+        self.stall = stall  # seconds the loop may stand still inside one function, and a function's run may take
+        self.activity = activity
         self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         self.loop.set_default_executor(ThreadPoolExecutor(HELPERS, "helper"))
-        self._pool = ThreadPoolExecutor(POOL, "function")
+        self._pool = ThreadPoolExecutor(THREADS, "function")
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # by group; loop's thread
         self._tasks: set[asyncio.Task[Any]] = set()  # the loop itself keeps only weak references
         self._moved = False  # the loop has moved since the watchdog last looked
         self._thread = threading.Thread(target=self._run, name="loop", daemon=True)
@@ -99,7 +122,17 @@ class Threads:
     async def in_pool(self, work: Breakable, function: Callable[..., T], *args: Any) -> T:
         """Runs a synchronous function on the pool, in the caller's context."""
         context = contextvars.copy_context()
-        return await self.loop.run_in_executor(self._pool, context.run, _broken_by, work, function, *args)
+        turns = self._turns.get(work.group)
+        if turns is None:
+            turns = self._turns[work.group] = asyncio.Semaphore(POOL)
+        async with turns:
+            return await self.loop.run_in_executor(
+                self._pool, context.run, _broken_by, self.activity, work, function, *args
+            )
+
+    def stepping(self, awaitable: Awaitable[Any], name: bytes, request: int = 0) -> Stepping:
+        """To be awaited in the loop in place of what a function gave. A step that never ends costs the worker."""
+        return Stepping(self.activity, awaitable, name, request, self.stall + 2 * PULSE)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in the loop and waits for it; for threads of the pool."""
@@ -123,7 +156,7 @@ class Threads:
             time.sleep(PULSE)
             looks = 0 if self._moved else looks + 1
             self._moved = False
-            if looks * PULSE >= self._stall and self._thread.ident is not None:
+            if looks * PULSE >= self.stall and self._thread.ident is not None:
                 looks = 0
                 raise_in(self._thread.ident)
 
@@ -131,8 +164,8 @@ class Threads:
         self._moved = True
 
 
-def _broken_by(work: Breakable, function: Callable[..., T], *args: Any) -> T:
-    with work.running():
+def _broken_by(activity: Activity, work: Breakable, function: Callable[..., T], *args: Any) -> T:
+    with work.running(activity):
         return function(*args)
 
 

@@ -11,47 +11,73 @@ from collections.abc import Callable, Coroutine
 
 from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker import frames, resp
+from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models
-from shardqa.module.worker.calls import Calls
+from shardqa.module.worker.calls import Calls, Rights
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
 from shardqa.module.worker.gears.cluster import REFRESH, Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.events import Events, Happened
 from shardqa.module.worker.gears.execution import Execution, Unset, describe, enter
+from shardqa.module.worker.gears.executions import Executions
+from shardqa.module.worker.gears.peers import Peers
+from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registrations
 from shardqa.module.worker.gears.sessions import Sessions
+from shardqa.module.worker.gears.settings import Settings
 from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
-from shardqa.module.worker.reading import Work
 from shardqa.module.worker.shard import Shard
-from shardqa.module.worker.statistics import Statistics
+from shardqa.module.worker.socket_threads import Work
+from shardqa.module.worker.statistics import WorkerStatistics
 from shardqa.module.worker.threads import Cancelled, Threads
 
 WATCH = "watch"  # target of an EVENT that is for watches
 STATISTICS_EVERY = 1.0  # seconds
 STALL = 10.0  # seconds a function may hold the loop when requests have no deadline; else their deadline
 
+ASKING = (
+    Type.REQUEST,
+    Type.MISS,
+    Type.MODELLOAD,
+    Type.EXECUTE,
+    Type.SCRIPT,
+    Type.DAG,
+)  # a bad frame of these ends that request alone
+
+FOR_ANOTHER = (b"RUN", b"PREPARE", b"COMMIT")  # verbs of RG._PEER that name the user they are for
+
 Answer = Callable[[Execution, list[bytes]], Coroutine[None, None, bytes]]
 
 
 class Worker:
-    """Built from HELLO; `handle` runs in the thread that leads (reading.py), coroutines in the loop."""
+    """Built from HELLO; `handle` runs in the thread that leads (socket_threads.py), coroutines in the loop."""
 
-    def __init__(self, link: Link, hello: Frame) -> None:
+    def __init__(self, link: Link, hello: Frame, activity: Activity, confined: str) -> None:
         protocol, node, role, clustered, _port, *config = _texts(hello)
         if protocol != str(frames.VERSION):
             raise MalformedFrame(f"HELLO of protocol {protocol}, wanted {frames.VERSION}; build module and worker anew")
         settings = {name.lower(): value for name, value in zip(config[::2], config[1::2], strict=True)}
         stall = int(settings.get("timeout", "0")) / 1000 or STALL
-        calls, threads, statistics = Calls(link), Threads(stall), Statistics()
+        calls, threads, statistics = Calls(link), Threads(stall, activity), WorkerStatistics()
+        cluster, gears_settings = Cluster(calls, node, clustered == "1", role), Settings(settings)
+        profiles = Profiles()
+        statistics.set("sandbox", confined)
         self._shard = Shard(
             link=link,
             calls=calls,
             threads=threads,
-            cluster=Cluster(calls, node, clustered == "1", role),
-            models=Models(link, statistics, int(settings.get("threads", "1"))),
+            cluster=cluster,
+            peers=Peers(cluster),
+            executions=Executions(cluster, gears_settings, profiles),
+            profiles=profiles,
+            settings=gears_settings,
+            models=Models(
+                *(link, statistics, activity, calls, int(settings.get("threads", "1"))),
+                limit=int(settings.get("execution_timeout", "0")) / 1000,
+            ),
             registrations=Registrations(),
             watches=Watches(link, threads),
             statistics=statistics,
@@ -61,6 +87,7 @@ class Worker:
         self._commands = Commands(self._shard, self._sessions)
         self._events = Events(self._shard, self._commands)
         self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
+        self._early: list[tuple[str, Happened]] = []  # events of registrations that a replay is about to bring back
         self._handlers: dict[Type, Callable[[Frame], Work | None]] = {
             Type.SESSION: self._handle_session,
             Type.START: self._handle_start,
@@ -70,10 +97,13 @@ class Worker:
             Type.MODELLOAD: self._shard.models.load,
             Type.MODELDROP: self._shard.models.drop,
             Type.EXECUTE: self._shard.models.execute,
+            Type.SCRIPT: self._shard.models.script,
+            Type.DAG: self._shard.models.graph,
             Type.CANCEL: self._handle_cancel,
             Type.CALLED: calls.called,
             Type.ROLE: self._handle_role,
             Type.RESYNC: self._handle_resync,
+            Type.FORGET: self._handle_forget,
         }
         sys.modules["redisAI"] = redis_ai.module(self._shard)
         threads.start()
@@ -83,7 +113,13 @@ class Worker:
         handler = self._handlers.get(frame.type)
         if handler is None:
             raise MalformedFrame(f"{frame.type.name} is not for the worker")
-        return handler(frame)
+        try:
+            return handler(frame)
+        except (MalformedFrame, ValueError, RuntimeError) as error:  # RuntimeError: no more threads
+            if frame.type not in ASKING:
+                raise
+            self._shard.link.send(Type.REPLY, frame.id, resp.error(f"ERR the worker can't serve this request: {error}"))
+            return None
 
     def _handle_request(self, frame: Frame) -> None:
         user, *words = frame.items()
@@ -105,7 +141,11 @@ class Worker:
         id, owner, code, count, *ids = _texts(frame)
         if int(count) != len(ids):
             raise MalformedFrame(f"SESSION {id} says {count} registrations and names {len(ids)}")
-        self._shard.threads.spawn(self._sessions.replay(id, owner, code, ids))
+        self._shard.threads.loop.call_soon_threadsafe(self._sessions.replay, frame.id, id, owner, code, ids)
+
+    def _handle_forget(self, frame: Frame) -> None:
+        (id,) = _texts(frame)
+        self._shard.threads.spawn(self._sessions.forget_registration(id))
 
     def _handle_start(self, frame: Frame) -> None:
         self._shard.threads.spawn(self._start())
@@ -114,10 +154,12 @@ class Worker:
         before = self._shard.cluster.role
         (self._shard.cluster.role,) = _texts(frame)
         if before != "master" and self._shard.cluster.role == "master":
+            self._shard.threads.loop.call_soon_threadsafe(self._commands.streams.begin_all)
             self._shard.watches.resync("promoted")  # its predecessor may have died between an event and its effect
 
     def _handle_resync(self, frame: Frame) -> None:
         (reason,) = _texts(frame)
+        self._shard.threads.loop.call_soon_threadsafe(self._commands.streams.begin_all)
         self._shard.watches.resync(reason)  # here, so that it keeps its place among the events
 
     def _handle_event(self, frame: Frame) -> None:
@@ -135,13 +177,18 @@ class Worker:
         gc.freeze()  # what start and replays made stays: no collection walks through it again
         shard.link.send_list(Type.READY, 0, versions)
         shard.watches.start()
+        self._commands.streams.begin_all()
         shard.threads.for_ever(shard.cluster.refresh, REFRESH)
         shard.threads.for_ever(self._send_statistics, STATISTICS_EVERY)
 
     async def _answer(self, id: int, answer: Answer, user: bytes, words: list[bytes]) -> None:
         """A request or miss from its frame to its REPLY."""
-        execution = Execution(self._shard.threads, user.decode("utf-8", "surrogateescape"))
-        execution.task = asyncio.current_task()
+        rights = Rights.of_request(id, user.decode("utf-8", "surrogateescape"))
+        execution = Execution(self._shard.threads, rights)
+        execution.task, execution.request = asyncio.current_task(), id
+        execution.name = f"{text(words[0])} of {rights.user}".encode("utf-8", "replace")
+        if answer == self._request and _outlasts_its_reply(words):
+            execution.on_release = lambda: self._shard.link.send_list(Type.RELEASE, id, ())
         self._running[id] = execution
         enter(execution)
         try:
@@ -156,6 +203,7 @@ class Worker:
             self._shard.link.send(Type.REPLY, id, reply)
         except frames.PayloadTooLarge as error:
             self._shard.link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
+        execution.release()
 
     async def _request(self, execution: Execution, words: list[bytes]) -> bytes:
         """REQUEST: command, argument…"""
@@ -169,17 +217,31 @@ class Worker:
         """MISS: registration id, key, command, argument…"""
         self._shard.statistics.add("misses")
         id, key, execution.command = words[0].decode(), text(words[1]), text(words[2:])
-        registration = self._shard.registrations.get(id)
+        registration = await self._sessions.settled(lambda: self._shard.registrations.get(id))
         if registration is None:
             why = self._sessions.why_inactive(id)
             return resp.NIL if why is None else resp.error(f"ERR registration {id} is not active: {why}")
-        execution.user = registration.user
+        registration.enter(execution)
         record = {"key": key, "value": None, "type": None, "event": "keymiss"}
-        if await self._commands.run_registration(execution, registration, record) is None:
+        if await self._commands.run_registration(execution, registration, [record]) is None:
             return resp.error(execution.errors[0])
         return resp.NIL if execution.reply is Unset.UNSET else resp.encode(execution.reply)
 
     def _registered_event(self, target: str, happened: Happened) -> None:
+        if self._early or (self._sessions.replaying() and self._shard.registrations.get(target) is None):
+            self._early.append((target, happened))
+            if len(self._early) == 1:
+                self._shard.threads.task(self._push_early())
+        else:
+            self._push_event(target, happened)
+
+    async def _push_early(self) -> None:
+        await self._sessions.settled(lambda: None)
+        early, self._early = self._early, []
+        for target, happened in early:
+            self._push_event(target, happened)
+
+    def _push_event(self, target: str, happened: Happened) -> None:
         registration = self._shard.registrations.get(target)
         if registration is not None:  # else unregistered meanwhile
             self._events.push(registration, happened)
@@ -194,9 +256,16 @@ class Worker:
         shard.statistics.set("functions_running", len(self._running))
         shard.statistics.set("events_queued", self._events.queued())
         shard.statistics.set("models_queued", shard.models.queued())
+        shard.models.send_runs()
         changes = shard.statistics.changes()
         if changes:
             shard.link.send_list(Type.STATS, 0, changes)
+
+
+def _outlasts_its_reply(words: list[bytes]) -> bool:
+    """Whether the module keeps the rights of a request until it is released: scripts, and what other shards' began."""
+    name = words[0].upper()
+    return name == b"RG.PYEXECUTE" or (name == b"RG._PEER" and len(words) >= 8 and words[3].upper() in FOR_ANOTHER)
 
 
 def _texts(frame: Frame) -> list[str]:

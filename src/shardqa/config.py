@@ -1,9 +1,12 @@
 """Settings from, in rising order: defaults, the file named by SHARDQA_CONFIG (TOML), environment (SHARDQA_*), flags."""
 
+import difflib
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -11,36 +14,116 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from shardqa import address
+from shardqa.answer_lines import AnswerWhen
+
 MAX_K = 100  # passages read per question; each costs one run of the reader
 MAX_N_BEST = 20  # candidates a shard keeps in its answer
 MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 64 word pieces is looked at
 MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million); 4 s of a shard, within its deadline
 
+PREFIX = "SHARDQA_"
+OTHERS = frozenset(  # variables that are no settings: of the command line, of tests, of the worker
+    f"{PREFIX}{name}"
+    for name in (
+        "CONFIG",
+        "DATA",
+        "REDIS_SERVER",
+        "SHARED",
+        "STORE",
+        "ACTIVITY_FD",
+        "PRELOAD",
+        "MODULE",
+        "CHAOS_SECONDS",
+    )
+)
+_AS: dict[str, Callable[[Any], Any]] = {"password": SecretStr, "tls_ca": Path, "tls_cert": Path, "tls_key": Path}
+
+
+def check_names(environment: Iterable[str]) -> None:
+    """Raises ValueError for a variable SHARDQA_… that means nothing here: a misspelt one would be passed over."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | OTHERS
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.5)
+            hint = f"did you mean {near[0]}?" if near else "unset it"
+            raise ValueError(f"the variable {name} in the environment is no setting; {hint}")
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise ValueError(f"redis={text!r} is not HOST:PORT, like 127.0.0.1:7000; several are separated by commas")
+    return host.strip("[]"), int(port)
+
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="SHARDQA_", extra="forbid")
+    model_config = SettingsConfigDict(env_prefix="SHARDQA_", extra="forbid", hide_input_in_errors=True)
 
-    redis: str = Field("127.0.0.1:7000", description="HOST:PORT of any node of the cluster")
+    redis: str = Field("127.0.0.1:7000", description="HOST:PORT, redis:// or rediss:// of a node; several with commas")
     user: str = Field("default", description="ACL user; needs +get +shardqa.get and the RG.* and AI.* commands")
     password: SecretStr | None = None
+    tls: bool = Field(False, description="connect to Redis by TLS; rediss:// says so too")
+    tls_ca: Path | None = Field(
+        None, description="file of certificates to check the nodes' by; without it, the system's"
+    )
+    tls_cert: Path | None = Field(None, description="certificate of this client, where the nodes ask for one")
+    tls_key: Path | None = Field(None, description="its key")
+    tls_verify: bool = Field(True, description="whether the nodes' certificates and names are checked")
     corpus: str = Field("seeds", description="the corpus asked when a request names none")
     k: int = Field(5, ge=1, le=MAX_K, description="passages read per question")
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
+    sure: float = Field(0.6, gt=0, le=1, description="score from which no further passage is read; 1 reads all k")
+    stage_seconds: float = Field(0.5, gt=0, description="seconds before the other passages are read without waiting")
     model: str = Field("reader-v1-int8", description="name of the reader that the shards run")
+    answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
     answer_seconds: int = Field(3_600, ge=1, description="life of a final answer in Redis, seconds")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")
     concurrency: int = Field(64, ge=1, description="requests served at once by one API process; more get 429")
     http_host: str = "127.0.0.1"
     http_port: int = Field(8080, ge=1, le=65535)
+    http_hosts: str = Field(
+        "", description="names, with commas, it answers under besides localhost and addresses; * any"
+    )
+    http_connections: int = Field(2_048, ge=1, description="connections of one process; who waits longest gives way")
+    http_connections_per_address: int = Field(512, ge=1, description="of those from one address")
+
+    @model_validator(mode="after")
+    def take_address_apart(self) -> "Settings":
+        """What redis:// and rediss:// carry, unless it was given by itself."""
+        given = set(self.model_fields_set)
+        found = address.parse(self.redis)
+        if not found.settings and found.hosts == self.redis:
+            return self
+        self.redis = found.hosts
+        for name, value in found.settings.items():
+            if name not in given:
+                setattr(self, name, _AS.get(name, type(value))(value))
+        return self
 
     @property
-    def address(self) -> tuple[str, int]:
-        """(host, port) of `redis`; raises ValueError when it is not HOST:PORT."""
-        host, _, port = self.redis.rpartition(":")
-        if not host or not port.isdigit():
-            raise ValueError(f"redis={self.redis!r} is not HOST:PORT, like 127.0.0.1:7000")
-        return host.strip("[]"), int(port)
+    def tls_options(self) -> dict[str, Any]:
+        """For redis-py's clients; none without TLS."""
+        if not self.tls:
+            return {}
+        files = {"ssl_ca_certs": self.tls_ca, "ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
+        return {
+            "ssl": True,
+            "ssl_cert_reqs": "required" if self.tls_verify else "none",
+            "ssl_check_hostname": self.tls_verify,
+            **{name: str(path) for name, path in files.items() if path is not None},
+        }
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """(host, port) of each node in `redis`; raises ValueError where one is not HOST:PORT."""
+        return [_address(part.strip()) for part in self.redis.split(",") if part.strip()] or [_address("")]
+
+    @property
+    def hosts(self) -> list[str]:
+        """Of `http_hosts`."""
+        return [name for part in self.http_hosts.split(",") if (name := part.strip())]
 
     @property
     def credentials(self) -> tuple[str | None, str | None]:
@@ -58,6 +141,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        check_names(os.environ)
         path = os.environ.get("SHARDQA_CONFIG")
         if path is None:
             return init_settings, env_settings

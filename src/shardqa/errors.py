@@ -1,7 +1,8 @@
 """Faults a user can cause, one class each.
 
 Every class has a `code` (stable, machine readable), an HTTP `status` for the API, and a message that
-names the value met, the value wanted and the way out. Impossible states assert instead.
+names the value met, the value wanted and the remedy. A remedy that differs by caller is the caller's: of HTTP it is in
+shardqa.api.problems, of the command line in shardqa.cli. Impossible states assert instead.
 """
 
 from typing import ClassVar
@@ -46,6 +47,13 @@ class BadDocument(ShardqaError):
     status = 422
 
 
+class IdTaken(ShardqaError):
+    """A file's document would replace one of the same id that came from elsewhere and says something else."""
+
+    code = "id_taken"
+    status = 409
+
+
 class EmptyQuestion(ShardqaError):
     code = "empty_question"
     status = 422
@@ -87,6 +95,12 @@ class ClusterUnavailable(ShardqaError):
 
     code = "cluster_unavailable"
     status = 503
+
+
+class WritesRefused(ClusterUnavailable):
+    """Redis stores nothing: memory is full, replicas are missing, the disk fails."""
+
+    code = "writes_refused"
 
 
 class WrongShard(ClusterUnavailable):

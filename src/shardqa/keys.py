@@ -17,12 +17,16 @@ BUCKETS = 256  # hash tags that documents spread over; many per shard, so that r
 MAX_CORPUS = 64  # characters; the name is repeated in every key
 MAX_DOCUMENT_ID = 512  # UTF-8 bytes; the id is repeated in every passage's key
 MAX_QUESTION_IN_KEY = 256  # UTF-8 bytes; a longer question is hashed
-HASHED = "#"  # marks a hashed question; normalisation never leaves it first
+HASHED = "BLAKE2-"  # marks a hashed question; normalisation leaves no capital
 
 CORPUS = re.compile(r"[a-z0-9._-]+")
 MODEL = re.compile(r"model:([^{}]+):\{[^{}]+\}")
-BLANKS = re.compile(r"\s+")
-END_PUNCTUATION = " ?!.…。？！؟;:,¿¡#"
+# What the reader's tokenizer takes for blanks. Not \s: it drops other control characters and joins what they parted.
+BLANKS = re.compile(r"[\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+ACCENTS = re.compile("[\u0300-\u036f]")
+QUESTION_MARKS = "?？؟"
+FULL_STOP = re.compile(r"(?<=[^\W_])\.\Z")  # one that ends a sentence: `cd ..` and `the regex .` keep theirs
+NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
 EPOCH_CHANNEL = "shardqa:epoch"  # pub/sub: "<corpus> <tag> <epoch>" whenever a shard's part of a corpus changes
 
@@ -90,6 +94,11 @@ def epoch(corpus: str, tag: str) -> str:
     return f"epoch:{corpus}:{{{tag}}}"
 
 
+def never(tag: str) -> str:
+    """Of no key: what is written there if it exists shows whether the shard takes writes, and changes nothing."""
+    return f"never:{{{tag}}}"
+
+
 def rank(corpus: str, tag: str, question: str) -> str:
     return f"rank:{corpus}:{{{tag}}}:{question_in_key(question)}"
 
@@ -98,25 +107,44 @@ def answer(corpus: str, tag: str, epoch: int, model: str, k: int, question: str)
     return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question)}"
 
 
-def ask(corpus: str, epoch: str, model: str, k: int, question: str) -> str:
-    """`epoch` is the digest of all shards' epochs (`corpus_epoch`)."""
-    return f"ask:{corpus}:{epoch}:{model}:{k}:{question_in_key(question)}"
+def ask(corpus: str, epoch: str, model: str, k: int, sure: float, question: str) -> str:
+    """`epoch` is the digest of all shards' epochs (`corpus_epoch`); `sure` the score from which no more is read."""
+    return f"ask:{corpus}:{epoch}:{model}:{k}:{sure:g}:{question_in_key(question)}"
 
 
 def normalise_question(question: str) -> str:
-    """NFKC, case folded, blanks collapsed, end punctuation dropped: what is ranked, read and cached.
+    """What is ranked, read and cached: the question without what the reader's tokenizer does not see.
 
-    Raises EmptyQuestion when nothing is left.
+    That is case, accents, kinds and runs of blanks, and how the question ends (`without_end`). All else tells questions
+    apart: C, C++ and C#, 10⁵ and 105, Maße and Masse. Raises EmptyQuestion when there is nothing but punctuation.
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", question).casefold())
-    normal = BLANKS.sub(" ", folded).strip(END_PUNCTUATION)
-    if not normal:
+    normal = without_end(seen(question))
+    if all(unicodedata.category(c)[0] in NO_WORDS for c in normal):
         raise EmptyQuestion(f"the question {question[:40]!r} has no words; ask something like 'Who founded the mill?'")
     return normal
 
 
+def without_end(question: str) -> str:
+    """Without question marks and the full stop at the end: the reader puts one question mark there, whatever stood."""
+    return FULL_STOP.sub("", question.rstrip(QUESTION_MARKS + " "))
+
+
+def seen(text: str) -> str:
+    """What the reader's tokenizer sees of a text: no case, no accents, one blank for many.
+
+    Letter by letter, as the tokenizer does: lower() of a whole word knows a final sigma. No compatibility forms and no
+    casefold(): they make 105 of 10⁵ and ss of ß.
+    """
+    if text.isascii():
+        text = text.lower()
+    else:
+        bare = ACCENTS.sub("", unicodedata.normalize("NFD", text))
+        text = unicodedata.normalize("NFC", "".join(map(str.lower, bare)))
+    return BLANKS.sub(" ", text).strip(" ")
+
+
 def question_in_key(question: str) -> str:
-    """A normalised question as it stands in keys: itself, or '#' and 32 hex digits past 256 bytes."""
+    """A normalised question as it stands in keys: itself, or 'BLAKE2-' and 32 hex digits past 256 bytes."""
     raw = question.encode("utf-8", "surrogatepass")
     if len(raw) <= MAX_QUESTION_IN_KEY:
         return question
@@ -156,7 +184,7 @@ class AnswerKey:
     epoch: int
     model: str
     k: int
-    question: str  # normalised, or hashed (starts with '#')
+    question: str  # normalised, or hashed (starts with HASHED)
 
 
 def _head(key: str, word: str) -> tuple[str, str, str]:

@@ -17,6 +17,8 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp
 
+from shardqa.cluster import ports
+
 if TYPE_CHECKING:
     from shardqa.cluster.local import LocalCluster
 
@@ -24,10 +26,7 @@ START_SECONDS = 30.0
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return ports.random_block(1, 0)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The whole way over HTTP: documents in, questions asked, answers with their exact places."""
 
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -8,6 +9,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from redis import RedisCluster
+
+from shardqa import keys
 
 from .conftest import Server, free_port, wait_for_status  # noqa: TID251 (this package is tests/api)
 from .test_problems import problem  # noqa: TID251 (this package is tests/api)
@@ -201,6 +205,35 @@ def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> No
     assert found.json()["text"] == TOWER
 
 
+def nested(levels: int) -> dict[str, Any]:
+    """Objects within objects."""
+    found: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        found = {"in": found}
+    return found
+
+
+def test_one_document_of_a_list_that_is_too_deep_leaves_the_others_alone(http: httpx.Client, corpus: str) -> None:
+    sent = [{"id": f"n{n}", "corpus": corpus, "text": TOWER, "metadata": nested(n)} for n in (1, 32, 33, 260, 900)]
+    sent.append({"id": "large", "corpus": corpus, "text": TOWER, "metadata": {"a": "x" * 65_536}})
+    outcomes = http.post("/v1/documents", json=sent).json()
+    codes = [one.get("problem", {}).get("code") for one in outcomes["results"]]
+    assert codes == [None, None, *["bad_document"] * 4]
+    for n in (1, 32):
+        reply = http.get(f"/v1/documents/n{n}", params={"corpus": corpus})
+        assert (reply.status_code, reply.json()["metadata"]) == (200, nested(n))
+
+
+def test_metadata_of_another_writer_that_is_too_deep_leaves_the_document_readable(
+    http: httpx.Client, corpus: str, cluster: "LocalCluster"
+) -> None:
+    host, _, port = cluster.seed().rpartition(":")
+    with RedisCluster(host=host, port=int(port)) as client:
+        client.hset(keys.doc(corpus, "deep"), mapping={"text": TOWER, "metadata": json.dumps(nested(900))})
+    reply = http.get("/v1/documents/deep", params={"corpus": corpus})
+    assert (reply.status_code, reply.json()["text"], reply.json()["metadata"]) == (200, TOWER, {})
+
+
 def test_the_corpus_of_the_address_is_that_of_documents_that_name_none(http: httpx.Client, corpus: str) -> None:
     address, other = f"/v1/documents?corpus={corpus}", f"{corpus}-other"
     listed = http.post(address, json=[{"id": "a", "text": MILL}, {"id": "b", "corpus": other, "text": MILL}])
@@ -221,7 +254,7 @@ def test_a_list_of_good_documents_is_taken_whole(http: httpx.Client, corpus: str
 def test_what_is_no_document_is_refused(http: httpx.Client, sent: bytes) -> None:
     reply = http.post("/v1/documents", content=sent, headers={"Content-Type": "application/json"})
     assert reply.status_code in (400, 422)
-    assert reply.json()["way_out"]
+    assert reply.json()["remedy"]
 
 
 def test_half_a_character_is_refused(http: httpx.Client) -> None:

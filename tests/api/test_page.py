@@ -173,7 +173,7 @@ def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(
             window.dispatchEvent(new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true}));
         }"""
     )
-    page.get_by_text("photo.txt is not UTF-8 text").wait_for()
+    page.get_by_text("photo.txt: invalid utf-16").wait_for()
 
 
 def test_a_problem_is_shown_with_its_way_out(open_page: Callable[..., Watched], lonely: Server) -> None:
@@ -269,7 +269,7 @@ def test_the_description_lists_every_operation_and_code(open_page: Callable[...,
     page = open_page(lonely).page
     page.goto("/docs#unknown_corpus")
     page.get_by_role("heading", name="The HTTP API").wait_for()
-    assert page.locator(".operation").count() == 9
+    assert page.locator(".operation").count() == 11
     assert "No such corpus" in page.locator("tr:target").inner_text()
 
 

@@ -34,7 +34,7 @@ def problem(reply: httpx.Response, status: int, code: str) -> dict[str, object]:
     assert body["instance"] == f"urn:uuid:{reply.headers['X-Request-Id']}"
     assert body["title"]
     assert body["detail"]
-    assert body["way_out"]
+    assert body["remedy"]
     return body
 
 
@@ -108,7 +108,7 @@ def test_a_wrong_parameter_of_an_address_is_named(alone: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "message"),
     [
-        ("GET", "/v1/ask?q=a&limit=3", "this address takes q, corpus, k, n_best, min_score, fresh"),
+        ("GET", "/v1/ask?q=a&limit=3", "this address takes q, corpus, k, n_best, min_score, answer_when, fresh"),
         ("POST", "/v1/documents?colpus=mine", "this address takes corpus"),
         ("DELETE", "/v1/documents/a/b?all", "this address takes corpus"),
         ("GET", "/v1/corpora?limit=3", "this address takes none"),

@@ -28,7 +28,7 @@ def seeded(http: httpx.Client, corpus: str) -> str:
     documents = []
     for path in sorted((ROOT / "seeds/documents").glob("*.md")):
         title, _, text = path.read_text().partition("\n")
-        documents.append({"id": path.stem, "corpus": corpus, "title": title.strip("# "), "text": text.strip()})
+        documents.append({"id": path.name, "corpus": corpus, "title": title.strip("# "), "text": text.strip()})
     assert http.post("/v1/documents", json=documents).json()["refused"] == 0
     return corpus
 

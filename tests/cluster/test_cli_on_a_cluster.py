@@ -40,12 +40,18 @@ def test_documents_go_in_are_asked_and_go_out_again(run: Run, tmp_path: Path) ->
     first = said(run("ingest", "mill.md", "--json"))
     assert (first["documents"], first["unchanged"], first["skipped"]) == (1, 0, 0)
     answer = said(run("ask", "When was the mill of Brennick built?", "--json"))
-    assert (answer["answer"], answer["document"]) == ("1820", "mill")
+    assert (answer["answer"], answer["document"]) == ("1820", "mill.md")
     text = "The mill of Brennick was built in 1820 by Ada Holm."
     assert text[answer["start"] : answer["end"]] == "1820"
-    run("delete", "mill")
+    run("delete", "mill.md")
     gone = run("ask", "When was the mill of Brennick built?", code=1)
     assert "there is no corpus" in gone.stderr
+
+
+def test_an_unknown_corpus_is_told_in_words_of_the_command_line(run: Run, corpus: str) -> None:
+    said = run("ask", "When was the mill of Brennick built?", code=1).stderr
+    remedy = "name another with --corpus, or make it with 'shardqa ingest'"
+    assert said == f"shardqa: there is no corpus {corpus!r}; {remedy}\n"
 
 
 def test_running_an_ingest_again_writes_nothing(run: Run) -> None:
@@ -60,13 +66,46 @@ def test_what_can_not_be_ingested_is_told_and_the_rest_goes_in(run: Run, tmp_pat
     folder.mkdir()
     (folder / "a.txt").write_text("The weir roars at night.")
     (folder / "b.bin").write_bytes(b"\x00\x01")
-    (folder / "c.txt").write_bytes(b"\xff\xfe")
-    (folder / "d.jsonl").write_text('{"id": "a", "text": "The same id."}\n')
-    done = run("ingest", str(folder))
-    assert "1 documents written, 0 unchanged, 3 skipped" in done.stderr
-    for words in ("b.bin: unknown suffix", "c.txt: invalid UTF-8", "the id 'a' was met before"):
+    (folder / "c.txt").write_bytes(b"M\xc3")
+    (folder / "d.jsonl").write_text('{"id": "a.txt", "text": "The same id."}\n')
+    done = run("ingest", str(folder), code=4)
+    assert "1 documents written, 0 unchanged, 3 skipped" in done.stdout
+    for words in ("b.bin: unknown suffix", "c.txt: invalid UTF-8", "the id 'a.txt' was met before"):
         assert words in done.stderr
-    assert done.stdout == ""
+
+
+def test_files_of_one_name_from_two_folders_do_not_replace_each_other(run: Run, tmp_path: Path) -> None:
+    for folder, year in (("a", 1820), ("b", 1907)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "note.txt").write_text(f"The mill of {folder} was built in {year}.")
+    run("ingest", "a")
+    refused = run("ingest", "b", code=1)
+    assert f"the id 'note.txt' is taken: its document comes from {tmp_path}/a/note.txt" in refused.stderr
+    assert said(run("ask", "When was the mill of a built?", "--json"))["answer"] == "1820"
+    run("ingest", "b", "--prefix", "b/")
+    assert said(run("ask", "When was the mill of b built?", "--json"))["document"] == "b/note.txt"
+    (tmp_path / "a" / "note.txt").write_text("The mill of a was built in 1821.")
+    assert said(run("ingest", "a/note.txt", "--json"))["documents"] == 1
+    run("ingest", "b", "--replace")
+    assert said(run("ask", "When was the mill of b built?", "--json"))["answer"] == "1907"
+
+
+def test_links_out_of_a_folder_are_followed_only_when_asked_for(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text("The password of the mill is Ada.")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file.txt").symlink_to(tmp_path / "outside" / "secret.txt")
+    (tmp_path / "folder" / "sub").symlink_to(tmp_path / "outside")
+    refused = run("ingest", "folder", code=1)
+    assert refused.stderr.count("a link, which may lead out of the folder") == 2
+    assert said(run("ingest", "folder", "--follow-links", "--json"))["documents"] == 2
+
+
+def test_a_pipe_in_a_folder_does_not_hold_the_others_up(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "folder" / "a.txt")
+    (tmp_path / "folder" / "b.txt").write_text("The weir roars.")
+    assert "a pipe, socket or device" in run("ingest", "folder", code=4).stderr
 
 
 def test_an_answer_is_marked_in_its_sentence(run: Run, tmp_path: Path) -> None:
@@ -126,7 +165,7 @@ def test_doctor_warns_of_rewrites_that_lose_registrations(run: Run, cluster: Loc
         finally:
             client.config_set("aof-use-rdb-preamble", "yes")
     (finding,) = (f for f in said(done) if f["verdict"] != "ok")
-    assert (finding["check"], finding["way_out"]) == ("AOF", "CONFIG SET aof-use-rdb-preamble yes")
+    assert (finding["check"], finding["remedy"]) == ("AOF", "CONFIG SET aof-use-rdb-preamble yes")
 
 
 def test_the_seeds_questions_are_evaluated(run: Run) -> None:

@@ -10,12 +10,12 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 from shardqa import keys
-from shardqa.answer import Document
 from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, Indexing
 from shardqa.loader import indexes
+from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
 from tests.conftest import settings_of, wait_until
 
@@ -23,16 +23,16 @@ MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon
 QUESTION = "When was the mill at Hallow Ford built?"
 HOLD = """
 import asyncio, os
-from shardqa.gears_functions.shard import Shard
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 
-scan = Shard._scan
+scan = KeyspaceSync.scan
 
 async def held(self):
     while os.path.exists({gate!r}):
         await asyncio.sleep(0.02)
     return await scan(self)
 
-Shard._scan = held
+KeyspaceSync.scan = held
 """
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from redis import Redis
 
-from shardqa.answer import Document
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
+from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
 from tests.conftest import settings_of, wait_until
 

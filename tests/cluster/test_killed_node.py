@@ -14,12 +14,12 @@ import pytest
 from redis.asyncio import Redis
 
 from shardqa import keys
-from shardqa.answer import Answer, Document
 from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
-from shardqa.engine import Engine
+from shardqa.engine import Engine, liveness, overview
+from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
-from shardqa.shards import Shards
+from shardqa.schema import Answer, Document
 from tests.conftest import settings_of
 
 TOWNS = ["Arnsby", "Belmore", "Corvin", "Dunwick", "Estrel", "Farholm", "Gilmere", "Hartwell", "Ilvane", "Jessop"]
@@ -129,6 +129,40 @@ async def test_while_a_node_hangs_the_others_answer_and_once_it_goes_on_all_do(
     assert [answer.answer for answer in whole] == [f"{builder} Lund" for builder in BUILDERS]
 
 
+async def test_while_a_worker_hangs_the_others_answer_and_it_is_replaced(doomed: LocalCluster, engine: Engine) -> None:
+    await until_whole(engine)
+    victim = doomed.state.nodes[2]
+    async with Redis(port=victim.port) as node:
+        pid = int((await node.info("shardqa"))["shardqa_worker_pid"])
+        os.kill(pid, signal.SIGSTOP)
+        answers = [await engine.ask(question, fresh=True) for question in QUESTIONS[:3]]
+        assert {tuple(answer.failed) for answer in answers} == {(f"127.0.0.1:{victim.port}",)}
+        assert any(f"127.0.0.1:{victim.port}: " in problem for problem in await engine.ready())
+        await until_whole(engine)
+        told = await node.info("shardqa")
+    assert told["shardqa_worker_pid"] != pid
+    assert told["shardqa_worker_last_end"].startswith("it did not answer")
+
+
+async def test_a_look_at_the_readiness_does_not_wait_for_a_node_that_hangs(
+    doomed: LocalCluster, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await until_whole(engine)
+    monkeypatch.setattr(liveness, "PATIENCE_SECONDS", 60.0)  # nobody else finds out
+    victim = doomed.state.nodes[2]
+    assert victim.process is not None
+    os.kill(victim.process.pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(20):  # of the 30 that a request may take
+            answers, problems = await engine.readiness()
+    finally:
+        os.kill(victim.process.pid, signal.SIGCONT)
+    assert answers
+    assert problems == [f"127.0.0.1:{victim.port}: it did not answer within {overview.LOOK_SECONDS:g} s"]
+    monkeypatch.undo()
+    await until_whole(engine)
+
+
 def new_question(engine: Engine, port: int) -> str:
     """One whose final answer would be kept on the node at that port."""
     epochs = engine.epochs.known("towns")
@@ -136,7 +170,7 @@ def new_question(engine: Engine, port: int) -> str:
     settings = engine.settings
     for n in range(1_000):
         question = keys.normalise_question(f"{QUESTIONS[0]} Version {n}")
-        key = keys.ask("towns", keys.corpus_epoch(epochs), settings.model, settings.k, question)
+        key = keys.ask("towns", keys.corpus_epoch(epochs), settings.model, settings.k, settings.sure, question)
         if int(engine.masters.owner(key).port) == port:
             return question
     pytest.fail("no question in 1,000")

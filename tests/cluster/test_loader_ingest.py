@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from shardqa.answer import Document
 from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable
 from shardqa.loader import ingest
-from shardqa.loader.opened import Item, Skipped
+from shardqa.loader.source_file import Item, Skipped
+from shardqa.schema import Document
 
 DOCUMENTS = 300
 

@@ -11,12 +11,12 @@ import pytest
 from redis import Redis
 
 from shardqa import keys, topology
-from shardqa.answer import Document
 from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
+from shardqa.engine.connections import Shards
 from shardqa.errors import WrongShard
-from shardqa.shards import Shards
+from shardqa.schema import Document
 from shardqa.topology import Node
 from tests.conftest import settings_of, wait_until
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from shardqa import keys
-from shardqa.answer import Answer, Document
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import BadData, BadModel
 from shardqa.loader import push
 from shardqa.models import shipped
+from shardqa.schema import Answer, Document
 
 
 @pytest.fixture
@@ -85,7 +85,8 @@ async def test_a_damaged_reader_reaches_no_shard(engine: Engine, reader: Path) -
 async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
     engine: Engine, settings: Settings, reader: Path
 ) -> None:
-    changed(reader, "scoring.json", bias=0.0, margin=0.0, lag=0.0, no_answer_below=0.6)
+    even = dict.fromkeys(("bias", "margin", "lag", "gap", "fall", "length"), 0.0)
+    changed(reader, "scoring.json", answer=even, below={"unsure": 0.5, "balanced": 0.6, "sure": 0.7})
     await push.push(engine, reader, "pushed-scoring")
     await engine.put(Document(id="bridge", text="The bridge of Brennick was built in 1901 by Iva Lund."))
     answer = await asked_of("pushed-scoring", settings, "When was the bridge of Brennick built?")
@@ -94,6 +95,6 @@ async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
 
 async def test_a_reader_that_was_calibrated_again_is_another_one(engine: Engine, reader: Path) -> None:
     await push.push(engine, shipped.folder(), "pushed-calibrated")
-    changed(reader, "scoring.json", bias=1.0)
+    changed(reader, "scoring.json", no_answer_below=0.9)
     with pytest.raises(BadData, match="--replace"):
         await push.push(engine, reader, "pushed-calibrated")

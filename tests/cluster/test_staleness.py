@@ -12,11 +12,11 @@ import pytest
 from redis import Redis
 
 from shardqa import keys
-from shardqa.answer import Answer, Document
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, UnknownCorpus
 from shardqa.loader import preparation
+from shardqa.schema import Answer, Document
 from tests.cluster.shards_client import Shards
 from tests.conftest import settings_of, wait_until
 

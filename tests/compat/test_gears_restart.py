@@ -45,6 +45,18 @@ def test_registrations_and_hooks_survive_a_restart_of_the_node(start_node: Calla
         assert sorted(dump[1] for dump in send(client, "RG.DUMPREGISTRATIONS")) == sorted(before)
 
 
+def test_right_after_a_reload_triggers_and_hooks_answer_as_before(start_node: Callable[..., RunningNode]) -> None:
+    node = start_node(extra=(("enable-debug-command", "local"),))
+    with node.client(decode_responses=True) as client:
+        send(client, "RG.PYEXECUTE", echo("kept"), "ID", "kept")
+        send(client, "RG.PYEXECUTE", ANSWERS.replace("{prefix}", "a:"), "ID", "answers")
+        for number in range(20):
+            send(client, "DEBUG", "RELOAD")
+            pipe = client.pipeline(transaction=False)
+            pipe.get(f"a:{number}").execute_command("RG.TRIGGER", "kept")
+            assert pipe.execute() == [f"answer of a:{number}", ["yes"]]
+
+
 def test_an_unregistered_function_stays_away_after_a_restart(start_node: Callable[..., RunningNode]) -> None:
     node = start_node(extra=DURABLE)
     with node.client(decode_responses=True) as client:

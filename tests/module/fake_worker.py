@@ -5,11 +5,16 @@ Started by the module as `PYTHON -I -m shardqa.module.worker` through a wrapper 
 share mistakes with the real worker.
 """
 
+import ctypes
+import faulthandler
 import json
+import mmap
 import os
+import signal
 import socket
 import struct
 import sys
+import threading
 import time
 from collections import deque
 from typing import Any
@@ -17,7 +22,9 @@ from typing import Any
 HEADER = struct.Struct("<IBBHQ")
 VERSION = 2
 HELLO, SESSION, START, REQUEST, MISS, EVENT, MODELLOAD, MODELDROP, EXECUTE, CANCEL, CALLED, ROLE, RESYNC = range(1, 14)
-READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS = range(64, 73)
+READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS, RELEASE = range(64, 74)
+FORGET = 14
+RAN = 80
 NAMES = {
     HELLO: "HELLO",
     SESSION: "SESSION",
@@ -29,9 +36,12 @@ NAMES = {
     MODELDROP: "MODELDROP",
     EXECUTE: "EXECUTE",
     CANCEL: "CANCEL",
+    32: "SCRIPT",
+    33: "DAG",
     CALLED: "CALLED",
     ROLE: "ROLE",
     RESYNC: "RESYNC",
+    FORGET: "FORGET",
 }
 
 
@@ -65,9 +75,30 @@ def wait_while_blocked() -> None:
         time.sleep(0.002)
 
 
+class Page:
+    """The page shared with the module: heartbeat and one slot (docs/frames.md)."""
+
+    def __init__(self) -> None:
+        self.memory = mmap.mmap(int(os.environ["SHARDQA_ACTIVITY_FD"]), 16384)
+        threading.Thread(target=self.beat, daemon=True).start()
+
+    def beat(self) -> None:
+        count = 0
+        while True:
+            count += 1
+            struct.pack_into("<Q", self.memory, 0, count)
+            time.sleep(0.05)
+
+    def show(self, kind: int, name: bytes, *, request: int = 0, subject: int = 0, deadline: float = 0) -> None:
+        words = (kind, 0, request, subject, int(deadline * 1e6), len(name), name)
+        struct.pack_into("<IIQQQI4x212s", self.memory, 256, *words)
+
+
 class FakeWorker:
     def __init__(self) -> None:
         self.socket = socket.socket(fileno=3)
+        self.page = Page()
+        faulthandler.register(signal.SIGUSR2, all_threads=True)
         self.inbox: deque[tuple[int, int, bytes]] = deque()
         self.seen: list[list[str]] = []  # frames so far, as text
         self.held: list[tuple[int, bytes]] = []  # misses that wait for `release`
@@ -75,6 +106,7 @@ class FakeWorker:
         self.misses = 0
         self.calls = 0
         self.dying_model = False
+        self.late = b""  # CALLED of what ran after its request was answered
 
     # ---- frames ----
 
@@ -94,10 +126,10 @@ class FakeWorker:
         size, type, _, _, id = HEADER.unpack(self.read_exactly(16))
         return type, id, self.read_exactly(size)
 
-    def call(self, *commands: list[Any], user: str = "") -> bytes:
+    def call(self, *commands: list[Any], context: str, flags: int = 0) -> bytes:
         """Runs commands in one frame; frames that come meanwhile wait their turn."""
         self.calls += 1
-        items: list[Any] = [user, 0, len(commands)]
+        items: list[Any] = [context, flags, len(commands)]
         for command in commands:
             items += [len(command), *command]
         self.send(CALL, self.calls, pack(items))
@@ -126,14 +158,31 @@ class FakeWorker:
             return
         self.send(READY, 0, pack([VERSION, os.getpid(), "python fake"]))
 
+    def on_session(self, id: int, payload: bytes) -> None:
+        """A session whose id begins with `evil` misbehaves when it is run again, unless the file `tame` is there."""
+        session, *_ = unpack(payload)
+        evil = not os.path.exists("tame") and session.startswith(b"evil") and id
+        if evil:
+            self.page.show(1, b"session " + session, request=id)
+        if evil and session == b"evil-exit":
+            os._exit(7)
+        if evil and session == b"evil-loop":
+            sum(range(10**12))
+        if evil and session == b"evil-raise":
+            self.page.show(0, b"")
+            self.send(REPLY, id, b"-ERR ValueError: no\r\n")
+        elif id:
+            self.send(REPLY, id, b"+OK\r\n")
+
     def on_miss(self, id: int, payload: bytes) -> None:
         self.misses += 1
-        _user, _registration, key, *_ = unpack(payload)
+        _user, registration, key, *_ = unpack(payload)
         if self.miss_mode == "hold":
             self.held.append((id, key))
         elif self.miss_mode == "store":
             self.send(REPLY, id, bulk(b"value of " + key))
-            self.call(["SET", key, b"value of " + key, "EX", "100"])
+            session = registration.decode().rpartition("-")[0]  # the request has ended, and its rights with it
+            self.call(["SET", key, b"value of " + key, "EX", "100"], context="s" + session)
         elif self.miss_mode == "nil":
             self.send(REPLY, id, b"$-1\r\n")
         elif self.miss_mode == "die":
@@ -142,7 +191,10 @@ class FakeWorker:
             self.send(REPLY, id, bulk(b"value of " + key))
 
     def on_modelload(self, id: int, payload: bytes) -> None:
-        blob = unpack(payload)[8]
+        model, *_, blob = unpack(payload)
+        if blob.startswith(b"KILLER") and not os.path.exists("tame"):
+            self.page.show(2, b"model KILLER", subject=int(model))
+            os.kill(os.getpid(), 11)
         if blob.startswith(b"BAD"):
             self.send(REPLY, id, b"-ERR this is no model\r\n")
         elif blob.startswith(b"SLOW"):
@@ -183,6 +235,10 @@ class FakeWorker:
                 self.send(REPLY, id, b"-ERR trigger " + words[1] + b" is not registered\r\n")
             else:
                 verb(id, *words[2:])
+        elif name == "RG.PYEXECUTE" and hasattr(self, "script_" + words[1].decode()):
+            getattr(self, "script_" + words[1].decode())(id, *words[2:])
+        elif name == "RG.UNREGISTER":
+            self.do_unregister(id, words[1])
         else:
             self.send(REPLY, id, array([user, *words]))
 
@@ -203,7 +259,28 @@ class FakeWorker:
     def do_hang(self, _id: int, *_words: bytes) -> None:
         return
 
-    def do_late(self, id: int) -> None:
+    def do_compute(self, id: int, count: bytes) -> None:
+        """A loop inside C that keeps the interpreter's lock: nothing beats meanwhile."""
+        self.page.show(1, b"a function\n that computes", request=id)
+        sum(range(int(count)))
+        self.page.show(0, b"")
+        self.send(REPLY, id, b"+OK\r\n")
+
+    def do_deadlock(self, id: int) -> None:
+        """Sleeps inside C with the interpreter's lock: no beat, and no processor time."""
+        self.page.show(1, b"a function that sleeps", request=id)
+        ctypes.PyDLL(None).usleep(60_000_000)
+
+    def do_show(self, id: int, kind: bytes, name: bytes, seconds: bytes, subject: bytes = b"0") -> None:
+        """Says that it computes this, for so many seconds from now, and goes on."""
+        self.page.show(int(kind), name, request=id, subject=int(subject), deadline=time.monotonic() + float(seconds))
+        self.send(REPLY, id, b"+OK\r\n")
+
+    def do_crash(self, id: int, name: bytes, *models: bytes) -> None:
+        self.page.show(2, name, subject=int(models[0]) if models else 0)
+        os.kill(os.getpid(), 11)
+
+    def do_late(self, id: int, *_words: bytes) -> None:
         wait_while_blocked()
         self.send(REPLY, id, b"+OK\r\n")
 
@@ -227,32 +304,62 @@ class FakeWorker:
         self.send(int(type), 1, payload)
         time.sleep(60)
 
+    def do_bytes(self, id: int, frames: bytes) -> None:
+        """Sends them as they are, then answers."""
+        self.socket.sendall(frames)
+        self.send(REPLY, id, b"+OK\r\n")
+
     def do_close(self, _id: int) -> None:
         self.socket.close()
         time.sleep(60)
 
-    def do_call(self, id: int, commands: bytes, user: bytes = b"") -> None:
-        """JSON list of commands; the reply is the raw bytes of CALLED."""
-        self.send(REPLY, id, bulk(self.call(*json.loads(commands), user=user.decode())))
+    def do_call(self, id: int, commands: bytes, context: bytes = b"", flags: bytes = b"0") -> None:
+        """JSON list of commands, with the caller's rights unless told otherwise; the reply is the bytes of CALLED."""
+        whose = context.decode() or f"r{id}"
+        self.send(REPLY, id, bulk(self.call(*json.loads(commands), context=whose, flags=int(flags))))
+
+    def do_call_by_itself(self, id: int, commands: bytes) -> None:
+        self.send(REPLY, id, bulk(self.call(*json.loads(commands), context="")))
+
+    def do_call_after_reply(self, id: int, commands: bytes) -> None:
+        """With the rights of the request that has just been answered; `late_reply` tells what became of it."""
+        self.send(REPLY, id, b"+OK\r\n")
+        self.late = self.call(*json.loads(commands), context=f"r{id}")
+
+    def do_late_reply(self, id: int) -> None:
+        self.send(REPLY, id, bulk(self.late))
 
     def do_read_late(self, id: int, key: bytes) -> None:
         wait_while_blocked()
-        self.send(REPLY, id, bulk(self.call(["GET", key])))
+        self.send(REPLY, id, bulk(self.call(["GET", key], context=f"r{id}")))
 
-    def do_write_after_reply(self, id: int, key: bytes, value: bytes) -> None:
-        self.send(REPLY, id, bulk(value))
-        self.call(["SET", key, value])
+    # ---- scripts: RG.PYEXECUTE <name> … ----
 
-    def do_register(self, id: int, session: bytes, registrations: bytes, user: bytes = b"default") -> None:
-        """JSON list of [id, reader, prefix, trigger, events, key types, commands]."""
-        items: list[Any] = [session, user, "the code of " + session.decode()]
+    def script_call(self, id: int, commands: bytes) -> None:
+        """Answers first, and goes on with its rights until it is released; see `late_reply`."""
+        self.send(REPLY, id, b"+OK\r\n")
+        self.late = self.call(*json.loads(commands), context=f"r{id}")
+        self.send(RELEASE, id, pack([]))
+        self.late += self.call(*json.loads(commands), context=f"r{id}")
+
+    def script_register(
+        self, id: int, session: bytes, registrations: bytes, claimed: bytes = b"default", code: bytes = b""
+    ) -> None:
+        """JSON list of [id, reader, prefix, trigger, events, key types, commands]. With `code` it belongs to no script:
+        `no` is the code that such a session has anyway."""
+        wait_while_blocked()
+        own = b"the code of " + session
+        items: list[Any] = [session, claimed, own if code in (b"", b"no") else code]
         listed = json.loads(registrations)
         items.append(len(listed))
         for name, reader, prefix, trigger, events, types, commands in listed:
             items += [name, reader, "async", "", prefix, trigger]
             items += [len(events), *events, len(types), *types, len(commands), *commands]
-        self.send(REGISTER, 0, pack(items))
+        self.send(REGISTER, 0 if code else id, pack(items))
         self.send(REPLY, id, b"+OK\r\n")
+        self.send(RELEASE, id, pack([]))
+
+    # ---- more orders ----
 
     def do_unregister(self, id: int, name: bytes) -> None:
         self.send(UNREGISTER, 0, pack([name]))
@@ -271,6 +378,10 @@ class FakeWorker:
         for miss, key in self.held:
             self.send(REPLY, miss, bulk(b"value of " + key))
         self.held.clear()
+        self.send(REPLY, id, b"+OK\r\n")
+
+    def do_ran(self, id: int, *numbers: bytes) -> None:
+        self.send(RAN, 0, pack(list(numbers)))
         self.send(REPLY, id, b"+OK\r\n")
 
     def do_stats(self, id: int) -> None:

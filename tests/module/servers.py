@@ -13,7 +13,7 @@ from typing import Any
 
 import redis
 
-from shardqa.cluster import redis_server
+from shardqa.cluster import ports, redis_server
 
 ROOT = Path(__file__).resolve().parents[2]
 # To hunt memory errors: make -C module sanitized, then
@@ -25,9 +25,8 @@ FAKE = Path(__file__).with_name("fake_worker.py")
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+    """One whose cluster bus port, 10,000 above, is free too: a cluster node takes no port above 55535."""
+    return ports.random_block(1, 10_000)
 
 
 def until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
@@ -59,6 +58,7 @@ class Server:
         self.options = options
         self.arguments = arguments
         self.worker = worker
+        self.name = "shardqa"
         self.process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
         wrapper = folder / "python"
@@ -96,9 +96,7 @@ class Server:
         raise AssertionError("no free port")
 
     def launch(self) -> None:
-        module = f"loadmodule {MODULE}"
-        if self.worker:
-            module += f" PYTHON {self.folder / 'python'}"
+        module = f"loadmodule {MODULE} PYTHON {self.folder / 'python' if self.worker else 'none'}"
         lines = [
             f"port {self.port}",
             f"dir {self.folder}",
@@ -116,6 +114,11 @@ class Server:
         (self.folder / "redis.conf").write_text("\n".join(lines) + "\n")
         config = str(self.folder / "redis.conf")
         self.process = subprocess.Popen([SERVER, config], cwd=self.folder, env=self.environment())
+
+    def start_named(self, name: str) -> "Server":
+        """The same for a module that was loaded with NAME: its fields of INFO begin with that."""
+        self.name = name
+        return self.start()
 
     def wait(self) -> None:
         client = self.client()
@@ -144,8 +147,8 @@ class Server:
         return line[1:]
 
     def info(self) -> dict[str, Any]:
-        found = self.client().info("shardqa")
-        return {name.removeprefix("shardqa_"): value for name, value in found.items()}
+        found = self.client().info(self.name)
+        return {name.removeprefix(f"{self.name}_"): value for name, value in found.items()}
 
     def order(self, verb: str, *words: Any) -> Any:
         return self.client().execute_command("RG.TRIGGER", verb, *words)
@@ -154,13 +157,15 @@ class Server:
         frames = json.loads(self.order("seen"))
         return [f for f in frames if name in ("", f[0])]
 
-    def call(self, *commands: list[str], user: str = "") -> bytes:
-        """Commands run by the worker in one frame: their replies as raw bytes."""
-        words = (json.dumps(commands), user) if user else (json.dumps(commands),)
-        return bytes(self.order("call", *words))
+    def call(self, *commands: list[str], user: str = "default", context: str = "", check: bool = False) -> bytes:
+        """Commands run by the worker in one frame, for `user`: their replies as raw bytes."""
+        client = self.client(username=user, password="x") if user != "default" else self.client()
+        words = (json.dumps(commands), context, str(int(check)))
+        return bytes(client.execute_command("RG.TRIGGER", "call", *words))
 
     def register(self, session: str, *registrations: list[Any]) -> None:
-        assert self.order("register", session, json.dumps(registrations)) == b"OK"
+        words = ("RG.PYEXECUTE", "register", session, json.dumps(registrations))
+        assert self.client().execute_command(*words) == b"OK"
 
     def hook(self, prefix: str = "answer:*", mode: str = "answer", session: str = "hooks") -> None:
         self.register(session, [f"{session}-1", "KeysReader", prefix, "", ["keymiss"], [], ["get"]])

@@ -11,22 +11,76 @@ Pair = tuple[Server, Server]
 COMMANDS = {
     "ai.tensorset": (-4, [b"t"], ["AI.TENSORSET", "t", "FLOAT", "1"]),
     "ai.tensorget": (-2, [b"t"], ["AI.TENSORGET", "t"]),
-    "ai.modelstore": (-4, [b"m"], ["AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x"]),
+    "ai.modelset": (-4, [b"m"], ["AI.MODELSET", "m", "ONNX", "CPU", "BLOB", "x"]),
+    "ai.config": (-2, [], ["AI.CONFIG", "GET", "MODEL_CHUNK_SIZE"]),
+    "ai.modelstore": (-6, [b"m"], ["AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x"]),
     "ai.modelget": (-2, [b"m"], ["AI.MODELGET", "m"]),
     "ai.modeldel": (2, [b"m"], ["AI.MODELDEL", "m"]),
     "ai.modelexecute": (-8, [b"m", b"t", b"o"], ["AI.MODELEXECUTE", "m", "INPUTS", "1", "t", "OUTPUTS", "1", "o"]),
     "ai._modelscan": (1, [], ["AI._MODELSCAN"]),
+    "ai._scriptscan": (1, [], ["AI._SCRIPTSCAN"]),
+    "ai.modelrun": (-3, [b"m", b"t", b"o"], ["AI.MODELRUN", "m", "TIMEOUT", "5", "INPUTS", "t", "OUTPUTS", "o"]),
+    "ai.scriptstore": (-7, [b"s"], ["AI.SCRIPTSTORE", "s", "CPU", "ENTRY_POINTS", "1", "f", "SOURCE", "x"]),
+    "ai.scriptset": (-5, [b"s"], ["AI.SCRIPTSET", "s", "CPU", "SOURCE", "x"]),
+    "ai.scriptget": (-2, [b"s"], ["AI.SCRIPTGET", "s"]),
+    "ai.scriptdel": (2, [b"s"], ["AI.SCRIPTDEL", "s"]),
+    "ai.scriptexecute": (
+        -5,
+        [b"s", b"k", b"t", b"o"],
+        ["AI.SCRIPTEXECUTE", "s", "f", "INPUTS", "1", "t", "ARGS", "1", "a", "KEYS", "1", "k", "OUTPUTS", "1", "o"],
+    ),
+    "ai.scriptrun": (-3, [b"s", b"t", b"u", b"o"], ["AI.SCRIPTRUN", "s", "f", "INPUTS", "t", "$", "u", "OUTPUTS", "o"]),
+    "ai.dagexecute": (
+        -2,
+        [b"a", b"z", b"{r}", b"m"],
+        [
+            *("AI.DAGEXECUTE", "LOAD", "1", "a", "PERSIST", "1", "z", "ROUTING", "{r}", "|>"),
+            *("AI.MODELEXECUTE", "m", "INPUTS", "1", "a", "OUTPUTS", "1", "z"),
+        ],
+    ),
+    "ai.dagexecute_ro": (-2, [b"a"], ["AI.DAGEXECUTE_RO", "LOAD", "1", "a", "|>", "AI.TENSORGET", "a"]),
+    "ai.dagrun": (-2, [b"z"], ["AI.DAGRUN", "PERSIST", "1", "z", "|>", "AI.TENSORSET", "z", "FLOAT", "1"]),
+    "ai.dagrun_ro": (-2, [b"a"], ["AI.DAGRUN_RO", "LOAD", "1", "a", "|>", "AI.TENSORGET", "a"]),
     "ai.info": (-2, [b"m"], ["AI.INFO", "m"]),
     "rg.pyexecute": (-2, [], ["RG.PYEXECUTE", "1"]),
     "rg.trigger": (-2, [], ["RG.TRIGGER", "x"]),
     "rg.triggeronkey": (-3, [b"k"], ["RG.TRIGGERONKEY", "x", "k"]),
     "rg.dumpregistrations": (1, [], ["RG.DUMPREGISTRATIONS"]),
     "rg.unregister": (2, [], ["RG.UNREGISTER", "x"]),
+    "rg.clearregistrationsstats": (1, [], ["RG.CLEARREGISTRATIONSSTATS"]),
+    "rg.pauseregistrations": (-2, [], ["RG.PAUSEREGISTRATIONS", "x"]),
+    "rg.unpauseregistrations": (-2, [], ["RG.UNPAUSEREGISTRATIONS", "x"]),
+    "rg.pydumpsessions": (-1, [], ["RG.PYDUMPSESSIONS"]),
+    "rg.pydumpreqs": (1, [], ["RG.PYDUMPREQS"]),
+    "rg.pystats": (1, [], ["RG.PYSTATS"]),
+    "rg.pyprofile": (-3, [], ["RG.PYPROFILE", "STATS", "x"]),
+    "rg.dumpexecutions": (1, [], ["RG.DUMPEXECUTIONS"]),
+    "rg.getexecution": (-2, [], ["RG.GETEXECUTION", "x"]),
+    "rg.getresults": (2, [], ["RG.GETRESULTS", "x"]),
+    "rg.getresultsblocking": (2, [], ["RG.GETRESULTSBLOCKING", "x"]),
+    "rg.dropexecution": (2, [], ["RG.DROPEXECUTION", "x"]),
+    "rg.abortexecution": (2, [], ["RG.ABORTEXECUTION", "x"]),
+    "rg.configget": (-2, [], ["RG.CONFIGGET", "x"]),
+    "rg.configset": (-3, [], ["RG.CONFIGSET", "x", "y"]),
+    "rg.infocluster": (1, [], ["RG.INFOCLUSTER"]),
+    "rg.refreshcluster": (1, [], ["RG.REFRESHCLUSTER"]),
+    "rg._peer": (-4, [], ["RG._PEER", "x", "y", "z"]),
     "rg._register": (2, [], ["RG._REGISTER", "x"]),
     "rg._unregister": (2, [], ["RG._UNREGISTER", "x"]),
     "shardqa.get": (2, [b"k"], ["shardqa.get", "k"]),
 }
-READ_ONLY = {"ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", "rg.dumpregistrations", "shardqa.get"}
+READ_ONLY = {
+    *("ai.scriptget", "ai._scriptscan", "ai.dagexecute_ro", "ai.dagrun_ro"),
+    *("ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", "rg.dumpregistrations", "shardqa.get"),
+    *("rg.dumpexecutions", "rg.getexecution", "rg.getresults", "rg.getresultsblocking"),
+    *("rg.pydumpsessions", "rg.pydumpreqs", "rg.pystats", "rg.pyprofile"),
+    *("rg.configget", "rg.infocluster", "rg.refreshcluster"),
+}
+
+NO_KEYSPACE = {  # neither read nor write
+    *("rg.trigger", "rg.dropexecution", "rg.abortexecution", "rg.configset", "rg._peer"),
+    *("rg.clearregistrationsstats", "rg.pauseregistrations", "rg.unpauseregistrations"),
+}
 
 
 def as_dict(flat: list[Any]) -> dict[str, Any]:
@@ -63,10 +117,10 @@ def test_arity_and_flags_are_what_the_command_does(shared: Pair, name: str) -> N
     flags = {f.decode() for f in found[2]}
     assert found[1] == COMMANDS[name][0]
     assert ("readonly" in flags) == (name in READ_ONLY)
-    assert ("write" in flags) == (name not in READ_ONLY | {"rg.trigger"})
+    assert ("write" in flags) == (name not in READ_ONLY | NO_KEYSPACE)
 
 
-@pytest.mark.parametrize("name", sorted(READ_ONLY - {"ai._modelscan", "rg.dumpregistrations"}))
+@pytest.mark.parametrize("name", sorted(READ_ONLY - {"ai._modelscan", "ai._scriptscan", "rg.dumpregistrations"}))
 def test_who_may_only_read_a_key_may_use_the_reading_commands(shared: Pair, name: str) -> None:
     client = shared[0].client()
     client.execute_command("AI.TENSORSET", "t", "FLOAT", "1")

@@ -36,7 +36,11 @@ def test_the_greeting_names_the_node_its_role_and_its_settings(shared: tuple[Ser
     assert hello[2] == "2"
     assert len(hello[3]) == 40
     assert hello[4:7] == ["master", "0", str(shared[0].port)]
-    assert dict(zip(hello[7::2], hello[8::2], strict=True)) == {"threads": "1", "timeout": "10000"}
+    assert dict(zip(hello[7::2], hello[8::2], strict=True)) == {
+        "threads": "1",
+        "timeout": "10000",
+        "execution_timeout": "0",
+    }
     assert shared[1].seen("HELLO")[0][4] == "replica"
 
 
@@ -53,9 +57,6 @@ def test_a_worker_that_breaks_is_replaced_and_its_clients_are_told_at_once(serve
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [
-        (65, b""),
-        (65, b"+OK\r\nmore"),
-        (65, b"*9999999\r\n"),
         (66, b"xxxx"),
         (67, b"\x00\x00\x00\x00"),
         (67, b"\x03\x00\x00\x00" + b"\x00\x00\x00\x00" + b"\x01\x00\x00\x000" + b"\x01\x00\x00\x005"),
@@ -72,6 +73,21 @@ def test_a_malformed_frame_costs_the_worker_its_life_and_the_server_nothing(
     assert server.error("RG.TRIGGER", "wrong_frame", kind, payload).startswith("TRYAGAIN")
     assert "malformed frame" in server.log
     until(lambda: server.info()["worker_state"] == "ready")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"", b"+OK\r\nmore", b"*9999999\r\n", b"?\r\n", b"*1\r\n" * 17 + b":1\r\n", b"*1\r\n" * 100_000 + b":1\r\n"],
+)
+def test_an_answer_that_is_no_value_is_the_error_of_its_request_alone(
+    shared: tuple[Server, Server], reply: bytes
+) -> None:
+    before = shared[0].info()
+    assert shared[0].error("RG.TRIGGER", "raw", reply).startswith("ERR the worker's answer can't be read")
+    assert shared[0].order("echo", "x") == [b"x"]
+    after = shared[0].info()
+    assert after["worker_pid"] == before["worker_pid"]
+    assert after["unreadable_replies"] == before["unreadable_replies"] + 1
 
 
 def test_a_killed_worker_comes_back_while_plain_commands_go_on(server: Server) -> None:
@@ -151,7 +167,7 @@ def test_past_maxpending_a_request_is_refused_at_once(make: Make) -> None:
 
 
 def test_a_full_queue_to_a_worker_that_does_not_read_is_busy(make: Make) -> None:
-    server = make(arguments="TIMEOUT 0")
+    server = make(arguments="TIMEOUT 0 HEARTBEAT 0")
     os.kill(server.worker_pid(), signal.SIGSTOP)
     big = b"x" * 20_000_000
     for _ in range(4):
@@ -230,7 +246,7 @@ def test_a_second_load_of_the_module_is_refused_and_the_first_goes_on(server: Se
 
 
 def test_a_big_model_on_its_way_to_the_worker_refuses_no_request_and_loses_no_event(make: Make) -> None:
-    server = make(arguments="TIMEOUT 0")
+    server = make(arguments="TIMEOUT 0 HEARTBEAT 0")
     server.order("watch", "doc:")
     pid = server.worker_pid()
     os.kill(pid, signal.SIGSTOP)

@@ -16,9 +16,9 @@ import pytest
 from shardqa.cluster import ports
 from shardqa.models import shipped
 from shardqa.models.answering import Answerer
-from shardqa.models.packaging import bundles, runtime_api, trial, wheels
-from shardqa.models.packaging.target import Target
 from shardqa.models.serving import Server
+from shardqa.models.toolchain.packaging import bundles, runtime_api, trial, wheels
+from shardqa.models.toolchain.packaging.target import Target
 
 EVENTS: list[Any] = [
     {"question": trial.QUESTION, "passage": trial.PASSAGE},

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from shardqa.models import cards, shipped
-from shardqa.models.measure import measure, read_all
-from shardqa.models.refusal import refusals
+from shardqa.models import shipped
 from shardqa.models.scoring import Scoring
+from shardqa.models.toolchain import cards
+from shardqa.models.toolchain.measure import measure, read_all
+from shardqa.models.toolchain.no_answer_metrics import no_answer_metrics
 
 SHARED = Path(os.environ.get("SHARDQA_SHARED", Path(__file__).parents[3] / "shared"))
 DEV = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
@@ -31,9 +32,9 @@ def test_the_shipped_reader_answers_a_slice_of_squad() -> None:
 @pytest.mark.skipif(not CHECKPOINT.exists(), reason=f"needs {CHECKPOINT.name} of the shared data")
 def test_a_real_checkpoint_answers_the_same_in_int8(tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa[models]')")
-    from shardqa.models.conversion.quantise import quantise
+    from shardqa.models.toolchain.conversion.quantize import quantize
 
-    verdict = quantise(CHECKPOINT, tmp_path / "int8")
+    verdict = quantize(CHECKPOINT, tmp_path / "int8")
     assert verdict.passed
     assert verdict.span_agreement is not None
     assert verdict.span_agreement >= 90
@@ -48,5 +49,7 @@ def test_the_conversion_of_the_shipped_reader_passed_its_check() -> None:
 
 @pytest.mark.skipif(not DEV2.exists(), reason=f"needs {DEV2.name} of the shared data (SHARDQA_SHARED names its folder)")
 def test_the_shipped_reader_refuses_what_a_slice_of_squad_2_does_not_answer() -> None:
-    found = refusals(list(read_all(shipped.folder(), DEV2, limit=QUESTIONS, threads=2)), Scoring.load(shipped.folder()))
+    found = no_answer_metrics(
+        list(read_all(shipped.folder(), DEV2, limit=QUESTIONS, threads=2)), Scoring.load(shipped.folder())
+    )
     assert found.f1 >= REFUSAL_FLOOR

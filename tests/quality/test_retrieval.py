@@ -6,9 +6,9 @@ import pytest
 
 from bench import retrieval
 from shardqa import keys
-from shardqa.gears_functions import exact
+from shardqa.gears_functions.index import exact
+from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.splitting import split
-from shardqa.gears_functions.terms import query
 from shardqa.models import shipped, squad
 from shardqa.models.metrics import recall_at
 from shardqa.models.tokenizer import Tokenizer

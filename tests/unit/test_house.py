@@ -2,29 +2,48 @@
 
 import ast
 import os
+import re
+import runpy
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "shardqa"
-ROOMS = {"api", "cluster", "gears_functions", "loader", "models", "module"}
+ROOMS = {"api", "cluster", "gears_functions", "loader", "models", "module", "seeds"}
 MAX_LINES = 600
+LIST_ITEM = re.compile(r"\s*([*-]|\d+\.)\s")
+COLUMNS = 100  # of prose in Markdown
+README_LINES = 150
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 # A room may import the rooms named here, itself, and nothing else of shardqa's.
-PLAIN = {"keys", "answer", "config", "errors", "memory", "topology", "__init__"}
-ENGINE = {"engine", "shards", "silence", "epochs", "merging", "kept", "stored"}
+PLAIN = {
+    "address",
+    "answer_lines",
+    "keys",
+    "transient",
+    "schema",
+    "config",
+    "errors",
+    "memory",
+    "metadata",
+    "places",
+    "topology",
+    "__init__",
+}
 MAY_IMPORT = {
-    **{name: PLAIN | {"answer"} for name in PLAIN},
-    **{name: PLAIN | ENGINE | {"models"} for name in ENGINE},
+    **dict.fromkeys(PLAIN, PLAIN),
+    "engine": PLAIN | {"models"},
     "models": PLAIN,
     "gears_functions": PLAIN | {"models"},
     "module": PLAIN | {"models", "gears_functions"},
     "cluster": PLAIN,
-    "loader": PLAIN | ENGINE | {"models", "cluster"},
-    "api": PLAIN | ENGINE | {"models"},
+    "loader": PLAIN | {"engine", "models", "cluster"},
+    "api": PLAIN | {"engine", "loader", "models"},
     "__main__": {"cli"},
-    "cli": PLAIN | ENGINE | ROOMS | {"commands"},
-    "commands": PLAIN | ENGINE | ROOMS | {"cli"},
+    "cli": PLAIN | ROOMS | {"engine"},
 }
 
 
@@ -74,6 +93,52 @@ def test_imports_go_down_only() -> None:
     assert not wrong
 
 
+def module_path(name: str) -> Path | None:
+    """The file of a module of shardqa, by way of the links; None for a folder, and for a name inside a module."""
+    path = ROOT / "src" / Path(*name.split("."))
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+def imported_modules(path: Path) -> set[str]:
+    """All that a file may import from shardqa, inside functions and for type checkers too."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in names if name.split(".")[0] == "shardqa"}
+
+
+@pytest.mark.parametrize("room", ["api", "engine", "gears_functions", "module/worker"])
+def test_what_serves_never_imports_the_toolchain(room: str) -> None:
+    folder = PACKAGE / room
+    todo = [("shardqa." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)) for path in folder.rglob("*.py")]
+    assert todo
+    reached_from = dict.fromkeys(todo, room)
+    while todo:
+        name = todo.pop()
+        path = module_path(name)
+        for other in imported_modules(path) if path else ():
+            if other not in reached_from and module_path(other):
+                reached_from[other] = name
+                todo.append(other)
+    wrong = {name: by for name, by in reached_from.items() if name.startswith("shardqa.models.toolchain")}
+    assert not wrong
+
+
+def test_tests_of_units_lie_as_their_sources_do() -> None:
+    """A folder of tests/unit is one of src/shardqa."""
+    folders = {path.parent for path in (ROOT / "tests" / "unit").rglob("test_*.py")}
+    names = {folder.relative_to(ROOT / "tests" / "unit").as_posix() for folder in folders} - {"."}
+    assert not {name for name in names if not (PACKAGE / name).is_dir()}
+
+
+def test_a_top_level_folder_of_models_is_the_toolchain_or_a_reader() -> None:
+    folders = {path.relative_to(ROOT / "models").parts[0] for path in sources() if (ROOT / "models") in path.parents}
+    assert {name for name in folders if "." not in name} == {"toolchain", "reader-v1-int8"}
+
+
 def test_only_keys_spells_a_key() -> None:
     words = ("doc:{", "passage:{", "tokens:{", "answer:{", "ask:{", "rank:{", "epoch:{", "model:{")
     wrong = []
@@ -93,3 +158,62 @@ def test_no_source_file_is_longer_than_one_reads_at_a_sitting() -> None:
         if path.suffix in suffixes and (lines := len(path.read_text().splitlines())) > MAX_LINES
     }
     assert not long
+
+
+def markdown() -> list[Path]:
+    """All Markdown that people read; the documents of seeds/ are data."""
+    return [path for path in sources() if path.suffix == ".md" and path.parent != ROOT / "seeds" / "documents"]
+
+
+def prose(path: Path) -> list[tuple[int, str]]:
+    """(number, line) without code, tables, headings and what can't be wrapped."""
+    found, fenced, listed = list[tuple[int, str]](), False, False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        listed = LIST_ITEM.match(line) is not None or (listed and (not line.strip() or line.startswith(" ")))
+        code = fenced or (line.startswith("    ") and not listed)
+        if not code and " " in line.strip() and not line.lstrip().startswith(("|", "#")):
+            found.append((number, line))
+    return found
+
+
+def test_prose_is_wrapped() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number} has {len(line)} columns, more than {COLUMNS}"
+        for path in markdown()
+        for number, line in prose(path)
+        if len(line) > COLUMNS
+    ]
+    assert not wrong
+
+
+def test_a_changelog_entry_stands_there_once() -> None:
+    """A merge that keeps both sides of a reflowed file keeps everything twice."""
+    entries = [" ".join(entry.split()) for entry in (ROOT / "CHANGELOG.md").read_text().split("\n* ")[1:]]
+    assert not {entry for entry in entries if entries.count(entry) > 1}
+
+
+def test_decisions_are_numbered_in_order() -> None:
+    numbers = [int(n) for n in re.findall(r"^(\d+)\. \*\*", (ROOT / "docs" / "decisions.md").read_text(), re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} links {target}"
+        for path in markdown()
+        for target in LINK.findall(path.read_text())
+        if not (path.parent / target).exists()
+    ]
+    assert not wrong
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    pictures = ROOT / "docs" / "pictures"
+    drawn = runpy.run_path(str(pictures / "overview.py"))["picture"]()
+    assert drawn == (pictures / "overview.svg").read_text(), "run python docs/pictures/overview.py"

@@ -76,11 +76,47 @@ def test_a_question_in_a_key_is_bounded(question: str) -> None:
     assert len(keys.question_in_key(question).encode()) <= keys.MAX_QUESTION_IN_KEY
 
 
-def test_case_blanks_and_end_punctuation_do_not_make_another_question() -> None:
-    assert keys.normalise_question("  Who  wrote\tIt ?!") == keys.normalise_question("who wrote it")
+@pytest.mark.parametrize("other", ["  Who  wrote\tIt ??", "who wrote it.", "WHO WROTE IT", "who\u3000wróte ít？"])
+def test_case_blanks_accents_and_the_end_do_not_make_another_question(other: str) -> None:
+    assert keys.normalise_question(other) == keys.normalise_question("Who wrote it?")
 
 
-@pytest.mark.parametrize("question", ["", "   ", "?!", "\n\t", "…"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Who created C#?", "Who created C?"),
+        ("Who created C++?", "Who created C?"),
+        ("Who created C+?", "Who created C++?"),
+        ("Who created F#?", "Who created F?"),
+        (".NET was created by?", "NET was created by?"),
+        ("#1 hit of 1999?", "1 hit of 1999?"),
+        ("What is 10⁵?", "What is 105?"),
+        ("What is x²?", "What is x2?"),
+        ("What is 5!?", "What is 5?"),
+        ("What is ½?", "What is 1/2?"),
+        ("Was sind Maße?", "Was sind Masse?"),
+        ("What does cd .. do in .?", "What does cd .. do in ..?"),
+        ("What is Ⅷ?", "What is VIII?"),
+        ("What ends in ς?", "What ends in σ?"),
+        ("What means a:b?", "What means a b?"),
+        ("Who wrote 'It'?", "Who wrote It?"),
+        ("What is -5?", "What is 5?"),
+        ("What is 3,5?", "What is 35?"),
+    ],
+)
+def test_questions_that_differ_to_a_reader_have_different_keys(one: str, other: str) -> None:
+    assert keys.normalise_question(one) != keys.normalise_question(other)
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1))
+def test_no_question_looks_like_a_hashed_one(question: str) -> None:
+    try:
+        assert not keys.normalise_question(question).startswith(keys.HASHED)
+    except EmptyQuestion:
+        return
+
+
+@pytest.mark.parametrize("question", ["", "   ", "?!", "\n\t", "…", "#", "¿?"])
 def test_a_question_without_words_is_refused(question: str) -> None:
     with pytest.raises(EmptyQuestion):
         keys.normalise_question(question)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SEEDS = Path(__file__).resolve().parents[2] / "seeds"
-DOCUMENTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((SEEDS / "documents").glob("*.md"))}
+DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in sorted((SEEDS / "documents").glob("*.md"))}
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def test_titles_are_unique() -> None:
 
 
 def test_documents_have_unix_line_ends_and_no_byte_order_mark() -> None:
-    raw = [(SEEDS / "documents" / f"{slug}.md").read_bytes() for slug in DOCUMENTS]
+    raw = [(SEEDS / "documents" / slug).read_bytes() for slug in DOCUMENTS]
     assert not any(b"\r" in text or text.startswith(b"\xef\xbb\xbf") for text in raw)
 
 

@@ -15,6 +15,7 @@ import hiredis
 from redis import ResponseError
 
 from shardqa.module.worker import frames
+from shardqa.module.worker.calls import CHECK
 from shardqa.module.worker.frames import Frame, Type
 from shardqa.module.worker.link import Link
 
@@ -47,7 +48,7 @@ class WorkerClient:
     ) -> None:
         self.answer = answer
         self.seen: list[Frame] = []
-        self.users: list[str] = []  # of the CALL frames, in order
+        self.rights: list[str] = []  # on whose behalf the CALL frames are, in order
         self.log = folder / "worker.log"
         self.pid, self._socket = self._spawn()
         self.link = Link(self._socket)
@@ -166,12 +167,12 @@ class WorkerClient:
 
     def _call(self, frame: Frame) -> None:
         """Answers every command of a CALL."""
-        user, _flags, count, *rest = frame.items()
-        self.users.append(user.decode())
+        rights, flags, count, *rest = frame.items()
+        self.rights.append(rights.decode())
         replies = b""
         for _ in range(int(count)):
             length = int(rest[0])
-            replies += self.answer(rest[1 : 1 + length])
+            replies += b"+OK\r\n" if flags == CHECK else self.answer(rest[1 : 1 + length])
             rest = rest[1 + length :]
         self.link.send(Type.CALLED, frame.id, replies)
 

@@ -1,26 +1,50 @@
-"""What runs a model: ONNX Runtime. onnxruntime is imported by the first model, so a worker without models starts fast.
+"""What runs a model. Each library is imported by the first model that needs it, so a worker without models starts fast.
 
 A loaded model is used by one thread at a time (ai/batching.py); runs release the interpreter's lock.
 """
 
 from __future__ import annotations
 
+import ctypes
+import importlib.util
+import os
+import re
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Protocol
 
+from shardqa.module.worker.ai.model_error import ModelError as ModelError  # its users take it from here
+from shardqa.module.worker.ai.scripts import Reach
 from shardqa.module.worker.ai.tensors import Array
 
+ONNX_TYPES = frozenset(
+    f"tensor({name})"
+    for name in (
+        *("float", "double", "float16", "bool", "string"),
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    )
+)
 NOWHERE = "/nonexistent"  # where a model's external data would be looked for: models come whole, as one blob
 
 
-class ModelError(Exception):
-    """A model that can't be loaded, or a run of it that failed. Its text is an error reply."""
+@dataclass(frozen=True, slots=True)
+class File:
+    """A model as it is stored."""
+
+    backend: str
+    device: str  # CPU, CPU:n, GPU or GPU:n, in any case
+    blob: bytes
+    inputs: Sequence[str] = ()  # of TF, whose graphs don't say them; of a script: its entry points
+    outputs: Sequence[str] = ()
 
 
 class Model(Protocol):
     inputs: Sequence[str]
     outputs: Sequence[str]
+    splits: bool  # rows of all outputs follow those of the inputs, so that requests may share a run
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
         """One run; inputs in the order of `inputs`. Raises ModelError."""
@@ -42,8 +66,17 @@ class OnnxModel:
         self._errors = _errors(ort)
         self._session = self._load(blob, _providers(ort, device), threads)
         self._run = self._session._sess.run  # its own `run` first checks names, which hold here: 20 us beside a run
-        self.inputs: Sequence[str] = [value.name for value in self._session.get_inputs()]
-        self.outputs: Sequence[str] = [value.name for value in self._session.get_outputs()]
+        inputs = self._session.get_inputs()
+        outputs = [
+            o for o in self._session.get_outputs() if o.type.startswith("tensor(")
+        ]  # others RedisAI ignores, too
+        _check_types("input", inputs)
+        _check_types("output", outputs)
+        if not outputs:
+            raise ModelError("ERR the model gives no tensor, but sequences or maps; export it with a tensor as output")
+        self.inputs: Sequence[str] = [value.name for value in inputs]
+        self.outputs: Sequence[str] = [value.name for value in outputs]
+        self.splits = all(_has_free_rows(value) for value in (*inputs, *outputs))
 
     def _load(self, blob: bytes, providers: list[Any], threads: int) -> Any:
         settings = self._ort.SessionOptions()
@@ -78,19 +111,46 @@ class OnnxModel:
         options.terminate = True
 
 
-def load(backend: str, device: str, blob: bytes, threads: int) -> Model:
-    """Raises ModelError."""
-    if backend != "ONNX":
-        raise ModelError(f"ERR Could not load backend: {backend} is not supported here; convert the model to ONNX")
-    return OnnxModel(blob, device, threads)
+PACKAGES = {"ONNX": "onnxruntime", "TORCH": "torch", "SCRIPT": "torch", "TFLITE": "ai-edge-litert", "TF": "tensorflow"}
+
+
+def load(file: File, threads: int, reach: Reach) -> Model:
+    """`reach`: what scripts may call. Raises ModelError."""
+    package = PACKAGES[file.backend]
+    try:
+        if file.backend == "ONNX":
+            return OnnxModel(file.blob, file.device, threads)
+        if package == "torch":
+            _load_libraries_of_torch()
+            from shardqa.module.worker.ai.torch_backend import Script, TorchModel
+
+            if file.backend == "TORCH":
+                return TorchModel(file.blob, file.device, threads)
+            return Script(file.blob, file.device, file.inputs, threads, reach)
+        raise ImportError
+    except ImportError as error:
+        why = str(error) or "not supported yet"
+        print(f"{file.backend} models need {package}, which can't be imported here: {why}", file=sys.stderr)
+        raise ModelError("ERR Could not load backend") from None
+
+
+def _load_libraries_of_torch() -> None:
+    """Takes a second or more, in which `import torch` keeps the interpreter's lock: the worker would seem to hang."""
+    found = importlib.util.find_spec("torch")
+    if found is not None and found.origin is not None:
+        library = Path(found.origin).parent / "lib" / "libtorch_python.so"
+        ctypes.CDLL(None).dlopen(bytes(library), os.RTLD_NOW | os.RTLD_GLOBAL)  # unlike CDLL(library), without the lock
 
 
 def versions() -> list[str]:
-    """name=version of every backend that is installed."""
-    try:
-        return [f"onnxruntime={metadata.version('onnxruntime')}"]
-    except metadata.PackageNotFoundError:
-        return []
+    """name=version of every backend's package that is installed."""
+    found: list[str] = []
+    for package in dict.fromkeys(PACKAGES.values()):
+        try:
+            found.append(f"{package}={metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def _providers(ort: Any, device: str) -> list[Any]:
@@ -109,5 +169,22 @@ def _errors(ort: Any) -> tuple[type[Exception], ...]:
     return (*own, RuntimeError, ValueError, TypeError, MemoryError)
 
 
+PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")  # of Python's; RedisAI's users know the rest
+
+
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:600] or type(error).__name__
+    return PREFIX.sub("", " ".join(str(error).split()))[:600] or type(error).__name__
+
+
+def _check_types(what: str, values: Sequence[Any]) -> None:
+    """Raises ModelError for what no AI.TENSORSET could give or AI.TENSORGET show."""
+    for value in values:
+        if value.type not in ONNX_TYPES:
+            raise ModelError(
+                f"ERR {what} {value.name} of the model is a {value.type}, which is no tensor of Redis; cast it"
+            )
+
+
+def _has_free_rows(value: Any) -> bool:
+    """Whether a first dimension is declared, without a size."""
+    return len(value.shape) > 0 and not isinstance(value.shape[0], int)

@@ -2,9 +2,10 @@
 
 Requests are put by any thread and owned by the model's thread from then on. Those with equal types and equal
 dimensions 1..n run together, stacked on dimension 0, up to `size` rows; fewer than `minimum` rows wait up to
-`patience` seconds for more. A thread with a request for an idle model may claim the model and run the request itself;
-the model's own thread waits meanwhile. An answer goes out straight from the thread that ran. When a merged run fails,
-each of its requests runs alone, so one bad input hurts only its sender.
+`patience` seconds for more. A model whose inputs and outputs don't all declare a free first dimension runs each request
+alone: nobody could say whose rows are whose. A thread with a request for an idle model may claim the model and run the
+request itself; the model's own thread waits meanwhile. An answer goes out straight from the thread that ran. When a
+merged run fails, each of its requests runs alone, so one bad input hurts only its sender.
 """
 
 import queue
@@ -13,13 +14,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 
 from shardqa.memory import release_freed
+from shardqa.module.worker.activity import Activity, Kind
 from shardqa.module.worker.ai import backend
-from shardqa.module.worker.ai.backend import Model, ModelError
+from shardqa.module.worker.ai.backend import File, Model, ModelError
+from shardqa.module.worker.ai.scripts import Call, Reach
 from shardqa.module.worker.ai.tensors import Array
+
+MOST = 1 << 30  # rows, or milliseconds, of a model's batching, as the module bounds it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,19 @@ class Batching:
     patience: float  # seconds a run waits for the minimum; 0 with a minimum: for ever
 
 
+def batching_of(size: int, minimum: int, milliseconds: int) -> Batching:
+    """Raises ValueError for what AI.MODELSTORE would not have stored."""
+    if not all(0 <= number <= MOST for number in (size, minimum, milliseconds)):
+        raise ValueError(f"batching of {size}, at least {minimum}, for {milliseconds} ms: each is from 0 to {MOST}")
+    return Batching(size, minimum, milliseconds / 1000)
+
+
 @dataclass(slots=True, eq=False)
 class Request:
     arrays: Sequence[Array]  # in the order of the model's inputs
     done: Callable[["Result | Exception"], None]  # called once, in the thread that ran
     deadline: float | None = None  # of time.monotonic(); later the request is dropped with Expired
+    call: Call | None = None  # of a script
     cancelled: bool = False  # set by any thread: nobody waits for it any more
     put: float = field(default_factory=time.perf_counter)
 
@@ -70,12 +84,30 @@ class Expired(Exception):
     """The request's time was over before its run began."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How the module sees the model at work (activity.py)."""
+
+    activity: Activity
+    name: bytes
+    model: int  # the module's id
+
+    def begin(self) -> int:
+        return self.activity.begin(Kind.MODEL, self.name, subject=self.model)
+
+
 class LoadedModel:
     """`loaded` is called in the model's thread with the model, or with why it can't be loaded."""
 
     def __init__(
-        self, load: Callable[[], Model], batching: Batching, loaded: Callable[["LoadedModel", ModelError | None], None]
+        self,
+        load: Callable[[], Model],
+        batching: Batching,
+        loaded: Callable[["LoadedModel", ModelError | None], None],
+        shown: Shown,
+        id: bytes = b"",
     ) -> None:
+        self._shown = shown
         self._load: Callable[[], Model] | None = load  # gone once it was called: it holds the model's file
         self._batching = batching
         self._loaded = loaded
@@ -84,7 +116,8 @@ class LoadedModel:
         self._turn = threading.Lock()  # held by the thread that runs the model
         self._dropped = False
         self._model: Model | None = None
-        self._running: tuple[list[Request], object] | None = None  # and the handle of the run
+        self.id = id  # the module's
+        self._running: tuple[list[Request], object, float] | None = None  # the handle of the run, and when it began
         self._options: object | None = None  # the next run's handle, where it is made already
         self._thread = threading.Thread(target=self._live, name="model", daemon=True)
         self._thread.start()
@@ -129,6 +162,12 @@ class LoadedModel:
             self._model.terminate(running[1])
         self._arriving.put(None)
 
+    def end_after(self, seconds: float) -> None:
+        """Any thread: ends a run that takes longer already."""
+        running = self._running
+        if running is not None and self._model is not None and time.monotonic() - running[2] > seconds:
+            self._model.terminate(running[1])
+
     def drop(self) -> None:
         """The model is gone: what waits is answered with an error, then the thread ends."""
         self._dropped = True
@@ -140,13 +179,16 @@ class LoadedModel:
     def _live(self) -> None:
         load, self._load = self._load, None
         assert load is not None
+        slot = self._shown.begin()
         try:
             self._model = load()
-        except ModelError as error:
-            self._loaded(self, error)
+        except Exception as error:  # noqa: BLE001 - of a backend's own: somebody waits for the answer
+            self._loaded(self, error if isinstance(error, ModelError) else ModelError(f"ERR {error!r}"))
             self._dropped = True
         else:
             self._loaded(self, None)
+        finally:
+            self._shown.activity.end(slot)
         del load
         release_freed()
         while not self._dropped:
@@ -169,7 +211,7 @@ class LoadedModel:
             return []
         first = self._waiting[0]
         batch = self._alike(first)
-        if self._batching.minimum:
+        if self._batching.minimum and self._splits():
             until = first.put + self._batching.patience if self._batching.patience else None
             while not self._enough(batch) and not self._dropped and (left := _left(until)) != 0:
                 self._arrive(left)
@@ -198,7 +240,7 @@ class LoadedModel:
 
     def _alike(self, first: Request) -> list[Request]:
         batch, rows = [first], first.rows
-        if not self._batching.size or len(self._waiting) == 1:
+        if not self._batching.size or not self._splits() or len(self._waiting) == 1:
             return batch
         likeness = first.likeness()
         if likeness is None:
@@ -209,6 +251,9 @@ class LoadedModel:
             batch.append(request)
             rows += request.rows
         return batch
+
+    def _splits(self) -> bool:
+        return self._model is not None and self._model.splits
 
     def _enough(self, batch: list[Request]) -> bool:
         return sum(r.rows for r in batch) >= self._batching.minimum
@@ -225,7 +270,7 @@ class LoadedModel:
         except ModelError:
             outputs = []
         if not outputs or not all(isinstance(o, np.ndarray) and o.shape[:1] == (sum(rows),) for o in outputs):
-            for request in batch:  # one of them is bad, or the model's outputs don't follow the rows
+            for request in batch:  # one of them is bad, or the outputs are not what the model declares
                 self._run_alone(request)
             return
         at, ended = 0, time.perf_counter()
@@ -246,11 +291,16 @@ class LoadedModel:
     def _compute(self, batch: list[Request], arrays: Sequence[Array]) -> list[Array]:
         assert self._model is not None
         options, self._options = self._options or self._model.options(), None
-        self._running = (batch, options)
+        self._running = (batch, options, time.monotonic())
         waited_for = [request for request in batch if not request.cancelled]
         if not waited_for:  # cancelled before it ran: who did that found no run to end
             self._model.terminate(options)
-        return self._model.run(arrays, options)
+        slot = self._shown.begin()
+        try:
+            call = batch[0].call
+            return self._model.run(arrays, options) if call is None else cast(Any, self._model).call(call, arrays)
+        finally:
+            self._shown.activity.end(slot)
 
     def _make_ready(self) -> None:
         """For the next run, once this one is answered."""
@@ -264,5 +314,5 @@ def _left(until: float | None) -> float | None:
     return None if until is None else max(0.0, until - time.perf_counter())
 
 
-def loader(kind: str, device: str, blob: bytes, threads: int) -> Callable[[], Model]:
-    return lambda: backend.load(kind, device, blob, threads)
+def loader(file: File, threads: int, reach: Reach) -> Callable[[], Model]:
+    return lambda: backend.load(file, threads, reach)

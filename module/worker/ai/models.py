@@ -1,36 +1,66 @@
 """The models of this shard: MODELLOAD, MODELDROP, EXECUTE and CANCEL frames, and `run_model` of functions.
 
-Frames are handled in the thread that leads (reading.py), which decodes and queues; answers leave from the model's own
-thread, or from the reading thread that runs an idle model itself.
+Frames are handled in the thread that leads (socket_threads.py), which decodes and queues; answers leave from the
+model's own thread, or from the reading thread that runs an idle model itself.
 """
 
 import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from redis import ResponseError
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.ai import messages
-from shardqa.module.worker.ai.backend import ModelError
-from shardqa.module.worker.ai.batching import Batching, Expired, LoadedModel, Request, Result, loader
+from shardqa.module.worker.activity import Activity
+from shardqa.module.worker.ai import dag, messages
+from shardqa.module.worker.ai.backend import File, ModelError
+from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, Shown, batching_of, loader
+from shardqa.module.worker.ai.scripts import Reach
 from shardqa.module.worker.ai.tensors import Array, BadTensor
-from shardqa.module.worker.frames import Frame, PayloadTooLarge, Type
+from shardqa.module.worker.calls import Calls, Rights, first
+from shardqa.module.worker.frames import Frame, PayloadTooLarge, Type, unpack
 from shardqa.module.worker.link import Link
-from shardqa.module.worker.reading import Work
-from shardqa.module.worker.statistics import Statistics
+from shardqa.module.worker.socket_threads import Work
+from shardqa.module.worker.statistics import WorkerStatistics
 
 TIMED_OUT = b"+TIMEDOUT\r\n"
 REHEARSED = 64 * 1024  # bytes of an EXECUTE that is decoded once more after its run; a longer one is not kept for that
 
 
+LOOK = 0.1  # seconds between two looks for runs that take too long
+
+
+@dataclass(slots=True)
+class Runs:
+    calls: int = 0
+    microseconds: int = 0
+    samples: int = 0
+    errors: int = 0
+
+
 class Models:
-    def __init__(self, link: Link, statistics: Statistics, threads: int) -> None:
+    def __init__(
+        self,
+        link: Link,
+        statistics: WorkerStatistics,
+        activity: Activity,
+        calls: Calls,
+        threads: int,
+        limit: float = 0,
+    ) -> None:
         self._link = link
         self._statistics = statistics
+        self._activity = activity
         self._threads = threads  # of one run (intra-op)
+        self._calls = calls
+        self._limit = limit  # seconds a run may take; 0: no limit
+        if limit:
+            threading.Thread(target=self._watch, name="runs", daemon=True).start()
+        self._ran: dict[bytes, Runs] = {}  # by model id: what was not told yet of runs that no EXECUTE asked for
         self._lock = threading.Lock()  # of the dictionaries below: reading, loop's and models' threads use them
         self._settled = threading.Condition(self._lock)
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
@@ -38,13 +68,16 @@ class Models:
         self._loading = 0
         self._computing = threading.Lock()  # held by the reading thread that computes: the other one reads
         self._form: messages.Form | None = None  # of the last answer, from any thread: the next is mostly like it
-        self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id
+        self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id, as the next
+        self._graphs: dict[int, dag.Execution] = {}
 
     def load(self, frame: Frame) -> None:
-        """MODELLOAD: model id, backend, device, tag, batchsize, minbatchsize, minbatchtimeout (ms), key, blob."""
-        id, kind, device, _tag, size, minimum, patience, key, blob = frame.items()
+        """MODELLOAD: model id, backend, device, tag, three numbers of batching, key, names, names, blob."""
+        id, kind, device, _tag, size, minimum, patience, key, inputs, outputs, blob = frame.items()
+        file = File(kind.decode(), device.decode(), blob, _names(inputs), _names(outputs))
+        del blob  # the loader alone holds it, until it has loaded
         request = frame.id  # not the frame itself, which would hold the file for as long as the model lives
-        batching = Batching(int(size), int(minimum), int(patience) / 1000)
+        batching = batching_of(int(size), int(minimum), int(patience))
 
         def loaded(model: LoadedModel, error: ModelError | None) -> None:
             with self._lock:
@@ -59,10 +92,11 @@ class Models:
             else:
                 self._link.send(Type.REPLY, request, resp.encode([list(model.inputs), list(model.outputs)]))
 
+        load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         with self._lock:
+            shown = Shown(self._activity, b"model " + key, int(id) if id.isdigit() else 0)
+            self._models[id] = LoadedModel(load, batching, loaded, shown, id)
             self._loading += 1
-            load = loader(kind.decode(), device.decode(), blob, self._threads)
-            self._models[id] = LoadedModel(load, batching, loaded)
 
     def drop(self, frame: Frame) -> None:
         """MODELDROP: model id."""
@@ -93,6 +127,64 @@ class Models:
         model.put(request)
         return None
 
+    def script(self, frame: Frame) -> None:
+        """SCRIPT (dag.py), answered as EXECUTE. Its own thread runs it: it may wait for Redis, which this one reads."""
+        try:
+            order = dag.script_order(frame.payload, f"r{frame.id}")
+        except BadTensor as error:
+            self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
+            return
+        model = self._models.get(order.model)
+        if model is None:
+            self._link.send(Type.REPLY, frame.id, resp.error("ERR script key is empty"))
+            return
+        deadline = time.monotonic() + order.timeout / 1000 if order.timeout else None
+        request = Request(order.arrays, self._answer(frame.id, order.outputs), deadline, order.call)
+        self._executing[frame.id] = (model, request)
+        model.put(request)
+
+    def graph(self, frame: Frame) -> None:
+        """DAG (dag.py), answered by DAG_DONE, or REPLY with an error."""
+        try:
+            ordered = dag.read(frame.payload, f"r{frame.id}")
+        except BadTensor as error:
+            self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
+            return
+        execution = dag.Execution(ordered, self._models.get, partial(self._end_graph, frame.id))
+        self._graphs[frame.id] = execution
+        execution.start()
+
+    def _end_graph(self, id: int, execution: dag.Execution) -> None:
+        try:
+            self._link.send_list(Type.DAG_DONE, id, dag.answer(execution))
+        except (BadTensor, PayloadTooLarge) as error:
+            self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
+        self._graphs.pop(id, None)
+        for _, result in execution.runs():
+            self._note(result)
+
+    def _call_redis(self, context: str, words: Sequence[str]) -> Any:
+        return first(self._calls.run(Rights(context, ""), [words]))
+
+    def _run_for_script(self, context: str, key: str, arrays: Sequence[Array]) -> list[Array]:
+        """In a script's thread. Raises redis.ResponseError, ModelError."""
+        self._call_redis(context, ["AI.MODELGET", key, "META"])  # may the caller read that key?
+        model, done = self.at(key), threading.Event()
+        results: list[Result | Exception] = []
+
+        def settle(result: Result | Exception) -> None:
+            results.append(result)
+            done.set()
+
+        model.put(Request(arrays, settle))
+        done.wait()
+        (result,) = results
+        self._note(result)
+        self._count(model.id, result)
+        if isinstance(result, Result):
+            return result.outputs
+        raise result
+
     def _ordered(self, frame: Frame) -> tuple[messages.Order, Request]:
         """Raises BadTensor."""
         order, arrays = messages.order(frame.payload)
@@ -111,6 +203,9 @@ class Models:
         executing = self._executing.get(id)
         if executing is not None:
             executing[0].cancel(executing[1])
+        graph = self._graphs.get(id)
+        if graph is not None:
+            graph.cancel()
 
     async def run(self, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         """Of functions: inputs and outputs by name. Raises redis.ResponseError."""
@@ -138,6 +233,7 @@ class Models:
         def done(result: Result | Exception) -> None:
             loop.call_soon_threadsafe(settle, result)
             self._note(result)
+            self._count(model.id, result)
 
         request = Request(arrays, done)
         model.put(request)
@@ -159,6 +255,34 @@ class Models:
         """Blocks until no model is being loaded; for a helper thread."""
         with self._settled:
             self._settled.wait_for(lambda: self._loading == 0)
+
+    def _count(self, id: bytes, result: Result | Exception) -> None:
+        with self._lock:
+            runs = self._ran.setdefault(id, Runs())
+            runs.calls += 1
+            if isinstance(result, Result):
+                runs.microseconds += result.microseconds
+                runs.samples += result.request.rows
+            else:
+                runs.errors += 1
+
+    def send_runs(self) -> None:
+        """RAN: what AI.INFO does not know yet of runs by functions and scripts."""
+        with self._lock:
+            ran, self._ran = self._ran, {}
+        items: list[str | bytes] = []
+        for id, runs in ran.items():
+            items += [id, str(runs.calls), str(runs.microseconds), str(runs.samples), str(runs.errors)]
+        if items:
+            self._link.send_list(Type.RAN, 0, items)
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(min(self._limit / 10, LOOK))
+            with self._lock:
+                models = list(self._models.values())
+            for model in models:
+                model.end_after(self._limit)
 
     def queued(self) -> int:
         with self._lock:
@@ -198,6 +322,10 @@ class Models:
             self._statistics.add("model_rows", result.request.rows)
         else:
             self._statistics.add("model_errors")
+
+
+def _names(packed: bytes) -> list[str]:
+    return [name.decode("utf-8", "surrogateescape") for name in unpack(packed)]
 
 
 def _by_name(model: LoadedModel, inputs: Mapping[str, Array]) -> list[Array]:

@@ -13,6 +13,7 @@ from redis import ResponseError
 
 from shardqa.module.worker.ai import tensors
 from shardqa.module.worker.ai.tensors import Array
+from shardqa.module.worker.calls import first
 from shardqa.module.worker.gears.execution import current
 from shardqa.module.worker.shard import Shard
 
@@ -94,6 +95,9 @@ class Keyspace:
         return [Tensor(_from_reply(reply)) for reply in replies]
 
     async def modelRunnerRunAsync(self, runner: ModelRunner) -> list[Tensor]:
+        execution = current()
+        if execution is not None:  # a run reaches the model beside Redis: its rights are asked for here
+            first(await self._shard.calls.check(execution.rights, [("AI.MODELGET", runner.key, "META")]))
         model = self._shard.models.at(runner.key)
         if runner.outputs and len(runner.outputs) != len(model.outputs):
             raise ResponseError("ERR Number of keys given as OUTPUTS here does not match model definition")
@@ -112,7 +116,7 @@ class Keyspace:
         execution = current()
         if execution is None:
             raise RuntimeError("redisAI reaches keys only from inside a function that runs")
-        replies = self._shard.calls.run(execution.user, commands)
+        replies = self._shard.calls.run(execution.rights, commands)
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply

@@ -22,7 +22,12 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "UINT8": np.dtype("u1"),
     "UINT16": np.dtype("<u2"),
     "BOOL": np.dtype("?"),
+    "FLOAT16": np.dtype("<f2"),
+    "BFLOAT16": np.dtype([("bfloat16", "<u2")]),  # numpy has no such number: its bits under that name
+    "UINT32": np.dtype("<u4"),
+    "UINT64": np.dtype("<u8"),
 }
+BFLOAT16 = DTYPES["BFLOAT16"]
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_DIMENSIONS = 32  # more than any model has; bounds what a shape can make us do
 MAX_BYTES = 512 << 20  # of a tensor: a client can't send or receive a longer string
@@ -105,7 +110,17 @@ def from_values(dtype: str, shape: tuple[int, ...], values: Any) -> Array:
     if dtype != "STRING" and dtype not in DTYPES:
         raise BadTensor("invalid data type")
     try:
+        if dtype == "BFLOAT16":
+            return _bfloat16(np.array(values, np.float32)).reshape(shape)
         array = np.array(values, dtype=object if dtype == "STRING" else DTYPES[dtype])
         return array.reshape(shape)
     except (ValueError, TypeError, OverflowError) as error:
         raise BadTensor(f"invalid value: {error}") from None
+
+
+def _bfloat16(array: Array) -> Array:
+    """The upper halves of float32 numbers, rounded to the nearest, ties to even."""
+    bits = array.view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    kept = np.where(np.isnan(array), bits | np.uint32(0x400000), rounded)
+    return (kept >> np.uint32(16)).astype("<u2").view(BFLOAT16)

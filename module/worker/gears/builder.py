@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from shardqa.module.worker.gears.execution import Kind, Step
-from shardqa.module.worker.gears.registrations import Registration
+from shardqa.module.worker.gears import sugar
+from shardqa.module.worker.gears.arguments import MODES, READERS, registration_of, run_plan_of
+from shardqa.module.worker.gears.steps import Kind, Step, is_async
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.sessions import Session
 
-READERS = ("KeysReader", "KeysOnlyReader", "CommandReader", "PythonReader", "ShardsIDReader")
-MODES = ("async", "async_local")
-KEY_TYPES = ("string", "list", "set", "zset", "hash", "stream", "module", "empty")
-
-
-@dataclass(frozen=True, slots=True)
-class RunPlan:
-    """A run a script asked for."""
-
-    reader: str
-    argument: Any
-    steps: tuple[Step, ...]
-    convert: bool
-    local: bool  # this shard alone
-    collect: bool
-    no_scan: bool
-    read_value: bool
+Function = Callable[..., Any]
 
 
 class Builder:
@@ -37,53 +21,105 @@ class Builder:
     ) -> None:
         if reader not in READERS:
             raise ValueError(f"reader {reader!r} does not exist here; choose one of {', '.join(READERS)}")
+        if desc is not None and not isinstance(desc, str):
+            raise TypeError(f"desc wants a string, not {type(desc).__name__}")
         self._session = session
         self._reader = reader
         self._default = defaultArg
         self._description = desc
         self._steps: list[Step] = []
 
-    def map(self, function: Callable[[Any], Any]) -> Builder:
+    # ---- steps ----
+
+    def map(self, function: Function) -> Builder:
         return self._step(Kind.MAP, function)
 
-    def flatmap(self, function: Callable[[Any], Any]) -> Builder:
+    def flatmap(self, function: Function) -> Builder:
         return self._step(Kind.FLATMAP, function)
 
-    def filter(self, function: Callable[[Any], Any]) -> Builder:
+    def filter(self, function: Function) -> Builder:
         return self._step(Kind.FILTER, function)
 
-    def foreach(self, function: Callable[[Any], Any]) -> Builder:
+    def foreach(self, function: Function) -> Builder:
         return self._step(Kind.FOREACH, function)
 
-    def count(self) -> Builder:
-        self._steps.append(Step(Kind.COUNT))
+    def accumulate(self, function: Function) -> Builder:
+        """`function(accumulator, record)` gives the accumulator, which is None at first; here, per shard."""
+        return self._step(Kind.ACCUMULATE, function)
+
+    def localgroupby(self, extractor: Function, reducer: Function) -> Builder:
+        """One record {'key', 'value'} a key; `reducer(key, accumulator, record)` gives the accumulator."""
+        _check_function("localgroupby", reducer)
+        self._steps.append(Step(Kind.LOCALGROUPBY, reducer, extractor=_extractor("localgroupby", extractor)))
         return self
 
-    def _step(self, kind: Kind, function: Callable[[Any], Any]) -> Builder:
-        if not callable(function):
-            raise TypeError(f"{kind.value} wants a function, not {type(function).__name__}")
-        self._steps.append(Step(kind, function))
+    def limit(self, length: int, start: int = 0) -> Builder:
+        """At most `length` records of each shard, from the `start`-th on; behind `collect`, of all."""
+        for name, number in (("length", length), ("start", start)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                raise ValueError(f"limit wants a {name} from 0 on, not {number!r}")
+        self._steps.append(Step(Kind.LIMIT, numbers=(length, start)))
         return self
+
+    def collect(self) -> Builder:
+        """Moves all records to the shard that the run was sent to."""
+        self._steps.append(Step(Kind.COLLECT))
+        return self
+
+    def repartition(self, extractor: Function) -> Builder:
+        """Moves every record to the shard that owns the slot of `extractor(record)`."""
+        self._steps.append(Step(Kind.REPARTITION, _extractor("repartition", extractor)))
+        return self
+
+    # ---- sugar ----
+
+    def aggregate(self, zero: Any, local: Function, combine: Function) -> Builder:
+        _check_function("aggregate", local)
+        _check_function("aggregate", combine)
+        return self.accumulate(sugar.folding(zero, local)).collect().accumulate(sugar.folding(zero, combine))
+
+    def aggregateby(self, extractor: Function, zero: Any, local: Function, combine: Function) -> Builder:
+        """One record {'key', 'value'} a key; both functions get (key, accumulator, record)."""
+        _check_function("aggregateby", local)
+        _check_function("aggregateby", combine)
+        self.localgroupby(extractor, sugar.folding_by(zero, local)).repartition(sugar.key_of)
+        return self.localgroupby(sugar.key_of, sugar.folding_values(zero, combine))
+
+    def groupby(self, extractor: Function, reducer: Function) -> Builder:
+        return self.repartition(extractor).localgroupby(extractor, reducer)
+
+    def batchgroupby(self, extractor: Function, reducer: Function) -> Builder:
+        """`reducer(key, records)` gets all records of a key at once."""
+        _check_function("batchgroupby", reducer)
+        self.repartition(extractor).localgroupby(extractor, sugar.gather)
+        return self.map(sugar.reducing(reducer))
+
+    def count(self) -> Builder:
+        self._steps.append(Step(Kind.LOCALCOUNT))
+        return self.collect().accumulate(sugar.add)
+
+    def countby(self, extractor: Function = sugar.itself) -> Builder:
+        return self.aggregateby(extractor, 0, sugar.count_one, sugar.add_value)
+
+    def avg(self, extractor: Function = float) -> Builder:
+        _extractor("avg", extractor)
+        return self.map(extractor).aggregate((0.0, 0), sugar.sum_and_count, sugar.add_pairs).map(sugar.quotient)
+
+    def sort(self, reverse: bool = True) -> Builder:
+        return self.aggregate(None, sugar.gather_all, sugar.concatenate).flatmap(sugar.sorting(reverse))
+
+    def distinct(self) -> Builder:
+        return self.aggregate(None, sugar.gather_distinct, sugar.unite).flatmap(list)
+
+    # ---- actions ----
 
     def run(
-        self,
-        arg: Any = None,
-        convertToStr: bool = True,
-        collect: bool = True,
-        mode: str = "async",
-        noScan: bool = False,
-        readValue: bool = True,
+        self, arg: Any = None, convertToStr: bool = True, collect: bool = True, mode: str = "async", **options: Any
     ) -> Any:
-        """Runs at the end of the script; inside a function it returns an awaitable of (results, errors)."""
-        if self._reader == "CommandReader":
-            raise ValueError("a CommandReader has nothing to run over; register it with a trigger")
+        """Runs at the end of the script; inside a function it starts at once and can be awaited: [results, errors]."""
         _check_mode(mode)
         argument = self._default if arg is None else arg
-        if self._reader == "PythonReader" and not callable(argument):
-            raise TypeError(f"PythonReader wants a generator function, not {type(argument).__name__}")
-        plan = RunPlan(
-            self._reader, argument, tuple(self._steps), convertToStr, mode == "async_local", collect, noScan, readValue
-        )
+        plan = run_plan_of(self._reader, argument, tuple(self._steps), convertToStr, collect, mode, options)
         return self._session.run(plan)
 
     def register(
@@ -93,72 +129,42 @@ class Builder:
         collect: bool = True,
         mode: str = "async",
         onRegistered: Callable[[], Any] | None = None,
-        eventTypes: Sequence[str] | None = None,
-        keyTypes: Sequence[str] | None = None,
-        commands: Sequence[str] | None = None,
-        readValue: bool = True,
-        trigger: str | None = None,
-        regex: str | None = None,
-        noScan: bool = False,
+        **options: Any,
     ) -> str:
-        """Returns the registration's id; it takes effect when the whole script has succeeded."""
-        del collect, noScan  # a registration's records come from this shard and never from a scan
+        """Returns the registration's id; it takes effect when the whole script has succeeded.
+
+        Run for a client, its functions have that client's rights; with `privileged=True` those of who registers it:
+        then they must see to it themselves that the client may have what they do (`runtime.demand`). Key events have
+        no client.
+        """
         _check_mode(mode)
-        if self._reader not in ("KeysReader", "CommandReader"):
-            raise ValueError(f"{self._reader} can't be registered; KeysReader and CommandReader can")
-        registration = Registration(
-            id=self._session.next_id(),
-            session=self._session.id,
-            user=self._session.user,
-            reader=self._reader,
-            mode=mode,
-            description=self._description,
-            steps=tuple(self._steps),
-            convert=convertToStr,
+        if onRegistered is not None:
+            _check_function("onRegistered", onRegistered)
+        registration = registration_of(
+            self._session, self._reader, prefix, tuple(self._steps), convertToStr, collect, mode, options
         )
-        if self._reader == "CommandReader":
-            if not trigger:
-                raise ValueError("a CommandReader's register needs trigger='name', the word after RG.TRIGGER")
-            registration.trigger = str(trigger)
-        else:
-            registration.prefix = str(prefix if regex is None else regex)
-            registration.events = _names("eventTypes", eventTypes)
-            registration.types = _key_types(keyTypes)
-            registration.commands = _commands(commands, registration.events)
-            registration.read_value = readValue
+        registration.description = self._description
         self._session.register(registration, onRegistered)
         return registration.id
+
+    def _step(self, kind: Kind, function: Function) -> Builder:
+        _check_function(kind.value, function)
+        self._steps.append(Step(kind, function))
+        return self
 
 
 def _check_mode(mode: str) -> None:
     if mode not in MODES:
-        raise ValueError(
-            f"mode {mode!r} is not supported: functions run beside Redis and never hold its thread; "
-            "use 'async_local' (this shard) or 'async'"
-        )
+        raise ValueError(f"unknown execution mode {mode!r}; choose one of {', '.join(MODES)}")
 
 
-def _names(what: str, names: Sequence[str] | None) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{what} wants a list of strings, not {names!r}")
-    return tuple(name.lower() for name in names)
+def _check_function(name: str, function: Any) -> None:
+    if not callable(function):
+        raise TypeError(f"{name} wants a function, not {type(function).__name__}")
 
 
-def _key_types(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    types = _names("keyTypes", names)
-    for name in types or ():
-        if name not in KEY_TYPES:
-            raise ValueError(f"key type {name!r} does not exist; choose of {', '.join(KEY_TYPES)}")
-    return types
-
-
-def _commands(names: Sequence[str] | None, events: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    commands = _names("commands", names)
-    if commands and (commands != ("get",) or events != ("keymiss",)):
-        raise ValueError(
-            f"commands={list(commands)} with eventTypes={list(events or ())} can't be hooked; "
-            "commands=['get'] with eventTypes=['keymiss'] can"
-        )
-    return commands
+def _extractor(name: str, function: Any) -> Function:
+    _check_function(name, function)
+    if is_async(function):
+        raise TypeError(f"the extractor of {name} can't be async: compute the key in a map before it")
+    return function  # type: ignore[no-any-return]

@@ -10,12 +10,13 @@ from contextlib import suppress
 from typing import Any
 
 from redis import AuthenticationError, RedisError, ResponseError
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.crc import key_slot
 
 from shardqa import topology
-from shardqa.module.worker.calls import Argument, Calls, first
+from shardqa.module.worker.calls import WORKER, Argument, Calls, first
 from shardqa.module.worker.gears.hashtags import tag_of_slot
 from shardqa.topology import Node
 
@@ -41,7 +42,7 @@ class Cluster:
         if not self.enabled:
             return tag_of_slot(0)
         if self._nodes is None:
-            self._learn(first(self._calls.run("", [NODES])))
+            self._learn(first(self._calls.run(WORKER, [NODES])))
         if self._master is None or not self._master.slots:
             raise ResponseError("CLUSTERDOWN this node owns no slots and so has no hashtag; add it to the cluster")
         return tag_of_slot(self._master.slots[0][0])
@@ -50,7 +51,7 @@ class Cluster:
         """Reads the topology; an error (the keyspace loads) keeps the last one."""
         if self.enabled:
             with suppress(ResponseError):
-                self._learn(first(await self._calls.run_async("", [NODES])))
+                self._learn(first(await self._calls.run_async(WORKER, [NODES])))
 
     def _learn(self, reply: bytes) -> None:
         """Any thread."""
@@ -72,9 +73,34 @@ class Cluster:
     async def ask_peers(self, command: Sequence[Argument], patience: float = REPLY_TIMEOUT) -> list[Any | Exception]:
         """The same command on every other master at once; what fails is an exception in its place."""
         nodes = await self.other_masters()
-        return list(await asyncio.gather(*(self._ask(node, command, patience) for node in nodes)))
+        return list(await asyncio.gather(*(self.ask(node, command, patience) for node in nodes)))
 
-    async def _ask(self, node: Node, command: Sequence[Argument], patience: float) -> Any | Exception:
+    async def node_of(self, id: str) -> Node | None:
+        """The node of this id as the cluster knows it now; a new one is looked for once."""
+        for look in range(2):
+            found = next((node for node in self._nodes or () if node.id == id), None)
+            if found is not None or look == 1 or not self.enabled:
+                return found
+            await self.refresh()
+        return None
+
+    def own_slots(self) -> tuple[tuple[int, int], ...]:
+        """Ranges of slots of this shard, both ends included."""
+        return self._master.slots if self._master else ()
+
+    def owns(self, key: str | bytes) -> bool:
+        """Whether the key's slot is this shard's."""
+        if not self.enabled:
+            return True
+        slot = int(key_slot(key if isinstance(key, bytes) else key.encode("utf-8", "surrogateescape")))
+        return any(low <= slot <= high for low, high in self.own_slots())
+
+    def nodes(self) -> list[Node]:
+        """As last seen; empty outside cluster mode."""
+        return list(self._nodes or ())
+
+    async def ask(self, node: Node, command: Sequence[Argument], patience: float) -> Any | Exception:
+        """The reply of one node; an error is an exception in its place."""
         try:
             async with asyncio.timeout(patience):
                 client = await self._client(node)
@@ -89,19 +115,23 @@ class Cluster:
     async def _client(self, node: Node) -> Redis:
         client = self._clients.get(node.address)
         if client is None:
-            client = Redis(
+            username, password = await self._config("masteruser"), await self._config("masterauth")
+            pool = BlockingConnectionPool(
+                max_connections=CONNECTIONS,
+                timeout=None,  # who waits for a connection does so within its own patience
                 host=node.host,
                 port=node.port,
-                username=await self._config("masteruser"),
-                password=await self._config("masterauth"),
+                username=username,
+                password=password,
                 protocol=2,
-                max_connections=CONNECTIONS,
                 socket_connect_timeout=CONNECT_TIMEOUT,
-                retry=Retry(NoBackoff(), 0),  # a run must not happen twice; pooled connections are checked before use
+                socket_timeout=None,  # redis-py's own is 5 seconds; `patience` is the only one here
+                retry=Retry(NoBackoff(), 0),  # a message must not come twice; connections are checked before use
             )
-            self._clients[node.address] = client
+            # Another may have made one meanwhile: one pool a node, or the bound is none.
+            client = self._clients.setdefault(node.address, Redis.from_pool(pool))
         return client
 
     async def _config(self, name: str) -> str | None:
-        reply = first(await self._calls.run_async("", [("CONFIG", "GET", name)]))
+        reply = first(await self._calls.run_async(WORKER, [("CONFIG", "GET", name)]))
         return bytes(reply[1]).decode() or None if reply else None

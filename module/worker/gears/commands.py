@@ -2,74 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
 from shardqa.module.worker import resp
+from shardqa.module.worker.gears.cluster_commands import info_cluster, refresh_cluster
+from shardqa.module.worker.gears.distribution import NotDistributed
 from shardqa.module.worker.gears.execution import Execution, Unset, run_steps
+from shardqa.module.worker.gears.execution_commands import ExecutionCommands
+from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registration
-from shardqa.module.worker.gears.runs import PARTIAL, convert, run_part, run_script
+from shardqa.module.worker.gears.scripts import BadArguments, pyexecute
+from shardqa.module.worker.gears.session_commands import dump_sessions, memory_statistics, profile
 from shardqa.module.worker.gears.sessions import SessionExists, Sessions
+from shardqa.module.worker.gears.settings import reply_to_get, reply_to_set
+from shardqa.module.worker.gears.streams import Streams
+from shardqa.module.worker.gears.travel import CannotTravel
 from shardqa.module.worker.shard import Shard
 
-
-class BadArguments(Exception):
-    """A command's arguments can't be understood."""
-
-
-@dataclass(slots=True)
-class Script:
-    """RG.PYEXECUTE code [UNBLOCKING] [ID id] [DESCRIPTION text] [UPGRADE] [REPLACE_WITH id] [REQUIREMENTS …]"""
-
-    code: str
-    id: str | None = None
-    description: str | None = None
-    upgrade: bool = False
-    replace: str | None = None
-    partial: bool = False  # this shard's part of a run that another shard leads
-
-
-def parse_script(arguments: list[bytes]) -> Script:
-    """Raises BadArguments."""
-    if not arguments:
-        raise BadArguments("wrong number of arguments for 'RG.PYEXECUTE' command")
-    try:
-        words = [argument.decode() for argument in arguments]
-    except UnicodeDecodeError as error:
-        raise BadArguments(f"the script is not UTF-8 text: {error}") from None
-    script = Script(words[0])
-    rest = iter(words[1:])
-    for word in rest:
-        match word.upper():
-            case "ID":
-                script.id = _value(word, rest)
-            case "DESCRIPTION":
-                script.description = _value(word, rest)
-            case "REPLACE_WITH":
-                script.replace = _value(word, rest)
-            case "UPGRADE":
-                script.upgrade = True
-            case "UNBLOCKING":
-                raise BadArguments("UNBLOCKING is not supported; leave it out and wait for the reply")
-            case "REQUIREMENTS" | "FORCE_REINSTALL_REQUIREMENTS":
-                raise BadArguments(
-                    f"{word} is not supported: nothing is installed at run time; "
-                    "install the packages into the worker's Python (module argument PYTHON) and leave it out"
-                )
-            case other if other == PARTIAL:
-                script.partial = True
-            case _:
-                raise BadArguments(f"argument {word[:80]!r} is unknown to RG.PYEXECUTE")
-    return script
-
-
-def _value(word: str, rest: Any) -> str:
-    value = next(rest, None)
-    if not value:
-        raise BadArguments(f"{word} needs a value")
-    return str(value)
+NAMES = frozenset(
+    "RG." + name
+    for name in (
+        *("DUMPREGISTRATIONS", "UNREGISTER", "DUMPEXECUTIONS", "GETEXECUTION", "GETRESULTS", "GETRESULTSBLOCKING"),
+        *("CLEARREGISTRATIONSSTATS", "PAUSEREGISTRATIONS", "UNPAUSEREGISTRATIONS"),
+        *("DROPEXECUTION", "ABORTEXECUTION", "CONFIGGET", "CONFIGSET", "INFOCLUSTER", "REFRESHCLUSTER"),
+        *("PYDUMPREQS", "PYSTATS"),
+    )
+)
 
 
 class Commands:
@@ -78,69 +40,159 @@ class Commands:
     def __init__(self, shard: Shard, sessions: Sessions) -> None:
         self._shard = shard
         self._sessions = sessions
+        self._executions = ExecutionCommands(shard)
+        self._turns: dict[str, asyncio.Lock] = {}  # by id of registrations that are inorder
+        shard.registrations.listen(lambda _: None, self._forget_turn)
+        self.streams = Streams(shard, self._run_batch)
+        shard.registrations.listen(self.streams.begin, self.streams.end)
+        sessions.distribution.before_unregister = self.streams.forget
+
+    def _forget_turn(self, registration: Registration) -> None:
+        self._turns.pop(registration.id, None)
 
     async def run(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
         """The reply of one command. Raises what a function raised."""
+        try:
+            return await self._run(execution, name, arguments)
+        except (BadArguments, SessionExists, CannotTravel, NotDistributed) as error:
+            return resp.error(f"ERR {error}")
+
+    async def _run(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
         match name:
             case "RG.PYEXECUTE":
-                return await self._pyexecute(execution, arguments)
+                return await pyexecute(self._shard, self._sessions, execution, arguments)
             case "RG.TRIGGER" | "RG.TRIGGERONKEY":
                 return await self._trigger(execution, name, arguments)
-            case "RG.DUMPREGISTRATIONS":
+            case "RG._PEER":
+                return await self._shard.peers.receive(arguments)
+        words = [argument.decode("utf-8", "surrogateescape") for argument in arguments]
+        match name, words:
+            case "RG.DUMPREGISTRATIONS", []:
                 return resp.encode([registration.dump() for registration in self._shard.registrations])
-            case "RG.UNREGISTER":
-                return self._unregister(arguments)
-            case _:
-                return resp.error(f"ERR the worker does not know {name[:80]!r}; module and worker differ in version")
-
-    async def _pyexecute(self, execution: Execution, arguments: list[bytes]) -> bytes:
-        try:
-            script = parse_script(arguments)
-            session = await self._sessions.execute(
-                execution, script.id, script.code, script.description, script.upgrade, script.replace, script.partial
-            )
-        except (BadArguments, SessionExists) as error:
-            return resp.error(f"ERR {error}")
-        if session.plan is None:
-            return resp.OK
-        if script.partial:
-            return resp.bulk(await run_part(session, execution, session.plan))
-        results, errors = await run_script(session, execution, session.plan)
-        return resp.encode([results, errors])
+            case "RG.UNREGISTER", [id]:
+                return await self._unregister(id)
+            case "RG.CLEARREGISTRATIONSSTATS", []:
+                self._shard.registrations.clear_statistics()
+                return resp.OK
+            case "RG.PAUSEREGISTRATIONS", [_, *_]:
+                return self._pause(words, True)
+            case "RG.UNPAUSEREGISTRATIONS", [_, *_]:
+                return self._pause(words, False)
+            case "RG.DUMPEXECUTIONS", []:
+                return self._executions.dump()
+            case "RG.GETEXECUTION", [id]:
+                return await self._executions.get(id, None)
+            case "RG.GETEXECUTION", [id, scope] if scope.upper() in ("SHARD", "CLUSTER"):
+                return await self._executions.get(id, scope.upper())
+            case "RG.GETEXECUTION", [_, scope]:
+                return resp.error(f"ERR {scope[:40]!r} is neither SHARD nor CLUSTER")
+            case "RG.GETRESULTS", [id]:
+                return self._executions.results(id)
+            case "RG.GETRESULTSBLOCKING", [id]:
+                return await self._executions.results_blocking(id)
+            case "RG.DROPEXECUTION", [id]:
+                return await self._executions.drop(id)
+            case "RG.ABORTEXECUTION", [id]:
+                return await self._executions.abort(id)
+            case "RG.CONFIGGET", [_, *_]:
+                return reply_to_get(self._shard.settings, words)
+            case "RG.CONFIGSET", [_, _, *_] if len(words) % 2 == 0:
+                return reply_to_set(self._shard.settings, words)
+            case "RG.PYDUMPSESSIONS", _:
+                return dump_sessions(self._sessions, words)
+            case "RG.PYDUMPREQS", []:
+                return resp.encode([])
+            case "RG.PYSTATS", []:
+                return memory_statistics()
+            case "RG.PYPROFILE", _:
+                return profile(self._shard.profiles, self._sessions, words)
+            case "RG.INFOCLUSTER", []:
+                return await info_cluster(self._shard)
+            case "RG.REFRESHCLUSTER", []:
+                return await refresh_cluster(self._shard)
+        if name in NAMES:
+            return resp.error(f"ERR wrong number of arguments for '{name}' command")
+        return resp.error(f"ERR the worker does not know {name[:80]!r}; module and worker differ in version")
 
     async def _trigger(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
         if len(arguments) < (1 if name == "RG.TRIGGER" else 2):
             return resp.error(f"ERR wrong number of arguments for '{name}' command")
         record = text(arguments)
-        registration = self._shard.registrations.triggered_by(str(record[0]))
+        registration = await self._sessions.settled(lambda: self._shard.registrations.triggered_by(str(record[0])))
         if registration is None:
             return resp.error("ERR subcommand not found")
-        results = await self.run_registration(execution, registration, record)
+        registration.enter(execution)
+        turn = self._turns.setdefault(registration.id, asyncio.Lock()) if registration.in_order else nullcontext()
+        async with turn:
+            results = await self.run_registration(execution, registration, [record])
         if results is None:
             return resp.error(execution.errors[0])
         if execution.reply is not Unset.UNSET:
             return resp.encode(execution.reply)
         return resp.encode(results)
 
-    async def run_registration(self, execution: Execution, registration: Registration, record: Any) -> list[Any] | None:
-        """The records one record became, or None when a step failed (the execution has the error)."""
+    async def run_registration(
+        self, execution: Execution, registration: Registration, records: list[Any], kept: bool = False
+    ) -> list[Any] | None:
+        """The records that these became, or None when a step failed (the execution has the error).
+
+        `kept`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results.
+        """
         started = perf_counter()
         statistics = registration.statistics
         statistics.triggered += 1
+        execution.name, execution.seconds = registration.title(), self._shard.threads.stall
         try:
-            results = await run_steps(execution, registration.steps, [record])
+            results, errors = await self._results(execution, registration, registration.plan(records), kept)
         except BaseException:
             statistics.aborted += 1
             raise
-        statistics.finished(started, execution.errors[0] if execution.errors else None)
-        if execution.errors:
-            return None
-        return [convert(r) for r in results] if registration.convert else results
+        statistics.finished(started, errors[0] if errors else None)
+        return None if errors else results
 
-    def _unregister(self, arguments: list[bytes]) -> bytes:
-        if len(arguments) != 1:
-            return resp.error("ERR wrong number of arguments for 'RG.UNREGISTER' command")
-        id = text(arguments[0])
-        if not self._sessions.unregister(str(id)):
-            return resp.error(f"ERR execution {str(id)[:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+    async def _results(
+        self, execution: Execution, registration: Registration, plan: RunPlan, kept: bool
+    ) -> tuple[list[Any], list[str]]:
+        session = self._sessions.get(registration.session)
+        if session is not None and not plan.local and self._shard.cluster.enabled:
+            return await self._sessions.runs.given(session, execution, plan, registration.id)
+        if not kept:
+            return await run_steps(execution, plan.all_steps(), plan.argument), execution.errors
+        executions, results = self._shard.executions, list[Any]()
+        run = executions.begin(executions.new_id(), registration.session, execution, plan, True, registration.id)
+        try:
+            results = await run_steps(execution, plan.all_steps(), plan.argument)
+        finally:
+            executions.finished(run, results, execution)
+        return run.results, run.errors
+
+    async def _run_batch(
+        self, execution: Execution, registration: Registration, records: list[Any]
+    ) -> list[Any] | None:
+        return await self.run_registration(execution, registration, records, kept=True)
+
+    async def _unregister(self, id: str) -> bytes:
+        """On all shards; a shard that can't be reached keeps it, as its own list shows."""
+        registration = self._shard.registrations.get(id)
+        if registration is not None:
+            await self.streams.forget(registration)
+        if not self._sessions.unregister(id):
+            return resp.error(f"ERR execution {id[:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+        await self._sessions.distribution.unregister(id)
+        return resp.OK
+
+    def _pause(self, ids: list[str], paused: bool) -> bytes:
+        """All of them, or none and an error."""
+        found = []
+        for id in ids:
+            registration = self._shard.registrations.get(id)
+            if registration is None:
+                return resp.error(f"ERR registration {id[:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+            if registration.reader != "StreamReader":
+                return resp.error(f"ERR registration {id[:80]} can not be paused: it is no StreamReader")
+            found.append(registration)
+        for registration in found:
+            if not paused:
+                self.streams.unpause(registration)
+            registration.paused = paused
         return resp.OK

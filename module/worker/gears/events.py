@@ -38,6 +38,9 @@ class Events:
         self._lines: dict[str, Line] = {}
 
     def push(self, registration: Registration, happened: Happened) -> None:
+        if registration.reader == "StreamReader":
+            self._commands.streams.notify(registration, happened.key)
+            return
         line = self._lines.setdefault(registration.id, Line())
         if happened.key in line.busy:
             line.busy[happened.key].append(happened)
@@ -67,12 +70,12 @@ class Events:
         self._start(registration, line)
 
     async def _run(self, registration: Registration, happened: Happened) -> None:
-        execution = Execution(self._shard.threads, registration.user)
+        execution = Execution(self._shard.threads, registration.rights)
         enter(execution)
         try:
             record = await event_record(
-                self._shard, registration.user, happened.key, happened.event, happened.type, registration.read_value
+                self._shard, registration.rights, happened.key, happened.event, happened.type, registration.read_value
             )
-            await self._commands.run_registration(execution, registration, record)
+            await self._commands.run_registration(execution, registration, [record], kept=True)
         except BaseException as error:  # noqa: BLE001 - nobody waits for it: the statistics tell
             registration.statistics.last_error = repr(error)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Argument
 from shardqa.module.worker.gears.builder import Builder
-from shardqa.module.worker.gears.execution import current
+from shardqa.module.worker.gears.execution import Execution, FlatError, current, enter
+from shardqa.module.worker.gears.future import GearsFuture, PlainFuture
 from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.runtime import SessionRuntime
 
@@ -25,13 +26,17 @@ def namespace(session: Session) -> dict[str, Any]:
 
     def execute(*command: Argument) -> Any:
         """One Redis command; strings come back as str. Raises redis.ResponseError."""
-        return text(shard.execute(session.user, command))
+        return text(shard.execute(session.rights_now(), command))
 
     def log(message: object, level: str = "notice") -> None:
         shard.log(str(message), level)
 
-    def config_get(name: str, default: Any = None) -> Any:
-        return shard.config.get(name.lower(), default)
+    def config_get(name: str) -> Any:
+        return shard.settings.get(name)
+
+    def gears_config_get(name: str, default: Any = None) -> Any:
+        found = shard.settings.get(name)
+        return default if found is None else found
 
     def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
         """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
@@ -46,15 +51,39 @@ def namespace(session: Session) -> dict[str, Any]:
         "hashtag": shard.cluster.hashtag,
         "log": log,
         "override_reply": override_reply,
-        "flat_error": resp.FlatError,
+        "flat_error": flat_error,
+        "flatError": flat_error,
         "configGet": config_get,
-        "gearsConfigGet": config_get,
+        "gearsConfigGet": gears_config_get,
         "get_command": get_command,
         "runCoroutine": run_coroutine,
+        "gearsFuture": GearsFuture,
+        "createFuture": PlainFuture,
+        "setFutureResults": lambda future, result: future.set(result),
+        "setFutureException": lambda future, error: future.fail(error),
         "isAsyncAllow": lambda: True,  # no function here ever holds Redis' thread
         "isInAtomicBlock": lambda: False,
+        "getGearsSession": current,
+        "setGearsSession": enter,
+        "gearsCtx": gears_context,
         "runtime": SessionRuntime(session),
     }
+
+
+def flat_error(message: object) -> Any:
+    """Ends the function with this text as the error, without where it came from."""
+    raise FlatError(str(message))
+
+
+@contextmanager
+def gears_context(session: Execution | None = None) -> Iterator[None]:
+    """`with gearsCtx(getGearsSession()):` in a thread of one's own: what is called inside acts for that function."""
+    before = current()
+    enter(before if session is None else session)
+    try:
+        yield
+    finally:
+        enter(before)
 
 
 def override_reply(value: Any) -> None:

@@ -7,12 +7,13 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from shardqa.module.worker.calls import Command, first
-from shardqa.module.worker.gears.builder import RunPlan
+from shardqa.module.worker.calls import Command, Rights, first
 from shardqa.module.worker.gears.execution import Execution
+from shardqa.module.worker.gears.plans import GIVEN, RunPlan
 from shardqa.module.worker.shard import Shard
 
 PAGE = 500  # keys of one SCAN step and of one chunk of records
+SCAN = 1000  # KeysOnlyReader's COUNT, unless it is given
 GLOB = re.compile(r"[*?\[\\]")
 READ = {"string": ("GET",), "hash": ("HGETALL",), "list": ("LRANGE",)}  # types whose value a record carries
 
@@ -34,43 +35,86 @@ def text(data: Any) -> Any:
 async def chunks(shard: Shard, execution: Execution, plan: RunPlan) -> AsyncIterator[list[Any]]:
     """The records of a run on this shard."""
     match plan.reader:
+        case _ if plan.reader == GIVEN:
+            yield list(plan.argument)
         case "ShardsIDReader":
-            yield [shard.cluster.node]
+            yield [shard.cluster.node if shard.cluster.enabled else "1"]
         case "PythonReader":
             iterator = iter(await execution.threads.in_pool(execution, plan.argument))
             while chunk := await execution.threads.in_pool(execution, _take, iterator):
                 yield chunk
+        case "KeysOnlyReader":
+            pattern, exact = await _pattern(execution, plan)
+            count = int(plan.options.get("count", SCAN))
+            async for keys in _keys(shard, execution.rights, pattern, exact, count):
+                yield [text(key) for key in keys]
+        case "StreamReader":
+            async for keys in _keys(shard, execution.rights, str(plan.argument), False, PAGE, "stream"):
+                for key in keys:
+                    async for page in _messages(shard, execution.rights, key, str(plan.options.get("fromId", "0-0"))):
+                        yield page
         case _:
-            async for keys in _keys(shard, execution.user, str(plan.argument), plan.no_scan):
-                if plan.reader == "KeysOnlyReader":
-                    yield [text(key) for key in keys]
-                else:
-                    yield await _records(shard, execution.user, keys, plan.read_value)
+            exact = bool(plan.options.get("noScan", False))
+            async for keys in _keys(shard, execution.rights, str(plan.argument), exact, PAGE):
+                yield await _records(shard, execution.rights, keys, bool(plan.options.get("readValue", True)))
 
 
 def _take(iterator: Iterator[Any]) -> list[Any]:
     return [record for _, record in zip(range(PAGE), iterator)]  # noqa: B905 - the shorter one ends it
 
 
-async def _keys(shard: Shard, user: str, pattern: str, no_scan: bool) -> AsyncIterator[list[bytes]]:
-    if no_scan or not GLOB.search(pattern):
-        yield [pattern.encode("utf-8", "surrogateescape")]
+async def _pattern(execution: Execution, plan: RunPlan) -> tuple[str, bool]:
+    """What KeysOnlyReader looks for here, and whether that is a key's whole name."""
+    generator = plan.options.get("patternGenerator")
+    if generator is None:
+        return str(plan.argument), bool(plan.options.get("noScan", False))
+    pattern, exact = await execution.threads.in_pool(execution, generator)
+    return str(pattern), bool(exact)
+
+
+async def _keys(
+    shard: Shard, rights: Rights, pattern: str, exact: bool, count: int, type: str | None = None
+) -> AsyncIterator[list[bytes]]:
+    """Keys of this shard that are there; `type` is checked where the pattern is scanned for."""
+    if exact or not GLOB.search(pattern):
+        key = pattern.encode("utf-8", "surrogateescape")
+        if shard.cluster.owns(key) and first(await shard.calls.run_async(rights, [("EXISTS", key)])):
+            yield [key]
         return
     cursor = b"0"
     while True:
-        cursor, keys = first(await shard.calls.run_async(user, [("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE)]))
+        command = ("SCAN", cursor, "MATCH", pattern, "COUNT", count, *(("TYPE", type) if type else ()))
+        cursor, keys = first(await shard.calls.run_async(rights, [command]))
         if keys:
             yield keys
         if cursor == b"0":
             return
 
 
-async def _records(shard: Shard, user: str, keys: list[bytes], read_value: bool) -> list[dict[str, Any]]:
+async def _messages(shard: Shard, rights: Rights, key: bytes, start: str) -> AsyncIterator[list[dict[str, Any]]]:
+    """The messages of one stream, from the id `start` on."""
+    while True:
+        page = first(await shard.calls.run_async(rights, [("XRANGE", key, start, "+", "COUNT", PAGE)]))
+        if page:
+            yield [message(key, id, fields) for id, fields in page]
+        if len(page) < PAGE:
+            return
+        start = f"({page[-1][0].decode()}"
+
+
+def message(key: bytes | str, id: bytes, fields: list[bytes]) -> dict[str, Any]:
+    """The record of one message of a stream."""
+    value = dict(zip(fields[::2], fields[1::2], strict=True))
+    return {"key": text(key), "id": text(id), "value": text(value)}
+
+
+async def _records(shard: Shard, rights: Rights, keys: list[bytes], read_value: bool) -> list[dict[str, Any]]:
     if not read_value:
-        return [{"key": text(key), "event": None} for key in keys]
-    types = await shard.calls.run_async(user, [("TYPE", key) for key in keys])
-    named = [(key, text(type)) for key, type in zip(keys, types, strict=True) if type != b"none"]
-    values = await shard.calls.run_async(user, [_read(key, type) for key, type in named])
+        return [{"key": text(key), "value": None, "type": None, "event": None} for key in keys]
+    types = await shard.calls.run_async(rights, [("TYPE", key) for key in keys])
+    there = ((key, type) for key, type in zip(keys, types, strict=True) if isinstance(type, bytes) and type != b"none")
+    named = [(key, text(type)) for key, type in there]
+    values = await shard.calls.run_async(rights, [_read(key, type) for key, type in named])
     return [
         {"key": text(key), "value": _value(type, value), "type": type, "event": None}
         for (key, type), value in zip(named, values, strict=True)
@@ -91,10 +135,12 @@ def _value(type: str, reply: Any) -> Any:
     return text(reply)
 
 
-async def event_record(shard: Shard, user: str, key: str, event: str, type: str, read_value: bool) -> dict[str, Any]:
+async def event_record(
+    shard: Shard, rights: Rights, key: str, event: str, type: str, read_value: bool
+) -> dict[str, Any]:
     """The record of a keyspace event; the value is the key's at this moment."""
     record: dict[str, Any] = {"key": key, "value": None, "type": None if type == "none" else type, "event": event}
     if read_value and type in READ:
-        (reply,) = await shard.calls.run_async(user, [_read(key, type)])
+        (reply,) = await shard.calls.run_async(rights, [_read(key, type)])
         record["value"] = _value(type, reply)
     return record

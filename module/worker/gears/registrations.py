@@ -4,15 +4,18 @@ Owned by the event loop's thread: changed and read there only.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from shardqa.module.worker.gears.execution import Step
+from shardqa.module.worker.calls import Rights
+from shardqa.module.worker.gears.execution import Execution
+from shardqa.module.worker.gears.plans import GIVEN, RunPlan
+from shardqa.module.worker.gears.steps import GLOBAL, Step
 
 
 @dataclass(slots=True)
-class Statistics:
+class RegistrationStatistics:
     """Times in milliseconds."""
 
     triggered: int = 0
@@ -22,6 +25,14 @@ class Statistics:
     last: float = 0.0
     total: float = 0.0
     last_error: str | None = None
+    last_lag: float = 0.0  # of a stream's message until it was done
+    total_lag: float = 0.0
+    lags: int = 0
+
+    def lagged(self, milliseconds: float) -> None:
+        self.last_lag = milliseconds
+        self.total_lag += milliseconds
+        self.lags += 1
 
     def finished(self, started: float, error: str | None) -> None:
         """`started` is of time.perf_counter()."""
@@ -34,25 +45,63 @@ class Statistics:
             self.last_error = error
 
 
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What StreamReader's register takes."""
+
+    batch: int = 1  # messages that start an execution
+    duration: int = 0  # milliseconds after which fewer do; 0: none
+    policy: str = "continue"  # onFailedPolicy
+    retry: float = 1.0  # seconds between two tries
+    trim: bool = True
+
+
 @dataclass(slots=True)
 class Registration:
     """The fields of a REGISTER frame, and what runs."""
 
     id: str
     session: str  # id
-    user: str  # whose rights its functions have
-    reader: str  # 'KeysReader' or 'CommandReader'
+    user: str  # who registered it
+    reader: str  # 'KeysReader', 'StreamReader' or 'CommandReader'
     mode: str
     description: str | None
     steps: tuple[Step, ...]
     convert: bool  # convertToStr
+    collect: bool = True
     prefix: str = ""  # KeysReader
     trigger: str = ""  # CommandReader
     events: tuple[str, ...] | None = None  # None: all
     types: tuple[str, ...] | None = None
     commands: tuple[str, ...] | None = None
     read_value: bool = True
-    statistics: Statistics = field(default_factory=Statistics)
+    in_order: bool = False  # CommandReader: one trigger after another
+    privileged: bool = False  # runs with the rights of who registered it also for a client that has less
+    stream: StreamOptions = field(default_factory=StreamOptions)
+    stream_group: str = ""  # its consumer group in each stream
+    paused: bool = False  # StreamReader
+    statistics: RegistrationStatistics = field(default_factory=RegistrationStatistics)
+
+    def title(self) -> bytes:
+        """What the log calls it when the worker has to be killed for it."""
+        what = f"trigger {self.trigger!r}" if self.reader == "CommandReader" else f"keys {self.prefix!r}"
+        return f"registration {self.id} ({what}) of session {self.session}".encode("utf-8", "replace")
+
+    def plan(self, records: list[Any]) -> RunPlan:
+        """A run over these records. Without a step that moves records there is nothing to do on other shards."""
+        local = self.mode != "async" or not any(step.kind in GLOBAL for step in self.steps)
+        return RunPlan(GIVEN, records, self.steps, self.convert, local, self.collect)
+
+    @property
+    def rights(self) -> Rights:
+        """Of who registered it."""
+        return Rights.of_session(self.session, self.user)
+
+    def enter(self, execution: Execution) -> None:
+        """Before it runs for a client."""
+        execution.group = self.rights.context
+        if self.privileged:
+            execution.rights = self.rights
 
     def wire(self) -> list[str]:
         """The items of this registration in a REGISTER frame."""
@@ -68,9 +117,14 @@ class Registration:
         data = [
             *("mode", self.mode, "numTriggered", s.triggered, "numSuccess", s.success, "numFailures", s.failures),
             *("numAborted", s.aborted, "lastRunDurationMS", round(s.last), "totalRunDurationMS", round(s.total)),
-            *("avgRunDurationMS", f"{s.total / done if done else 0:f}", "lastError", s.last_error),
-            *("args", self._arguments()),
+            *("avgRunDurationMS", f"{s.total / done if done else 0:f}"),
         ]
+        if self.reader == "StreamReader":
+            average = s.total_lag / s.lags if s.lags else 0
+            data += ["lastEstimatedLagMS", round(s.last_lag), "avgEstimatedLagMS", f"{average:f}"]
+        data += ["lastError", s.last_error, "args", self._arguments()]
+        if self.reader == "StreamReader":
+            data += ["status", "PAUSED" if self.paused else "OK"]
         return [
             *("id", self.id, "reader", self.reader, "desc", self.description, "RegistrationData", data),
             *("PD", f"{{'sessionName':'{self.session}', 'depsList':[]}}", "ExecutionThreadPool", "DefaultPool"),
@@ -78,7 +132,9 @@ class Registration:
 
     def _arguments(self) -> list[Any]:
         if self.reader == "CommandReader":
-            return ["trigger", self.trigger, "inorder", 0]
+            return ["trigger", self.trigger, "inorder", int(self.in_order)]
+        if self.reader == "StreamReader":
+            return ["batchSize", self.stream.batch, "durationMS", self.stream.duration, "stream", self.prefix]
         shown = [None if names is None else list(names) for names in (self.events, self.types, self.commands)]
         return ["regex", self.prefix, "eventTypes", shown[0], "keyTypes", shown[1], "hookCommands", shown[2]]
 
@@ -87,6 +143,16 @@ class Registrations:
     def __init__(self) -> None:
         self._by_id: dict[str, Registration] = {}
         self._by_trigger: dict[str, Registration] = {}
+        self._added: list[Callable[[Registration], None]] = []
+        self._removed: list[Callable[[Registration], None]] = []
+
+    def listen(self, added: Callable[[Registration], None], removed: Callable[[Registration], None]) -> None:
+        self._added.append(added)
+        self._removed.append(removed)
+
+    def clear_statistics(self) -> None:
+        for registration in self:
+            registration.statistics = RegistrationStatistics()
 
     def __iter__(self) -> Iterator[Registration]:
         return iter(self._by_id.values())
@@ -102,9 +168,14 @@ class Registrations:
         self._by_id[registration.id] = registration
         if registration.reader == "CommandReader":
             self._by_trigger[registration.trigger] = registration
+        for listener in self._added:
+            listener(registration)
 
     def remove(self, id: str) -> Registration | None:
         registration = self._by_id.pop(id, None)
         if registration is not None and self._by_trigger.get(registration.trigger) is registration:
             del self._by_trigger[registration.trigger]
+        if registration is not None:
+            for listener in self._removed:
+                listener(registration)
         return registration

@@ -1,114 +1,110 @@
-"""Runs over many records: here, or on every master of the cluster at once.
-
-A run of mode 'async' sends its own script to the other masters with the word PARTIAL; each runs its part and
-answers with its records, which travel as JSON; the counts are summed and the remaining steps run here.
-"""
+"""Runs from their start to their end: of scripts, of functions, and of registrations whose records cross shards."""
 
 from __future__ import annotations
 
-import base64
+import asyncio
+from collections.abc import Generator
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from shardqa.module.worker.gears import readers
-from shardqa.module.worker.gears.builder import RunPlan
-from shardqa.module.worker.gears.execution import Execution, Step, finish, run_chunks
+from shardqa.module.worker.gears.coordination import Coordination
+from shardqa.module.worker.gears.execution import Execution, current, enter
+from shardqa.module.worker.gears.executions import Run
+from shardqa.module.worker.gears.plans import RunPlan
+from shardqa.module.worker.gears.travel import CannotTravel
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.sessions import Session
-
-PARTIAL = "SHARDQA.PARTIAL"  # argument of RG.PYEXECUTE between shards
-RUN_TIMEOUT = 3600.0  # seconds another shard may take for its part
+    from shardqa.module.worker.shard import Shard
 
 
-async def run_script(session: Session, execution: Execution, plan: RunPlan) -> tuple[list[Any], list[str]]:
-    """(results, errors) of a script's own run."""
-    shard = session.shard
-    if plan.local or not shard.cluster.enabled:
-        return await run_here(session, execution, plan)
-    asked = shard.threads.task(shard.cluster.ask_peers(("RG.PYEXECUTE", session.code, PARTIAL), RUN_TIMEOUT))
-    try:
-        records, rest = await _part(session, execution, plan)
-    except BaseException:
-        asked.cancel()
-        raise
-    for reply in await asked:
-        if isinstance(reply, Exception):
-            execution.failed(reply)
-            continue
-        part = orjson.loads(reply)
-        execution.errors += part["errors"]
-        if plan.collect:
-            records += [_unwire(record) for record in part["records"]]
-    return await _finished(execution, plan, rest, records)
+class Runs:
+    """Loop's thread, but for `from_function`."""
 
+    def __init__(self, shard: Shard, coordination: Coordination) -> None:
+        self._shard = shard
+        self._coordination = coordination
 
-async def run_here(session: Session, execution: Execution, plan: RunPlan) -> tuple[list[Any], list[str]]:
-    """The same on this shard alone; for runs inside functions, whose closures can't travel."""
-    if not plan.local and session.shard.cluster.enabled and session.plan is not plan:
-        raise ValueError("a run inside a function stays on its shard: say mode='async_local'")
-    records, rest = await _part(session, execution, plan)
-    return await _finished(execution, plan, rest, records)
+    async def run(self, session: Session, execution: Execution, plan: RunPlan) -> tuple[list[Any], list[str]]:
+        """(results, errors), in the caller's task. Raises CannotTravel."""
+        run = self._begin(session, execution, plan, kept=False)
+        await self._drive(session, run, execution, plan)
+        return run.results, run.errors
 
+    def start(self, session: Session, request: Execution, execution: Execution, plan: RunPlan) -> Run:
+        """UNBLOCKING: goes on by itself, with the rights of the script's request, and is kept with its results."""
+        run = self._begin(session, execution, plan, kept=True)
+        request.hold()
+        execution.task = self._shard.threads.task(self._alone(session, run, execution, plan))
+        execution.task.add_done_callback(lambda _: request.release())
+        return run
 
-async def run_part(session: Session, execution: Execution, plan: RunPlan) -> bytes:
-    """This shard's part of a run that another shard leads, as it travels."""
-    records, _ = await _part(session, execution, plan)
-    wired = []
-    for record in records:
+    async def given(
+        self, session: Session, execution: Execution, plan: RunPlan, registration: str
+    ) -> tuple[list[Any], list[str]]:
+        """A registration's run over records that are there."""
+        executions = self._shard.executions
+        run = executions.begin(executions.new_id(), session.id, execution, plan, True, registration)
+        await self._drive(session, run, execution, plan)
+        return run.results, run.errors
+
+    def from_function(self, session: Session, plan: RunPlan) -> Running:
+        """`run()` inside a function: starts at once; any thread."""
+        around = current()
+        execution = Execution(self._shard.threads, session.rights_now())
+        done: Future[list[Any]] = Future()
+
+        async def go() -> None:
+            if around is not None:
+                around.hold()
+            execution.task = asyncio.current_task()
+            enter(execution)
+            try:
+                done.set_result(list(await self.run(session, execution, plan)))
+            except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the run
+                done.set_exception(RuntimeError("the run was aborted") if _is_cancel(error) else error)
+            finally:
+                if around is not None:
+                    around.release()
+
+        self._shard.threads.spawn(go())
+        return Running(done)
+
+    def _begin(self, session: Session, execution: Execution, plan: RunPlan, kept: bool) -> Run:
+        executions = self._shard.executions
+        return executions.begin(executions.new_id(), session.id, execution, plan, kept)
+
+    async def _alone(self, session: Session, run: Run, execution: Execution, plan: RunPlan) -> None:
+        enter(execution)
+        with suppress(CannotTravel, asyncio.CancelledError):  # the run's errors tell
+            await self._drive(session, run, execution, plan)
+
+    async def _drive(self, session: Session, run: Run, execution: Execution, plan: RunPlan) -> None:
+        results: list[Any] = []
         try:
-            wired.append(_wire(record))
-        except TypeError as error:
+            results = await self._coordination.run(session, run, execution, plan)
+        except CannotTravel as error:
             execution.failed(error)
-    return orjson.dumps({"records": wired, "errors": execution.errors})
+            raise
+        except asyncio.CancelledError:
+            execution.cancelled = True
+            raise
+        except BaseException as error:  # noqa: BLE001 - of a reader: an error of the run
+            execution.failed(error)
+        finally:
+            self._shard.executions.finished(run, results, execution)
 
 
-async def _part(session: Session, execution: Execution, plan: RunPlan) -> tuple[list[Any], tuple[Step, ...]]:
-    chunks = readers.chunks(session.shard, execution, plan)
-    records, rest = await run_chunks(execution, plan.steps, chunks)
-    return records, tuple(rest)
+class Running:
+    """What `run()` gives inside a function: awaited, it is [results, errors]."""
+
+    def __init__(self, done: Future[list[Any]]) -> None:
+        self._done = done
+
+    def __await__(self) -> Generator[Any, None, list[Any]]:
+        return asyncio.wrap_future(self._done).__await__()
 
 
-async def _finished(
-    execution: Execution, plan: RunPlan, rest: tuple[Step, ...], records: list[Any]
-) -> tuple[list[Any], list[str]]:
-    results = await finish(execution, rest, records)
-    errors = list(execution.errors)
-    if execution.dropped_errors:
-        errors.append(f"ERR and {execution.dropped_errors} more errors")
-    return [convert(r) for r in results] if plan.convert else results, errors
-
-
-def convert(record: Any) -> Any:
-    """convertToStr: str() of a record; bytes stay bytes, so that data is never spelled as Python source."""
-    return record if isinstance(record, str | bytes) else str(record)
-
-
-def _wire(value: Any) -> Any:
-    match value:
-        case None | bool() | int() | float() | str():
-            return value
-        case bytes():
-            return {"b": base64.b85encode(value).decode()}
-        case list():
-            return [_wire(item) for item in value]
-        case tuple():
-            return {"t": [_wire(item) for item in value]}
-        case dict():
-            return {"d": [[_wire(k), _wire(v)] for k, v in value.items()]}
-        case _:
-            raise TypeError(f"a record of type {type(value).__name__} can't travel between shards; map it to str first")
-
-
-def _unwire(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_unwire(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind == "b":
-        return base64.b85decode(content)
-    if kind == "t":
-        return tuple(_unwire(item) for item in content)
-    return {_unwire(k): _unwire(v) for k, v in content}
+def _is_cancel(error: BaseException) -> bool:
+    return isinstance(error, asyncio.CancelledError)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply
 from shardqa.module.worker.calls import first
+from shardqa.module.worker.gears.execution import current
 from shardqa.module.worker.gears.watches import Watch
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SessionRuntime:
-    """Implements gears_functions.runtime.Runtime; calls run as the session's user."""
+    """Implements gears_functions.runtime.Runtime; see Session.rights_now for whose rights calls have."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -26,7 +27,20 @@ class SessionRuntime:
         return first(await self.calls([args]))
 
     async def calls(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
-        return await self._shard.calls.run_async(self._session.user, commands)
+        return await self._shard.calls.run_async(self._session.rights_now(), commands)
+
+    async def demand(self, *commands: Sequence[Argument]) -> None:
+        for denied in await self._checked(commands):
+            if isinstance(denied, Exception):
+                raise denied
+
+    async def may(self, commands: Sequence[Sequence[Argument]]) -> list[bool]:
+        return [not isinstance(denied, Exception) for denied in await self._checked(commands)]
+
+    async def _checked(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
+        execution = current()
+        caller = self._session.rights if execution is None else execution.caller
+        return await self._shard.calls.check(caller, commands) if commands else []
 
     def hashtag(self) -> str:
         return self._shard.cluster.hashtag()

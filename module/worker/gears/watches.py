@@ -5,6 +5,7 @@ after another, so a resync stands exactly where it came in the order of the even
 """
 
 import asyncio
+import contextvars
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -47,13 +48,14 @@ class Watch:
     def wake(self) -> None:
         self._wake.set()
 
-    async def follow(self, log: Callable[[str, str], None]) -> None:
+    async def follow(self, threads: Threads, log: Callable[[str, str], None]) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             while item := self._take():
                 try:
-                    await (self._resync(item) if isinstance(item, str) else self._changed(item))
+                    told = self._resync(item) if isinstance(item, str) else self._changed(item)
+                    await threads.stepping(told, f"watch of {self.prefix!r} by session {self.session}".encode())
                 except asyncio.CancelledError:
                     raise
                 except BaseException as error:  # noqa: BLE001 - a failing callback must not end the watch
@@ -79,7 +81,8 @@ class Watches:
 
     def add(self, watch: Watch, log: Callable[[str, str], None]) -> None:
         """Loop's thread."""
-        watch.task = self._threads.task(watch.follow(log))
+        # in a context of its own: it runs for no client, and not on behalf of the script that began it
+        watch.task = contextvars.Context().run(self._threads.task, watch.follow(self._threads, log))
         self._watches += (watch,)
         if watch.prefix not in self._told:
             self._told.add(watch.prefix)

@@ -1,0 +1,131 @@
+"""/v1/files: whole files, read as `shardqa ingest` reads them."""
+
+import asyncio
+from itertools import islice
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel
+
+from shardqa.api import problems
+from shardqa.api.leaving import unless_left
+from shardqa.api.state import Shared, State
+from shardqa.errors import BadDocument, ShardqaError
+from shardqa.loader import formats
+from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile
+from shardqa.schema import Ingested
+
+MAX_DOCUMENTS = 10_000  # of one file: one reply names each
+AT_ONCE = 8  # documents of one file on their way to shards
+
+router = APIRouter(prefix="/v1", tags=["documents"])
+
+
+class LeftOut(BaseModel):
+    """What was not taken of a file."""
+
+    place: str
+    reason: str
+
+
+class FileOutcome(BaseModel):
+    file: str
+    documents: list[Ingested]
+    skipped: list[LeftOut]  # documents that were not taken
+    lost: list[LeftOut]  # parts of those that were
+
+
+class FileFormat(BaseModel):
+    title: str
+    suffixes: list[str]
+
+
+class Formats(BaseModel):
+    formats: list[FileFormat]
+
+
+@router.get("/formats", summary="List the formats of files")
+async def get_formats() -> Formats:
+    """Each may be gzipped (`.gz`)."""
+    return Formats(formats=[FileFormat(title=one.title, suffixes=list(one.suffixes)) for one in formats.FORMATS])
+
+
+@router.put(
+    "/files/{name:path}",
+    summary="Add a file",
+    status_code=201,
+    responses={
+        200: {"model": FileOutcome, "description": "All of it was there already"},
+        201: {"model": FileOutcome, "description": "Added or changed"},
+        207: {"model": FileOutcome, "description": "A part was left out, with the reason"},
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def put_file(
+    request: Request,
+    state: Shared,
+    name: Annotated[str, Path(description="Its name, by whose suffix it is read; the id of its document.")],
+    corpus: Annotated[str | None, Query(description="Without it, the server's default corpus.")] = None,
+    replace: Annotated[bool, Query(description="Take the place of another file's document of this id.")] = False,
+) -> Response:
+    """The body is the file as it is: PDF, Word, HTML and all that `/v1/formats` lists.
+
+    A mailbox, an archive, a table or lines of JSON hold many documents, named `<name>/…`.
+    """
+    content = await request.body()
+    into = corpus if corpus is not None else state.settings.corpus
+    return await unless_left(request, _add(content, name, into, replace, state))
+
+
+async def _add(content: bytes, name: str, corpus: str, replace: bool, state: State) -> Response:
+    items = await asyncio.to_thread(_read, content, name)
+    places = asyncio.Semaphore(AT_ONCE)
+    outcome = FileOutcome(file=name, documents=[], skipped=[], lost=[])
+
+    async def put(item: Item) -> Ingested | LeftOut | None:
+        if isinstance(item, Skipped | Lost):
+            (outcome.skipped if isinstance(item, Skipped) else outcome.lost).append(
+                LeftOut(place=item.place, reason=item.reason)
+            )
+            return None
+        try:
+            async with places:
+                return await state.engine.put(item.model_copy(update={"corpus": corpus}), replace)
+        except ShardqaError as fault:
+            if len(items) == 1:
+                raise
+            return LeftOut(place=problems.shown(item.id), reason=str(fault))
+
+    for done in await asyncio.gather(*(put(item) for item in items)):
+        if isinstance(done, Ingested):
+            outcome.documents.append(done)
+            state.metrics.documents.labels("changed" if done.changed else "unchanged").inc()
+        elif done is not None:
+            outcome.skipped.append(done)
+    state.metrics.documents.labels("refused").inc(len(outcome.skipped))
+    if not outcome.documents:
+        raise BadDocument("; ".join(f"{one.place}: {one.reason}" for one in outcome.skipped[:3]) or f"{name} is empty")
+    return Response(outcome.model_dump_json(), _status(outcome), media_type="application/json")
+
+
+def _read(content: bytes, name: str) -> list[Item]:
+    source = SourceFile.of_bytes(content, name, name, f"upload:{name}", formats.read)
+    try:
+        items = list(islice(formats.read(source), MAX_DOCUMENTS + 1))
+    finally:
+        source.close()
+    if len(items) > MAX_DOCUMENTS:
+        raise BadDocument(f"{name} holds more than {MAX_DOCUMENTS:,} documents; split it, or use 'shardqa ingest'")
+    return items
+
+
+def _status(outcome: FileOutcome) -> int:
+    if outcome.skipped or outcome.lost:
+        return 207
+    return 201 if any(done.changed for done in outcome.documents) else 200

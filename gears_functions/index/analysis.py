@@ -1,0 +1,131 @@
+"""From text to the terms that passages are found by, and from a question to the terms worth looking for.
+
+Analysis is the same for passages, titles and questions: compatibility form, no accents, no case, English stems; so
+"Beyoncé's" and "beyonce" meet, as they do in the reader's own uncased tokenizer. Marks that make another word of one
+stay: C, C++ and C# are three terms, .NET is more than "net", 10⁵ is no 105. Runs of ideographs, which carry no blanks,
+become overlapping pairs. Only one thread may call this file (a stemmer has a buffer): the worker's loop.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from dataclasses import dataclass
+
+import Stemmer
+
+PLAIN = re.compile(r"\d+(?:[.,]\d+)+|[^\W_]+")  # a number with its separators, or a run of letters and digits
+MARKS_MATTER = re.compile(r"[+#^]|(?<![\w.])\.[^\W\d_]")  # texts without these need PLAIN alone, which is twice as fast
+WORD = re.compile(
+    r"\d+(?:[.,]\d+)*\^[+-]?\d+"  # a power
+    r"|(?<![\w.])\.(?=[^\W\d_])[^\W_]+"  # .net
+    r"|[^\W_]*[^\W\d_]\+\+(?!\+)"  # c++, and c++17
+    r"|[^\W_]*[^\W\d_]\+(?![\w+])"  # a grade, a service
+    r"|(?<![^\W_])[^\W\d_]#(?![^\W\d_])"  # c#, of one letter: page#part is an address
+    rf"|{PLAIN.pattern}"
+)
+MARKED = re.compile(r"\.?([^\W_]+)[+#]*")  # the plain word within one of those
+POWER = re.compile(r"(?<=\d)[⁺⁻]?[⁰¹²³⁴-⁹]+")
+POSSESSIVE = re.compile(r"(?<=[\w+#])['’]s\b")
+IDEOGRAPHS = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]+")
+MARKS = {
+    n: None for n in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)) if unicodedata.category(chr(n)) == "Mn"
+}  # for str.translate; the planes left out hold none
+
+STOP_WORDS = frozenset(
+    (  # noqa: SIM905
+        "a about an and any are as at be been being both but by can could did do does doing during each either for "
+        "from had has have having he her hers him his how i if in into is it its itself may me might more most much "
+        "must my of on one or other our shall she should so some such than that the their them then there these they "
+        "this those to too was we were what when where which while who whom whose why will with would you your"
+    ).split(" ")
+)
+"""Words that say nothing about the passage sought; a question looks for them only when it has no others."""
+
+_stemmer = Stemmer.Stemmer("english", 0)  # its cache costs more than stemming anew, most of all once it is full
+
+
+def fold(text: str) -> str:
+    """Compatibility form, no accents, no case."""
+    if text.isascii():
+        return text.lower()
+    apart = POWER.sub(lambda power: "^" + power[0].replace("⁻", "-"), text)  # the compatibility form of 10⁵ is 105
+    return unicodedata.normalize("NFKD", apart).translate(MARKS).casefold()
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order, folded and not stemmed."""
+    folded = fold(text)
+    if "'" in folded or "’" in folded:
+        folded = POSSESSIVE.sub("", folded)
+    if MARKS_MATTER.search(folded):
+        found = [word for match in WORD.findall(folded) for word in _forms(match.replace(",", ""))]
+    else:
+        found = [match.replace(",", "") for match in PLAIN.findall(folded)]
+    if text.isascii():
+        return found
+    return [part for word in found for part in _parts(word)]
+
+
+def _forms(word: str) -> tuple[str, ...]:
+    """A word itself; of one with marks also the plain word, unless that is a single letter, which is another thing.
+
+    A dot at the front is often a slip or a file's suffix, and "Disney+" is often written without its plus.
+    """
+    if word[0] != "." and word[-1] not in "+#":
+        return (word,)
+    marked = MARKED.fullmatch(word)
+    assert marked is not None, word
+    return (word,) if len(marked[1]) == 1 else (marked[1], word)
+
+
+def _parts(word: str) -> list[str]:
+    """A word itself; of a run of ideographs its pairs, or the one it is."""
+    if not IDEOGRAPHS.search(word):
+        return [word]
+    found = []
+    for run in re.findall(rf"{IDEOGRAPHS.pattern}|[^\s]+?(?={IDEOGRAPHS.pattern}|$)", word):
+        pairs = [run[n : n + 2] for n in range(len(run) - 1)] or [run]
+        found += pairs if IDEOGRAPHS.fullmatch(run) else [run]
+    return found
+
+
+def stems(folded: list[str]) -> list[str]:
+    """Their English stems, one each, in order."""
+    found: list[str] = _stemmer.stemWords(folded)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """The terms of a passage or title."""
+
+    content: list[str]  # in order, with repeats, without stop words
+    stop: list[str]  # the stop words, in order, with repeats
+
+
+def analyse(text: str) -> Analysed:
+    content, stop = list[str](), list[str]()
+    for word in words(text):
+        (stop if word in STOP_WORDS else content).append(word)
+    return Analysed(stems(content), stems(stop))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a question looks for."""
+
+    terms: tuple[str, ...]  # in the question's order, each once; stop words only when it has nothing else
+    pairs: tuple[tuple[str, str], ...]  # content terms that follow one another: names, titles, set phrases
+
+
+def query(question: str) -> Query:
+    """The terms and pairs of a question; none of both for one without words.
+
+    Pairs stand for entities: questions reach the shards without capitals, so names can't be told by their look.
+    """
+    found = analyse(question)
+    content = found.content
+    pairs = dict.fromkeys(itertools.pairwise(content))
+    return Query(tuple(dict.fromkeys(content or found.stop)), tuple(pairs))

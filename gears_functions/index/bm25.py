@@ -1,0 +1,34 @@
+"""The score of a passage for a question: BM25 of body, title and pairs, to which `pagerank` adds its part.
+
+A score depends on the passage, its document and corpus-wide integers only; sums run in the order of the question's
+terms. So scores and order are equal, bit for bit, however many shards hold the corpus, and numpy's elementwise
++ - * / keep that (no logarithm or power of an array: their vector forms may differ in the last bit).
+
+The constants were tuned on 52 articles of SQuAD 1.1's training set (2,234 paragraphs, 10,057 questions).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+K1 = 0.8  # BM25: how soon more occurrences of a term stop to count; passages are short
+B = 0.5  # BM25: how much longer passages are held back, 0 to 1
+TITLE = 0.5  # weight of the title's BM25
+TITLE_B = 0.3
+PAIRS = 0.3  # weight of the pairs' BM25
+
+
+def idf(df: int, passages: int) -> float:
+    """Robertson and Spärck Jones' weight as Lucene keeps it positive: ln(1 + (N - df + 0.5) / (df + 0.5))."""
+    return math.log(1 + (max(passages - df, 0) + 0.5) / (df + 0.5))
+
+
+def bm25(tf: NDArray[np.int32], lengths: NDArray[np.int32], average: float, b: float) -> NDArray[np.float64]:
+    """BM25 of one term without idf, float64 [n], 0 to K1 + 1: tf (k1 + 1) / (tf + k1 (1 - b + b length / average))."""
+    return np.asarray(tf * (K1 + 1) / (tf + K1 * (1 - b + b * (lengths / average))), dtype=np.float64)

@@ -1,0 +1,225 @@
+"""One corpus on one shard: its passages' terms, titles and documents, in memory; ranks them for a question.
+
+Rebuilt from the `passage:` keys, never stored. A passage has a slot, an entry of parallel arrays; a removed one leaves
+its slot dead until enough are dead to compact. One thread: the worker's loop.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shardqa import keys
+from shardqa.gears_functions.index import bm25, pagerank
+from shardqa.gears_functions.index.analysis import Query, analyse
+from shardqa.gears_functions.index.postings import NOBODY, Postings
+from shardqa.gears_functions.index.statistics import CorpusStatistics
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+COMPACT_DEAD = 2_048  # dead slots before compaction is thought of: below, its cost is not worth the memory
+COMPACT_SHARE = 0.5  # dead of all slots: each compaction (about 100 ns a word) is paid by as many removals
+
+
+class Index:
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}  # passage key -> its slot
+        self._documents: dict[str, int] = {}  # document id -> its number
+        self._body, self._title = Postings(), Postings()
+        self._keys: list[str] = []  # by slot
+        self._fingerprints: list[int] = []  # by slot: hash of title and text, tells an unchanged passage
+        self._alive = array("b")  # by slot: 1, or 0 once removed
+        self._document = array("i")  # by slot: number of its document
+        self._words = array("i")  # by slot: words of the text
+        self._title_words = array("i")  # by slot: words of the title
+        self._ends = array("i")  # by slot: last character of the document that it covers, plus 1
+        self._passages_of = array("i")  # by document number: passages alive
+        self._length = 0  # words of all passages alive
+        self._title_length = 0  # words of all their titles
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._slots
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._slots))
+
+    @property
+    def documents(self) -> int:
+        return int(np.count_nonzero(_view(self._passages_of, np.int32)))
+
+    @property
+    def characters(self) -> int:
+        """Of all documents, each up to the end of its last passage."""
+        ends = np.zeros(len(self._passages_of), dtype=np.int64)
+        alive = _view(self._alive, np.int8) != 0
+        np.maximum.at(ends, _view(self._document, np.int32)[alive], _view(self._ends, np.int32)[alive])
+        return int(ends.sum())
+
+    def document_ids(self) -> list[str]:
+        """Of all documents that have passages."""
+        return [document for document, number in self._documents.items() if self._passages_of[number]]
+
+    def passages_of(self, document: str) -> list[str]:
+        """Keys of a document's passages, in no order."""
+        number = self._documents.get(document)
+        if number is None or not self._passages_of[number]:
+            return []
+        slots = np.flatnonzero((_view(self._document, np.int32) == number) & (_view(self._alive, np.int8) != 0))
+        return [self._keys[slot] for slot in slots]
+
+    # ---- changing
+
+    def put(self, key: str, title: str, text: str, end: int = 0) -> bool:
+        """Adds or replaces a passage; False when it was there with the same title and text. Raises BadKey.
+
+        `end` is where the passage ends in its document, characters.
+        """
+        fingerprint = hash((title, text, end))
+        slot = self._slots.get(key)
+        if slot is not None and self._fingerprints[slot] == fingerprint:
+            return False
+        document = keys.parse_passage(key).document
+        self.remove(key)
+        self._append(key, document, title, text, end, fingerprint)
+        return True
+
+    def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int) -> None:
+        slot = self._slots[key] = len(self._keys)
+        body, head = analyse(text), analyse(title)
+        self._body.append(slot, (body.content, body.stop))
+        self._title.append(slot, (head.content, head.stop))
+        number = self._documents.setdefault(document, len(self._documents))
+        if number == len(self._passages_of):
+            self._passages_of.append(0)
+        self._passages_of[number] += 1
+        self._keys.append(key)
+        self._fingerprints.append(fingerprint)
+        self._alive.append(1)
+        self._document.append(number)
+        self._words.append(len(body.content) + len(body.stop))
+        self._title_words.append(len(head.content) + len(head.stop))
+        self._ends.append(end)
+        self._length += self._words[slot]
+        self._title_length += self._title_words[slot]
+
+    def remove(self, key: str) -> bool:
+        """Forgets a passage; False when it was not there."""
+        slot = self._slots.pop(key, None)
+        if slot is None:
+            return False
+        self._alive[slot] = 0
+        self._passages_of[self._document[slot]] -= 1
+        self._length -= self._words[slot]
+        self._title_length -= self._title_words[slot]
+        dead = len(self._keys) - len(self._slots)
+        if dead >= COMPACT_DEAD and dead >= COMPACT_SHARE * len(self._keys):
+            self._compact()
+        return True
+
+    def _compact(self) -> None:
+        """Drops dead slots and the documents that have no others."""
+        alive = np.flatnonzero(_view(self._alive, np.int8))
+        moved = np.full(len(self._keys), NOBODY, dtype=np.int32)
+        moved[alive] = np.arange(len(alive), dtype=np.int32)
+        self._body, self._title = self._body.compacted(moved), self._title.compacted(moved)
+        names = list(self._documents)
+        old_documents = [self._document[slot] for slot in alive]
+        self._documents = {}
+        self._document = array("i", [self._documents.setdefault(names[n], len(self._documents)) for n in old_documents])
+        self._passages_of = array("i", np.bincount(_view(self._document, np.int32)).astype(np.int32).tobytes())
+        self._keys = [self._keys[slot] for slot in alive]
+        self._fingerprints = [self._fingerprints[slot] for slot in alive]
+        self._slots = {key: slot for slot, key in enumerate(self._keys)}
+        for name in ("_words", "_title_words", "_ends"):
+            setattr(self, name, array("i", _view(getattr(self, name), np.int32)[alive].tobytes()))
+        self._alive = array("b", b"\1" * len(alive))
+
+    # ---- asking
+
+    def statistics(self, query: Query) -> CorpusStatistics:
+        """This shard's numbers for the terms and pairs of a question."""
+        df, cf = dict[str, int](), dict[str, int]()
+        for term in query.terms:
+            slots, tf = self._of_term(self._body, term)
+            df[term], cf[term] = len(slots), int(tf.sum())
+        for first, second in query.pairs:
+            df[f"{first} {second}"] = len(self._of_pair(first, second)[0])
+        return CorpusStatistics(len(self), self.documents, self._length, self._title_length, df, cf)
+
+    def rank(self, query: Query, statistics: CorpusStatistics, limit: int) -> list[tuple[str, float]]:
+        """The best `limit` passages with their scores, best first, ties by key; only what the question touches."""
+        if not self._slots or not statistics.passages:
+            return []
+        scores = self._bm25(query, statistics) + self._graph(query, statistics)
+        scores[_view(self._alive, np.int8) == 0] = 0.0
+        touched = np.flatnonzero(scores > 0)
+        if len(touched) > limit:
+            worst = np.partition(scores[touched], len(touched) - limit)[len(touched) - limit]
+            touched = touched[scores[touched] >= worst]
+        found = [(self._keys[slot], float(scores[slot])) for slot in touched]
+        found.sort(key=lambda pair: (-pair[1], pair[0]))
+        return found[:limit]
+
+    def _bm25(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+        """Of body, title and pairs, float64 [slots]."""
+        scores = np.zeros(len(self._keys))
+        words, title_words = _view(self._words, np.int32), _view(self._title_words, np.int32)
+        average = max(statistics.length, 1) / statistics.passages
+        title_average = max(statistics.title_length, 1) / statistics.passages
+        for term in query.terms:
+            weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
+            slots, tf = self._of_term(self._body, term)
+            scores[slots] += weight * bm25.bm25(tf, words[slots], average, bm25.B)
+            slots, tf = self._of_term(self._title, term)
+            scores[slots] += bm25.TITLE * weight * bm25.bm25(tf, title_words[slots], title_average, bm25.TITLE_B)
+        for first, second in query.pairs:
+            weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
+            slots, tf = self._of_pair(first, second)
+            scores[slots] += weight * bm25.bm25(tf, words[slots], average, bm25.B)
+        return scores
+
+    def _graph(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+        """What PageRank adds, float64 [slots]."""
+        share = self.pagerank(query, statistics)
+        return pagerank.graph_score(share, statistics.passages)
+
+    def pagerank(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+        """Personalised PageRank of the passages, float64 [slots]; over all shards it sums to 1, or is 0."""
+        direct, by_document = np.zeros(len(self._keys)), np.zeros(len(self._passages_of))
+        document = _view(self._document, np.int32)
+        restarts = {
+            t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)
+        }
+        total = sum(restarts.values())
+        for term, restart in restarts.items():
+            slots, tf = self._of_term(self._body, term)
+            each = restart / (total * statistics.cf[term])
+            direct[slots] += each * tf
+            # Counts are summed before they are weighed: sums of integers do not depend on the order of passages.
+            by_document += each * np.bincount(document[slots], weights=tf, minlength=len(by_document))
+        mean = by_document / np.maximum(_view(self._passages_of, np.int32), 1)
+        return pagerank.pagerank(direct, mean[document])
+
+    def _of_term(self, field: Postings, term: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self._living(*field.term(term))
+
+    def _of_pair(self, first: str, second: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self._living(*self._body.pair(first, second))
+
+    def _living(self, slots: NDArray[np.int32], tf: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        if len(self._slots) == len(self._keys):
+            return slots, tf
+        alive = _view(self._alive, np.int8)[slots] != 0
+        return slots[alive], tf[alive]
+
+
+def _view(values: array[int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:
+    """A numpy view; it must be gone before the next append, since an exported array can't grow."""
+    return np.frombuffer(values, dtype=dtype) if len(values) else np.zeros(0, dtype=dtype)

@@ -1,0 +1,97 @@
+"""Postings of one field (body or title) of a shard's passages, in memory.
+
+All words of all passages stand in one stream, a passage's content words before its stop words. A term's postings are
+its places in that stream, so tf, adjacency and the passage of each place are read off with numpy. Appending is cheap,
+nothing is sorted or merged; removed passages stay until `compacted`. Owned by an Index; one thread.
+
+Rejected: postings of pairs (ten times the vocabulary for one feature); CSR matrices (an update copies all of it).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NOBODY = -1  # owner of the places between passages
+
+
+class Postings:
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}  # term -> its number
+        self._places: list[array[int]] = []  # by term number: places in the stream, rising
+        self._stream = array("i")  # term number at each place, NOBODY between parts
+        self._owners = array("i")  # slot of the passage at each place
+
+    def append(self, slot: int, parts: Sequence[Sequence[str]]) -> None:
+        """Adds a passage's words; the last word of a part and the first of the next are not adjacent."""
+        for words in parts:
+            for word in words:
+                number = self._number(word)
+                self._places[number].append(len(self._stream))
+                self._stream.append(number)
+            self._stream.append(NOBODY)
+            self._owners.extend([slot] * (len(words) + 1))
+
+    def _number(self, term: str) -> int:
+        number = self._numbers.get(term)
+        if number is None:
+            number = self._numbers[term] = len(self._places)
+            self._places.append(array("i"))
+        return number
+
+    def term(self, term: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """(slots that hold the term, each once; how often each does), removed passages included."""
+        return self._counted(self._places_of(term))
+
+    def pair(self, first: str, second: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The same for two terms in a row."""
+        before, after = self._places_of(first), self._places_of(second)
+        stream = np.frombuffer(self._stream, dtype=np.int32) if len(self._stream) else np.zeros(1, dtype=np.int32)
+        if len(before) <= len(after):
+            found = before[stream[before + 1] == self._numbers.get(second, NOBODY)] if len(before) else before
+        else:
+            inner = after[after > 0]
+            found = inner[stream[inner - 1] == self._numbers.get(first, NOBODY)] - 1
+        return self._counted(found)
+
+    def _places_of(self, term: str) -> NDArray[np.int32]:
+        number = self._numbers.get(term)
+        # A view, never kept: an array can't grow while it is exported.
+        return np.zeros(0, dtype=np.int32) if number is None else np.frombuffer(self._places[number], dtype=np.int32)
+
+    def _counted(self, places: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        if not len(places):
+            return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        owners = np.frombuffer(self._owners, dtype=np.int32)[places]
+        first = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
+        return owners[first], np.diff(first, append=len(owners)).astype(np.int32)
+
+    def compacted(self, slots: NDArray[np.int32]) -> Postings:
+        """A copy without removed passages; `slots` gives each old slot's new one, or NOBODY. O(words)."""
+        owners = slots[np.frombuffer(self._owners, dtype=np.int32)] if len(self._owners) else np.zeros(0, np.int32)
+        kept = owners != NOBODY
+        stream = np.frombuffer(self._stream, dtype=np.int32)[kept] if len(kept) else np.zeros(0, np.int32)
+        order = np.argsort(stream, kind="stable").astype(np.int32)
+        bounds = np.searchsorted(stream[order], np.arange(len(self._places) + 1))
+        copy = Postings()
+        copy._stream, copy._owners = array("i", stream.tobytes()), array("i", owners[kept].astype(np.int32).tobytes())
+        for term, number in self._numbers.items():
+            if bounds[number] < bounds[number + 1]:
+                copy._numbers[term] = number
+        copy._renumber(stream, order, bounds)
+        return copy
+
+    def _renumber(self, stream: NDArray[np.int32], order: NDArray[np.int32], bounds: NDArray[np.int64]) -> None:
+        """Numbers the terms that are left from 0 and takes their places from `order`."""
+        numbers = np.full(len(bounds), NOBODY, dtype=np.int32)
+        for new, (term, old) in enumerate(list(self._numbers.items())):
+            numbers[old] = new
+            self._numbers[term] = new
+            self._places.append(array("i", order[bounds[old] : bounds[old + 1]].tobytes()))
+        self._stream = array("i", numbers[stream].tobytes())

@@ -1,0 +1,50 @@
+"""What a client must be allowed to do itself before a function of this folder does it for it.
+
+The functions are registered as privileged: a client that only asks may neither read passages nor write the index's
+keys, and they do both. So each demands first what the client would need to have its effect by plain commands. All
+raise redis.ResponseError (NOPERM) as it stands, which names user, command and key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shardqa import keys
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, Runtime
+
+
+async def to_ask(runtime: Runtime, corpus: str) -> None:
+    """To read the answers of a corpus: its terms and ranking are parts of them."""
+    await runtime.demand(_asking(runtime, corpus))
+
+
+async def to_ask_with_statistics(runtime: Runtime, corpus: str) -> None:
+    """To store final answers as well: wrong statistics would put a wrong answer where others find it."""
+    await runtime.demand(_asking(runtime, corpus), ("SET", keys.ask(corpus, "0", "model", 1, 1, "question"), ""))
+
+
+async def corpora_to_ask(runtime: Runtime, corpora: Sequence[str]) -> list[str]:
+    """Those of them that the client may ask."""
+    allowed = await runtime.may([_asking(runtime, corpus) for corpus in corpora])
+    return [corpus for corpus, may in zip(corpora, allowed, strict=True) if may]
+
+
+async def to_write(runtime: Runtime, key: str) -> None:
+    """To store a document by HSET, which would do the same."""
+    await runtime.demand(("HSET", key, "text", ""))
+
+
+async def to_delete(runtime: Runtime, key: str) -> None:
+    await runtime.demand(("UNLINK", key))
+
+
+async def of_shards(runtime: Runtime) -> None:
+    """What only shards ask of one another, as the user of their replication."""
+    await runtime.demand(("DEBUG", "HELP"))
+
+
+def _asking(runtime: Runtime, corpus: str) -> tuple[Argument, ...]:
+    return ("GET", keys.answer(corpus, runtime.hashtag(), 0, "model", 1, "question"))

@@ -1,0 +1,96 @@
+"""The epochs of this shard's part of each corpus: they rise with every change, so no cached answer outlives its text.
+
+Only masters raise them. The worker's loop only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.gears_functions.runtime import raise_first, write
+from shardqa.transient import is_refusal
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, Runtime
+
+
+class Epochs:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._known: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it
+        self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
+
+    async def stored(self, corpus: str) -> int:
+        """The epoch in Redis; 0 where there is none."""
+        tag = self._runtime.hashtag()
+        known = self._known.get((tag, corpus))
+        if known is not None:
+            return known
+        epoch = int(await self._runtime.call("GET", keys.epoch(corpus, tag)) or 0)
+        if self._runtime.role() == "master" and epoch:  # 0 is not kept: anybody may ask for any corpus
+            self.written(corpus, tag, epoch)
+        return epoch
+
+    def is_current(self, corpus: str, tag: str, epoch: int) -> bool:
+        """Whether this is the shard's tag and its epoch now; False where Redis would have to be asked."""
+        return tag == self._runtime.hashtag() and self._known.get((tag, corpus)) == epoch
+
+    def held(self, corpus: str) -> int | None:
+        """The epoch that this process knows of, whether or not it is in Redis."""
+        return self._known.get((self._runtime.hashtag(), corpus))
+
+    async def raise_epoch(self, corpus: str) -> int:
+        """Where memory is full, the epoch is held by this process alone; see `remove`. Raises as `write`: where Redis
+        does not even remove, the epoch is held all the same, and has to be raised again."""
+        await self.stored(corpus)
+        tag, epoch, commands = self.next(corpus)
+        try:
+            await write(self._runtime, commands)
+        except ResponseError as error:
+            if not is_refusal(error):
+                raise
+            self.written(corpus, tag, epoch)
+            await write(self._runtime, [("UNLINK", keys.epoch(corpus, tag))])
+        self.written(corpus, tag, epoch)
+        return epoch
+
+    async def remove(self, corpus: str, commands: Sequence[Sequence[Argument]]) -> tuple[str, int]:
+        """Runs commands that only remove, in one tick, and returns tag and epoch; call `written` after.
+
+        Memory may be full, and removing is what helps: an epoch that has no room is held by this process alone. Its key
+        goes, so that no older one comes back. Raises as `write`.
+        """
+        tag, epoch, (store, announce) = self.next(corpus)
+        frame = [("UNLINK", store[1]), store, announce, *commands]
+        replies = await self._runtime.calls(frame)
+        if is_refusal(replies[1]):
+            replies[1] = None
+        raise_first(frame, replies)
+        return tag, epoch
+
+    def next(self, corpus: str) -> tuple[str, int, list[tuple[Argument, ...]]]:
+        """(tag, epoch, the commands that end a change); call `written` once they have run.
+
+        The commands must be sent before anything else is awaited: epochs reach Redis in the order they are made.
+        """
+        tag = self._runtime.hashtag()
+        last = max(self._known.get((tag, corpus), 0), self._issued.get(corpus, 0))
+        epoch = self._issued[corpus] = keys.next_epoch(last, time.time_ns() // 1_000_000)
+        announcement = f"{corpus} {tag} {epoch}"
+        return tag, epoch, [("SET", keys.epoch(corpus, tag), epoch), ("PUBLISH", keys.EPOCH_CHANNEL, announcement)]
+
+    def written(self, corpus: str, tag: str, epoch: int) -> None:
+        self._known[tag, corpus] = max(epoch, self._known.get((tag, corpus), 0))
+
+    def doubt(self, corpus: str) -> None:
+        """A change failed, and its epoch may have been written or not: Redis is asked next time."""
+        self._known = {name: epoch for name, epoch in self._known.items() if name[1] != corpus}
+
+    def forget(self) -> None:
+        """Another may have raised any of them, unseen here: Redis is asked next time."""
+        self._known.clear()

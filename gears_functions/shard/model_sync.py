@@ -1,0 +1,180 @@
+"""The shard's own copy of a model: under the shard's tag, sent by another shard where it is missing.
+
+    RG.TRIGGER Push <model> <tag of the shard that shall send> <key>
+
+A shard's tag changes when its lowest slot moves; its copy then lies under a key that is gone or elsewhere. It is sent,
+not fetched: storing a model blocks until the worker has loaded it, which a function's own commands must not: it
+takes an ordinary connection, and only those to other shards are at hand. Where the slot went, a second copy arrives,
+which nobody uses: it is dropped once the slot has settled and the shard has its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.errors import ClusterUnavailable
+from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.shard import slots
+from shardqa.models.scoring import Scoring, shipped_scoring
+from shardqa.transient import is_between_shards
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.runtime import Runtime
+
+ARRIVING_SECONDS = 5.0  # for which a run waits for a copy whose slot is on its way, or that is being loaded
+LOOK_SECONDS = 0.05  # between looks whether it is there
+TIDY_SECONDS = 2.0  # between looks whether copies that arrived can be dropped
+TIDY_ATTEMPTS = 60
+PAUSE = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
+NOT_LOADED = "model key is empty"  # how a run says that the worker has no such model
+MAX_MISSED = 100  # names of models remembered as missing; a client may send any
+
+
+class ModelSync:
+    """The worker's loop only."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._fetching = asyncio.Lock()  # a model is megabytes: one fetch at a time
+        self._not_before: dict[str, float] = {}  # model that no shard had -> loop time of its next fetch
+        self._tidying: asyncio.Task[None] | None = None
+
+    async def run(self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
+        """Runs a model on this shard. Raises ClusterUnavailable when no shard has it, or it is long on its way."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + ARRIVING_SECONDS
+        while True:
+            key = keys.model(model, self._runtime.hashtag())
+            try:
+                return await self._runtime.run_model(key, inputs, outputs)
+            except ResponseError as error:
+                if NOT_LOADED not in str(error):
+                    raise
+            if loop.time() > until:
+                raise ClusterUnavailable(
+                    f"the model {model!r} is not loaded on this shard: it is on its way, or its worker can't load it "
+                    "(the Redis log says so); try again in a moment"
+                )
+            try:
+                if await self._runtime.call("EXISTS", key):
+                    await asyncio.sleep(LOOK_SECONDS)  # it came with its slot, and is being loaded
+                else:
+                    await self._fetch(model, key)
+            except ResponseError as error:
+                if not is_between_shards(error):
+                    raise
+                await asyncio.sleep(LOOK_SECONDS)  # its slot is leaving: the shard will have another tag
+
+    async def scoring(self, model: str) -> Scoring | None:
+        """How this shard's copy is scored, the shipped way where whoever stored it did not say; None: there is none."""
+        try:
+            reply = await self._runtime.call("AI.MODELGET", keys.model(model, self._runtime.hashtag()), "META")
+        except ResponseError:
+            return None
+        return Scoring.of_label(_meta(reply)[b"tag"].decode("utf-8", "replace")) or shipped_scoring()
+
+    async def _fetch(self, model: str, key: str) -> None:
+        async with self._fetching:
+            loop = asyncio.get_running_loop()
+            if await self._runtime.call("EXISTS", key):
+                return
+            if loop.time() >= self._not_before.get(model, 0.0):
+                for tag in await self._tags():
+                    if await self._pushed(model, tag, key):
+                        self._runtime.log(f"model {model!r} was copied from the shard {{{tag}}}")
+                        self._tidy_soon()
+                        return
+                if len(self._not_before) >= MAX_MISSED:
+                    self._not_before.clear()
+                self._not_before[model] = loop.time() + PAUSE
+        raise ClusterUnavailable(
+            f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
+        )
+
+    async def _tags(self) -> list[str]:
+        """Of the other shards."""
+        replies = await self._runtime.peers("RG.TRIGGER", "Corpora")
+        return [str(orjson.loads(reply[0])["tag"]) for reply in replies if not isinstance(reply, Exception)]
+
+    async def _pushed(self, model: str, tag: str, key: str) -> bool:
+        """Asks one shard to send the model; whether it came."""
+        replies = await self._runtime.peers("RG.TRIGGER", "Push", model, tag, key)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                self._runtime.log(f"model {model!r} was not copied from {{{tag}}}: {reply}", "verbose")
+        return bool(await self._runtime.call("EXISTS", key))
+
+    async def push(self, record: Record) -> str:
+        """Stores this shard's model under another shard's key, if this is the shard that was named; 1 or 0."""
+        model, tag, key = arguments.words(record, "Push <model> <tag> <key>", 3, 3)
+        await permissions.of_shards(self._runtime)
+        ours = keys.model(model, self._runtime.hashtag())
+        if tag != self._runtime.hashtag() or not key.startswith(keys.model(model, "")[:-1]):
+            return "0"
+        if not await self._runtime.call("EXISTS", ours):
+            return "0"
+        reply = await self._runtime.call("AI.MODELGET", ours, "META", "BLOB")
+        meta = _meta(reply)
+        parts = meta[b"blob"] if isinstance(meta[b"blob"], list) else [meta[b"blob"]]
+        # To all others: the one that owns the key stores it, the rest say that it is not theirs.
+        command = ("AI.MODELSTORE", key, meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"], *_batching(meta))
+        command = (*command, "BLOB", *parts)
+        return str(sum(1 for stored in await self._runtime.peers(*command) if not isinstance(stored, Exception)))
+
+    # ---- copies that came with moved slots
+
+    async def arrived(self, record: Record) -> None:
+        """A key of a model was restored or stored, as it is when its slot moves here."""
+        self._tidy_soon()
+
+    def _tidy_soon(self) -> None:
+        if self._tidying is None or self._tidying.done():
+            self._tidying = asyncio.create_task(self._tidy())
+
+    async def _tidy(self) -> None:
+        for _ in range(TIDY_ATTEMPTS):
+            await asyncio.sleep(TIDY_SECONDS)
+            try:
+                if self._runtime.role() != "master" or await self._drop_strays():
+                    return
+            except ResponseError as error:  # this shard has no slots now, or Redis refuses for a while
+                self._runtime.log(f"copies of models can't be looked at yet: {error}", "verbose")
+
+    async def _drop_strays(self) -> bool:
+        """Drops other shards' copies of what this shard has; whether none is left. Only readers that were stored with
+        their scoring, as ours are: whatever else lies under such a key is its owner's."""
+        own, now = self._runtime.hashtag(), await slots.look(self._runtime)
+        if now.moving or not now.begins_with(own):
+            return False  # the tag is about to change, and with it which copy is this shard's
+        reply = await self._runtime.call("AI._MODELSCAN")
+        found = {key.decode("utf-8", "surrogateescape"): label.decode("utf-8", "replace") for key, label in reply}
+        strays = {
+            key: name
+            for key, label in found.items()
+            if (name := keys.name_of_model(key)) and key != keys.model(name, own) and Scoring.of_label(label)
+        }
+        spare = [key for key, name in strays.items() if keys.model(name, own) in found]
+        for key in spare:
+            await self._runtime.call("UNLINK", key)
+            self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")
+        return len(spare) == len(strays)  # of the others this shard's own is still to come
+
+
+def _meta(reply: list[Any]) -> dict[bytes, Any]:
+    """AI.MODELGET's names and values."""
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+def _batching(meta: Mapping[bytes, Any]) -> list[Any]:
+    """How the model was told to batch, as words of AI.MODELSTORE; a zero is left out, as it is by default."""
+    names = ("BATCHSIZE", "MINBATCHSIZE", "MINBATCHTIMEOUT")
+    return [word for name in names if (value := meta[name.lower().encode()]) for word in (name, value)]

@@ -1,0 +1,106 @@
+"""What Redis refuses for now: passages whose slot is between shards, epochs that can't be raised. Tried until done.
+
+The worker's loop only; at most one task tries at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.errors import ShardFailed
+from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.shard.slots import Slots
+from shardqa.transient import is_refusal
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.epochs import Epochs
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+
+MOVING_SECONDS = 0.2  # between looks at slots that are on their way here or away
+
+
+class Retries:
+    def __init__(self, runtime: Runtime, epochs: Epochs, sync: KeyspaceSync) -> None:
+        self._runtime = runtime
+        self._epochs = epochs
+        self._sync = sync
+        self._moving: dict[int, set[str]] = {}  # slot between shards -> passages of it that could not be read
+        self._unraised: set[str] = set()  # corpora that changed, and whose epoch Redis did not let us raise
+        self._unseen = frozenset[int]()  # slots on their way when a scan began: it may have missed their keys
+        self._task: asyncio.Task[None] | None = None  # sees to these three once slots have settled
+
+    def wait_for_slot(self, name: str) -> None:
+        """A restored key shows before its slot is this shard's, and until then Redis does not let it be read."""
+        self._moving.setdefault(slots.slot_of(name), set()).add(name)
+        self._try_again_soon()
+
+    def scan_begins(self, moving: frozenset[int]) -> None:
+        """With the slots that are on their way now: it may miss their keys."""
+        self._unseen = moving
+
+    def scan_ended(self) -> None:
+        if self._unseen:
+            self._try_again_soon()
+
+    async def raise_epochs(self, corpora: Iterable[str]) -> None:
+        """After a change; where Redis refuses for now, as it does while the tag's slot is leaving, once more soon."""
+        self._unraised.update(corpora)
+        if self._runtime.role() != "master":
+            self._unraised.clear()
+        try:
+            for corpus in sorted(self._unraised):
+                await self._epochs.raise_epoch(corpus)
+                self._unraised.discard(corpus)
+        except (ResponseError, ShardFailed) as error:
+            self._runtime.log(f"epochs can't be raised yet: {error}", "verbose")
+            self._try_again_soon()
+
+    async def first_epoch(self, corpus: str) -> int:
+        """Raises an epoch that is not there; where Redis stores nothing, it is held here and raised once more soon."""
+        try:
+            return await self._epochs.raise_epoch(corpus)
+        except ResponseError as error:
+            held = self._epochs.held(corpus)
+            if held is None or not is_refusal(error):
+                raise
+            self._unraised.add(corpus)
+            self._try_again_soon()
+            return held
+
+    def _try_again_soon(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._try_again())
+
+    async def _try_again(self) -> None:
+        while self._moving or self._unraised or self._unseen:
+            await asyncio.sleep(MOVING_SECONDS)
+            settled = dict[int, set[str]]()
+            try:
+                now = await slots.look(self._runtime)
+                settled = {slot: self._moving.pop(slot) for slot in set(self._moving) - now.moving}
+                changed = self._sync.forget(_names(settled, now, served=False))
+                changed |= await self._sync.refresh(_names(settled, now, served=True))
+                if self._unseen and not self._unseen & now.moving:
+                    changed |= await self._sync.scan()
+                    self._unseen = frozenset()
+                if not now.ranges:
+                    self._unraised.clear()  # without slots there is no tag to have epochs under
+                await self.raise_epochs(changed)
+            except (ResponseError, ShardFailed) as error:
+                for slot, names in settled.items():
+                    self._moving.setdefault(slot, set()).update(names)
+                    self._unraised.update(keys.parse_passage(name).corpus for name in names)  # some were read
+                if self._unseen:
+                    self._unraised.update(self._sync.corpora)  # a scan that broke off may have changed any
+                self._runtime.log(f"passages that arrived can't be read yet: {error}", "verbose")
+
+
+def _names(by_slot: Mapping[int, set[str]], now: Slots, served: bool) -> list[str]:
+    """Passages of the slots that this shard serves now, or of those that it does not."""
+    return [name for slot, names in by_slot.items() if now.serves(slot) == served for name in names]

@@ -1,0 +1,108 @@
+"""OpenDocument text (odt): headings, paragraphs, lists and tables in their order; odfdo opens it."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from lxml import etree
+from odfdo import Document, Element
+
+from shardqa.errors import BadDocument
+from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.formats import zipped
+from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
+
+FAULTS = (KeyError, ValueError, TypeError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
+DROPPED = frozenset({"office:annotation", "text:tracked-changes", "office:forms", "text:table-of-content"})
+MAX_REPEAT = 100  # a cell that stands for many: thousands of empty ones end most rows
+MAX_DEPTH = 100  # lists and sections in one another
+
+
+def read(source: SourceFile) -> Iterator[Item]:
+    content = source.whole(MAX_BINARY)
+    zipped.check(content)
+    try:
+        document = Document(io.BytesIO(content))
+        composer = Composer()
+        _add(composer, document.body, 0)
+        title = one_line(document.meta.title or "")
+    except FAULTS as error:
+        raise BadDocument(f"not an odt that can be read: {type(error).__name__} {str(error)[:120]}") from error
+    yield source.composed(composer, title)
+
+
+def _add(composer: Composer, parent: Element, depth: int, bullet: str = "") -> None:
+    if depth > MAX_DEPTH:
+        return
+    in_list = False
+    for child in parent.children:
+        match child.tag:
+            case "text:h":
+                level = child.get_attribute("text:outline-level")
+                composer.heading(_words(child), _number(level, 1))
+            case "text:p":
+                words = _words(child)
+                if words.strip():
+                    composer.block(bullet + words, close=bool(bullet) and (in_list or depth > 1))
+                    bullet, in_list = "", True
+                for box in child.get_elements("descendant::draw:text-box"):
+                    _add(composer, box, depth + 1)
+            case "text:list":
+                for item in child.children:
+                    _add(composer, item, depth + 1, "- ")
+            case "table:table":
+                _table(composer, child)
+            case tag if tag not in DROPPED:
+                _add(composer, child, depth + 1)
+
+
+def _words(element: Element) -> str:
+    """Text of a paragraph with its blanks, tabs and line breaks; text boxes and comments are not part of it."""
+    return _text(element._xml_element)
+
+
+def _text(node: Any) -> str:
+    pieces: list[str] = [node.text or ""]
+    for child in node:
+        tag = etree.QName(child).localname if isinstance(child.tag, str) else ""
+        if tag == "s":
+            count = next((v for name, v in child.attrib.items() if name.endswith("}c")), "1")
+            pieces.append(" " * min(int(count), MAX_REPEAT) if str(count).isdigit() else " ")
+        elif tag == "tab":
+            pieces.append("\t")
+        elif tag == "line-break":
+            pieces.append("\n")
+        elif tag == "note":
+            body = "".join(_text(part) for part in child if etree.QName(part).localname == "note-body")
+            pieces.append(f" ({one_line(body)})" if body.strip() else "")
+        elif tag and tag not in ("annotation", "text-box"):
+            pieces.append(_text(child))
+        pieces.append(child.tail or "")
+    return "".join(pieces)
+
+
+def _table(composer: Composer, table: Element) -> None:
+    rows = [_row(row) for row in table.get_elements("descendant::table:table-row")]
+    filled = [row for row in rows if any(cell.strip() for cell in row)]
+    if max((len(row) for row in filled), default=0) < 2:
+        for row in filled:
+            composer.block(" ".join(row))
+        return
+    has_header = len(filled) > 1 and all(cell.strip() for cell in filled[0])
+    composer.rows(filled[1:] if has_header else filled, filled[0] if has_header else None)
+
+
+def _number(value: object, otherwise: int) -> int:
+    return int(str(value)) if str(value).isdigit() else otherwise
+
+
+def _row(row: Element) -> list[str]:
+    cells: list[str] = []
+    for cell in row.children:
+        if cell.tag in ("table:table-cell", "table:covered-table-cell"):
+            repeat = cell.get_attribute("table:number-columns-repeated")
+            words = " ".join(_words(p) for p in cell.get_elements("text:p"))
+            cells += [words] * min(_number(repeat, 1), MAX_REPEAT)
+    while cells and not cells[-1].strip():
+        cells.pop()
+    return cells

@@ -1,0 +1,61 @@
+"""Reads zip files within bounds, so that a zip bomb is refused."""
+
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from shardqa.errors import BadDocument
+
+MAX_UNPACKED = 1_000_000_000  # bytes of all that a zip file holds, unpacked
+MAX_ENTRIES = 10_000
+MAX_RATIO = 200  # of what an entry unpacks to, past FREE bytes: text is packed to a tenth, tables to a fiftieth
+FREE = 20_000_000  # bytes that may be packed as tightly as they like
+FAULTS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    ValueError,
+    OSError,
+    RuntimeError,
+)
+"""RuntimeError: an encrypted entry; NotImplementedError: a way of packing that Python does not know."""
+
+
+def check(content: bytes) -> zipfile.ZipFile:
+    """The zip file in `content`. Raises BadDocument where it is none or holds more than a file of documents would."""
+    try:
+        found = zipfile.ZipFile(io.BytesIO(content))
+    except FAULTS as error:
+        raise BadDocument(f"not a whole zip file: {error}") from error
+    entries = found.infolist()
+    if len(entries) > MAX_ENTRIES:
+        raise BadDocument(f"{len(entries):,} files in it, at most {MAX_ENTRIES:,} are read; split it")
+    total = sum(entry.file_size for entry in entries)
+    if total > MAX_UNPACKED:
+        raise BadDocument(f"it unpacks to {total:,} bytes, at most {MAX_UNPACKED:,} are read; split it")
+    for entry in entries:
+        if entry.file_size > FREE and entry.file_size > MAX_RATIO * max(entry.compress_size, 1):
+            raise BadDocument(
+                f"{entry.filename[:80]!r} unpacks to {entry.file_size:,} bytes from {entry.compress_size:,}, "
+                f"more than {MAX_RATIO} times as many; that is no text"
+            )
+    return found
+
+
+def content(archive: zipfile.ZipFile, name: str) -> bytes:
+    """One file of it. Never gives more than it declared, which `check` has bounded. Raises BadDocument."""
+    try:
+        return archive.read(name)
+    except KeyError:
+        raise BadDocument(f"it has no file {name!r}") from None
+    except FAULTS as error:
+        raise BadDocument(f"{name!r} in it can't be read: {error}") from error
+
+
+def files(archive: zipfile.ZipFile) -> Iterator[str]:
+    """Names of the files in it, in order, without folders."""
+    yield from sorted({entry.filename for entry in archive.infolist() if not entry.is_dir()})

@@ -1,0 +1,105 @@
+"""Fine-tuning a BERT into a reader: data prepared, trained, written as a checkpoint with card and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardqa.models.shipped import sha256
+from shardqa.models.tokenizer import Tokenizer
+from shardqa.models.toolchain import cards
+from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.training import curves, loop
+from shardqa.models.toolchain.training.data import Prepared, prepare
+from shardqa.models.toolchain.training.network import SpanReader
+from shardqa.models.toolchain.training.recipe import Data, Recipe
+from shardqa.models.toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
+from shardqa.models.toolchain.training.spans import SpanTask
+
+PICTURE = "training.png"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run had and where it ended."""
+
+    questions: int
+    """Learnt from."""
+    held_out: int
+    """Questions set apart."""
+    negatives: int
+    """To draw from."""
+    faults: tuple[str, ...]
+    """Questions left out, each with its reason."""
+    steps: int
+    loss: float
+    """Mean over the last steps, in nats."""
+    held_out_loss: float | None
+
+
+def train(
+    recipe: Recipe, out: Path, work: Path, report: Callable[[loop.Progress], None] = lambda progress: None
+) -> Report:
+    """Make a reader as the recipe says and write it to ``out``; ``work`` holds what resuming needs.
+
+    Raises BadModel for a start that is no BERT, BadData for data or settings that can't be used, or an ``out`` that is
+    there already, SetupError for a full disk.
+    """
+    start = Path(recipe.start)
+    with written_whole(out) as folder:
+        loop.sow(recipe.schedule.seed)
+        network = load_reader(start, recipe.dropout)
+        prepared = prepare(recipe.data, Tokenizer.load(start))
+        task = span_task(network, prepared, recipe.data, recipe.schedule.seed)
+        last = loop.train(task, recipe.schedule, work, identity(recipe), report)
+        write_checkpoint(network, start, folder)
+        found = reported(prepared, last, task)
+        finish(folder, start, work, step("train qa", recipe, found))
+    return found
+
+
+def span_task(network: SpanReader, prepared: Prepared, data: Data, seed: int) -> SpanTask:
+    """The task of learning spans from prepared data."""
+    return SpanTask(
+        network,
+        prepared.rows(data.max_row),
+        prepared.negative_rows(data.max_row),
+        data,
+        seed,
+        prepared.held_out_rows(data.max_row),
+    )
+
+
+def identity(recipe: Recipe) -> dict[str, Any]:
+    """What makes a run this one: its settings, and the content of data and start."""
+    files = {name: sha256(Path(name)) for name in recipe.data.train}
+    return {"recipe": recipe.as_json(), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
+
+
+def reported(prepared: Prepared, last: loop.Progress, task: SpanTask) -> Report:
+    """The report of a run that has ended."""
+    with loop.measuring(task.trained):
+        held_out = task.held_out_loss(loop.CPU)
+    return Report(
+        questions=len(prepared.learnt),
+        held_out=len(prepared.held_out),
+        negatives=len(prepared.negatives),
+        faults=tuple(f"{fault.question}: {fault.what}" for fault in prepared.faults),
+        steps=last.steps,
+        loss=last.loss,
+        held_out_loss=held_out,
+    )
+
+
+def step(name: str, recipe: Recipe, report: Report) -> cards.CardStep:
+    """The card's entry of a run."""
+    ended = {"questions": report.questions, "faults": len(report.faults), "steps": report.steps, "loss": report.loss}
+    return cards.CardStep(name, {**recipe.as_json(), **ended, "held_out_loss": report.held_out_loss})
+
+
+def finish(folder: Path, start: Path, work: Path, made: cards.CardStep) -> None:
+    """Put the card and the run's picture beside a new checkpoint."""
+    cards.derive(start, folder, made)
+    curves.draw(work / loop.LOG_FILE, folder / PICTURE)

@@ -1,0 +1,68 @@
+"""Checkpoints in and out of torch: a folder as transformers writes it becomes a network, and the other way."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from shardqa.models.tokenizer import TOKENIZER_FILE
+from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
+from shardqa.models.toolchain.conversion.families import RELATIVE
+from shardqa.models.toolchain.training.network import Sizes, SpanReader, load_encoder, tensors
+
+WEIGHTS_FILE = "model.safetensors"
+CONFIG_FILE = "config.json"
+
+HEAD = "qa_outputs"
+"""transformers' name of the span head."""
+
+
+def load_reader(folder: Path, dropout: float = 0.0) -> SpanReader:
+    """A reader with a checkpoint's weights; one without a span head gets a fresh one, as for fine-tuning.
+
+    Raises BadModel for a folder that is no BERT or whose tensors are missing or misshapen.
+    """
+    start = Checkpoint.load(folder, also=(RELATIVE,))
+    network = SpanReader(Sizes.of(start.config, start.weights), dropout)
+    load_encoder(network.encoder, start.weights)
+    with torch.no_grad():
+        for name, parameter in network.qa_outputs.named_parameters():
+            if f"{HEAD}.{name}" in start.weights:
+                parameter.copy_(torch.from_numpy(start.weights[f"{HEAD}.{name}"]))
+    return network
+
+
+def write_checkpoint(network: SpanReader, source: Path, out: Path) -> None:
+    """Write a reader's weights into the folder ``out``, with the tokenizer of the checkpoint that it comes from."""
+    head = {f"{HEAD}.{name}": value.detach().cpu().clone() for name, value in network.qa_outputs.named_parameters()}
+    save_file({**tensors(network.encoder), **head}, out / WEIGHTS_FILE, {"format": "pt"})
+    config = {**Checkpoint.load(source, also=(RELATIVE,)).config, **config_of(network.encoder.sizes)}
+    (out / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    shutil.copyfile(source / TOKENIZER_FILE, out / TOKENIZER_FILE)
+
+
+def config_of(sizes: Sizes) -> dict[str, Any]:
+    """The settings of ``config.json`` that a shape decides.
+
+    ``head_size`` is ours: where layers differ in their number of heads, it is what a layer's own number follows from.
+    """
+    found: dict[str, Any] = {
+        "architectures": ["BertForQuestionAnswering"],
+        "model_type": "bert",
+        "hidden_size": sizes.hidden,
+        "num_hidden_layers": len(sizes.layers),
+        "num_attention_heads": max(layer.heads for layer in sizes.layers),
+        "intermediate_size": max(layer.width for layer in sizes.layers),
+        "vocab_size": sizes.vocabulary,
+        "max_position_embeddings": sizes.positions,
+        "type_vocab_size": sizes.types,
+        "layer_norm_eps": sizes.epsilon,
+    }
+    if len(set(sizes.layers)) > 1 or sizes.layers[0].heads * sizes.head_size != sizes.hidden:
+        found["head_size"] = sizes.head_size
+    return found

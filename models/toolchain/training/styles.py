@@ -1,0 +1,121 @@
+"""The same question as other people would put it: keywords, a phrase, with courtesies, misspelt.
+
+The tokenizer takes case and the question mark away, so neither is a style. Each style keeps what is asked for; a text
+that has nothing to change comes back as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from shardqa.errors import BadData
+
+_FUNCTION_WORDS = (
+    "a an the of in on at to for from by with and or is are was were be been being am do does did has have had will "
+    "would can could shall should may might must what who whom whose which where when why how that this these those it "
+    "its their his her there as into than then so if"
+)
+
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""What people leave out of a search box."""
+
+NAMED = re.compile(r"(?:what|who|where|when|which)(?:'s| is| are| was| were) (.+)", re.IGNORECASE)
+"""A question whose rest names what is asked for."""
+
+COURTESIES = (
+    "tell me {}",
+    "please tell me {}",
+    "do you know {}",
+    "can you tell me {}",
+    "i want to know {}",
+    "{} please",
+    "hi, {}",
+    "question: {}",
+)
+
+LEAST_LETTERS = 5
+"""Of a word that is misspelt: shorter ones become other words."""
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """How often each is used, as shares of the questions; the rest stays as it is."""
+
+    keywords: float = 0.0
+    phrase: float = 0.0
+    courtesy: float = 0.0
+    misspelt: float = 0.0
+
+    def checked(self) -> Styles:
+        """Itself; raises BadData for shares that are none."""
+        shares = self.keywords, self.phrase, self.courtesy, self.misspelt
+        if min(shares) < 0 or sum(shares) > 1:
+            raise BadData(f"styles are {self}, shares of 0 or more and of 1 in all are needed")
+        return self
+
+    def apply(self, question: str, random: Random) -> str:
+        """The question in a style drawn at random."""
+        drawn = random.random()
+        for share, style in self._forms():
+            if drawn < share:
+                return style(question, random)
+            drawn -= share
+        return question
+
+    def _forms(self) -> tuple[tuple[float, Callable[[str, Random], str]], ...]:
+        return (
+            (self.keywords, keywords),
+            (self.phrase, phrase),
+            (self.courtesy, courtesy),
+            (self.misspelt, misspelt),
+        )
+
+
+def keywords(question: str, _: Random) -> str:
+    """Without its function words; as it is when fewer than two words would be left."""
+    kept = [word for word in _bare(question).split() if word.lower() not in FUNCTION_WORDS]
+    return " ".join(kept) if len(kept) > 1 else question
+
+
+def phrase(question: str, _: Random) -> str:
+    """What is asked for, named: "What is the capital of France?" becomes "the capital of France"."""
+    found = NAMED.fullmatch(_bare(question))
+    return found[1] if found and len(found[1].split()) > 1 else question
+
+
+def courtesy(question: str, random: Random) -> str:
+    """With words around it that ask for nothing."""
+    return random.choice(COURTESIES).format(_bare(question))
+
+
+def misspelt(question: str, random: Random) -> str:
+    """With one slip in one long word: a letter doubled, left out, replaced, or swapped with the next."""
+    words = question.split(" ")
+    long = [number for number, word in enumerate(words) if len(word) >= LEAST_LETTERS and word.isalpha()]
+    if not long:
+        return question
+    number = random.choice(long)
+    words[number] = _slip(words[number], random)
+    return " ".join(words)
+
+
+def _slip(word: str, random: Random) -> str:
+    place = random.randrange(1, len(word) - 1)  # people rarely miss the first letter
+    before, letter, after = word[:place], word[place], word[place + 1 :]
+    return random.choice(
+        (
+            before + letter + letter + after,
+            before + after,
+            before + random.choice(LETTERS) + after,
+            before + after[0] + letter + after[1:],
+        )
+    )
+
+
+def _bare(question: str) -> str:
+    return question.strip().rstrip("?").rstrip()

@@ -1,0 +1,27 @@
+"""What a script is called with, and what it may call. Imports no torch: frames are read where nothing may take long."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardqa.module.worker.ai.tensors import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a function of a script."""
+
+    context: str  # names the request in calls, which have its user's rights
+    function: str
+    variadic: int  # index of the first input that goes into a list; -1: none
+    entry_point: bool  # takes (tensors, keys, args), as AI.SCRIPTEXECUTE has it; else the tensors one by one
+    keys: Sequence[str]
+    args: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What scripts may call. Both raise an exception with the text for the script."""
+
+    execute: Callable[[str, Sequence[str]], Any]  # context, command
+    run_model: Callable[[str, str, Sequence[Array]], list[Array]]  # context, key, inputs

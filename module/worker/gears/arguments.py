@@ -1,0 +1,185 @@
+"""What `run` and `register` take for each reader, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shardqa.module.worker.gears.plans import RunPlan
+from shardqa.module.worker.gears.registrations import Registration, StreamOptions
+from shardqa.module.worker.gears.steps import Step
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.sessions import Session
+
+READERS = ("KeysReader", "KeysOnlyReader", "StreamReader", "CommandReader", "PythonReader", "ShardsIDReader")
+MODES = ("async", "async_local", "sync")
+KEY_TYPES = ("string", "list", "set", "zset", "hash", "stream", "module", "empty")
+POLICIES = ("continue", "abort", "retry")  # onFailedPolicy
+
+RUN_OPTIONS = {
+    "KeysReader": ("noScan", "readValue", "prefix"),
+    "KeysOnlyReader": ("pattern", "count", "noScan", "patternGenerator", "prefix"),
+    "StreamReader": ("fromId", "prefix"),
+    "PythonReader": (),
+    "ShardsIDReader": (),
+}
+REGISTER_OPTIONS = {
+    "KeysReader": ("eventTypes", "keyTypes", "commands", "readValue", "regex", "noScan"),
+    "StreamReader": (
+        "batch",
+        "duration",
+        "onFailedPolicy",
+        "onFailedRetryInterval",
+        "trimStream",
+        "regex",
+        "privileged",
+    ),
+    "CommandReader": ("trigger", "inorder", "hook"),
+}
+STREAM_EVENTS = ("xadd", "restore", "rename_to", "copy_to")  # by which messages come to a key
+COMMON = ("regex", "noScan", "trigger", "eventTypes", "keyTypes", "commands", "readValue")  # taken as None by all
+
+
+def run_plan_of(
+    reader: str,
+    argument: Any,
+    steps: tuple[Step, ...],
+    convert: bool,
+    collect: bool,
+    mode: str,
+    options: Mapping[str, Any],
+) -> RunPlan:
+    """Raises TypeError and ValueError with what is wrong."""
+    if reader == "CommandReader":
+        raise ValueError("a CommandReader has nothing to run over; register it with a trigger")
+    _check_options("run", reader, options, RUN_OPTIONS[reader])
+    for name in ("prefix", "pattern"):
+        argument = options.get(name, argument)
+    if reader == "PythonReader" and not callable(argument):
+        raise TypeError(f"PythonReader wants a generator function, not {type(argument).__name__}")
+    if reader in ("KeysReader", "KeysOnlyReader", "StreamReader") and not isinstance(argument, str):
+        raise TypeError(f"{reader} wants a pattern of keys as a string, not {type(argument).__name__}")
+    generator = options.get("patternGenerator")
+    if generator is not None and not callable(generator):
+        raise TypeError(f"patternGenerator wants a function, not {type(generator).__name__}")
+    if "count" in options:
+        _number("count", options["count"], 1)
+    kept = {name: value for name, value in options.items() if name not in ("prefix", "pattern")}
+    return RunPlan(reader, argument, steps, bool(convert), mode != "async", bool(collect), kept)
+
+
+def registration_of(
+    session: Session,
+    reader: str,
+    prefix: str,
+    steps: tuple[Step, ...],
+    convert: bool,
+    collect: bool,
+    mode: str,
+    options: Mapping[str, Any],
+) -> Registration:
+    """Raises TypeError and ValueError with what is wrong."""
+    if reader not in REGISTER_OPTIONS:
+        raise ValueError(f"{reader} can't be registered; {', '.join(REGISTER_OPTIONS)} can")
+    given = {name: value for name, value in options.items() if value is not None or name not in COMMON}
+    _check_options("register", reader, given, (*REGISTER_OPTIONS[reader], "privileged"))
+    registration = Registration(
+        id=session.next_id(),
+        session=session.id,
+        user=session.user,
+        reader=reader,
+        mode=mode,
+        description=None,
+        steps=steps,
+        convert=bool(convert),
+        collect=bool(collect),
+        privileged=bool(given.get("privileged", False)),
+    )
+    match reader:
+        case "CommandReader":
+            _command_reader(registration, given)
+        case "StreamReader":
+            registration.prefix = _prefix(given.get("regex", prefix))
+            registration.stream = _stream_options(given)
+            registration.events, registration.types = STREAM_EVENTS, ("stream",)
+            number = sum(earlier.reader == reader for earlier in session.registrations)
+            registration.stream_group = f"shardqa:{session.id}:{number}"
+        case _:
+            registration.prefix = _prefix(given.get("regex", prefix))
+            _keys_reader(registration, given)
+    return registration
+
+
+def _command_reader(registration: Registration, options: Mapping[str, Any]) -> None:
+    if options.get("hook") is not None:
+        raise ValueError("hook= is not supported: commands can't be hooked yet; register a trigger and send RG.TRIGGER")
+    trigger = options.get("trigger")
+    if not trigger or not isinstance(trigger, str):
+        raise ValueError("a CommandReader's register needs trigger='name', the word after RG.TRIGGER")
+    registration.trigger = trigger
+    registration.in_order = bool(options.get("inorder", False))
+
+
+def _keys_reader(registration: Registration, options: Mapping[str, Any]) -> None:
+    registration.events = _names("eventTypes", options.get("eventTypes"))
+    registration.types = _names("keyTypes", options.get("keyTypes"))
+    for name in registration.types or ():
+        if name not in KEY_TYPES:
+            raise ValueError(f"key type {name!r} does not exist; choose of {', '.join(KEY_TYPES)}")
+    registration.commands = _commands(options.get("commands"), registration.events)
+    registration.read_value = bool(options.get("readValue", True))
+
+
+def _stream_options(options: Mapping[str, Any]) -> StreamOptions:
+    policy = options.get("onFailedPolicy", "continue")
+    if policy not in POLICIES:
+        raise ValueError(f"onFailedPolicy {policy!r} does not exist; choose one of {', '.join(POLICIES)}")
+    interval = options.get("onFailedRetryInterval", 1)
+    if isinstance(interval, bool) or not isinstance(interval, int | float) or interval < 0:
+        raise ValueError(f"onFailedRetryInterval wants seconds from 0 on, not {interval!r}")
+    return StreamOptions(
+        batch=_number("batch", options.get("batch", 1), 1),
+        duration=_number("duration", options.get("duration", 0), 0),
+        policy=policy,
+        retry=float(interval),
+        trim=bool(options.get("trimStream", True)),
+    )
+
+
+def _check_options(action: str, reader: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for name in options:
+        if name not in known:
+            raise TypeError(
+                f"{action} of a {reader} does not take {name}; it takes {', '.join(known) or 'no more arguments'}"
+            )
+
+
+def _number(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} wants a number from {least} on, not {value!r}")
+    return value
+
+
+def _prefix(prefix: Any) -> str:
+    if not isinstance(prefix, str):
+        raise TypeError(f"prefix wants a string, not {type(prefix).__name__}")
+    return prefix
+
+
+def _names(what: str, names: Any) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{what} wants a list of strings, not {names!r}")
+    return tuple(name.lower() for name in names)
+
+
+def _commands(given: Any, events: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    commands = _names("commands", given)
+    if commands and (commands != ("get",) or events != ("keymiss",)):
+        raise ValueError(
+            f"commands={list(commands)} with eventTypes={list(events or ())} can't be hooked; "
+            "commands=['get'] with eventTypes=['keymiss'] can"
+        )
+    return commands

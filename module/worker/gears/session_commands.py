@@ -1,0 +1,64 @@
+"""RG.PYDUMPSESSIONS, RG.PYDUMPREQS, RG.PYSTATS and RG.PYPROFILE."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING, Any
+
+from shardqa.module.worker import resp
+from shardqa.module.worker.gears.profiles import ORDERS, NotProfiled, Profiles
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.sessions import Session, Sessions
+
+
+def dump_sessions(sessions: Sessions, words: list[str]) -> bytes:
+    """[TS] [VERBOSE] [SESSIONS id…]. A session that is replaced or unregistered is gone at once: TS shows none."""
+    verbose, wanted, rest = False, None, list(words)
+    dead = False
+    while rest:
+        word = rest.pop(0).upper()
+        if word == "SESSIONS":
+            wanted, rest = set(rest), []
+        elif word == "VERBOSE":
+            verbose = True
+        elif word == "TS":
+            dead = True
+        else:
+            return resp.error(f"ERR argument {word[:40]!r} is unknown; RG.PYDUMPSESSIONS [TS] [VERBOSE] [SESSIONS id…]")
+    chosen = [] if dead else [s for s in sessions if wanted is None or s.id in wanted]
+    return resp.encode([_session(session, verbose) for session in chosen])
+
+
+def _session(session: Session, verbose: bool) -> list[Any]:
+    registrations = [r.dump() if verbose else r.id for r in session.registrations]
+    return [
+        *("ID", session.id, "sessionDescription", session.description, "refCount", len(registrations) + 1),
+        *("Linked", "true", "TS", "false", "requirementInstallationNeeded", 0, "requirements", []),
+        *("registrations", registrations),
+    ]
+
+
+def memory_statistics() -> bytes:
+    """Bytes of the worker process: RedisGears counts what its interpreter allocated, which the process is here."""
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[1]) * resource.getpagesize()
+    peak = max(now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)  # the kernel notes it now and then
+    return resp.encode(["TotalAllocated", peak, "PeakAllocated", peak, "CurrAllocated", now])
+
+
+def profile(profiles: Profiles, sessions: Sessions, words: list[str]) -> bytes:
+    match words:
+        case [verb, id, *order] if verb.upper() == "STATS" and len(order) <= 1:
+            if order and order[0] not in ORDERS:
+                return resp.error(f"ERR there is no order {order[0][:40]!r}; choose one of {', '.join(ORDERS)}")
+            try:
+                return resp.encode(profiles.text(id, order[0] if order else "tottime"))
+            except NotProfiled as error:
+                return resp.error(f"ERR {error}")
+        case [verb, id] if verb.upper() == "RESET":
+            if sessions.get(id) is None and not profiles.has(id):
+                return resp.error(f"ERR session {id[:80]} does not exist")
+            profiles.reset(id)
+            return resp.OK
+    return resp.error("ERR RG.PYPROFILE STATS session [order] or RG.PYPROFILE RESET session")

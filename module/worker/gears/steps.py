@@ -1,0 +1,318 @@
+"""The steps of a function: what each does with records, and how a chain of them runs.
+
+A chain is made anew for every run, because steps that join records keep state in it. Synchronous steps that follow one
+another run on the pool in one go; what they return that must be awaited (a coroutine, a future, a `gearsFuture`) is
+awaited in the loop, so that it holds no thread, and the rest of the records follow in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from shardqa.module.worker.threads import Cancelled
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.execution import Execution
+
+Function = Callable[..., Any]
+PLAIN = frozenset([str, int, float, bool, bytes, list, dict, tuple, set, type(None)])  # results nobody awaits
+
+
+class Kind(Enum):
+    MAP = "map"
+    FLATMAP = "flatmap"
+    FILTER = "filter"
+    FOREACH = "foreach"
+    ACCUMULATE = "accumulate"
+    LOCALGROUPBY = "localgroupby"
+    LOCALCOUNT = "localcount"  # the local half of count()
+    LIMIT = "limit"
+    COLLECT = "collect"
+    REPARTITION = "repartition"
+
+
+GLOBAL = (Kind.COLLECT, Kind.REPARTITION)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    kind: Kind
+    function: Function | None = None
+    extractor: Function | None = None  # of LOCALGROUPBY
+    numbers: tuple[int, int] = (0, 0)  # of LIMIT: length, start
+
+    @property
+    def is_async(self) -> bool:
+        return is_async(self.function)
+
+
+def is_async(function: Any) -> bool:
+    call = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+# ---- what one step does ----
+
+
+class Operation:
+    """One step at work. `call` is what the user's function makes of a record, `take` what becomes of that."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+        self.milliseconds = 0.0
+
+    def call(self, record: Any) -> Any:
+        assert self.step.function is not None
+        return self.step.function(record)
+
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        raise NotImplementedError
+
+    def end(self) -> list[Any]:
+        """What is left to give when no more records come."""
+        return []
+
+
+class Map(Operation):
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        out.append(result)
+
+
+class FlatMap(Operation):
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        if isinstance(result, list):
+            out.extend(result)
+        else:  # as RedisGears: only a list is spread
+            out.append(result)
+
+
+class Filter(Operation):
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        if result:
+            out.append(record)
+
+
+class ForEach(Operation):
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        out.append(record)
+
+
+class Accumulate(Operation):
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self._value: Any = None
+        self._any = False
+
+    def call(self, record: Any) -> Any:
+        assert self.step.function is not None
+        return self.step.function(self._value, record)
+
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        self._value, self._any = result, True
+
+    def end(self) -> list[Any]:
+        return [self._value] if self._any else []
+
+
+class LocalGroupBy(Operation):
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self._groups: dict[Any, Any] = {}
+        self._key: Any = None  # of the record that is called for
+
+    def call(self, record: Any) -> Any:
+        assert self.step.function is not None
+        assert self.step.extractor is not None
+        self._key = self.step.extractor(record)
+        return self.step.function(self._key, self._groups.get(self._key), record)
+
+    def take(self, record: Any, result: Any, out: list[Any]) -> None:
+        self._groups[self._key] = result
+
+    def end(self) -> list[Any]:
+        return [{"key": key, "value": value} for key, value in self._groups.items()]
+
+
+class Limit(Operation):
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self._length, self._skip = step.numbers
+
+    def many(self, records: list[Any]) -> list[Any]:
+        skipped = min(self._skip, len(records))
+        self._skip -= skipped
+        taken = records[skipped : skipped + self._length]
+        self._length -= len(taken)
+        return taken
+
+
+class LocalCount(Operation):
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self._count = 0
+
+    def many(self, records: list[Any]) -> list[Any]:
+        self._count += len(records)
+        return []
+
+    def end(self) -> list[Any]:
+        return [self._count] if self._count else []
+
+
+OPERATIONS: dict[Kind, type[Operation]] = {
+    Kind.MAP: Map,
+    Kind.FLATMAP: FlatMap,
+    Kind.FILTER: Filter,
+    Kind.FOREACH: ForEach,
+    Kind.ACCUMULATE: Accumulate,
+    Kind.LOCALGROUPBY: LocalGroupBy,
+    Kind.LIMIT: Limit,
+    Kind.LOCALCOUNT: LocalCount,
+}
+
+
+# ---- chains ----
+
+
+@dataclass(slots=True)
+class Suspended:
+    """Synchronous steps that met something to await."""
+
+    at: int  # index of the operation
+    out: list[Any]  # what it gave already
+    record: Any
+    waiting: Any
+    rest: list[Any]  # the records behind that one
+
+
+class Chain:
+    """Steps of which none is global. Used by one coroutine."""
+
+    def __init__(self, execution: Execution, steps: Sequence[Step]) -> None:
+        self._execution = execution
+        self.operations = [OPERATIONS[step.kind](step) for step in steps if step.kind not in GLOBAL]
+
+    async def feed(self, records: list[Any]) -> list[Any]:
+        """What the records became so far; steps that join records keep theirs until the end."""
+        return await self._run(0, records)
+
+    async def end(self) -> list[Any]:
+        out: list[Any] = []
+        for at, operation in enumerate(self.operations):
+            left = operation.end()
+            if left:
+                out += await self._run(at + 1, left)
+        return out
+
+    async def _run(self, at: int, records: list[Any]) -> list[Any]:
+        """`records` through the operations from `at` on."""
+        while at < len(self.operations) and records:
+            if self.operations[at].step.is_async:
+                records = await self._run_async(self.operations[at], records)
+                at += 1
+                continue
+            end = next((i for i in range(at, len(self.operations)) if self.operations[i].step.is_async), None)
+            records = await self._run_sync(at, len(self.operations) if end is None else end, records)
+            at = len(self.operations) if end is None else end
+        return records
+
+    async def _run_async(self, operation: Operation, records: list[Any]) -> list[Any]:
+        out: list[Any] = []
+        for record in records:
+            await self._await(operation, record, operation.call, out)
+        return out
+
+    async def _await(self, operation: Operation, record: Any, start: Callable[[Any], Any], out: list[Any]) -> None:
+        try:
+            waiting = start(record)
+            if inspect.isawaitable(waiting):
+                run = self._execution
+                waiting = await run.threads.stepping(waiting, run.name, run.request)
+            operation.take(record, waiting, out)
+        except asyncio.CancelledError:
+            if self._execution.cancelled or _task_cancelled():
+                raise
+            self._execution.failed(RuntimeError("what the function awaited was cancelled"))
+        except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
+            self._execution.failed(error)
+
+    async def _run_sync(self, at: int, end: int, records: list[Any]) -> list[Any]:
+        if all(isinstance(operation, Limit | LocalCount) for operation in self.operations[at:end]):
+            for operation in self.operations[at:end]:  # no user's code: no thread is woken for it
+                assert isinstance(operation, Limit | LocalCount)
+                records = operation.many(records)
+            return records
+        threads, out = self._execution.threads, []  # type: ignore[var-annotated]
+        while True:
+            met = await threads.in_pool(self._execution, self._compute, at, end, records, out)
+            if not isinstance(met, Suspended):
+                return met
+            operation = self.operations[met.at]
+            await self._await(operation, met.record, lambda _, met=met: met.waiting, met.out)  # type: ignore[misc]
+            at, records, out = met.at, met.rest, met.out
+
+    def _compute(self, at: int, end: int, records: list[Any], out: list[Any]) -> list[Any] | Suspended:
+        """In the pool. `out`: what the operation `at` gave already."""
+        if self._execution.profile is None:
+            return self._computed(at, end, records, out)
+        with self._execution.profile():
+            return self._computed(at, end, records, out)
+
+    def _computed(self, at: int, end: int, records: list[Any], out: list[Any]) -> list[Any] | Suspended:
+        for number in range(at, end):
+            operation = self.operations[number]
+            if isinstance(operation, Limit | LocalCount):
+                records, out = operation.many(records), []
+                continue
+            met = self._compute_one(number, operation, records, out)
+            if met is not None:
+                return met
+            records, out = out, []
+        return records
+
+    def _compute_one(self, number: int, operation: Operation, records: list[Any], out: list[Any]) -> Suspended | None:
+        call, take = operation.call, operation.take
+        for at, record in enumerate(records):
+            try:
+                result = call(record)
+                if type(result) not in PLAIN and inspect.isawaitable(result):
+                    return Suspended(number, out, record, result, records[at + 1 :])
+                take(record, result, out)
+            except Cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001 - see above
+                self._execution.failed(error)
+        return None
+
+
+def _task_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+# ---- a whole plan ----
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The steps between two global ones, and the global step that their records go to (None: they are the results)."""
+
+    steps: tuple[Step, ...]
+    then: Step | None
+
+
+def stages(steps: Sequence[Step]) -> list[Stage]:
+    found: list[Stage] = []
+    begun: list[Step] = []
+    for step in steps:
+        if step.kind in GLOBAL:
+            found.append(Stage(tuple(begun), step))
+            begun = []
+        else:
+            begun.append(step)
+    return [*found, Stage(tuple(begun), None)]

@@ -1,0 +1,127 @@
+"""The functions that GearsBuilder's compound steps are made of.
+
+Functions here travel between shards by their names; those that hold a user's function by value. A local fold may be
+`async def`: its result is awaited by the step.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from typing import Any
+
+Function = Callable[..., Any]
+
+
+class _Fold:
+    """accumulate's function with a first value. Each use gets a copy of it: a list must not be shared by two runs."""
+
+    def __init__(self, zero: Any, function: Function) -> None:
+        self._zero = zero
+        self._function = function
+
+    def __call__(self, accumulator: Any, record: Any) -> Any:
+        return self._function(copy.deepcopy(self._zero) if accumulator is None else accumulator, record)
+
+
+class _FoldBy:
+    """localgroupby's, likewise."""
+
+    def __init__(self, zero: Any, function: Function) -> None:
+        self._zero = zero
+        self._function = function
+
+    def __call__(self, key: Any, accumulator: Any, record: Any) -> Any:
+        return self._function(key, copy.deepcopy(self._zero) if accumulator is None else accumulator, record)
+
+
+class _FoldValues(_FoldBy):
+    """The same over records {'key', 'value'}."""
+
+    def __call__(self, key: Any, accumulator: Any, record: Any) -> Any:
+        return super().__call__(key, accumulator, record["value"])
+
+
+folding = _Fold
+folding_by = _FoldBy
+folding_values = _FoldValues
+
+
+def key_of(record: dict[str, Any]) -> Any:
+    return record["key"]
+
+
+def itself(record: Any) -> Any:
+    return record
+
+
+def add(accumulator: Any, record: Any) -> Any:
+    return record if accumulator is None else accumulator + record
+
+
+def count_one(_key: Any, accumulator: int, _record: Any) -> int:
+    return accumulator + 1
+
+
+def add_value(_key: Any, accumulator: Any, value: Any) -> Any:
+    return accumulator + value
+
+
+def gather(_key: Any, accumulator: list[Any] | None, record: Any) -> list[Any]:
+    if accumulator is None:
+        return [record]
+    accumulator.append(record)
+    return accumulator
+
+
+class _Reduce:
+    def __init__(self, reducer: Function) -> None:
+        self._reducer = reducer
+
+    def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {"key": record["key"], "value": self._reducer(record["key"], record["value"])}
+
+
+reducing = _Reduce
+
+
+def sum_and_count(accumulator: tuple[float, int], number: Any) -> tuple[Any, int]:
+    return accumulator[0] + number, accumulator[1] + 1
+
+
+def add_pairs(accumulator: tuple[float, int], pair: tuple[float, int]) -> tuple[float, int]:
+    return accumulator[0] + pair[0], accumulator[1] + pair[1]
+
+
+def quotient(pair: tuple[float, int]) -> float:
+    return pair[0] / pair[1]
+
+
+def gather_all(accumulator: list[Any] | None, record: Any) -> list[Any]:
+    if accumulator is None:
+        return [record]
+    accumulator.append(record)
+    return accumulator
+
+
+def concatenate(accumulator: list[Any] | None, records: list[Any]) -> list[Any]:
+    if accumulator is None:
+        return list(records)
+    accumulator += records
+    return accumulator
+
+
+def sorting(reverse: bool) -> Function:
+    return functools.partial(sorted, reverse=bool(reverse))
+
+
+def gather_distinct(accumulator: dict[Any, None] | None, record: Any) -> dict[Any, None]:
+    """The keys of a dict: a set that keeps its order."""
+    seen = {} if accumulator is None else accumulator
+    seen[record] = None
+    return seen
+
+
+def unite(accumulator: dict[Any, None] | None, other: dict[Any, None]) -> dict[Any, None]:
+    return dict(other) if accumulator is None else accumulator | other

@@ -1,0 +1,278 @@
+"""What the worker may do to the machine: read its own code and models, compute, and talk over TCP. Closed before any
+thread or function begins, and for good.
+
+Functions are code that somebody brought, in a process with Redis' uid: unconfined it could start programs, change the
+append only file or read redis.conf. Each wall is put up where the kernel has it, and named in INFO
+(`shardqa_sandbox`); one that is missing is named there as well, and the worker goes on.
+
+* no_new_privs: no program regains rights that this process lost.
+* landlock (Linux 5.13): files are read below the interpreter's, the package's and the system's libraries, below /proc
+  and /sys, and below READABLE; written below WRITABLE alone. From 6.7 on no TCP port can be listened on, from 6.12 on
+  no signal and no abstract socket reaches another process.
+* seccomp: no new process or program, no socket but TCP, no listening, no tracing, mounting, io_uring or bpf, no signal
+  to another process.
+* capabilities: root's are given up; with them it could read the memory of any process.
+* limits: no core files, which would hold documents.
+
+Rejected: Landlock's ports for connections, since peers may get new ports later and rules can't be loosened; so a
+function may connect anywhere by TCP. pip can't run in here: what functions need is installed beforehand.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import glob
+import os
+import platform
+import resource
+import struct
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+VARIABLE, READABLE, WRITABLE = "SHARDQA_SANDBOX", "SHARDQA_READABLE", "SHARDQA_WRITABLE"
+FILES = 4096  # descriptors that may be open at once
+
+SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/proc", "/sys", "/opt/cuda")
+SETTINGS = (  # of libraries: /etc as a whole would show redis.conf and its passwords
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/timezone", "/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"),
+    *("/etc/host.conf", "/etc/gai.conf", "/etc/passwd", "/etc/group", "/etc/os-release", "/etc/mime.types"),
+    *("/etc/ssl/certs", "/dev/urandom", "/dev/random", "/dev/zero"),
+)
+DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/dri", "/dev/kfd", "/proc/self/oom_score_adj")  # written, too
+
+PR_SET_NO_NEW_PRIVS = 38
+CAPABILITIES_VERSION = 0x20080522  # of capset(2)
+PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
+
+# ---- landlock(7)
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # system calls, the same everywhere
+PATH_BENEATH = 1
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+TRUNCATE = 1 << 14
+IOCTL_DEV = 1 << 15
+ALL_FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1}  # by version; from 3 on with TRUNCATE
+OF_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
+BIND_TCP = 1
+SCOPES = 3  # abstract sockets and signals
+
+# ---- seccomp(2)
+
+ALLOW, DENY, NO_SYSCALL = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+LOAD, EQUAL, AT_LEAST, BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in seccomp_data; the low half of the first argument
+CLONE_THREAD = 0x00010000
+NAMESPACES = 0x7E020080  # CLONE_NEW…
+AF_INET, AF_INET6 = 2, 10
+SOCK_STREAM, SOCK_TYPES = 1, 0xF
+
+MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # audit architecture, column in the tables
+CLONE, CLONE3, SOCKET = (56, 220), (435, 435), (41, 198)
+KILLS = (
+    (62, 129),
+    (200, 130),
+    (234, 131),
+    (129, 138),
+    (297, 240),
+)  # kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo
+DENIED: dict[str, tuple[int | None, int | None]] = {
+    "fork": (57, None),
+    "vfork": (58, None),
+    "execve": (59, 221),
+    "execveat": (322, 281),
+    "listen": (50, 201),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "pidfd_send_signal": (424, 424),
+    "pidfd_getfd": (438, 438),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "open_by_handle_at": (304, 265),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "mount_setattr": (442, 442),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+}
+
+
+class Missing(Exception):
+    """The kernel does not have it, or refuses."""
+
+
+def confine(environment: Mapping[str, str]) -> str:
+    """Puts up what walls there are, in a process of one thread; returns what is in force, as INFO shows it."""
+    if environment.get(VARIABLE, "yes") == "no":
+        return "off"
+    libc = ctypes.CDLL(None, use_errno=True)
+    walls = []
+    steps: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("no_new_privs", lambda: _no_new_privs(libc)),
+        ("capabilities", lambda: _no_capabilities(libc)),
+        ("landlock", lambda: _landlock(libc, _split(environment, READABLE), _split(environment, WRITABLE))),
+        ("seccomp", lambda: _seccomp(libc)),
+        ("limits", _limits),
+    )
+    for name, close in steps:
+        try:
+            walls.append(f"{name}{close()}")
+        except Missing as error:
+            walls.append(f"{name}:missing({error})")
+            print(f"sandbox: {name} is not in force: {error}", file=sys.stderr)
+    return " ".join(walls)
+
+
+def _split(environment: Mapping[str, str], name: str) -> list[str]:
+    return [path for path in environment.get(name, "").split(":") if path]
+
+
+def _no_new_privs(libc: ctypes.CDLL) -> str:
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
+    return ""
+
+
+def _no_capabilities(libc: ctypes.CDLL) -> str:
+    header, none = struct.pack("<Ii", CAPABILITIES_VERSION, 0), bytes(24)
+    if libc.capset(header, none) != 0:
+        raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
+    return ""
+
+
+def _limits() -> str:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return ""
+
+
+# ---- files
+
+
+def own_folders() -> list[str]:
+    """Where the interpreter and the packages are; a checkout's package consists of links to other folders."""
+    import shardqa
+
+    found = {sys.prefix, sys.base_prefix, *sys.path}
+    for folder in shardqa.__path__:
+        found |= {folder, *(str(entry.resolve()) for entry in Path(folder).iterdir() if entry.is_symlink())}
+    return sorted(os.path.realpath(folder) for folder in found if folder)
+
+
+def _landlock(libc: ctypes.CDLL, readable: list[str], writable: list[str]) -> str:
+    version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1)
+    if version < 1:
+        raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
+    files = ALL_FILES.get(version, ALL_FILES[2] | TRUNCATE)
+    attributes = struct.pack("<QQQ", files, BIND_TCP, SCOPES)[: 8 if version < 4 else 16 if version < 6 else 24]
+    ruleset = libc.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
+    if ruleset < 0:
+        raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
+    try:
+        reading, all_but_programs = READ_FILE | READ_DIR, files & ~EXECUTE
+        devices = [path for pattern in DEVICES for path in glob.glob(pattern)]
+        _allow(libc, ruleset, [*own_folders(), *SYSTEM, *SETTINGS, *readable], reading)
+        _allow(libc, ruleset, [*writable, *devices], all_but_programs)
+        if libc.syscall(RESTRICT_SELF, ruleset, 0) != 0:
+            raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
+    finally:
+        os.close(ruleset)
+    return str(version)
+
+
+def _allow(libc: ctypes.CDLL, ruleset: int, paths: Iterable[str], access: int) -> None:
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue  # most systems lack some of these
+        try:
+            mine = access if os.path.isdir(path) else access & OF_A_FILE
+            rule = struct.pack("<Qi", mine, descriptor)
+            if libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0) != 0:
+                raise Missing(f"{path}:_{os.strerror(ctypes.get_errno())}".replace(" ", "_"))
+        finally:
+            os.close(descriptor)
+
+
+# ---- system calls
+
+
+def _seccomp(libc: ctypes.CDLL) -> str:
+    machine = MACHINES.get(platform.uname().machine)
+    if machine is None or sys.byteorder != "little":
+        raise Missing(f"no_table_of_system_calls_for_{platform.uname().machine}")
+    program = filter_program(*machine, os.getpid())
+    code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in program))
+    whole = struct.pack("@HxxxxxxP", len(program), ctypes.addressof(code))
+    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, whole, 0, 0) != 0:
+        raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
+    return ""
+
+
+Line = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
+
+
+def filter_program(architecture: int, column: int, pid: int) -> list[Line]:
+    """Classic BPF; each check is a block that falls through to the next."""
+    program: list[Line] = [
+        (LOAD, 0, 0, ARCHITECTURE),
+        *((EQUAL, 1, 0, architecture), (RETURN, 0, 0, DENY)),
+        (LOAD, 0, 0, NUMBER),
+        *((AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, DENY)),  # x32 has numbers of its own
+    ]
+    for numbers in DENIED.values():
+        if numbers[column] is not None:
+            program += [(EQUAL, 0, 1, int(numbers[column] or 0)), (RETURN, 0, 0, DENY)]
+    program += [
+        (EQUAL, 0, 1, CLONE3[column]),
+        (RETURN, 0, 0, NO_SYSCALL),
+    ]  # its flags are out of sight; libc uses clone
+    program += _checked(
+        CLONE[column],
+        [
+            *((LOAD, 0, 0, ARGUMENT), (BITS, 1, 0, CLONE_THREAD), (RETURN, 0, 0, DENY)),
+            *((BITS, 0, 1, NAMESPACES), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)),
+        ],
+    )
+    program += _checked(
+        SOCKET[column],
+        [
+            *((LOAD, 0, 0, ARGUMENT), (EQUAL, 2, 0, AF_INET), (EQUAL, 1, 0, AF_INET6), (RETURN, 0, 0, DENY)),
+            *((LOAD, 0, 0, ARGUMENT + 8), (0x54, 0, 0, SOCK_TYPES)),
+            *((EQUAL, 1, 0, SOCK_STREAM), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)),
+        ],
+    )
+    for numbers in KILLS:
+        first = [(LOAD, 0, 0, ARGUMENT), (EQUAL, 1, 0, pid), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)]
+        program += _checked(numbers[column], first)
+    return [*program, (RETURN, 0, 0, ALLOW)]
+
+
+def _checked(number: int, block: list[Line]) -> list[Line]:
+    """`block` for this system call alone; it returns in all its branches."""
+    return [(EQUAL, 0, len(block), number), *block]

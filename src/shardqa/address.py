@@ -1,0 +1,72 @@
+"""Where the cluster is, as people write it: HOST:PORT, redis://…, rediss://…, several with commas. Pure functions."""
+
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+DEFAULT_PORT = 6379  # of an address that names none, as redis-cli has it
+OPTIONS = {  # redis-py's names of what rediss:// takes, and our settings
+    "ssl_ca_certs": "tls_ca",
+    "ssl_certfile": "tls_cert",
+    "ssl_keyfile": "tls_key",
+    "ssl_cert_reqs": "tls_verify",
+}
+VERIFY = {"required": True, "none": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """What was written, taken apart; `settings` are those that it carries, by their names."""
+
+    hosts: str  # HOST:PORT, several with commas: never a password
+    settings: dict[str, str | bool] = field(default_factory=dict)
+
+
+def parse(written: str) -> Address:
+    """Raises ValueError, which never repeats a password."""
+    hosts, settings = list[str](), dict[str, str | bool]()
+    for part in (part.strip() for part in written.split(",")):
+        if "://" not in part:
+            hosts.append(part)
+            continue
+        host, carried = _url(part)
+        hosts.append(host)
+        for name, value in carried.items():
+            if settings.setdefault(name, value) != value:
+                raise ValueError(f"the addresses differ in {name}; all nodes of a cluster have one user and one TLS")
+    return Address(",".join(hosts), settings)
+
+
+def _url(url: str) -> tuple[str, dict[str, str | bool]]:
+    parts = urlsplit(url)
+    if parts.scheme not in ("redis", "rediss"):
+        raise ValueError(f"{parts.scheme}:// is no address of Redis; write redis://, rediss:// (TLS) or HOST:PORT")
+    try:
+        host, port = parts.hostname, parts.port or DEFAULT_PORT
+    except ValueError:
+        raise ValueError(f"the port in {_shown(url)} is no number from 1 to 65535") from None
+    if not host:
+        raise ValueError(f"{_shown(url)} names no host")
+    if parts.path.strip("/") not in ("", "0"):
+        raise ValueError(f"{_shown(url)} names database {parts.path.strip('/')!r}; a cluster has database 0 alone")
+    settings: dict[str, str | bool] = {"tls": True} if parts.scheme == "rediss" else {}
+    if parts.username:
+        settings["user"] = unquote(parts.username)
+    if parts.password:
+        settings["password"] = unquote(parts.password)
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        settings.update(_option(name, value, parts.scheme))
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}", settings
+
+
+def _option(name: str, value: str, scheme: str) -> dict[str, str | bool]:
+    if name not in OPTIONS or scheme != "rediss":
+        raise ValueError(f"{scheme}:// takes no option {name!r}; rediss:// takes {', '.join(OPTIONS)}")
+    if name != "ssl_cert_reqs":
+        return {OPTIONS[name]: value}
+    if value not in VERIFY:
+        raise ValueError(f"ssl_cert_reqs={value!r}; write required or none")
+    return {OPTIONS[name]: VERIFY[value]}
+
+
+def _shown(url: str) -> str:
+    return repr(url.rpartition("@")[2] if "@" in url else url.partition("://")[2])

@@ -1,0 +1,3 @@
+from shardqa.cli import main
+
+main()

@@ -1,0 +1,108 @@
+"""`shardqa ask`: one question, its answer in its sentence."""
+
+import re
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from shardqa.answer_lines import AnswerWhen
+from shardqa.cli.connection import (
+    CorpusOption,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+    with_engine,
+)
+from shardqa.cli.output import out, print_json
+from shardqa.schema import Answer, Candidate
+
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
+MARKS = ("»", "«")  # around the answer where there is no colour
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="A question in plain words.")],
+    corpus: CorpusOption = None,
+    k: Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)] = None,
+    n_best: Annotated[int, typer.Option("--n-best", help="Candidates to show.")] = 3,
+    min_score: Annotated[
+        float | None, typer.Option("--min-score", help="Least score of an answer.", show_default=False)
+    ] = None,
+    answer_when: Annotated[
+        AnswerWhen | None, typer.Option("--when", help="How sure it must be.", show_default=False)
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Ask a question; prints the answer in its sentence, its document, score and times.
+
+    Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
+    """
+    settings = settings_of(redis, user, password, corpus=corpus)
+    answer = with_engine(settings, lambda engine: engine.ask(question, None, k, n_best, min_score, fresh, answer_when))
+    if as_json:
+        print_json(answer.model_dump(mode="json"))
+    else:
+        show(answer)
+
+
+def show(answer: Answer) -> None:
+    _line("question", Text(answer.question))
+    if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
+        _line("answer", Text("no answer in the documents", style="bold yellow"))
+    else:
+        start = answer.start - answer.passage_start
+        _line("answer", Text(answer.answer, style="bold green"))
+        _line("in", sentence(answer.passage, start, start + len(answer.answer)))
+        where = f", {answer.place}" if answer.place is not None else ""
+        place = f"{answer.document}{where} ({answer.title}), characters {answer.start} to {answer.end}"
+        _line("document", Text(place))
+    _line("score", Text(_score(answer)))
+    for candidate in answer.n_best[1 if answer.answer is not None else 0 :]:
+        _line("also", _candidate(candidate))
+    _line("time", Text(times(answer)))
+    if answer.partial:
+        _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
+
+
+def _score(answer: Answer) -> str:
+    return f"{answer.score:.3f}" if answer.answer is not None else f"{answer.score:.3f}, below {answer.needed:g}"
+
+
+def _line(name: str, value: Text) -> None:
+    out.print(Text.assemble((f"{name:<10}", "dim"), value))
+
+
+def _candidate(candidate: Candidate) -> Text:
+    where = f", {candidate.place}" if candidate.place is not None else ""
+    return Text(f"{candidate.answer} ({candidate.score:.3f}, {candidate.document}{where})")
+
+
+def times(answer: Answer) -> str:
+    if answer.cached:
+        return f"{answer.timing.total:.1f} ms (from the cache of {answer.cache})"
+    phases = answer.timing
+    return f"{phases.total:.1f} ms (terms {phases.terms:.1f}, rank {phases.rank:.1f}, read {phases.read:.1f})"
+
+
+def sentence(passage: str, start: int, end: int) -> Text:
+    """The sentence around the answer, the answer highlighted."""
+    first, last = 0, len(passage)
+    for match in SENTENCE_END.finditer(passage):
+        if match.end() <= start:
+            first = match.end()
+        elif match.start() >= end:
+            last = match.start()
+            break
+    before, answer, after = (
+        re.sub(r"\s+", " ", part) for part in (passage[first:start], passage[start:end], passage[end:last])
+    )
+    if out.is_terminal:
+        return Text.assemble(before, (answer, "bold reverse green"), after)
+    return Text(f"{before}{MARKS[0]}{answer}{MARKS[1]}{after}")

@@ -1,0 +1,113 @@
+"""What every command shares: which cluster, as whom, and an engine for the length of one command."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from pydantic import SecretStr, ValidationError
+from redis import Redis
+from redis.exceptions import ConnectionError, RedisError, TimeoutError
+
+from shardqa.cluster import node as talk
+from shardqa.cluster import state
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.errors import SetupError, ShardqaError
+
+Result = TypeVar("Result")
+SEED_SECONDS = 2.0  # for one node of several to answer, before the next is tried
+DEFAULT_DATA = Path(".data")  # in the current folder, so that two checkouts do not share a cluster by accident
+
+RedisOption = Annotated[
+    str | None,
+    typer.Option(
+        "--redis",
+        envvar="SHARDQA_REDIS",
+        metavar="HOST:PORT,…",
+        help="Any nodes of the cluster; redis://… and rediss://… too.",
+    ),
+]
+UserOption = Annotated[
+    str | None, typer.Option("--user", envvar="SHARDQA_USER", metavar="NAME", help="ACL user of Redis.")
+]
+PasswordOption = Annotated[
+    str | None,
+    typer.Option("--password", envvar="SHARDQA_PASSWORD", metavar="SECRET", help="Password of that user."),
+]
+DataOption = Annotated[
+    Path,
+    typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Folder of the local cluster's data."),
+]
+CorpusOption = Annotated[
+    str | None,
+    typer.Option(
+        "--corpus", envvar="SHARDQA_CORPUS", metavar="NAME", help="Corpus of documents, like 'handbook-2026'."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def settings_of(redis: str | None, user: str | None, password: str | None, **others: Any) -> Settings:
+    """Flags over environment over config file over, for `redis`, the local cluster of ./.data where one runs.
+
+    Raises SetupError for values that are not what they should be.
+    """
+    flags = {"redis": redis, "user": user, "password": SecretStr(password) if password else None, **others}
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        settings = Settings(**given)
+        if "redis" not in settings.model_fields_set and (seed := _local_seed()) is not None:
+            settings = settings.model_copy(update={"redis": seed})
+        assert settings.addresses, "what is no address raises"
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        if not name:  # of several together, among them a password
+            raise SetupError(first["msg"].removeprefix("Value error, ")) from None
+        raise SetupError(f"{name}={first.get('input')!r}: {first['msg']}; see 'shardqa COMMAND --help'") from None
+    except (ValueError, FileNotFoundError) as error:
+        raise SetupError(str(error)) from None
+    return settings
+
+
+def _local_seed() -> str | None:
+    try:
+        found = state.load(Path(os.environ.get("SHARDQA_DATA") or DEFAULT_DATA).resolve())
+    except ShardqaError:
+        return None  # a foreign folder in this place says nothing about which cluster is meant
+    return f"127.0.0.1:{found.port}" if found is not None and any(n.running() for n in found.nodes) else None
+
+
+def with_engine(settings: Settings, work: Callable[[Engine], Awaitable[Result]]) -> Result:
+    """Runs `work` with a connected engine, and closes it. Raises ShardqaError."""
+
+    async def run() -> Result:
+        engine = await Engine.connect(settings)
+        try:
+            return await work(engine)
+        finally:
+            await engine.close()
+
+    return asyncio.run(run())
+
+
+def seed_of(settings: Settings) -> str:
+    """HOST:PORT of the first node of the settings that answers, else of the first."""
+    for host, port in settings.addresses:
+        try:
+            with node_client(settings, host, port, SEED_SECONDS) as client:
+                client.ping()
+        except (ConnectionError, TimeoutError):
+            continue
+        except RedisError:
+            pass  # it refuses, as one who lives does
+        return f"{host}:{port}"
+    return "{}:{}".format(*settings.addresses[0])
+
+
+def node_client(settings: Settings, host: str, port: int, timeout: float = 5.0) -> Redis:
+    """A plain client of one node, as the same user."""
+    return talk.client(host, port, *settings.credentials, timeout, settings.tls_options)

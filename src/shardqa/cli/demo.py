@@ -1,0 +1,87 @@
+"""What `make run` shows once everything runs: one true answer, and where to look next."""
+
+import asyncio
+import shlex
+from pathlib import Path
+from shutil import which
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from shardqa import keys
+from shardqa.cli import ask
+from shardqa.cli.connection import DEFAULT_DATA, DataOption, settings_of
+from shardqa.cli.output import out, say
+from shardqa.cli.seeds import shipped_seeds
+from shardqa.cli.service import Service
+from shardqa.cli.up import HttpOption, PortOption, ShardsOption, run
+from shardqa.cluster.local import Wanted
+from shardqa.engine import Engine
+from shardqa.loader.files import SourceFiles
+from shardqa.loader.ingest import Summary, ingest
+from shardqa.schema import Answer, RankedList
+
+CORPUS = "seeds"
+QUESTION = "Who planned the reed beds on the shore of Lake Ysolde?"
+
+
+def demo(
+    documents: Annotated[
+        Path | None, typer.Argument(help="Folder of the documents to ask; without it, the shipped ones.")
+    ] = None,
+    shards: ShardsOption = None,
+    port: PortOption = None,
+    http: HttpOption = None,
+    data: DataOption = DEFAULT_DATA,
+    question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
+) -> None:
+    """Start everything, ingest the example documents, ask a question; then stay in the foreground like 'up'.
+
+    Example: shardqa demo
+    """
+    seeds = shipped_seeds() / "documents" if documents is None else documents
+    files = SourceFiles([seeds])  # told before nodes are started, where there is no such folder
+    wanted = Wanted(data=data, shards=shards, port=port)
+    run(wanted, http, lambda running: show(running, files, question))
+
+
+def show(service: Service, files: SourceFiles, question: str) -> None:
+    """Ingests, asks, and prints three lines for redis-cli that go on from there. Raises ShardqaError."""
+    summary, answer, ranked = asyncio.run(_ask(service, files, question))
+    say(
+        f"{summary.documents} documents ingested, {summary.unchanged} were there already, {summary.skipped} skipped "
+        f"({summary.seconds:.1f} s)"
+    )
+    out.print()
+    ask.show(answer)
+    out.print()
+    out.print(Text.assemble("page      ", (service.page, "bold")))
+    for line in redis_cli_lines(service.cluster.state.port, ranked):
+        out.print(Text.assemble("try       ", (line, "bold")))
+
+
+async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Summary, Answer, RankedList]:
+    settings = settings_of(service.cluster.seed(), None, None, corpus=CORPUS, timeout=60.0)
+    engine = await Engine.connect(settings)
+    try:
+        summary = await ingest(engine, files, CORPUS, replace=True)
+        return summary, await engine.ask(question, fresh=True), await engine.rank(question, CORPUS, 5)
+    finally:
+        await engine.close()
+
+
+def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
+    """The shard's answer as a plain GET, why it ranked so, and the state of a shard."""
+    best = ranked.passages[0]
+    question, port_of_best = ranked.question, best.node.rpartition(":")[2]
+    answer = keys.answer(
+        ranked.corpus, best.tag, ranked.epochs[best.tag], settings_of(None, None, None).model, 3, question
+    )
+    rank = keys.rank(ranked.corpus, best.tag, question)
+    cli = "valkey-cli" if which("valkey-cli") and not which("redis-cli") else "redis-cli"
+    return [
+        f"{cli} -c -p {port} GET {shlex.quote(answer)}",
+        f"{cli} -c -p {port} ZREVRANGEBYSCORE {shlex.quote(rank)} +inf -inf WITHSCORES",
+        f"{cli} -p {port_of_best} INFO shardqa",
+    ]

@@ -1,0 +1,290 @@
+"""`shardqa eval`: how well documents are found and questions answered, end to end, by SQuAD's own rules."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.progress import track
+
+from shardqa.cli.connection import (
+    CorpusOption,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+    with_engine,
+)
+from shardqa.cli.output import err, print_json, print_table, say
+from shardqa.engine import Engine
+from shardqa.errors import BadData, ClusterUnavailable, UnknownCorpus
+from shardqa.loader.formats.squad import documents as documents_of
+from shardqa.loader.ingest import ingest
+from shardqa.loader.retry import retry
+from shardqa.loader.source_file import Item
+from shardqa.loader.tasks import together
+from shardqa.models import metrics, squad
+from shardqa.models.squad import Question, QuestionSet
+from shardqa.schema import Document
+
+CONCURRENCY = 4  # questions in flight: two cores are busy with two, two more keep the batches filled
+RANK_LIMIT = 100  # passages asked for, so that 20 documents stay when several passages are of one document
+RIGHT_F1 = 0.8  # overlap from which an answer counts as right
+PATIENCE = 60.0  # seconds for a shard that is busy or fails over
+
+app = typer.Typer(help="Measure retrieval and answers on a file of questions.", no_args_is_help=True)
+Result = TypeVar("Result")
+
+FileArgument = Annotated[
+    Path, typer.Argument(help="SQuAD's JSON (its paragraphs are ingested) or questions.jsonl; .gz too.")
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Ask this many, evenly spread over the file.", show_default=False)
+]
+ConcurrencyOption = Annotated[int, typer.Option("--concurrency", min=1, max=64, help="Questions in flight.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    file: str
+    corpus: str
+    questions: int
+    recall_at_1: float  # percent
+    recall_at_5: float
+    recall_at_20: float
+    mrr: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Shares in percent. `forced` takes the best candidate even where the answer is "no answer", as SQuAD 1.1 wants."""
+
+    file: str
+    corpus: str
+    questions: int
+    answerable: int
+    em_forced: float | None  # over the answerable
+    f1_forced: float | None
+    em: float  # over all; no answer is right exactly where the documents don't say
+    f1: float
+    right: float | None  # answerable with EM or F1 >= 0.8
+    answered: float | None  # answerable that got any answer
+    refused: float | None  # unanswerable that got none
+    k: int
+    seconds: float
+
+
+@app.command("retrieval")
+def eval_retrieval(
+    file: FileArgument,
+    corpus: CorpusOption = None,
+    limit: LimitOption = None,
+    concurrency: ConcurrencyOption = CONCURRENCY,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Recall@1, @5, @20 and MRR of the document that each question is about.
+
+    Example: shardqa eval retrieval dev-v1.1.json.gz
+    """
+    found = read_questions(file)
+    questions = spread([q for q in found.questions if q.document is not None], limit)
+    settings = settings_of(redis, user, password, corpus=corpus or corpus_of(file, found), timeout=60.0)
+
+    async def work(engine: Engine) -> Retrieval:
+        await prepare(engine, found, settings.corpus)
+        start = monotonic()
+
+        async def rank(question: Question) -> int | None:
+            listed = await engine.rank(question.text, settings.corpus, RANK_LIMIT)
+            order = list(dict.fromkeys(passage.document for passage in listed.passages))
+            return order.index(question.document) + 1 if question.document in order else None
+
+        ranks = await _each(questions, rank, concurrency, "ranking")
+        return Retrieval(
+            file=str(file),
+            corpus=settings.corpus,
+            questions=len(ranks),
+            recall_at_1=round(100 * metrics.recall_at(1, ranks), 2),
+            recall_at_5=round(100 * metrics.recall_at(5, ranks), 2),
+            recall_at_20=round(100 * metrics.recall_at(20, ranks), 2),
+            mrr=round(metrics.mean_reciprocal_rank(ranks), 4),
+            seconds=round(monotonic() - start, 1),
+        )
+
+    _print(with_engine(settings, work), as_json)
+
+
+@app.command("ask")
+def eval_ask(
+    file: FileArgument,
+    corpus: CorpusOption = None,
+    limit: LimitOption = None,
+    k: Annotated[int, typer.Option("--k", help="Passages to read.")] = 5,
+    concurrency: ConcurrencyOption = CONCURRENCY,
+    wrong: Annotated[
+        Path | None, typer.Option("--wrong", help="Write questions answered wrongly as JSON lines.")
+    ] = None,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """EM and F1 of the answers, and the shares answered and refused.
+
+    Example: shardqa eval ask dev-v1.1.json.gz --limit 1000 --k 5
+    """
+    found = read_questions(file)
+    questions = spread(found.questions, limit)
+    settings = settings_of(
+        redis, user, password, corpus=corpus or corpus_of(file, found), timeout=60.0, cache_megabytes=0
+    )
+
+    async def work(engine: Engine) -> Answers:
+        await prepare(engine, found, settings.corpus)
+        start = monotonic()
+
+        async def answer(question: Question) -> Outcome:
+            reply = await engine.ask(question.text, settings.corpus, k, 1, fresh=True)
+            return Outcome(question, reply.answer or "", reply.n_best[0].answer if reply.n_best else "", reply.score)
+
+        outcomes = await _each(questions, answer, concurrency, "asking")
+        if wrong is not None:
+            _write_wrong(wrong, outcomes)
+        return summed(outcomes, str(file), settings.corpus, k, round(monotonic() - start, 1))
+
+    _print(with_engine(settings, work), as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    question: Question
+    answer: str  # empty: no answer
+    best: str  # best candidate, whatever its score; empty when there was none
+    score: float
+
+    @property
+    def is_right(self) -> bool:
+        return metrics.f1(self.answer, self.question.answers) >= RIGHT_F1  # an exact match has F1 1
+
+
+def summed(outcomes: Sequence[Outcome], file: str, corpus: str, k: int, seconds: float) -> Answers:
+    """The table's row. EM and F1 are SQuAD's: the best over the accepted answers, averaged over questions."""
+    answerable = [o for o in outcomes if o.question.answers]
+    unanswerable = [o for o in outcomes if not o.question.answers]
+    return Answers(
+        file=file,
+        corpus=corpus,
+        questions=len(outcomes),
+        answerable=len(answerable),
+        em_forced=_percent([metrics.exact_match(o.best, o.question.answers) for o in answerable]),
+        f1_forced=_percent([metrics.f1(o.best, o.question.answers) for o in answerable]),
+        em=_percent([metrics.exact_match(o.answer, o.question.answers) for o in outcomes]) or 0.0,
+        f1=_percent([metrics.f1(o.answer, o.question.answers) for o in outcomes]) or 0.0,
+        right=_percent([float(o.is_right) for o in answerable]),
+        answered=_percent([float(bool(o.answer)) for o in answerable]),
+        refused=_percent([float(not o.answer) for o in unanswerable]),
+        k=k,
+        seconds=seconds,
+    )
+
+
+def _percent(values: list[float]) -> float | None:
+    return round(100 * sum(values) / len(values), 2) if values else None
+
+
+def spread(questions: Sequence[Question], limit: int | None) -> list[Question]:
+    """All, or `limit` of them evenly spread, so that a part of a file of articles is not just its first articles."""
+    if limit is None or limit >= len(questions):
+        return list(questions)
+    return [questions[i * len(questions) // limit] for i in range(limit)]
+
+
+async def prepare(engine: Engine, found: QuestionSet, corpus: str) -> None:
+    """Ingests a file's paragraphs unless the corpus has them already. Raises UnknownCorpus where there are none."""
+    there = await engine.corpora()
+    if there.partial:
+        raise ClusterUnavailable(
+            f"the documents of {', '.join(there.failed)} can't be asked now; see 'shardqa status', and evaluate later"
+        )
+    counts = {info.name: info.documents for info in there.corpora}
+    documents = documents_of(found.paragraphs)
+    if not documents:
+        if corpus not in counts:
+            raise UnknownCorpus(f"the file has questions only and there is no corpus {corpus!r}")
+        return
+    if counts.get(corpus) != len({document.id for document in documents}):
+        say(f"ingesting {len(documents)} paragraphs into the corpus {corpus}")
+        summary = await ingest(engine, _Listed(documents), corpus)
+        say(f"ingested in {summary.seconds:.1f} s ({summary.mb_per_minute:.1f} MB/min)")
+
+
+class _Listed:
+    """Documents in memory as a source for `ingest`."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self._documents = documents
+        self.total = len(documents)
+
+    def done(self) -> int:
+        return self.total
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._documents)
+
+
+async def _each(
+    questions: Sequence[Question], ask: Callable[[Question], Awaitable[Result]], concurrency: int, what: str
+) -> list[Result]:
+    """`ask` for every question, `concurrency` at a time, results in order; the first lasting fault ends it."""
+    results: list[Any] = [None] * len(questions)
+    left = iter(list(enumerate(questions)))
+    bar = iter(track(range(len(questions)), what, console=err, disable=not err.is_terminal, transient=True))
+
+    async def take() -> None:
+        for i, question in left:
+            results[i] = await retry(partial(ask, question), PATIENCE)
+            next(bar, None)
+
+    await together(take() for _ in range(concurrency))
+    return results
+
+
+def read_questions(file: Path) -> QuestionSet:
+    try:
+        found = squad.read(file)
+    except OSError as error:
+        raise BadData(f"{file} can't be read: {error.strerror}; name a file of questions") from None
+    if not found.questions:
+        raise BadData(f"{file} holds no questions")
+    return found
+
+
+def corpus_of(file: Path, found: QuestionSet) -> str | None:
+    """A corpus of its own for a file with paragraphs; the default one for questions alone."""
+    name = re.sub(r"[^a-z0-9._-]+", "-", file.name.lower().removesuffix(".gz").removesuffix(".json"))
+    return f"eval-{name}"[:64] if found.paragraphs else None
+
+
+def _print(result: Retrieval | Answers, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(result))
+    else:
+        print_table(["measure", "value"], list(asdict(result).items()))
+
+
+def _write_wrong(path: Path, outcomes: Sequence[Outcome]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        for o in outcomes:
+            if not o.is_right:
+                row = {**asdict(o.question), "answered": o.answer, "best": o.best, "score": round(o.score, 4)}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,33 @@
+"""`shardqa models …`: from a trained BERT to a small, fast, checked reader."""
+
+import typer
+
+from shardqa.cli.models import calibration, conversion, ladder, multitask, packaging, store, training
+
+app = typer.Typer(
+    name="models",
+    help="Train, shrink, check and package readers.",
+    no_args_is_help=True,
+)
+app.add_typer(training.train_app, name="train")
+training.train_app.command("multitask")(multitask.train_multitask)
+app.command("distil")(training.distil)
+app.command("prune")(training.prune)
+app.command("mix")(training.mix)
+app.command("average")(training.average)
+app.command("adopt")(training.adopt)
+app.command("candidates")(calibration.candidates)
+app.command("calibrate")(calibration.calibrate)
+app.command("measure")(calibration.measure)
+app.command("export")(conversion.export)
+app.command("quantize")(conversion.quantize)
+app.command("dequantize")(conversion.dequantize)
+app.command("optimize")(conversion.optimize)
+app.command("verify")(conversion.verify)
+app.command("ladder")(ladder.ladder)
+app.command("package")(packaging.package)
+app.command("list")(store.list_)
+app.command("card")(store.card)
+app.command("add")(store.add)
+app.command("push")(store.push)
+app.command("rm")(store.rm)

@@ -1,0 +1,176 @@
+"""What a question's reader sees, as the shards would hand it over: candidates for fitting and testing the score.
+
+One process, no Redis: the index, the splitter and the reader are those of the shards. A line is a question:
+``{"id", "domain", "kind", "question", "answers", "ranks", "candidates": [{"text", "span_logit", "null_logit",
+"rank_score"}, ...]}``, as `toolchain/calibrate.py` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.progress import track
+
+from shardqa import keys
+from shardqa.cli.output import err
+from shardqa.errors import BadData
+from shardqa.gears_functions.index.analysis import query
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.splitting import Passage, split
+from shardqa.models import sentences, squad
+from shardqa.models.reader import best_spans, join, null_logit
+from shardqa.models.session import ReaderSession
+from shardqa.models.tokenizer import Tokenizer
+
+SPANS = 2
+"""Per passage: the second teaches the score what wrong ones look like."""
+
+CORPUS = "candidates"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which questions to ask over which documents."""
+
+    documents: list[tuple[str, str, str]]
+    """Id, title, text."""
+    questions: list[squad.Question]
+    name: str = "squad"
+    """Of the domain."""
+    absent: bool = False
+    """Ask each answerable question once more, without the document it is about."""
+
+
+@dataclass(slots=True)
+class Library:
+    """Documents, split and indexed."""
+
+    tokenizer: Tokenizer
+    index: Index = field(default_factory=Index)
+    passages: dict[str, Passage] = field(default_factory=dict)
+
+    def add(self, document: str, title: str, text: str) -> None:
+        for number, passage in enumerate(split(text, self.tokenizer)):
+            key = keys.passage(CORPUS, document, number)
+            self.passages[key] = passage
+            self.index.put(key, title, passage.text, passage.end)
+
+    def rank(self, question: str, k: int, without: str | None = None) -> list[tuple[str, float]]:
+        """The best ``k`` passages and their scores, but for those of the document ``without``."""
+        asked = query(question)
+        hidden = set(self.index.passages_of(without)) if without is not None else set()
+        ranked = self.index.rank(asked, self.index.statistics(asked), k + len(hidden))
+        return [(key, score) for key, score in ranked if key not in hidden][:k]
+
+    def ask(self, session: ReaderSession, question: str, k: int, without: str | None = None) -> dict[str, Any]:
+        question = keys.normalise_question(question)
+        ranked = self.rank(question, k, without)
+        ids = self.tokenizer.question(question)
+        found = [self.passages[key] for key, _ in ranked]
+        rows = [join(ids, passage.ids) for passage in found]
+        candidates = [
+            {
+                "text": passage.text[offsets[span.start_token, 0] : offsets[span.end_token, 1]],
+                "span_logit": round(span.logit, 4),
+                "null_logit": round(null_logit(start, end), 4),
+                "rank_score": round(score, 4),
+            }
+            for passage, row, (start, end), (_, score) in zip(found, rows, session.read(rows), ranked, strict=True)
+            for offsets in (self.tokenizer.passage(passage.text).offsets,)
+            for span in best_spans(start, end, row.passage, SPANS, sentences=sentences.numbers(passage.text, offsets))
+        ]
+        return {"ranks": [round(score, 4) for _, score in ranked], "candidates": candidates}
+
+
+def seeds(folder: Path) -> Sample:
+    """The questions of `seeds/` over its documents."""
+    documents = []
+    for path in sorted((folder / "documents").glob("*.md")):
+        title, _, text = path.read_text(encoding="utf-8").partition("\n")
+        documents.append((path.name, title.lstrip("# "), text))
+    return Sample(documents, list(squad.read(folder / "questions.jsonl").questions), "seeds")
+
+
+def domain(file: Path, limit: int, seed: int) -> Sample:
+    """All paragraphs of a file of SQuAD's form, and ``limit`` of its questions of each kind, drawn at random."""
+    found = squad.read_squad(file)
+    documents = [(one.id, one.title.replace("_", " "), one.text) for one in found.paragraphs]
+    name = file.name.removesuffix(".gz").removesuffix(".json")
+    return Sample(documents, list(_drawn(list(found.questions), limit, seed)), name, absent=True)
+
+
+def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float | None, seed: int) -> Sample:
+    """Whole articles up to so many paragraphs, and of their questions ``limit`` of each kind, drawn at random.
+
+    The first file's paragraphs are the documents. The kinds: answerable, unanswerable, and of an article that is not
+    there. With ``held_out`` only that share of the articles, which training leaves alone, is asked about; the others'
+    paragraphs only stand in the way. Raises BadData when no article is held out.
+    """
+    sets = [squad.read_squad(path) for path in files]
+    titles = sorted({paragraph.title for paragraph in sets[0].paragraphs})
+    random.Random(seed).shuffle(titles)
+    asked = {title for title in titles if held_out is None or squad.is_held_out(f"{title}/0", held_out)}
+    if not asked:
+        raise BadData(f"of {len(titles)} articles none is among the {held_out:.1%} held out; give more data")
+    kept, documents = _shelved(sets[0], sorted(titles, key=lambda title: title not in asked), paragraphs)
+    questions = [question for found in sets for question in found.questions]
+    inside = [one for one in questions if _title(one) in kept & asked]
+    outside = [one for one in sets[0].questions if _title(one) not in kept]
+    strangers = random.Random(seed).sample(outside, min(limit, len(outside)))
+    unknown = [squad.Question(one.id, one.text, (), None) for one in strangers]
+    return Sample(documents, list(_drawn(inside + unknown, limit, seed)))
+
+
+def _title(question: squad.Question) -> str:
+    return (question.document or "").rpartition("/")[0]
+
+
+def _shelved(
+    found: squad.QuestionSet, titles: Sequence[str], count: int
+) -> tuple[set[str], list[tuple[str, str, str]]]:
+    kept: set[str] = set()
+    documents: list[tuple[str, str, str]] = []
+    for title in titles:
+        if len(documents) >= count:
+            break
+        kept.add(title)
+        documents += [(one.id, title.replace("_", " "), one.text) for one in found.paragraphs if one.title == title]
+    return kept, documents
+
+
+def _drawn(questions: Sequence[squad.Question], limit: int, seed: int) -> Iterator[squad.Question]:
+    kinds = [(bool(question.answers), question.document is None) for question in questions]
+    for kind in sorted(set(kinds)):
+        of_kind = [question for question, found in zip(questions, kinds, strict=True) if found == kind]
+        yield from random.Random(seed).sample(of_kind, min(limit, len(of_kind)))
+
+
+def write(samples: Iterable[Sample], reader: Path, out: Path, k: int, threads: int) -> int:
+    """Ask every question, write a line for each, and return the number of passages; raises BadModel."""
+    session = ReaderSession(reader, threads)
+    passages = 0
+    with out.open("w", encoding="utf-8") as file:
+        for sample in samples:
+            library = Library(Tokenizer.load(reader))
+            for document in sample.documents:
+                library.add(*document)
+            passages += len(library.passages)
+            for question in track(sample.questions, f"Reading {sample.name}", console=err, disable=not err.is_terminal):
+                for record in _records(library, session, sample, question, k):
+                    file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    return passages
+
+
+def _records(
+    library: Library, session: ReaderSession, sample: Sample, question: squad.Question, k: int
+) -> Iterator[dict[str, Any]]:
+    kind = "answerable" if question.answers else "absent" if question.document is None else "trick"
+    head = {"id": question.id, "domain": sample.name, "kind": kind, "question": question.text}
+    yield {**head, "answers": question.answers, **library.ask(session, question.text, k)}
+    if sample.absent and question.answers:
+        yield {**head, "kind": "absent", "answers": [], **library.ask(session, question.text, k, question.document)}

@@ -1,0 +1,146 @@
+"""`shardqa models list`, `card`, `add`, `push` and `rm`: models by name or address."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.output import out, print_json, print_table, say
+from shardqa.cli.prepare import STORE_SECONDS
+
+if TYPE_CHECKING:
+    from shardqa.models.toolchain.store import Entry, Store
+
+StoreOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        envvar="SHARDQA_STORE",
+        metavar="DIR",
+        help="Folder of the models; $XDG_DATA_HOME/shardqa/models, or ~/.local/share/shardqa/models, unless given.",
+    ),
+]
+ModelArgument = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A name, an address or its first digits, or a folder.")
+]
+
+
+def store_of(root: Path | None) -> Store:
+    """The store of an option."""
+    from shardqa.models.toolchain.store import Store, default_root
+
+    return Store(root or default_root())
+
+
+def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """A table of the models: name, address, kind, size, F1, and whether it came with shardqa.
+
+    Example: shardqa models list
+    """
+    entries = store_of(store).entries()
+    if as_json:
+        print_json([_record(entry) for entry in entries])
+        return
+    columns = ("name", "address", "kind", "size", "F1", "shipped")
+    print_table(columns, [_row(entry) for entry in entries])
+
+
+def card(model: ModelArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Show a model's card: origin, licence, data, recipe, steps with their verdicts, scores, sizes, latencies.
+
+    Example: shardqa models card reader-v1-int8
+    """
+    entry = store_of(store).find(model)
+    if as_json:
+        print_json({**_record(entry), "card": asdict(entry.card) if entry.card else None})
+        return
+    print_table(("name", "address", "kind", "size", "F1", "shipped"), [_row(entry)])
+    out.print(entry.card.as_text() if entry.card else "it has no card", markup=False, end="")
+
+
+def add(
+    folder: Annotated[Path, typer.Argument(help="Folder of the model.")],
+    name: Annotated[str | None, typer.Option("--name", help="Its card's, or the folder's, unless given.")] = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a model's folder into the store, under its content's address, and give it a name.
+
+    Example: shardqa models add my-reader-int8 --name my-reader
+    """
+    entry = store_of(store).add(folder, name)
+    if as_json:
+        print_json(_record(entry))
+        return
+    say(
+        f"{', '.join(entry.names)} is {entry.address[:12]} ({entry.kind}, {entry.bytes / 1e6:.1f} MB) in {entry.folder}"
+    )
+
+
+def push(
+    model: ModelArgument,
+    as_: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Its name in the cluster.")] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace another model of this name.")] = False,
+    store: StoreOption = None,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Store a reader on every shard of a cluster; SHARDQA_MODEL=NAME then answers with it.
+
+    Example: shardqa models push my-reader --redis 10.0.0.5:7000
+    """
+    from shardqa.loader import push as pushing
+    from shardqa.models.toolchain.store import check_name
+
+    entry = store_of(store).find(model)
+    name = as_ or _name_of(entry, model)
+    if not (entry.shipped and name in entry.names):
+        check_name(name, "--as")
+    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    done = with_engine(settings, lambda engine: pushing.push(engine, entry.folder, name, replace))
+    say(f"functions registered on: {', '.join(done.registered) or 'none, they were there'}")
+    say(f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}")
+    if name != settings.model:
+        say(f"next: ask and serve with SHARDQA_MODEL={name}")
+
+
+def rm(model: ModelArgument, store: StoreOption = None) -> None:
+    """Take a name out of the store; the model goes with its last name. Clusters keep what was pushed.
+
+    Example: shardqa models rm my-reader
+    """
+    kept = store_of(store).remove(model)
+    say(f"removed {model}; {f'the model stays as {kept[0]}' if kept else 'its files are gone'}")
+
+
+def _name_of(entry: Entry, reference: str) -> str:
+    """As it was called; else its first name, or its folder's."""
+    return next(iter([reference] if reference in entry.names else entry.names), entry.folder.resolve().name)
+
+
+def _row(entry: Entry) -> list[Any]:
+    return [
+        ", ".join(entry.names),
+        entry.address[:12],
+        entry.kind,
+        f"{entry.bytes / 1e6:.1f} MB",
+        entry.f1,
+        "yes" if entry.shipped else "",
+    ]
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    return {
+        "names": entry.names,
+        "address": entry.address,
+        "kind": entry.kind,
+        "bytes": entry.bytes,
+        "f1": entry.f1 or None,
+        "shipped": entry.shipped,
+        "folder": str(entry.folder),
+    }

@@ -1,0 +1,44 @@
+"""Where things are printed: data on stdout, everything else on stderr; tables for people, tabs in a pipe."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+# Exit codes; 0 is well.
+NOTHING = 1  # no answer, nothing found
+USAGE = 2  # what was asked for can't be
+NO_CLUSTER = 3  # no connection, or none that answers
+PARTLY = 4  # some of it failed; the rest is done
+INTERRUPTED = 130
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """News for the person at the terminal."""
+    err.print(text, markup=False)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2 if out.is_terminal else None) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
+    """A table on a terminal; in a pipe a line of names and a line per row, apart by tabs."""
+    cells = [["" if value is None else str(value) for value in row] for row in rows]
+    if not out.is_terminal:
+        for line in [list(columns), *cells]:
+            sys.stdout.write("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in line) + "\n")
+        return
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for i, name in enumerate(columns):
+        is_number = bool(cells) and all(row[i][:1].isdigit() or not row[i] for row in cells)
+        table.add_column(name, justify="right" if is_number else "left")
+    for row in cells:
+        table.add_row(*(cell.replace("[", r"\[") for cell in row))
+    out.print(table, soft_wrap=False)

@@ -1,0 +1,132 @@
+"""`shardqa bench stages`: what reading in stages saves, and what it costs in answers."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from shardqa.cli.bench import percentile
+from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.eval import LimitOption, corpus_of, prepare, read_questions, spread
+from shardqa.cli.output import print_json, print_table, say
+from shardqa.config import MAX_K, Settings
+from shardqa.engine import Engine
+from shardqa.engine.rank import normal
+from shardqa.engine.reading import StagedReading, stages
+from shardqa.errors import SetupError
+from shardqa.models import metrics
+from shardqa.models.squad import Question
+
+TIMED = 40  # questions asked anew for each row's times
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one question gets by one combination of k and sure."""
+
+    em: float
+    f1: float
+    rows: int  # passages read
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    k: int
+    sure: float
+    em: float  # percent, the best candidate taken for the answer, over the answerable
+    f1: float
+    passages: float  # read, on average
+    p50_ms: float
+    p90_ms: float
+
+
+def bench_stages(
+    file: Annotated[Path, typer.Argument(help="SQuAD's JSON; its paragraphs are ingested. .gz too.")],
+    limit: LimitOption = 500,
+    k: Annotated[str, typer.Option("--k", help="Passages to read.")] = "5,10",
+    sure: Annotated[str, typer.Option("--sure", help="Scores from which no more is read; 1 reads all.")] = (
+        "1,0.6,0.5,0.4,0.3"
+    ),
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """EM, F1, passages read and times for each combination of k and sure, the same questions in one run.
+
+    Example: shardqa bench stages dev-v1.1.json.gz --limit 500
+    """
+    found = read_questions(file)
+    questions = [question for question in spread(found.questions, limit) if question.answers]
+    combinations = [(int(number), score) for number in _numbers(k, 1, MAX_K) for score in _numbers(sure, 0, 1)]
+    settings = settings_of(redis, user, password, corpus=corpus_of(file, found), timeout=60.0, cache_megabytes=0)
+
+    async def work(engine: Engine) -> list[Row]:
+        await prepare(engine, found, settings.corpus)
+        say(f"reading {len(questions)} questions, {max(k for k, _ in combinations)} passages each")
+        outcomes = [await _outcomes(engine, question, combinations) for question in questions]
+        return [
+            await _row(settings, *combination, [of[n] for of in outcomes], spread(questions, TIMED))
+            for n, combination in enumerate(combinations)
+        ]
+
+    rows = with_engine(settings, work)
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    else:
+        print_table(list(asdict(rows[0])), [list(asdict(row).values()) for row in rows], f"{file.name}, in stages")
+
+
+def _numbers(text: str, low: float, high: float) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(low <= number <= high for number in found):
+        raise SetupError(f"{text!r} is not a list of numbers from {low:g} to {high:g}, separated by commas")
+    return found
+
+
+async def _outcomes(engine: Engine, question: Question, combinations: Sequence[tuple[int, float]]) -> list[Outcome]:
+    """Every passage is read once; what each combination would have read is a part of that."""
+    text = normal(question.text)
+    ranked = await engine.rank(text, engine.settings.corpus, max(k for k, _ in combinations))
+    reading = StagedReading(engine.readers, ranked, text, fresh=True)
+    await reading.upto(len(ranked.passages))
+    return list(_scored(reading, len(ranked.passages), question, combinations))
+
+
+def _scored(
+    reading: StagedReading, passages: int, question: Question, combinations: Sequence[tuple[int, float]]
+) -> Iterator[Outcome]:
+    for k, sure in combinations:
+        every = min(k, passages)
+        last = next((stage for stage in stages(every, sure) if reading.is_sure(stage, sure)), every)
+        best = next((one.answer for one in reading.candidates(last)), "")
+        yield Outcome(metrics.exact_match(best, question.answers), metrics.f1(best, question.answers), last)
+
+
+async def _row(settings: Settings, k: int, sure: float, outcomes: Sequence[Outcome], timed: Sequence[Question]) -> Row:
+    engine = await Engine.connect(settings.model_copy(update={"k": k, "sure": sure}))
+    times = []
+    try:
+        await engine.ask(timed[0].text)
+        for question in timed:
+            start = perf_counter()
+            await engine.ask(question.text, fresh=True)
+            times.append(1000 * (perf_counter() - start))
+    finally:
+        await engine.close()
+    count = len(outcomes)
+    return Row(
+        k=k,
+        sure=sure,
+        em=round(100 * sum(one.em for one in outcomes) / count, 2),
+        f1=round(100 * sum(one.f1 for one in outcomes) / count, 2),
+        passages=round(sum(one.rows for one in outcomes) / count, 2),
+        p50_ms=round(percentile(times, 0.5), 1),
+        p90_ms=round(percentile(times, 0.9), 1),
+    )

@@ -1,0 +1,112 @@
+"""`shardqa status`: a table of the nodes and what they hold."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from functools import partial
+
+import typer
+from redis import Redis
+from redis.exceptions import RedisError, TimeoutError
+
+from shardqa import topology
+from shardqa.cli.connection import (
+    DEFAULT_DATA,
+    DataOption,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    node_client,
+    seed_of,
+    settings_of,
+)
+from shardqa.cli.output import print_json, print_table
+from shardqa.cluster import tags
+from shardqa.config import Settings
+from shardqa.errors import ClusterUnavailable
+from shardqa.topology import Node
+
+PATIENCE = 1.5  # seconds one node may take for one command: the table is there within two or so
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    node: str  # host:port
+    role: str
+    slots: int
+    tag: str | None
+    documents: int | None
+    passages: int | None
+    models: int | None
+    worker: str
+    writes: str  # taken, or why Redis refuses them
+    memory: str
+    hit_rate: str  # of the answers asked for: found against found and computed
+
+
+def status(
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+    data: DataOption = DEFAULT_DATA,
+) -> None:
+    """A table of the nodes: role, slots, passages, models, worker, writes, memory, hit rate of answers.
+
+    Example: shardqa status --redis 127.0.0.1:7000
+    """
+    settings = settings_of(redis, user, password)
+    nodes = _nodes(settings)
+    with ThreadPoolExecutor(len(nodes) or 1) as threads:  # a node that hangs keeps nobody else waiting
+        rows = list(threads.map(partial(_node_status, settings=settings), nodes))
+    if as_json:
+        print_json([asdict(row) for row in rows])
+        return
+    names = [field.name.replace("_", " ") for field in fields(NodeStatus)]
+    print_table(names, [list(asdict(row).values()) for row in rows], f"cluster of {settings.redis}")
+    if any(row.worker == "unreachable" for row in rows):
+        raise typer.Exit(1)
+
+
+def _nodes(settings: Settings) -> list[Node]:
+    host, _, port = seed_of(settings).rpartition(":")
+    try:
+        with node_client(settings, host, int(port), PATIENCE) as client:
+            return topology.read(client)
+    except RedisError as error:
+        raise ClusterUnavailable(
+            f"no cluster at {settings.redis} ({error}); start one with 'shardqa up' or name a node with --redis"
+        ) from error
+
+
+def _node_status(node: Node, settings: Settings) -> NodeStatus:
+    try:
+        with node_client(settings, node.host, node.port, PATIENCE) as client:
+            return _reachable(node, client)
+    except RedisError:
+        return NodeStatus(node.address, node.role, node.slot_count(), None, None, None, None, "unreachable", "", "", "")
+
+
+def _reachable(node: Node, client: Redis) -> NodeStatus:
+    info = client.info("shardqa")
+    told, worker = None, str(info.get("shardqa_worker_state", "no module"))
+    if node.role == "master" and info:
+        try:
+            told = tags.corpora_of_shard(client)
+        except TimeoutError:
+            worker = "busy"
+    corpora = told["corpora"].values() if told else []
+    hits, misses = int(info.get("shardqa_hook_hits", 0)), int(info.get("shardqa_hook_misses", 0))
+    return NodeStatus(
+        node=node.address,
+        role=node.role,
+        slots=node.slot_count(),
+        tag=told["tag"] if told else None,
+        documents=sum(numbers["documents"] for numbers in corpora) if told else None,
+        passages=sum(numbers["passages"] for numbers in corpora) if told else None,
+        models=info.get("shardqa_models"),
+        worker="indexing" if told and told.get("indexing") else worker,
+        writes=(told.get("refuses") or "taken") if told else "-",
+        memory=str(client.info("memory").get("used_memory_human", "?")),
+        hit_rate=f"{100 * hits / (hits + misses):.0f} % of {hits + misses}" if hits + misses else "-",
+    )

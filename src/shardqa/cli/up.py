@@ -1,0 +1,80 @@
+"""`shardqa up` and `down`: the cluster of this machine."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from shardqa.cli import foreground, service
+from shardqa.cli.connection import DEFAULT_DATA, DataOption
+from shardqa.cli.output import say
+from shardqa.cluster.local import Wanted
+
+ShardsOption = Annotated[int | None, typer.Option("--shards", help="Masters; 3 for a new cluster.", show_default=False)]
+ReplicasOption = Annotated[int | None, typer.Option("--replicas", help="Replicas of each master.", show_default=False)]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--port", help="Port of the first node, the others follow; 7000 for a new cluster.", show_default=False
+    ),
+]
+HttpOption = Annotated[
+    int | None, typer.Option("--http", metavar="PORT", help="Port of API and page; 8080 at first.", show_default=False)
+]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=1, max=256, help="Threads of each shard's reader.")]
+
+
+def up(
+    shards: ShardsOption = None,
+    replicas: ReplicasOption = None,
+    port: PortOption = None,
+    http: HttpOption = None,
+    data: DataOption = DEFAULT_DATA,
+    threads: ThreadsOption = 1,
+    detach: Annotated[bool, typer.Option("--detach", help="Return when ready; 'shardqa down' stops it.")] = False,
+) -> None:
+    """Start a cluster with functions, reader and API on this machine.
+
+    Stays in the foreground and shows the logs; Ctrl-C stops what it started. The data is kept in --data.
+
+    Example: shardqa up --shards 3 --replicas 1 --port 7000 --http 8080
+    """
+    wanted = Wanted(data=data, shards=shards, replicas=replicas, port=port, threads=threads)
+    if detach:
+        _say_ready(service.start(wanted, http, say))
+    else:
+        run(wanted, http, _say_ready)
+
+
+def down(data: DataOption = DEFAULT_DATA) -> None:
+    """Stop the cluster and the API that run from --data. The data stays.
+
+    Example: shardqa down
+    """
+    nodes, http = service.stop_all(data)
+    if not nodes and http is None:
+        say(f"nothing runs from {data}")
+    if http is not None:
+        say(f"stopped the API on port {http}")
+    if nodes:
+        say(f"stopped the nodes on ports {', '.join(map(str, nodes))}")
+
+
+def run(wanted: Wanted, http: int | None, when_ready: Callable[[service.Service], None]) -> None:
+    """Starts, calls `when_ready`, and shows logs until a signal; then stops what it started."""
+    running: service.Service | None = None
+    with foreground.stopping_signals():
+        try:
+            running = service.start(wanted, http, say)
+            tails = foreground.tails_of(running)
+            when_ready(running)
+            foreground.watch(running, tails)
+        except foreground.Stopped:
+            say("stopping")
+        finally:
+            if running is not None:
+                running.stop()
+
+
+def _say_ready(running: service.Service) -> None:
+    say(f"ready: Redis Cluster at {running.cluster.seed()}, page and API at {running.page}")

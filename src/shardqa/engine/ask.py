@@ -1,0 +1,207 @@
+"""Answers a question: looks in the caches, ranks passages, asks the shards' readers, merges."""
+
+import asyncio
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Literal
+
+from shardqa import keys
+from shardqa.answer_lines import AnswerWhen
+from shardqa.config import MAX_K, MAX_N_BEST, Settings
+from shardqa.engine.answer_cache import AnswerCache, Finished, Form, pack, unpack
+from shardqa.engine.connected import since
+from shardqa.engine.connections import Shards
+from shardqa.engine.merging import conclude
+from shardqa.engine.rank import Ranking, Told, normal
+from shardqa.engine.reading import Readers
+from shardqa.errors import (
+    AnswerTimeout,
+    BadLimit,
+    ClusterUnavailable,
+    ShardqaError,
+    WrongShard,
+)
+from shardqa.schema import (
+    Answer,
+    MergedCandidates,
+    Timing,
+)
+
+BEFORE_TIMES = b',"timing":'  # the last field of an Answer
+TIMES = b'{"cache":%.3f,"terms":0.0,"rank":0.0,"read":0.0,"total":%.3f}}'  # of an answer that this process kept
+RANKINGS = 2  # of one question: a second where slots moved between ranking and reading
+
+
+def between(name: str, value: int, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise BadLimit(f"{name}={value} is outside {low} to {high}; choose a number in between")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReply:
+    json: bytes
+    no_answer: bool
+    milliseconds: float
+
+
+class Asking(Ranking):
+    def __init__(self, settings: Settings, masters: Shards) -> None:
+        super().__init__(settings, masters)
+        self.readers = Readers(settings, masters)
+        self._kept = AnswerCache(settings.cache_megabytes)
+
+    async def ask(
+        self,
+        question: str,
+        corpus: str | None = None,
+        k: int | None = None,
+        n_best: int | None = None,
+        min_score: float | None = None,
+        fresh: bool = False,
+        answer_when: AnswerWhen | None = None,
+    ) -> Answer:
+        """Answers `question` from the documents of `corpus`; `fresh` passes all caches of final answers by.
+
+        Raises EmptyQuestion, QuestionTooLong, BadCorpusName, UnknownCorpus, BadLimit, TooManyRequests, AnswerTimeout,
+        ClusterUnavailable (no shard answered at all; one that is missing only makes the answer `partial`), ShardFailed.
+        """
+        start = perf_counter()
+        corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
+        k = between("k", self.settings.k if k is None else k, 1, MAX_K)
+        n_best = between("n_best", self.settings.n_best if n_best is None else n_best, 1, MAX_N_BEST)
+        if min_score is not None and not 0 <= min_score <= 1:
+            raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
+        asked = normal(question)
+        timing = Timing()
+        found, cache, told, failed = None, None, None, list[str]()
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                if not fresh:
+                    found, cache, told = await self._cached(corpus, k, asked, timing)
+                if found is None:
+                    found, failed = await self._ask_shards(corpus, k, asked, timing, fresh, told)
+        except TimeoutError:
+            raise AnswerTimeout(
+                f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by SHARDQA_TIMEOUT"
+            ) from None
+        timing.total = since(start)
+        line = answer_when or self.settings.answer_when
+        return conclude(found, question, corpus, self.settings.model, n_best, line, min_score, cache, failed, timing)
+
+    def kept_reply(
+        self,
+        question: str,
+        corpus: str | None,
+        k: int | None,
+        n_best: int | None,
+        min_score: float | None,
+        answer_when: AnswerWhen | None,
+    ) -> KeptReply | None:
+        """The JSON of the Answer that `ask` would give, where this process has kept all of it but the times.
+
+        None where anything has to be looked for, or is at fault: `ask` does and says that.
+        """
+        start = perf_counter()
+        settings = self.settings
+        corpus = settings.corpus if corpus is None else corpus
+        k = settings.k if k is None else k
+        line = answer_when or settings.answer_when
+        form = Form(question, settings.n_best if n_best is None else n_best, min_score, line)
+        epochs = self.epochs.known(corpus)
+        if epochs is None or not 1 <= form.n_best <= MAX_N_BEST or (min_score is not None and not 0 <= min_score <= 1):
+            return None
+        try:
+            key = self._ask_key(corpus, epochs, k, normal(question))
+        except ShardqaError:
+            return None
+        finished = self._kept.finished(key, form) or self._finish(key, form, corpus)
+        if finished is None:
+            return None
+        took = since(start)
+        return KeptReply(finished.head + TIMES % (took, took), finished.no_answer, took)
+
+    def _finish(self, key: str, form: Form, corpus: str) -> Finished | None:
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        model, timing = self.settings.model, Timing()
+        answer = conclude(
+            found,
+            form.question,
+            corpus,
+            model,
+            form.n_best,
+            form.answer_when,
+            form.min_score,
+            "process",
+            [],
+            timing,
+        )
+        json = answer.model_dump_json().encode()
+        assert json.endswith(BEFORE_TIMES + timing.model_dump_json().encode() + b"}"), "the times come last"
+        finished = Finished(json[: json.rindex(BEFORE_TIMES) + len(BEFORE_TIMES)], answer.no_answer)
+        self._kept.finish(key, form, finished)
+        return finished
+
+    async def _cached(
+        self, corpus: str, k: int, question: str, timing: Timing
+    ) -> tuple[MergedCandidates | None, Literal["process", "redis"] | None, Told | None]:
+        """From this process, else from Redis. Where the epochs are not known to be current, the first round, which a
+        new question takes anyway, tells them; it comes back for the second."""
+        epochs, told = self.epochs.known(corpus), None
+        if epochs is None:
+            told = await self._terms(question, corpus)
+            timing.terms = told.ms
+            if told.failed:
+                return None, None, told
+            epochs = told.epochs
+        start = perf_counter()
+        key = self._ask_key(corpus, epochs, k, question)
+        kept = self._kept.get(key)
+        if kept is not None:
+            timing.cache = since(start)
+            return kept, "process", told
+        found = await self._stored(key)
+        timing.cache = since(start)
+        return found, "redis" if found else None, told
+
+    def _ask_key(self, corpus: str, epochs: dict[str, int], k: int, question: str) -> str:
+        return keys.ask(corpus, keys.corpus_epoch(epochs), self.settings.model, k, self.settings.sure, question)
+
+    async def _stored(self, key: str) -> MergedCandidates | None:
+        """The final answer in Redis; a node that is down or a value that is not ours counts as none."""
+        try:
+            value = await self.masters.by_key(key, "GET")
+        except ClusterUnavailable:
+            return None
+        found = unpack(value) if value is not None else None
+        if found is not None:
+            self._kept.put(key, found, len(value))
+        return found
+
+    async def _ask_shards(
+        self, corpus: str, k: int, question: str, timing: Timing, fresh: bool, told: Told | None
+    ) -> tuple[MergedCandidates, list[str]]:
+        for ranking in range(1, RANKINGS + 1):
+            ranked = await self.rank(question, corpus, k, told if ranking == 1 else None)
+            timing.terms, timing.rank = ranked.terms_ms, ranked.rank_ms
+            start = perf_counter()
+            try:
+                found, failed = await self.readers.read(ranked, question, k, fresh, is_last=ranking == RANKINGS)
+                break
+            except WrongShard:
+                if ranking == RANKINGS:  # no shard is left that could be asked
+                    raise
+        timing.read = since(start)
+        if not failed and ranked.is_settled:
+            await self._store(self._ask_key(corpus, ranked.epochs, k, question), found)
+        return found, failed
+
+    async def _store(self, key: str, asked: MergedCandidates) -> None:
+        value = pack(asked)
+        self._kept.put(key, asked, len(value))
+        try:
+            await self.masters.by_key(key, "SET", value, "EX", self.settings.answer_seconds)
+        except ShardqaError:
+            return  # the answer stands, whatever keeps it from being stored: /readyz and the doctor tell that

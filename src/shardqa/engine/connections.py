@@ -1,0 +1,273 @@
+"""Connections to the masters of a cluster, and their errors told as ours.
+
+One asyncio loop owns a Shards. Commands go straight to a node's pool (`ClusterNode.execute_command`): a blocked
+GET or trigger holds its connection's pipeline, so each one in flight has a connection of its own, and a dead node
+costs two refused connections at most rather than the cluster client's retries, a hung one two seconds once
+(liveness.py). Redirects are followed here, too: the client's own loop sends ASKING and the command it is for on
+connections that may be two.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import ClusterNode, PipelineCommand, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    ConnectionError,
+    MovedError,
+    NoPermissionError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+    TimeoutError,
+)
+
+from shardqa import errors
+from shardqa.config import Settings
+from shardqa.engine.liveness import Liveness, Unresponsive
+from shardqa.errors import (
+    AnswerTimeout,
+    ClusterUnavailable,
+    ShardFailed,
+    ShardqaError,
+    TooManyRequests,
+    WritesRefused,
+)
+from shardqa.transient import is_transient, refusal
+
+Argument: TypeAlias = str | bytes | int | float
+CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that does not even refuse
+CONNECTIONS = 10_000  # to one node, as many as it takes itself; requests are bounded at the door, not by refusals here
+REDIRECTS = 4  # MOVED and ASK followed for one command: a slot moves once, and may move on
+REFRESH_SECONDS = 0.5  # least time between two looks at the topology, however many questions fail meanwhile
+
+BY_CODE: dict[str, type[ShardqaError]] = {
+    cls.code: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, ShardqaError)
+}
+
+
+def explain(error: BaseException, node: str) -> ShardqaError:
+    """A redis error as the fault it means: functions on shards reply `ERR <code>: <sentence>`."""
+    text = str(error)
+    code, colon, sentence = text.partition(": ")
+    if colon and code in BY_CODE:
+        return BY_CODE[code](sentence)
+    if isinstance(error, AuthenticationError | NoPermissionError):
+        return ClusterUnavailable(
+            f"shard {node} refuses this user: {text}; it needs its password and +get +shardqa.get +rg.trigger"
+        )
+    if text.startswith("BUSY"):
+        return TooManyRequests(f"shard {node} has as much waiting as it takes ({text}); try again in a moment")
+    if text.startswith("TIMEOUT") or isinstance(error, TimeoutError | asyncio.TimeoutError):
+        return AnswerTimeout(f"shard {node} did not answer in time ({text or 'no reply'}); ask again later")
+    if reason := refusal(error):
+        return WritesRefused(f"shard {node} stores nothing now, {reason}; 'shardqa doctor' says how to mend it")
+    if isinstance(error, AskError):
+        return ClusterUnavailable(f"a slot of shard {node} is on its way to another ({text}); try again in a moment")
+    if is_transient(error):
+        return ClusterUnavailable(f"shard {node} can't answer now ({text}); try again in a moment")
+    if "nknown command" in text:
+        return ClusterUnavailable(
+            f"node {node} runs without the shardqa module ({text}); load it, or start nodes with 'shardqa up'"
+        )
+    return ShardFailed(f"shard {node} failed: {text}")
+
+
+async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
+    """The reply to a command, sent once more where its connection ended: a node that was restarted has ended all
+    that are kept; one that is down refuses at once. So every command sent from here may run twice.
+    """
+    try:
+        return await _sent_once(node, args, asking)
+    except ConnectionError as error:
+        if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
+            raise
+    _forget_kept(node)
+    return await _sent_once(node, args, asking)
+
+
+async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
+    try:
+        if not asking:
+            return await node.execute_command(*args)
+        commands = [PipelineCommand(0, "ASKING"), PipelineCommand(1, *args)]
+        await node.execute_pipeline(commands)  # on one connection: ASKING holds for the next command of its own
+    except RuntimeError as error:  # uvloop's word for a connection that ended while it was made
+        if type(error) is not RuntimeError:
+            raise
+        raise ConnectionError(str(error)) from error
+    reply = commands[1].result
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def _forget_kept(node: ClusterNode) -> None:
+    """Has each idle connection opened anew by whoever takes it next. The node's own `disconnect_free_connections`
+    closes them while they can still be taken: what is sent then meets one that another task is closing.
+    """
+    for connection in node._free:
+        connection.mark_for_reconnect()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one node said: a value or the fault."""
+
+    node: str  # host:port
+    value: Any = None
+    fault: ShardqaError | None = None
+
+
+class Shards:
+    """The masters of the cluster that `settings.redis` belongs to."""
+
+    def __init__(self, settings: Settings, cluster: RedisCluster) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._silence = Liveness()
+        self._refreshing: asyncio.Task[None] | None = None  # at most one look at the topology at a time
+
+    @classmethod
+    async def connect(cls, settings: Settings) -> "Shards":
+        """Raises ClusterUnavailable when no node answers or the server is no cluster."""
+        user, password = settings.credentials
+        cluster: RedisCluster = RedisCluster(
+            startup_nodes=[ClusterNode(host, port) for host, port in settings.addresses],
+            username=user,
+            password=password,
+            max_connections=CONNECTIONS,
+            socket_timeout=settings.timeout,
+            socket_connect_timeout=CONNECT_SECONDS,
+            require_full_coverage=False,
+            retry=Retry(NoBackoff(), 0),
+            protocol=3,
+            **settings.tls_options,
+        )
+        try:
+            await cluster.initialize()
+        except RedisClusterException as error:
+            await cluster.aclose()
+            if isinstance(error.__cause__, AuthenticationError | NoPermissionError):
+                raise explain(error.__cause__, settings.redis) from error.__cause__
+            raise ClusterUnavailable(
+                f"no cluster at {settings.redis}: {error}; start one with 'shardqa up' or name a node with --redis"
+            ) from error
+        except (RedisError, OSError) as error:
+            await cluster.aclose()
+            raise explain(error, settings.redis) from error
+        return cls(settings, cluster)
+
+    async def close(self) -> None:
+        self._silence.close()
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        await self._cluster.aclose()
+
+    def nodes(self) -> list[ClusterNode]:
+        """The masters, in an order that does not change while the topology does not."""
+        return sorted(self._cluster.get_primaries(), key=lambda node: str(node.name))
+
+    def subscriber(self, attempt: int) -> Redis:
+        """A client of its own for pub/sub on any one node, another at each attempt; the caller closes it."""
+        nodes = self.nodes()
+        node = nodes[attempt % len(nodes)] if nodes else None
+        seeds = self._settings.addresses
+        host, port = (node.host, node.port) if node else seeds[attempt % len(seeds)]
+        user, password = self._settings.credentials
+        return Redis(
+            host=host,
+            port=int(port),
+            username=user,
+            password=password,
+            socket_connect_timeout=CONNECT_SECONDS,
+            **self._settings.tls_options,
+        )
+
+    async def on(self, node: ClusterNode, *args: Argument) -> Any:
+        """Runs a command on one node, or where that sends it by MOVED or ASK. Raises a ShardqaError."""
+        name = str(node.name)
+        try:
+            async with asyncio.timeout(self._settings.timeout):
+                return await self._redirected(node, args)
+        except Unresponsive as error:
+            self.refresh()
+            raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
+        except (RedisError, OSError) as error:
+            if not isinstance(error, ResponseError):
+                self.refresh()
+            raise explain(error, name) from error
+
+    async def _redirected(self, node: ClusterNode, args: Sequence[Argument]) -> Any:
+        """Raises what the last node raises, MovedError and AskError past REDIRECTS."""
+        asking = False
+        for _ in range(REDIRECTS):
+            try:
+                return await self._silence.unless_silent(node, _sent(node, args, asking))
+            except AskError as error:  # MovedError is one
+                self.refresh()
+                asking = not isinstance(error, MovedError)
+                node = await self._named(error)
+        return await self._silence.unless_silent(node, _sent(node, args, asking))
+
+    async def _named(self, error: AskError) -> ClusterNode:
+        """The node that a redirect names. Raises the redirect when nobody knows that node."""
+        found = self._cluster.get_node(error.host, error.port)
+        if found is None:
+            try:
+                await self._look()
+            except RedisClusterException as unknown:  # no RedisError
+                raise error from unknown
+            found = self._cluster.get_node(error.host, error.port)
+        if found is None:
+            raise error
+        return found
+
+    async def everywhere(self, *args: Argument) -> list[Reply]:
+        """The same command on every master at once, in the order of `nodes()`."""
+        nodes = self.nodes()
+        return list(await asyncio.gather(*(self.reply(node, *args) for node in nodes)))
+
+    async def reply(self, node: ClusterNode, *args: Argument) -> Reply:
+        """What one node says, value or fault."""
+        try:
+            return Reply(str(node.name), value=await self.on(node, *args))
+        except ShardqaError as fault:
+            return Reply(str(node.name), fault=fault)
+
+    async def by_key(self, key: str, command: str, *args: Argument) -> Any:
+        """Runs a command on the master of its key: `command key args`. Raises as `on` does."""
+        return await self.on(self.owner(key), command, key, *args)
+
+    def node(self, name: str) -> ClusterNode | None:
+        return next((node for node in self.nodes() if node.name == name), None)
+
+    def owner(self, key: str) -> ClusterNode:
+        """The master that serves `key`'s slot. Raises ClusterUnavailable when none does."""
+        try:
+            return self._cluster.get_node_from_key(key)  # type: ignore[return-value]
+        except RedisClusterException as error:
+            self.refresh()
+            raise ClusterUnavailable(f"no master serves the slot of {key!r}: {error}; see 'shardqa status'") from error
+
+    def refresh(self) -> None:
+        """Looks at the topology again soon, once for any number of callers."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._refresh())
+
+    async def _look(self) -> None:
+        """Asks the nodes learnt, and those of the settings where none of them answers. Raises as redis-py does."""
+        await self._cluster.nodes_manager.initialize(additional_startup_nodes_info=self._settings.addresses)
+
+    async def _refresh(self) -> None:
+        await asyncio.sleep(REFRESH_SECONDS)
+        try:
+            await self._look()
+        except (RedisError, RedisClusterException, OSError):
+            return  # every node is gone: the next question that fails asks again

@@ -1,0 +1,97 @@
+"""Documents in and out: each goes to the shard that holds its key."""
+
+from typing import Any
+
+from shardqa import keys, metadata, places
+from shardqa.config import MAX_DOCUMENT
+from shardqa.engine.connected import Connected, record_of
+from shardqa.errors import (
+    BadDocument,
+    DocumentTooLarge,
+)
+from shardqa.schema import (
+    Document,
+    Ingested,
+)
+
+
+class Documents(Connected):
+    async def put(self, document: Document, replace: bool = True) -> Ingested:
+        """Stores a document and returns when it is searchable.
+
+        Without `replace`, one of the same id that came from another origin and says something else stays: IdTaken.
+
+        Raises BadDocument, DocumentTooLarge, BadDocumentId, BadCorpusName, ClusterUnavailable.
+        """
+        corpus = self.settings.corpus if document.corpus is None else document.corpus
+        key = keys.doc(corpus, document.id)
+        self._check_text(document)
+        fields = {
+            "title": document.title,
+            "text": document.text,
+            "source": document.source,
+            "metadata": metadata.pack(document.id, document.metadata),
+            "places": places.encode(document.places),
+            "origin": document.origin,
+        }
+        if not replace:
+            fields["replace"] = "no"
+        pairs = [part for pair in fields.items() for part in pair]
+        reply = record_of(await self.masters.on(self.masters.owner(key), "RG.TRIGGERONKEY", "Ingest", key, *pairs))
+        self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
+        return Ingested(
+            corpus=corpus,
+            document=document.id,
+            passages=reply["passages"],
+            characters=reply["characters"],
+            changed=reply["changed"],
+        )
+
+    def _check_text(self, document: Document) -> None:
+        if not document.text.strip():
+            raise BadDocument(f"document {document.id!r} has no text; give it at least one word")
+        try:
+            size = len(document.text.encode())
+            packed = metadata.pack(document.id, document.metadata)
+            for other in (document.title, document.source, document.origin, packed):
+                other.encode()
+        except UnicodeEncodeError:
+            raise BadDocument(f"document {document.id!r} holds lone surrogates; re-encode it as UTF-8") from None
+        if size > MAX_DOCUMENT:
+            raise DocumentTooLarge(
+                f"document {document.id!r} has {size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it"
+            )
+
+    async def get(self, corpus: str, document: str) -> Document | None:
+        found = await self.masters.by_key(keys.doc(corpus, document), "HGETALL")
+        fields = {_text(name): _text(value) for name, value in dict(found).items()} if found else {}
+        if "text" not in fields:
+            return None
+        return Document(
+            id=document,
+            corpus=corpus,
+            text=fields["text"],
+            title=fields.get("title", ""),
+            source=fields.get("source", ""),
+            metadata=metadata.unpack(fields.get("metadata")),
+            places=_marks(fields.get("places", "")),
+            origin=fields.get("origin", ""),
+        )
+
+    async def delete(self, corpus: str, document: str) -> bool:
+        """Removes a document and all that belongs to it; False when there was none."""
+        key = keys.doc(corpus, document)
+        reply = record_of(await self.masters.on(self.masters.owner(key), "RG.TRIGGERONKEY", "Delete", key))
+        self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
+        return bool(reply["deleted"])
+
+
+def _marks(stored: str) -> list[places.Mark]:
+    try:
+        return places.decode(stored)
+    except (BadDocument, ValueError):
+        return []  # another writer's field; the document is no worse for it
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,25 @@
+"""One object that asks, ranks, takes documents and looks at the shards.
+
+An Engine belongs to one asyncio loop; the API has one per process, the CLI one per command. It holds connections,
+the epochs of the corpora and the answers of this process; everything else is in Redis. Its parts: `ask` on `rank`,
+`documents`, `overview`, all `connected`.
+"""
+
+from shardqa.config import Settings
+from shardqa.engine.ask import Asking
+from shardqa.engine.connections import Shards
+from shardqa.engine.documents import Documents
+from shardqa.engine.overview import Overview
+
+
+class Engine(Asking, Documents, Overview):
+    @classmethod
+    async def connect(cls, settings: Settings) -> "Engine":
+        """Raises ClusterUnavailable when no node of the cluster answers."""
+        engine = cls(settings, await Shards.connect(settings))
+        engine.epochs.start()
+        return engine
+
+    async def close(self) -> None:
+        await self.epochs.stop()
+        await self.masters.close()

@@ -1,0 +1,75 @@
+"""Failure detector: a node that stops answering PING counts as down until it answers again.
+
+To a question that waits, a node that hangs looks like one that computes. But Redis answers PING while its worker
+computes, so a node that does not answer it is stopped, gone or cut off. One asyncio loop owns a Liveness.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from redis.asyncio.cluster import ClusterNode
+from redis.exceptions import RedisError
+
+PATIENCE_SECONDS = 1.0  # without a reply before a node is pinged, and before a ping counts as lost
+LISTEN_SECONDS = 0.5  # between two pings of a silent node
+
+
+class Unresponsive(Exception):
+    """The node answers nothing, not even PING."""
+
+
+class Liveness:
+    def __init__(self) -> None:
+        self._pings: dict[str, asyncio.Task[bool]] = {}  # by node, those on their way: one for all that wait
+        self._silent: dict[str, asyncio.Task[None]] = {}  # by node, whoever listens whether it is back
+
+    async def unless_silent(self, node: ClusterNode, call: Awaitable[Any]) -> Any:
+        """What `call`, a command on the node, gives. Raises Silent, and what the call raises."""
+        waiting = asyncio.ensure_future(call)
+        try:
+            while not waiting.done():
+                if str(node.name) in self._silent:
+                    raise Unresponsive(f"no answer to PING within {PATIENCE_SECONDS:g} s")
+                await asyncio.wait({waiting}, timeout=PATIENCE_SECONDS)
+                if not waiting.done() and not await self._answers(node):
+                    self._listen(node)
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    def close(self) -> None:
+        """Ends what runs for it."""
+        for task in (*self._pings.values(), *self._silent.values()):
+            task.cancel()
+
+    async def _answers(self, node: ClusterNode) -> bool:
+        name = str(node.name)
+        if name not in self._pings:
+            self._pings[name] = asyncio.create_task(_ping(node))
+            self._pings[name].add_done_callback(lambda _: self._pings.pop(name))
+        return await asyncio.shield(self._pings[name])
+
+    def _listen(self, node: ClusterNode) -> None:
+        name = str(node.name)
+        if name not in self._silent:
+            self._silent[name] = asyncio.create_task(_until_it_answers(node))
+            self._silent[name].add_done_callback(lambda _: self._silent.pop(name))
+
+
+async def _ping(node: ClusterNode) -> bool:
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await node.execute_command("PING")
+    except TimeoutError:
+        return False
+    except (RedisError, OSError):
+        return True  # a refusal is an answer: the command itself will tell
+    return True
+
+
+async def _until_it_answers(node: ClusterNode) -> None:
+    while True:
+        if await _ping(node):
+            return
+        await asyncio.sleep(LISTEN_SECONDS)

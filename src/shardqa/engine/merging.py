@@ -1,0 +1,145 @@
+"""From many shards' replies to one: sums of statistics, candidates, the conclusion. Pure functions."""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, Literal
+
+from shardqa.answer_lines import AnswerWhen, Lines
+from shardqa.models.scoring import Scoring, Spanned, shipped_scoring, signals_of
+from shardqa.places import Place
+from shardqa.schema import Answer, Candidate, MergedCandidates, Timing
+
+KEPT_USE = {"cached": True, "us": {}}  # of a shard in an answer that was kept: its times are not this request's
+KEPT = 20  # candidates kept of one question, enough for any n_best
+
+
+def sum_terms(replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Adds up all shards' Terms: integers by name, dictionaries of integers by term; tags and epochs drop out."""
+    total: dict[str, Any] = {"documents": 0}
+    for reply in replies:
+        for name, value in reply.items():
+            if name in ("tag", "epoch"):
+                continue
+            if isinstance(value, dict):
+                into = total.setdefault(name, {})
+                for term, count in value.items():
+                    into[term] = into.get(term, 0) + count
+            elif isinstance(value, int):
+                total[name] = total.get(name, 0) + value
+    return total
+
+
+def candidates_of(
+    replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float] | None = None
+) -> list[Candidate]:
+    """All shards' spans, likeliest first, each with its score; of spans that overlap in one document the best only.
+
+    Spans are ordered as the shards order them, by themselves. Their scores look at the others as well, so one that
+    comes later never shows a higher score than one before it. ``ranks`` are the rank scores of all passages found,
+    read or not; without them, of those in the replies.
+    """
+    passages = [passage for reply in replies for passage in reply["passages"].values()]
+    ranks = [passage["rank_score"] for passage in passages] if ranks is None else ranks
+    best_rank = max(ranks, default=0.0)
+    found = [
+        (scoring, span, reply["passages"][span["passage"]], reply["tag"])
+        for reply, scoring in zip(replies, map(_scoring, replies), strict=True)
+        for span in reply["spans"]
+    ]
+    found.sort(
+        key=lambda one: (-_alone(one[0], one[1], one[2], best_rank), one[1]["document"], one[1]["start"], one[1]["end"])
+    )
+    signals = signals_of([_spanned(span, passage) for _, span, passage, _ in found], ranks, question)
+    scores = accumulate((one[0].confidence(own) for one, own in zip(found, signals, strict=True)), min)
+    candidates = [
+        _candidate(tag, span, passage, score) for (_, span, passage, tag), score in zip(found, scores, strict=True)
+    ]
+    return _without_overlaps(candidates)[:KEPT]
+
+
+def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
+    """The scores below which nothing is answered: the readers' own, the strictest while they are being replaced."""
+    lines = [_scoring(reply).below for reply in replies]
+    return max(lines, key=lambda line: line.balanced, default=shipped_scoring().below)
+
+
+def _scoring(reply: dict[str, Any]) -> Scoring:
+    return Scoring.parse(reply["scoring"])
+
+
+def _alone(scoring: Scoring, span: dict[str, Any], passage: dict[str, Any], best_rank: float) -> float:
+    return scoring.score(span["span_logit"], span["null_logit"], passage["rank_score"], best_rank)
+
+
+def _spanned(span: dict[str, Any], passage: dict[str, Any]) -> Spanned:
+    return Spanned(span["text"], span["span_logit"], span["null_logit"], passage["rank_score"])
+
+
+def _candidate(tag: str, span: dict[str, Any], passage: dict[str, Any], score: float) -> Candidate:
+    return Candidate(
+        answer=span["text"],
+        score=score,
+        document=span["document"],
+        title=passage["title"],
+        start=span["start"],
+        end=span["end"],
+        passage=passage["text"],
+        passage_start=passage["start"],
+        shard=tag,
+        rank_score=passage["rank_score"],
+        margin=span["span_logit"] - span["null_logit"],
+        place=Place.model_validate(span["place"]) if span.get("place") else None,
+    )
+
+
+def _without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Passages overlap, so the same words may have been read twice."""
+    kept: list[Candidate] = []
+    for candidate in candidates:
+        if not any(
+            candidate.document == other.document and candidate.start < other.end and other.start < candidate.end
+            for other in kept
+        ):
+            kept.append(candidate)
+    return kept
+
+
+def conclude(
+    asked: MergedCandidates,
+    question: str,
+    corpus: str,
+    model: str,
+    n_best: int,
+    answer_when: AnswerWhen,
+    min_score: float | None,
+    cache: Literal["process", "redis"] | None,
+    failed: list[str],
+    timing: Timing,
+) -> Answer:
+    """The best candidate where its score reaches `min_score` (default: the reader's line for it), or no answer."""
+    threshold = asked.below.of(answer_when) if min_score is None else min_score
+    best = asked.candidates[0] if asked.candidates else None
+    answered = best if best is not None and best.score >= threshold else None
+    return Answer(
+        question=question,
+        corpus=corpus,
+        answer=answered.answer if answered else None,
+        score=best.score if best else 0.0,
+        no_answer=answered is None,
+        needed=threshold,
+        document=answered.document if answered else None,
+        title=answered.title if answered else None,
+        start=answered.start if answered else None,
+        end=answered.end if answered else None,
+        passage=answered.passage if answered else None,
+        passage_start=answered.passage_start if answered else None,
+        place=answered.place if answered else None,
+        n_best=asked.candidates[:n_best],
+        cached=cache is not None,
+        cache=cache,
+        partial=bool(failed),
+        failed=failed,
+        shards=asked.shards if cache is None else [use.model_copy(update=KEPT_USE) for use in asked.shards],
+        model=model,
+        timing=timing,
+    )

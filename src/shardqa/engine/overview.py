@@ -1,0 +1,108 @@
+"""What the shards hold, and whether they can answer."""
+
+import asyncio
+from collections import Counter
+
+from redis.asyncio.cluster import ClusterNode
+
+from shardqa import keys
+from shardqa.engine.connected import Connected, came_and_failed, record_of
+from shardqa.engine.connections import Reply
+from shardqa.errors import (
+    ShardqaError,
+)
+from shardqa.schema import (
+    Corpora,
+    CorpusInfo,
+    ShardInfo,
+)
+
+LOOK_SECONDS = 1.8  # for a look at one shard: whoever watches the process waits for two
+
+
+class Overview(Connected):
+    async def corpora(self) -> Corpora:
+        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Corpora"))
+        failed = sorted({*failed, *(node for node, reply in came if reply.get("indexing"))})
+        totals: dict[str, Counter[str]] = {}
+        epochs: dict[str, dict[str, int]] = {}
+        for _, reply in came:
+            for name, numbers in reply["corpora"].items():
+                epochs.setdefault(name, {})[reply["tag"]] = int(numbers["epoch"])
+                totals.setdefault(name, Counter()).update(
+                    {field: int(numbers[field]) for field in ("documents", "passages", "characters")}
+                )
+        found = [
+            CorpusInfo(
+                name=name,
+                documents=total["documents"],
+                passages=total["passages"],
+                characters=total["characters"],
+                epoch=keys.corpus_epoch(epochs[name]),
+            )
+            for name, total in sorted(totals.items())
+            if total["documents"]
+        ]
+        return Corpora(corpora=found, partial=bool(failed), failed=failed)
+
+    async def shards(self) -> list[ShardInfo]:
+        """Every master, with its tag when its functions answer."""
+        return [_shard_info(reply) for reply in await self.masters.everywhere("RG.TRIGGER", "Corpora")]
+
+    async def ready(self) -> list[str]:
+        """What stands in the way of answering or of documents, one sentence a shard; empty when nothing does."""
+        return (await self.readiness())[1]
+
+    async def readiness(self) -> tuple[bool, list[str]]:
+        """(some shard can answer, what `ready` says), within LOOK_SECONDS."""
+        nodes = self.masters.nodes()
+        if not nodes:
+            return False, ["the cluster has no masters"]
+        looks = await asyncio.gather(*(self._look(node) for node in nodes))
+        problems = [f"{node.name}: {problem}" for node, (_, problem) in zip(nodes, looks, strict=True) if problem]
+        return any(answers for answers, _ in looks), problems
+
+    async def _look(self, node: ClusterNode) -> tuple[bool, str | None]:
+        """(whether this shard can answer, what it does not do)."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                shard = _shard_info(await self.masters.reply(node, "RG.TRIGGER", "Corpora"))
+                block = await self._problem(shard)
+        except TimeoutError:
+            return False, f"it did not answer within {LOOK_SECONDS:g} s"
+        return block is None, block or _refusal(shard)
+
+    async def _problem(self, shard: ShardInfo) -> str | None:
+        """What keeps one shard from answering."""
+        if shard.tag is None:
+            return shard.error
+        if shard.indexing:
+            return f"it reads its passages into its index, {shard.passages:,} so far"
+        key = keys.model(self.settings.model, shard.tag)
+        try:
+            has_reader = bool(await self.masters.by_key(key, "EXISTS"))
+        except ShardqaError as fault:
+            return str(fault)
+        return None if has_reader else f"the reader {key!r} is not stored; run 'shardqa prepare'"
+
+
+def _refusal(shard: ShardInfo) -> str | None:
+    """What a shard that answers does not do."""
+    if shard.refuses is None:
+        return None
+    return f"it stores nothing ({shard.refuses}): questions are answered, answers not kept, documents refused"
+
+
+def _shard_info(reply: Reply) -> ShardInfo:
+    """Of a node's reply to Corpora."""
+    if reply.fault is not None:
+        return ShardInfo(node=reply.node, tag=None, error=str(reply.fault))
+    told = record_of(reply.value)
+    passages = sum(int(numbers["passages"]) for numbers in told["corpora"].values())
+    return ShardInfo(
+        node=reply.node,
+        tag=str(told["tag"]),
+        indexing=bool(told.get("indexing")),
+        passages=passages,
+        refuses=told.get("refuses"),
+    )

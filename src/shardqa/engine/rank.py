@@ -1,0 +1,100 @@
+"""Ranks passages across shards: sums the corpus-wide statistics first, then merges the shards' lists."""
+
+import json
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from shardqa import keys
+from shardqa.config import MAX_QUESTION
+from shardqa.engine.connected import Connected, came_and_failed, since
+from shardqa.engine.merging import sum_terms
+from shardqa.errors import (
+    BadQuestion,
+    ClusterUnavailable,
+    QuestionTooLong,
+    UnknownCorpus,
+)
+from shardqa.schema import (
+    RankedList,
+    RankedPassage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The first round: what each shard says of a question's terms."""
+
+    statistics: dict[str, Any]  # the sum of all
+    epochs: dict[str, int]  # by tag, of the shards that answered
+    failed: list[str]  # nodes that did not
+    ms: float
+
+
+def normal(question: str) -> str:
+    if len(question) > MAX_QUESTION:
+        raise QuestionTooLong(
+            f"the question has {len(question):,} characters, more than {MAX_QUESTION:,}; ask one short question"
+        )
+    try:
+        question.encode()
+    except UnicodeEncodeError:
+        raise BadQuestion("the question holds lone surrogates; encode it as UTF-8") from None
+    return keys.normalise_question(question)
+
+
+class Ranking(Connected):
+    async def _terms(self, question: str, corpus: str) -> Told:
+        """Raises UnknownCorpus, ClusterUnavailable."""
+        start = perf_counter()
+        with self.epochs.reading(corpus) as reading:
+            came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Terms", corpus, question))
+            statistics = sum_terms([reply for _, reply in came])
+            if statistics["documents"] == 0:
+                raise self._no_documents(corpus, failed)
+            epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in came}
+            if not failed:
+                self.epochs.learn(reading, epochs)
+        return Told(statistics, epochs, failed, since(start))
+
+    async def rank(self, question: str, corpus: str, limit: int, told: Told | None = None) -> RankedList:
+        """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
+        the same however many shards there are; `told` is the first one's where it was made already.
+
+        Raises UnknownCorpus, ClusterUnavailable and what `ask` raises.
+        """
+        question = normal(question)
+        told = told or await self._terms(question, corpus)
+        failed = told.failed
+        start = perf_counter()
+        command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(told.statistics))
+        with self.epochs.reading(corpus) as reading:
+            ranks, failed_ranks = came_and_failed(await self.masters.everywhere(*command))
+            failed = sorted({*failed, *failed_ranks})
+            epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
+            if not failed:
+                self.epochs.learn(reading, epochs)
+        passages = [
+            RankedPassage(key=key, document=keys.parse_passage(key).document, score=score, node=node, tag=reply["tag"])
+            for node, reply in ranks
+            for key, score in reply["passages"]
+        ]
+        passages.sort(key=lambda p: (-p.score, p.key))
+        return RankedList(
+            corpus=corpus,
+            question=question,
+            passages=passages[:limit],
+            epochs=epochs,
+            is_settled=told.epochs == epochs,
+            failed=failed,
+            terms_ms=told.ms,
+            rank_ms=since(start),
+        )
+
+    def _no_documents(self, corpus: str, failed: list[str]) -> ClusterUnavailable | UnknownCorpus:
+        if failed:
+            return ClusterUnavailable(
+                f"corpus {corpus!r} has no document on the shards that answer, and {', '.join(failed)} did not; "
+                "see 'shardqa status'"
+            )
+        return UnknownCorpus(f"there is no corpus {corpus!r}")

@@ -1,0 +1,208 @@
+"""From a ranked list to candidates: the readers are asked for the best passages first, and for no more once it is sure.
+
+Passages are read in the order of their ranks over all shards, in stages: 1, 2, 3, 5, 10, ... up to k. A stage is a GET
+of each shard that holds passages of it, for its own best n; the shard remembers what it has read of the question. Where
+the best candidate so far has a score of `sure`, the rest is not read. So what is read follows from ranks and scores
+alone, and is the same however many shards there are. A stage that takes long does not hold up the rest: all others are
+asked at once then, and the answer is still that of the first stage that is sure. One asyncio loop owns a Readers.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import orjson
+from redis.asyncio.cluster import ClusterNode
+
+from shardqa import keys
+from shardqa.config import Settings
+from shardqa.engine.connections import Shards
+from shardqa.engine.merging import candidates_of, lines_of
+from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
+from shardqa.schema import Candidate, MergedCandidates, RankedList, ShardUse
+
+STAGES = (1, 2, 3, 5, 10, 20, 40)  # passages read after each stage; the last is k itself
+
+Place: TypeAlias = tuple[str, str]  # node, tag
+
+
+def stages(k: int, sure: float) -> list[int]:
+    """Passages read after each stage; one stage where nothing is sure enough to stop."""
+    return [*(stage for stage in STAGES if stage < k), k] if sure < 1 else [k]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A shard's spans of its best `passages`."""
+
+    passages: int
+    reply: dict[str, Any]
+    us: dict[str, int]  # microseconds by phase, of this request
+    cached: bool
+
+
+class Readers:
+    def __init__(self, settings: Settings, masters: Shards) -> None:
+        self._settings = settings
+        self._masters = masters
+
+    async def read(
+        self, ranked: RankedList, question: str, k: int, fresh: bool, is_last: bool = True
+    ) -> tuple[MergedCandidates, list[str]]:
+        """(candidates, nodes that could not be asked). Raises ClusterUnavailable where no shard could.
+
+        A shard whose tag is moving counts as one that could not, unless the question will be ranked again: then
+        (not ``is_last``) WrongShard is raised.
+        """
+        reading = StagedReading(self, ranked, question, fresh, is_last)
+        try:
+            for stage in stages(min(k, max(len(ranked.passages), 1)), self._settings.sure):
+                await reading.upto(stage)
+                if reading.is_sure(stage, self._settings.sure) or reading.is_late:
+                    break
+            return reading.asked(self._settings.sure), reading.failed
+        finally:
+            reading.cancel()
+
+    async def one(self, ranked: RankedList, place: Place, k: int, question: str, fresh: bool) -> _Read:
+        """One shard's answer: a GET that its reader fills when it misses."""
+        node_name, tag = place
+        key = keys.answer(ranked.corpus, tag, ranked.epochs[tag], self._settings.model, k, question)
+        node = self._masters.node(node_name)
+        if node is None:
+            raise ClusterUnavailable(f"node {node_name} left the cluster while it was asked; ask again")
+        reply = None if fresh else await self._filled(node, key)
+        if reply is None or "passages" not in reply:  # kept by an earlier version, which wrote them otherwise
+            with suppress(WritesRefused):  # what is kept is of this epoch, too
+                await self._masters.on(node, "UNLINK", key)
+            reply = await self._filled(node, key)
+        cached = bool(reply["cached"])
+        us = {} if cached else {name: int(us) for name, us in reply["us"].items()}  # else those of another request
+        return _Read(k, reply, us, cached)
+
+    async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
+        """What is there, or what the shard's reader makes of a GET that misses."""
+        value = await self._masters.on(node, "GET", key)
+        if value is None:
+            raise ClusterUnavailable(f"shard {node.name} has no function that fills {key[:80]!r}; see 'shardqa doctor'")
+        loaded = orjson.loads(value)
+        assert isinstance(loaded, dict), f"an answer key holds {type(loaded).__name__}, not an object"
+        return loaded
+
+    @property
+    def stage_seconds(self) -> float:
+        return self._settings.stage_seconds
+
+
+class StagedReading:
+    """One question's."""
+
+    def __init__(self, readers: Readers, ranked: RankedList, question: str, fresh: bool, is_last: bool = True) -> None:
+        self._readers = readers
+        self._is_last = is_last
+        self._ranked = ranked
+        self._question = question
+        self._fresh = fresh
+        self._ranks = [passage.score for passage in ranked.passages]
+        self._order = [passage.key for passage in ranked.passages]
+        self._places: list[Place] = [(passage.node, passage.tag) for passage in ranked.passages]
+        self._reads: dict[Place, list[_Read]] = {}  # by place, each of more passages than the one before
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gone: dict[Place, ClusterUnavailable] = {}  # shards that could not be asked
+        self.is_late = False  # a stage took long, so all passages were asked for
+        self.failed = list(ranked.failed)
+
+    async def upto(self, stage: int) -> None:
+        """Reads the best `stage` passages; all of them where that takes long. Raises what a shard's answer raises."""
+        tasks = self._ask(stage)
+        if not tasks:
+            return
+        _, slow = await asyncio.wait(tasks, timeout=None if stage >= len(self._order) else self._readers.stage_seconds)
+        if slow:
+            self.is_late = True
+            tasks |= self._ask(len(self._order))
+            await asyncio.wait(tasks)
+        for task in tasks:
+            task.result()
+        if self._gone and not self._reads and len(self._gone) == len(set(self._places)):
+            raise next(iter(self._gone.values()))
+
+    def _ask(self, stage: int) -> set[asyncio.Task[None]]:
+        """Asks each shard for more passages than it was asked for."""
+        wanted = Counter(self._places[:stage])
+        asked = {place: reads[-1].passages for place, reads in self._reads.items()}
+        tasks = {
+            asyncio.create_task(self._one(place, count))
+            for place, count in sorted(wanted.items())
+            if count > asked.get(place, 0) and place not in self._gone
+        }
+        self._tasks |= tasks
+        return tasks
+
+    async def _one(self, place: Place, count: int) -> None:
+        try:
+            read = await self._readers.one(self._ranked, place, count, self._question, self._fresh)
+        except ClusterUnavailable as fault:
+            if isinstance(fault, WrongShard) and not self._is_last:
+                raise
+            self._gone[place] = fault
+            if place[0] not in self.failed:
+                self.failed.append(place[0])
+            return
+        reads = self._reads.setdefault(place, [])
+        reads.append(read)
+        reads.sort(key=lambda one: one.passages)
+
+    def cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+            if task.done() and not task.cancelled():
+                task.exception()  # seen: of several faults one is raised
+
+    def is_sure(self, stage: int, sure: float) -> bool:
+        best = self.candidates(stage)[:1]
+        return bool(best) and best[0].score >= sure
+
+    def candidates(self, stage: int) -> list[Candidate]:
+        """Of the best `stage` passages."""
+        return candidates_of(_only(self._latest(), set(self._order[:stage])), self._question, self._ranks)
+
+    def _latest(self) -> list[dict[str, Any]]:
+        """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
+        return [self._reads[place][-1].reply for place in sorted(self._reads)]
+
+    def asked(self, sure: float) -> MergedCandidates:
+        """The candidates of the first stage that is sure, or of all that was read."""
+        every = len(self._order)
+        stage = next((stage for stage in stages(every, sure) if self.is_sure(stage, sure)), every)
+        return MergedCandidates(
+            candidates=self.candidates(stage),
+            below=lines_of(self._latest()),
+            shards=[_use(place, reads) for place, reads in sorted(self._reads.items())],
+        )
+
+
+def _only(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[str, Any]]:
+    """The same replies with the spans of these passages alone."""
+    return [
+        {
+            **reply,
+            "spans": [span for span in reply["spans"] if span["passage"] in passages],
+            "passages": {key: passage for key, passage in reply["passages"].items() if key in passages},
+        }
+        for reply in replies
+    ]
+
+
+def _use(place: Place, reads: Sequence[_Read]) -> ShardUse:
+    """What the shard did in all stages together."""
+    us: Counter[str] = Counter()
+    for read in reads:
+        us.update(read.us)
+    node, tag = place
+    return ShardUse(
+        node=node, tag=tag, passages=reads[-1].passages, cached=all(read.cached for read in reads), us=dict(us)
+    )

@@ -1,0 +1,59 @@
+"""A document's metadata, as JSON: bounded where it comes in, so that whatever is stored can be read again."""
+
+import json
+from typing import Any
+
+from shardqa.errors import BadDocument
+
+MAX_DEPTH = 32  # objects and lists within one another; readers of JSON give up at 255 (pydantic) to 1,024 (orjson)
+MAX_BYTES = 65_536  # of its JSON: it travels with the document, and is not searched
+
+
+def pack(document: str, metadata: dict[str, Any]) -> str:
+    """As JSON. Raises BadDocument: too deep, too large, or not to be spelt in JSON. `document` is named in faults."""
+    check_depth(document, metadata)
+    try:
+        packed = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise BadDocument(f"the metadata of document {document!r} holds NaN or infinity; send null or a text") from None
+    return check_size(document, packed)
+
+
+def unpack(value: str | None) -> dict[str, Any]:
+    """Any client may write the field: what `pack` would not have made reads as none, and the document is no worse."""
+    if not value or len(value.encode()) > MAX_BYTES:
+        return {}
+    try:
+        found = json.loads(value)
+    except (json.JSONDecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and depth(found) <= MAX_DEPTH else {}
+
+
+def check_depth(document: str, metadata: object) -> None:
+    if depth(metadata) > MAX_DEPTH:
+        raise BadDocument(
+            f"the metadata of document {document!r} is nested more than {MAX_DEPTH} deep; flatten it, or send the "
+            "inner part as text"
+        )
+
+
+def check_size(document: str, packed: str) -> str:
+    size = len(packed.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise BadDocument(
+            f"the metadata of document {document!r} has {size:,} bytes as JSON, more than {MAX_BYTES:,}; shorten it, "
+            "or put what shall be searched into the text"
+        )
+    return packed
+
+
+def depth(value: object) -> int:
+    """Of objects and lists within one another, MAX_DEPTH + 1 for any more; 0 for a plain value."""
+    level = [value]
+    for deep in range(MAX_DEPTH + 1):
+        containers = [one for one in level if isinstance(one, (dict, list))]
+        if not containers:
+            return deep
+        level = [inner for one in containers for inner in (one.values() if isinstance(one, dict) else one)]
+    return MAX_DEPTH + 1

@@ -1,0 +1,154 @@
+"""What goes in and what comes out: documents, ranked passages, answers.
+
+Offsets are character indices (Python str) of the document's text, half open: `text[start:end] == answer`.
+The same models are the HTTP replies, the CLI's `--json` and the values of `ask:` keys.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shardqa.answer_lines import Lines
+from shardqa.places import Mark, Place
+
+
+class Document(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    text: str
+    corpus: str | None = None
+    title: str = ""
+    source: str = ""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    places: list[Mark] = Field(default_factory=list)  # where its parts stand in the file it came from, rising
+    origin: str = ""  # file or address that the loader read it from, by which it is known again; empty: put by hand
+
+
+class Ingested(BaseModel):
+    """What became of one document."""
+
+    corpus: str
+    document: str
+    passages: int
+    characters: int
+    changed: bool  # False: the same text was already there, nothing was written
+
+
+class CorpusInfo(BaseModel):
+    name: str
+    documents: int
+    passages: int
+    characters: int
+    epoch: str  # digest of all shards' epochs; changes with every change of the corpus
+
+
+class Corpora(BaseModel):
+    """What can be asked."""
+
+    corpora: list[CorpusInfo]
+    partial: bool  # some shard did not answer, or reads its documents still: the sizes are without those
+    failed: list[str]  # such nodes
+
+
+class ShardInfo(BaseModel):
+    """One master of the cluster, as this process sees it."""
+
+    node: str  # host:port
+    tag: str | None  # hash tag of the shard; None when its worker did not answer
+    error: str | None = None
+    indexing: bool = False  # it reads its passages into its index, and can't be asked until that is done
+    passages: int = 0  # in its index
+    refuses: str | None = None  # why it stores nothing now, in Redis' words: it answers, and takes no documents
+
+
+class RankedPassage(BaseModel):
+    key: str
+    document: str
+    score: float
+    node: str
+    tag: str
+
+
+class RankedList(BaseModel):
+    """Passages of all shards, best first; ties are broken by key."""
+
+    corpus: str
+    question: str
+    passages: list[RankedPassage]
+    epochs: dict[str, int]  # tag -> epoch
+    is_settled: bool = True  # False: the corpus changed between the two rounds, so the scores are of neither state
+    failed: list[str] = Field(default_factory=list)  # nodes that did not answer
+    terms_ms: float = 0.0
+    rank_ms: float = 0.0
+
+
+class Candidate(BaseModel):
+    """One span of one document."""
+
+    answer: str
+    score: float  # probability that this span answers the question, calibrated
+    document: str
+    title: str
+    start: int
+    end: int
+    passage: str  # text of the passage read
+    passage_start: int  # its first character in the document
+    shard: str  # tag of the shard that read it
+    rank_score: float
+    margin: float  # span logit minus no-answer logit
+    place: Place | None = None  # where it stands in the file: page, headings, row …
+
+
+class ShardUse(BaseModel):
+    """What one shard did for a question."""
+
+    node: str
+    tag: str
+    passages: int  # read there
+    cached: bool  # its answer key was there already
+    us: dict[str, int] = Field(default_factory=dict)  # microseconds by phase, as measured there; empty when cached
+
+
+class Timing(BaseModel):
+    """Milliseconds as the API saw them; a phase that did not run is 0."""
+
+    cache: float = 0.0
+    terms: float = 0.0
+    rank: float = 0.0
+    read: float = 0.0
+    total: float = 0.0
+
+
+class Answer(BaseModel):
+    """Reply to a question. `answer` is None exactly when `no_answer` is true."""
+
+    question: str
+    corpus: str
+    answer: str | None
+    score: float  # of the answer; of the best candidate when there is no answer
+    no_answer: bool
+    needed: float = 0.0  # the score that an answer had to reach
+    document: str | None
+    title: str | None
+    start: int | None
+    end: int | None
+    passage: str | None
+    passage_start: int | None
+    place: Place | None = None
+    n_best: list[Candidate]
+    cached: bool
+    cache: Literal["process", "redis"] | None
+    partial: bool  # some shard did not answer: its documents were not looked at
+    failed: list[str]  # nodes that did not answer
+    shards: list[ShardUse]
+    model: str
+    timing: Timing
+
+
+class MergedCandidates(BaseModel):
+    """The cached part of an answer: all candidates, before n_best and min_score are applied."""
+
+    candidates: list[Candidate]
+    below: Lines  # the reader's: scores under which nothing is answered
+    shards: list[ShardUse]

@@ -1,0 +1,54 @@
+"""What fails in passing: Redis' errors that end by themselves, and the faults they become. The one list of them."""
+
+from redis.exceptions import (
+    AuthenticationError,
+    ClusterDownError,
+    ConnectionError,
+    MasterDownError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    ResponseError,
+    TryAgainError,
+)
+
+from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, TooManyRequests
+
+BETWEEN_SHARDS = ("TRYAGAIN", "MOVED", "ASK")  # of a key whose slot is not all here
+REFUSALS = {"OOM": "memory is full", "NOREPLICAS": "replicas are missing", "MISCONF": "its disk fails"}
+CODES = (*BETWEEN_SHARDS, *REFUSALS, "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "UNBLOCKED")
+CLUSTER_DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
+# The same where redis-py takes the code off the text and makes a class of it.
+CLASSES = (ConnectionError, OSError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether Redis may do later what it refused now."""
+    text = str(error)
+    return isinstance(error, CLASSES) or text.startswith(CODES) or CLUSTER_DOWN in text
+
+
+def is_between_shards(error: BaseException) -> bool:
+    """Whether the key's slot is on its way here or away."""
+    return str(error).startswith(BETWEEN_SHARDS)
+
+
+def refusal(error: object) -> str | None:
+    """Why Redis stores nothing, or None. redis-py takes the code off where it makes a class of it."""
+    text = str(error)
+    code = "OOM" if isinstance(error, OutOfMemoryError) else text.partition(" ")[0]
+    return f"{REFUSALS[code]} ({code} {text.removeprefix(code).strip()})" if code in REFUSALS else None
+
+
+def is_refusal(reply: object) -> bool:
+    """Whether a reply is an error that says that nothing is stored."""
+    return isinstance(reply, ResponseError) and refusal(reply) is not None
+
+
+def is_transient_fault(fault: ShardqaError) -> bool:
+    """Whether the same request may succeed later. A refused user or a missing module does not mend itself."""
+    if isinstance(fault, TooManyRequests | AnswerTimeout):
+        return True
+    cause = fault.__cause__
+    is_lasting = isinstance(cause, AuthenticationError | NoPermissionError) or "nknown command" in str(cause)
+    return isinstance(fault, ClusterUnavailable) and not is_lasting

@@ -1,0 +1,94 @@
+"""Texts of nearly 5 MB on their way in: others get in between, the run goes on, a killed node leaves nothing half."""
+
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from pathlib import Path
+
+from shardqa.cluster import local, processes, redis_server
+from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.engine import Engine
+from shardqa.loader import ingest
+from shardqa.loader.source_file import Item
+from shardqa.schema import Document
+from tests.cluster.shards_client import Shards
+from tests.conftest import wait_until
+
+MANY = 12  # more than a worker on a small machine has threads
+SMALL = 40  # documents
+
+
+def story(size: int, first: int = 0) -> str:
+    """Sentences that differ, `size` characters of them."""
+    parts, length = list[str](), 0
+    for n in count(first):
+        if length >= size:
+            return "".join(parts)[:size]
+        parts.append(f"In the year {n} miller {n * 7919 % 10_007} of village {n * 31 % 997} ground {n % 89} sacks. ")
+        length += len(parts[-1])
+    raise AssertionError
+
+
+class BigFirst:
+    """One of 4.9 MB, then small ones."""
+
+    total = SMALL + 1
+
+    def done(self) -> int:
+        return 0
+
+    def __iter__(self) -> Iterator[Item]:
+        yield Document(id="big", text=story(4_900_000))
+        for n in range(SMALL):
+            yield Document(id=f"small-{n}", text=f"Small village {n} has {n + 2} mills.")
+
+
+async def test_small_documents_get_in_while_the_big_one_before_them_is_on_its_way(engine: Engine, corpus: str) -> None:
+    bytes_in = list[int]()
+    summary = await ingest.ingest(engine, BigFirst(), corpus, lambda summary: bytes_in.append(summary.bytes))
+    assert (summary.documents + summary.unchanged, summary.skipped) == (SMALL + 1, 0)
+    assert bytes_in[SMALL - 1] < 1_000_000 < bytes_in[SMALL]  # the big one came last
+    (info,) = (found for found in (await engine.corpora()).corpora if found.name == corpus)
+    assert info.documents == SMALL + 1
+
+
+def test_a_small_document_does_not_wait_for_many_big_ones_on_its_shard(shards: Shards) -> None:
+    small = shards.redis(shards.doc("small"))
+    owned = (name for n in count() if shards.redis(shards.doc(name := f"big-{n}")) is small)
+    big = [shards.doc(name) for name in islice(owned, MANY)]
+    connections = [small.connection_pool.get_connection() for _ in big]
+    texts = [story(800_000, n) for n in range(MANY)]
+    for key, text, connection in zip(big, texts, connections, strict=True):
+        connection.send_command("RG.TRIGGERONKEY", "Ingest", key, "text", text)
+    shards.ingest("small", "The mill at Hallow Ford ground rye.")
+    assert not any(small.exists(key) for key in big)
+    wait_until(lambda: all(small.hexists(key, "digest") for key in big), "the big ones are in", 120)
+    for connection in connections:
+        connection.disconnect()
+
+
+def test_a_big_document_whose_node_was_killed_meanwhile_becomes_whole(
+    start_cluster: Callable[..., LocalCluster], connect: Callable[[LocalCluster], Shards]
+) -> None:
+    cluster = start_cluster(shards=1, extra=(("appendfsync", "always"),))
+    shards = connect(cluster)
+    before = shards.ingest("doc", "The old text of the mill.")
+    key, client = shards.doc("doc"), shards.redis(shards.doc("doc"))
+    client.connection_pool.get_connection().send_command("RG.TRIGGERONKEY", "Ingest", key, "text", story(1_500_000))
+    wait_until(lambda: int(client.hget(key, "passages")) > before["passages"], "the first frame is written")
+    assert not client.hexists(key, "digest")
+    _kill(cluster.data)
+    local.start(Wanted(data=cluster.data))
+    again = connect(cluster)
+    wait_until(lambda: again.redis(key).hexists(key, "digest"), "the document is done again", 60)
+    last = again.ingest("doc", story(1_500_000))
+    assert not last["changed"]
+    assert again.belongings("doc") == 2 * last["passages"]
+
+
+def _kill(data: Path) -> None:
+    found = local.inspect(data)
+    assert found is not None
+    process = found.nodes[0].process
+    assert process is not None
+    processes.kill(process)
+    redis_server.reap()

@@ -1,0 +1,74 @@
+"""A process that has not asked for a while, or never: its first question is answered from what is kept."""
+
+from time import monotonic
+
+import pytest
+
+from shardqa.config import Settings
+from shardqa.engine import Engine, epochs
+from shardqa.schema import Document
+from tests.cluster.shards_client import Shards
+from tests.conftest import wait_until
+
+MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
+QUESTION = "When was the mill at Hallow Ford built?"
+
+
+async def test_after_a_minute_without_questions_the_process_still_answers_from_its_memory(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.put(Document(id="mill", text=MILL))
+    await engine.ask(QUESTION)
+    later = monotonic() + 2 * epochs.KNOWN_SECONDS
+    monkeypatch.setattr(epochs, "monotonic", lambda: later)
+    assert (await engine.ask(QUESTION)).cache == "process"
+
+
+async def test_a_process_that_has_just_started_answers_from_redis(engine: Engine, settings: Settings) -> None:
+    await engine.put(Document(id="mill", text=MILL))
+    await engine.ask(QUESTION)
+    other = await Engine.connect(settings)
+    try:
+        answer = await other.ask(QUESTION)
+    finally:
+        await other.close()
+    assert answer.cache == "redis"
+
+
+async def test_a_document_that_changed_while_nobody_listened_is_answered_anew(
+    engine: Engine,
+) -> None:
+    await engine.put(Document(id="mill", text=MILL))
+    assert (await engine.ask(QUESTION)).answer == "1742"
+    await engine.epochs.stop()
+    engine.epochs.following = False
+    await engine.put(Document(id="mill", text=MILL.replace("1742", "1688")))
+    assert (await engine.ask(QUESTION)).answer == "1688"
+    assert (await engine.ask(QUESTION)).cache == "process"
+
+
+async def test_times_of_a_kept_answer_are_of_this_request(engine: Engine, settings: Settings) -> None:
+    await engine.put(Document(id="mill", text=MILL))
+    computed = await engine.ask(QUESTION)
+    assert computed.timing.read > 0
+    assert computed.shards[0].us
+    kept = await engine.ask(QUESTION)
+    assert (kept.timing.rank, kept.timing.read) == (0, 0)
+    assert [(use.cached, use.us) for use in kept.shards] == [(True, {})] * len(computed.shards)
+
+
+async def test_times_of_an_answer_that_a_shard_kept_are_of_this_request(
+    engine: Engine, settings: Settings, shards: Shards
+) -> None:
+    await engine.put(Document(id="mill", text=MILL))
+    await engine.ask(QUESTION)
+    wait_until(lambda: list(shards.client.scan_iter(f"answer:{settings.corpus}:*")), "the shard's answer is stored")
+    for final in shards.client.scan_iter(f"ask:{settings.corpus}:*"):
+        shards.client.unlink(final)
+    other = await Engine.connect(settings)
+    try:
+        answer = await other.ask(QUESTION)
+    finally:
+        await other.close()
+    assert answer.cache is None
+    assert [(use.cached, use.us) for use in answer.shards] == [(True, {})]

@@ -1,0 +1,49 @@
+"""Several addresses of one cluster: it is found while any of them answers."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from shardqa.cli import app
+from shardqa.cluster import ports
+from shardqa.cluster.local import LocalCluster
+from shardqa.config import Settings
+from shardqa.engine import Engine
+
+
+@pytest.fixture
+def addresses(cluster: LocalCluster) -> str:
+    """Nobody is at the first."""
+    return f"127.0.0.1:{ports.random_block(1, 1)}, {cluster.seed()}"
+
+
+async def test_the_engine_finds_the_cluster_past_a_node_that_is_gone(addresses: str) -> None:
+    engine = await Engine.connect(Settings(redis=addresses))
+    try:
+        assert len(await engine.shards()) == 3
+    finally:
+        await engine.close()
+
+
+async def test_the_engine_goes_back_to_its_addresses_where_no_node_it_learnt_answers(
+    addresses: str, cluster: LocalCluster
+) -> None:
+    engine = await Engine.connect(Settings(redis=addresses))
+    try:
+        manager = engine.masters._cluster.nodes_manager
+        gone = ports.random_block(1, 1)
+        for node in list(manager.startup_nodes.values()):
+            node.port, node.connection_kwargs["port"] = gone, gone
+            await node.disconnect()
+        await engine.masters._look()
+        assert {node.name for node in engine.masters.nodes()} == {f"127.0.0.1:{port}" for _, port in cluster.addresses}
+    finally:
+        await engine.close()
+
+
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_the_command_line_finds_it_too(addresses: str, command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--redis", addresses, "--json"])
+    places = [row.get("node") or row.get("place") for row in json.loads(result.stdout)]
+    assert addresses.rpartition(" ")[2] in places

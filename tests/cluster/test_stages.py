@@ -1,0 +1,114 @@
+"""A question is read in stages: the best passages first, and no more once the answer is sure."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from shardqa.cluster.local import LocalCluster
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.schema import Answer, Document
+from tests.conftest import settings_of
+
+MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
+OTHERS = {
+    "kiln": "The kiln at Hallow Ford was built long ago by nobody knows whom. It burnt bricks for the mill.",
+    "forge": "The forge at Hallow Ford was built of stone from the quarry. The mill stood beside it.",
+    "chapel": "The chapel at Hallow Ford was built by monks. From its tower the mill can be seen.",
+    "bridge": "The bridge at Hallow Ford was built of oak. Carts crossed it on the way to the mill.",
+}
+SURE = "When was the mill at Hallow Ford built?"
+UNSURE = "Which colour did the miller's cat at Hallow Ford have?"
+
+
+async def filled(settings: Settings) -> Engine:
+    engine = await Engine.connect(settings)
+    await engine.put(Document(id="mill", text=MILL))
+    for name, text in OTHERS.items():
+        await engine.put(Document(id=name, text=text))
+    return engine
+
+
+def read(answer: Answer) -> int:
+    """Passages, over all shards."""
+    return sum(use.passages for use in answer.shards)
+
+
+@pytest.fixture
+async def in_stages(settings: Settings) -> AsyncIterator[Engine]:
+    engine = await filled(settings)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def whole(settings: Settings) -> AsyncIterator[Engine]:
+    engine = await Engine.connect(settings.model_copy(update={"sure": 1.0}))
+    yield engine
+    await engine.close()
+
+
+async def test_a_sure_answer_takes_one_passage(in_stages: Engine) -> None:
+    answer = await in_stages.ask(SURE)
+    assert (answer.answer, read(answer)) == ("1742", 1)
+
+
+async def test_without_a_sure_answer_all_are_read(in_stages: Engine) -> None:
+    answer = await in_stages.ask(UNSURE)
+    assert answer.score < in_stages.settings.sure
+    assert read(answer) == 5
+
+
+async def test_all_are_read_where_stages_are_off(in_stages: Engine, whole: Engine) -> None:
+    assert read(await whole.ask(SURE)) == 5
+
+
+@pytest.mark.parametrize("question", [SURE, UNSURE])
+async def test_what_is_read_in_stages_is_an_answer_of_reading_all_too(
+    in_stages: Engine, whole: Engine, question: str
+) -> None:
+    """It may be surer of it, having read fewer rivals. A stage's spans that are remembered are those of the whole."""
+    staged, all_read = await in_stages.ask(question), await whole.ask(question)
+    best = staged.n_best[0]
+    (same,) = (
+        one for one in all_read.n_best if (one.document, one.start, one.end) == (best.document, best.start, best.end)
+    )
+    assert best == same.model_copy(update={"score": best.score})
+    assert best.score >= same.score
+    if question == UNSURE:
+        assert staged.n_best == all_read.n_best
+
+
+async def test_the_two_ways_keep_their_answers_apart(in_stages: Engine, whole: Engine) -> None:
+    await in_stages.ask(SURE)
+    assert (await whole.ask(SURE)).cache is None
+
+
+async def test_a_stage_that_takes_long_does_not_change_the_answer(in_stages: Engine, settings: Settings) -> None:
+    hasty = await Engine.connect(settings.model_copy(update={"stage_seconds": 1e-6, "cache_megabytes": 0}))
+    try:
+        patient, late = await in_stages.ask(SURE), await hasty.ask(SURE, fresh=True)
+    finally:
+        await hasty.close()
+    assert read(late) == 5
+    assert (late.answer, late.score, late.n_best) == (patient.answer, patient.score, patient.n_best)
+
+
+@pytest.fixture(scope="module")
+def one_shard(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
+    return start_cluster(shards=1)
+
+
+async def test_the_same_passages_are_read_on_one_shard_as_on_three(
+    one_shard: LocalCluster, in_stages: Engine, corpus: str
+) -> None:
+    one = await filled(settings_of(one_shard, corpus=corpus, timeout=30))
+    try:
+        for question in (SURE, UNSURE, "Who built the chapel?", "What was the bridge built of?"):
+            on_one, on_three = await one.ask(question), await in_stages.ask(question)
+            assert read(on_one) == read(on_three)
+            assert [c.model_dump(exclude={"shard"}) for c in on_one.n_best] == [
+                c.model_dump(exclude={"shard"}) for c in on_three.n_best
+            ]
+    finally:
+        await one.close()

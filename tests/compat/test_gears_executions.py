@@ -1,0 +1,229 @@
+"""UNBLOCKING runs and the commands about executions, on one node and on three shards."""
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis import Redis, RedisCluster, ResponseError
+
+from shardqa.cluster.local import LocalCluster
+from tests.compat.scripts import send
+from tests.conftest import RunningNode, wait_until
+
+LOOP = "import asyncio\nasync def f(x):\n    await asyncio.sleep(1000)\nGB('ShardsIDReader').map(f).run()"
+
+
+@pytest.fixture
+def client(redis_node: RunningNode) -> Iterator[Redis]:
+    with redis_node.client(decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture
+def shards(bare_cluster: LocalCluster) -> list[Redis]:
+    cluster = RedisCluster(host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True)
+    nodes = cluster.get_primaries()  # type: ignore[no-untyped-call, unused-ignore]
+    return [node.redis_connection for node in nodes]
+
+
+def start(client: Redis, code: str) -> str:
+    return str(send(client, "RG.PYEXECUTE", code, "UNBLOCKING"))
+
+
+def listed(client: Redis) -> dict[str, str]:
+    return {entry[1]: entry[3] for entry in send(client, "RG.DUMPEXECUTIONS")}
+
+
+def test_an_unblocking_run_replies_its_id_and_keeps_its_results(client: Redis) -> None:
+    id = start(client, "GB('ShardsIDReader').map(lambda x: 'done ' + x).run()")
+    assert id.startswith("0" * 40 + "-")
+    assert send(client, "RG.GETRESULTSBLOCKING", id) == [["done 1"], []]
+    assert send(client, "RG.GETRESULTS", id) == [["done 1"], []]
+    assert listed(client)[id] == "done"
+    assert send(client, "RG.DROPEXECUTION", id) == "OK"
+    assert id not in listed(client)
+
+
+def test_a_run_that_a_client_waited_for_is_not_kept(client: Redis) -> None:
+    before = listed(client)
+    send(client, "RG.PYEXECUTE", "GB('ShardsIDReader').run()")
+    assert listed(client) == before
+
+
+@pytest.mark.parametrize(
+    "command", ["GETEXECUTION", "GETRESULTS", "GETRESULTSBLOCKING", "DROPEXECUTION", "ABORTEXECUTION"]
+)
+def test_an_unknown_execution_is_an_error(client: Redis, command: str) -> None:
+    with pytest.raises(ResponseError, match="execution does not exist"):
+        send(client, f"RG.{command}", "nobody")
+
+
+def test_a_running_execution_is_listed_and_can_be_aborted(client: Redis) -> None:
+    id = start(client, LOOP)
+    assert listed(client)[id] == "running"
+    for command in ("GETRESULTS", "DROPEXECUTION"):
+        with pytest.raises(ResponseError, match="running"):
+            send(client, f"RG.{command}", id)
+    assert send(client, "RG.ABORTEXECUTION", id) == "OK"
+    assert listed(client)[id] == "aborted"
+    results, errors = send(client, "RG.GETRESULTS", id)
+    assert (results, len(errors)) == ([], 1)
+    with pytest.raises(ResponseError, match="already finished"):
+        send(client, "RG.ABORTEXECUTION", id)
+
+
+def test_a_synchronous_loop_is_aborted_too(client: Redis) -> None:
+    id = start(client, "def f(x):\n    while True: pass\nGB('ShardsIDReader').map(f).run()")
+    assert send(client, "RG.ABORTEXECUTION", id) == "OK"
+    assert listed(client)[id] == "aborted"
+
+
+def test_the_errors_of_an_execution_are_kept(client: Redis) -> None:
+    id = start(client, "GB('ShardsIDReader').map(lambda x: 1 / 0).run()")
+    results, errors = send(client, "RG.GETRESULTSBLOCKING", id)
+    assert results == []
+    assert "ZeroDivisionError" in errors[0]
+
+
+def test_a_reader_that_fails_is_an_error_of_the_execution(client: Redis) -> None:
+    code = "def g():\n    yield 1\n    raise ValueError('dry')\nGB('PythonReader').run(g)"
+    _, errors = send(client, "RG.PYEXECUTE", code)
+    assert "ValueError: dry" in errors[0]
+
+
+def fields(pairs: list[Any]) -> dict[str, Any]:
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def test_an_execution_describes_itself(client: Redis) -> None:
+    id = start(client, "GB('ShardsIDReader').map(lambda x: x).filter(lambda x: True).run()")
+    send(client, "RG.GETRESULTSBLOCKING", id)
+    (shard,) = send(client, "RG.GETEXECUTION", id)
+    assert (shard[0], shard[1], shard[2]) == ("shard_id", "0" * 40, "execution_plan")
+    plan = fields(shard[3])
+    assert list(plan) == [
+        *("status", "shards_received", "shards_completed", "results", "errors"),
+        *("total_duration", "read_duration", "steps"),
+    ]
+    assert (plan["status"], plan["results"], plan["errors"]) == ("done", 1, [])
+    assert [fields(step)["type"] for step in plan["steps"]] == ["collect", "map", "filter", "map"]
+
+
+def test_the_list_keeps_no_more_than_maxexecutions(client: Redis) -> None:
+    assert send(client, "RG.CONFIGSET", "MaxExecutions", 5) == ["OK"]
+    try:
+        for _ in range(8):
+            id = start(client, "GB('ShardsIDReader').run()")
+            send(client, "RG.GETRESULTSBLOCKING", id)
+        of_scripts = [entry for entry in send(client, "RG.DUMPEXECUTIONS") if entry[5] == 0]
+        assert len(of_scripts) <= 6
+        assert id in listed(client)
+    finally:
+        send(client, "RG.CONFIGSET", "MaxExecutions", 1000)
+
+
+def test_settings_are_read_and_set(client: Redis) -> None:
+    assert send(client, "RG.CONFIGGET", "ProfileExecutions", "maxexecutions") == [0, 1000]
+    assert send(client, "RG.CONFIGSET", "foo", "bar", "ExecutionMaxIdleTime", "6000") == [
+        *("OK - value was saved in extra config dictionary", "OK")
+    ]
+    assert send(client, "RG.CONFIGGET", "foo", "ExecutionMaxIdleTime") == ["bar", 6000]
+    send(client, "RG.CONFIGSET", "ExecutionMaxIdleTime", "5000")
+    code = "GB('ShardsIDReader').map(lambda x: [configGet('foo'), gearsConfigGet('none', 'd')]).run()"
+    assert send(client, "RG.PYEXECUTE", code) == [["['bar', 'd']"], []]
+
+
+def test_settings_that_can_not_be_are_errors_in_their_place(client: Redis) -> None:
+    missing, there = send(client, "RG.CONFIGGET", "not-there", "MaxExecutions")
+    assert "Unsupported config parameter: not-there" in str(missing)
+    assert there == 1000
+    for name, value in (("MaxExecutions", "many"), ("MaxExecutions", "0"), ("ExecutionThreads", "4")):
+        (error,) = send(client, "RG.CONFIGSET", name, value)
+        assert isinstance(error, ResponseError)
+    with pytest.raises(ResponseError, match="wrong number of arguments"):
+        send(client, "RG.CONFIGSET", "a", "b", "c")
+
+
+def test_one_node_is_no_cluster(client: Redis) -> None:
+    assert send(client, "RG.INFOCLUSTER") == "no cluster mode"
+    assert send(client, "RG.REFRESHCLUSTER") == "OK"
+
+
+def test_the_cluster_is_described(shards: list[Redis]) -> None:
+    described_cluster: list[Any] = send(shards[0], "RG.INFOCLUSTER")
+    name, id, masters = described_cluster
+    assert (name, id, len(masters)) == ("MyId", send(shards[0], "CLUSTER", "MYID"), 3)
+    described = [fields(master) for master in masters]
+    assert id in [master["id"] for master in described]
+    assert sorted((m["minHslot"], m["maxHslot"]) for m in described)[0][0] == 0
+    assert all(send(node, "RG.REFRESHCLUSTER") == "OK" for node in shards)
+
+
+def test_an_execution_is_known_on_all_shards_and_dropped_there(shards: list[Redis]) -> None:
+    id = start(shards[0], "GB('ShardsIDReader').run()")
+    results, errors = send(shards[0], "RG.GETRESULTSBLOCKING", id)
+    assert (len(results), errors) == (3, [])
+    assert len(send(shards[0], "RG.GETEXECUTION", id)) == 3
+    assert len(send(shards[0], "RG.GETEXECUTION", id, "SHARD")) == 1
+    assert len(send(shards[0], "RG.GETEXECUTION", id, "CLUSTER")) == 3
+    assert send(shards[0], "RG.DROPEXECUTION", id) == "OK"
+    assert not any(id in listed(node) for node in shards)
+
+
+def test_abort_ends_an_execution_on_all_shards(shards: list[Redis]) -> None:
+    id = start(shards[0], LOOP)
+    wait_until(lambda: all(listed(node).get(id) == "running" for node in shards), "all shards run their part")
+    assert send(shards[0], "RG.ABORTEXECUTION", id) == "OK"
+    wait_until(lambda: all(listed(node).get(id) == "aborted" for node in shards), "all shards end it")
+
+
+def test_an_execution_that_is_waited_for_ends_everywhere_with_its_client(shards: list[Redis]) -> None:
+    host, port = (
+        shards[0].connection_pool.connection_kwargs["host"],
+        shards[0].connection_pool.connection_kwargs["port"],
+    )
+    impatient = Redis(host=host, port=port, socket_timeout=1)
+    with pytest.raises(Exception, match="Timeout"):
+        send(impatient, "RG.PYEXECUTE", LOOP)
+    impatient.close()
+    wait_until(lambda: not any("running" in listed(node).values() for node in shards), "nothing runs any more")
+
+
+def test_users_without_debug_see_no_executions(client: Redis, redis_node: RunningNode) -> None:
+    send(client, "ACL", "SETUSER", "plain-runs", "on", ">p", "~*", "+@all", "-@dangerous", "-debug")
+    with redis_node.client(username="plain-runs", password="p") as plain:
+        for words in (("DUMPEXECUTIONS",), ("GETRESULTS", "x"), ("ABORTEXECUTION", "x"), ("CONFIGSET", "a", "b")):
+            with pytest.raises(ResponseError, match=r"must be allowed to run DEBUG|no permissions"):
+                send(plain, f"RG.{words[0]}", *words[1:])
+
+
+def test_a_shard_whose_worker_dies_leaves_the_execution_with_an_error(shards: list[Redis]) -> None:
+    harmed = send(shards[1], "CLUSTER", "MYID")
+    code = f"""
+import asyncio
+async def f(id):
+    if id == {harmed!r}:
+        await asyncio.sleep(1000)
+    return id
+GB('ShardsIDReader').map(f).run()
+"""
+    id = start(shards[0], code)
+    wait_until(lambda: listed(shards[1]).get(id) == "running", "the shard has begun its part")
+    os.kill(int(shards[1].info("shardqa")["shardqa_worker_pid"]), signal.SIGKILL)
+    wait_until(lambda: listed(shards[0])[id] == "done", "the execution ends without it", 60)
+    results, errors = send(shards[0], "RG.GETRESULTS", id)
+    assert len(results) == 2
+    assert harmed not in results
+    assert len(errors) == 1
+    assert "shard 127.0.0.1" in errors[0]
+    wait_until(lambda: answers(shards[1]), "the worker is back")
+
+
+def answers(shard: Redis) -> bool:
+    """False while its worker is away."""
+    try:
+        return bool(send(shard, "RG.CONFIGGET", "MaxExecutions"))
+    except ResponseError:
+        return False

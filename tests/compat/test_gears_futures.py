@@ -1,0 +1,179 @@
+"""Records that somebody else finishes later: gearsFuture, createFuture, coroutines."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis, ResponseError
+
+from tests.compat.scripts import send
+from tests.conftest import RunningNode
+
+
+@pytest.fixture
+def client(redis_node: RunningNode) -> Iterator[Redis]:
+    with redis_node.client(decode_responses=True) as client:
+        yield client
+
+
+def register(client: Redis, trigger: str, function: str, steps: str = ".map(f)") -> None:
+    code = f"{function}\nGB('CommandReader'){steps}.register(trigger={trigger!r}, mode='async_local')"
+    assert send(client, "RG.PYEXECUTE", code, "ID", trigger, "UPGRADE") == "OK"
+
+
+LATER = """
+import threading
+def f(r):
+    future = gearsFuture()
+    threading.Timer(0.01, lambda: future.{call}).start()
+    return future
+"""
+
+
+@pytest.mark.parametrize("step", ["map", "flatmap"])
+def test_a_record_goes_on_with_what_its_future_gets(client: Redis, step: str) -> None:
+    register(client, "future", LATER.format(call="continueRun(['later'])"), f".{step}(f).map(lambda x: x * 2)")
+    wanted = {"map": ["['later', 'later']"], "flatmap": ["laterlater"]}
+    assert send(client, "RG.TRIGGER", "future") == wanted[step]
+
+
+def test_filter_and_foreach_wait_too(client: Redis) -> None:
+    register(client, "future-no", LATER.format(call="continueRun(False)"), ".filter(f)")
+    assert send(client, "RG.TRIGGER", "future-no") == []
+    register(client, "future-each", LATER.format(call="continueRun(None)"), ".foreach(f).map(lambda r: r[0])")
+    assert send(client, "RG.TRIGGER", "future-each") == ["future-each"]
+
+
+def test_aggregates_wait_too(client: Redis) -> None:
+    function = """
+import threading
+def add(a, r):
+    future = gearsFuture()
+    threading.Timer(0.005, lambda: future.continueRun(a + r)).start()
+    return future
+async def add_later(k, a, r):
+    return a + r
+"""
+    register(client, "future-sum", function, ".flatmap(lambda r: [1, 2, 3]).aggregate(0, add, lambda a, r: a + r)")
+    assert send(client, "RG.TRIGGER", "future-sum") == ["6"]
+    steps = ".flatmap(lambda r: [1, 2, 3]).aggregateby(lambda r: 'k', 0, add_later, lambda k, a, r: a + r)"
+    register(client, "future-by", function, steps)
+    assert send(client, "RG.TRIGGER", "future-by") == ["{'key': 'k', 'value': 6}"]
+
+
+def test_a_future_that_fails_fails_its_record(client: Redis) -> None:
+    register(client, "future-bad", LATER.format(call="continueFailed('no luck')"))
+    with pytest.raises(ResponseError, match="no luck"):
+        send(client, "RG.TRIGGER", "future-bad")
+
+
+def test_futures_that_wait_hold_no_thread(redis_node: RunningNode, client: Redis) -> None:
+    register(client, "hold", "waiting = []\ndef f(r):\n    waiting.append(gearsFuture())\n    return waiting[-1]\n"
+             "def release(r):\n    for future in waiting: future.continueRun('out')\n    return len(waiting)\n"
+             "GB('CommandReader').map(release).register(trigger='release', mode='async_local')")  # fmt: skip
+    got: list[object] = []
+
+    def hold() -> None:
+        with redis_node.client(decode_responses=True) as own:
+            got.append(send(own, "RG.TRIGGER", "hold"))
+
+    threads = [threading.Thread(target=hold) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    while send(client, "RG.TRIGGER", "release") != ["10"]:
+        pass
+    for thread in threads:
+        thread.join(20)
+    assert got == [["out"]] * 10
+
+
+def test_a_created_future_connects_two_functions(redis_node: RunningNode, client: Redis) -> None:
+    register(client, "consume", """
+futures = []
+async def f(r):
+    futures.append(createFuture())
+    return await futures[-1]
+def publish(r):
+    if not futures:
+        return 'nobody'
+    if r[1] == 'fail':
+        setFutureException(futures.pop(), 'timeout')
+    else:
+        setFutureResults(futures.pop(), r[1])
+    return 'OK'
+GB('CommandReader').map(publish).register(trigger='publish', mode='async_local')
+""")  # fmt: skip
+    got: list[object] = []
+
+    def consume() -> None:
+        with redis_node.client(decode_responses=True) as own:
+            try:
+                got.append(send(own, "RG.TRIGGER", "consume"))
+            except ResponseError as error:
+                got.append(str(error))
+
+    for message, wanted in (("hello", ["hello"]), ("fail", "timeout")):
+        consumer = threading.Thread(target=consume)
+        consumer.start()
+        while send(client, "RG.TRIGGER", "publish", message) != ["OK"]:
+            pass
+        consumer.join(20)
+        assert got.pop() == wanted
+
+
+def test_a_thread_of_ones_own_can_act_for_the_function_that_began_it(client: Redis) -> None:
+    register(client, "context", """
+import threading
+def f(r):
+    future, session = gearsFuture(), getGearsSession()
+    def work():
+        before = getGearsSession() is None
+        with gearsCtx(session):
+            inside = get_command()[1]
+        after = getGearsSession() is None
+        setGearsSession(session)
+        future.continueRun([before, inside, after, get_command()[1]])
+    threading.Thread(target=work).start()
+    return future
+""")  # fmt: skip
+    assert send(client, "RG.TRIGGER", "context") == ["[True, 'context', True, 'context']"]
+
+
+def test_triggers_in_order_run_one_after_another(redis_node: RunningNode, client: Redis) -> None:
+    code = """
+import asyncio
+running = 0
+async def f(r):
+    global running
+    running += 1
+    await asyncio.sleep(0.005)
+    most, running = running, running - 1
+    return most
+GB('CommandReader').map(f).register(trigger='in-order', mode='async_local', inorder=True)
+"""
+    assert send(client, "RG.PYEXECUTE", code, "ID", "in-order", "UPGRADE") == "OK"
+    got: list[object] = []
+
+    def trigger() -> None:
+        with redis_node.client(decode_responses=True) as own:
+            got.append(send(own, "RG.TRIGGER", "in-order"))
+
+    threads = [threading.Thread(target=trigger) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert got == [["1"]] * 10
+
+
+def test_mode_sync_replies_what_the_function_gives_and_may_await(client: Redis) -> None:
+    code = """
+async def later(r):
+    return 'later'
+def f(r):
+    return later(r) if len(r) > 1 else execute('PING')
+GB('CommandReader').map(f).register(trigger='in-sync', mode='sync')
+"""
+    assert send(client, "RG.PYEXECUTE", code, "ID", "in-sync", "UPGRADE") == "OK"
+    assert send(client, "RG.TRIGGER", "in-sync") == ["PONG"]
+    assert send(client, "RG.TRIGGER", "in-sync", "x") == ["later"]

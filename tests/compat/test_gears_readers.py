@@ -1,0 +1,86 @@
+"""Readers of runs, with all their arguments."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from tests.compat.scripts import send
+from tests.conftest import RunningNode
+
+
+@pytest.fixture
+def client(redis_node: RunningNode) -> Iterator[Redis]:
+    with redis_node.client(decode_responses=True) as client:
+        yield client
+
+
+def results(client: Redis, code: str) -> list[Any]:
+    found, errors = send(client, "RG.PYEXECUTE", code)
+    assert errors == []
+    return sorted(found)
+
+
+def test_a_keys_reader_that_reads_no_values_gives_none_for_them(client: Redis) -> None:
+    client.set("reader:1", "v")
+    code = "GB().map(lambda r: [r['key'], r['value'], r['type'], r['event']]).run('reader:*', readValue=False)"
+    assert results(client, code) == ["['reader:1', None, None, None]"]
+
+
+def test_noscan_takes_the_pattern_for_a_name(client: Redis) -> None:
+    client.set("reader-star:*", "v")
+    client.set("reader-star:1", "v")
+    for reader in ("KeysReader", "KeysOnlyReader"):
+        code = f"GB('{reader}').count().run('reader-star:*', noScan=%s)"
+        assert results(client, code % True) == ["1"]
+        assert results(client, code % False) == ["2"]
+
+
+def test_values_have_the_type_of_their_key(client: Redis) -> None:
+    client.set("typed:s", "v")
+    client.hset("typed:h", "f", "v")
+    client.rpush("typed:l", "a", "b")
+    client.sadd("typed:set", "a")
+    code = "GB().map(lambda r: (r['key'], r['type'], r['value'])).run('typed:*')"
+    assert results(client, code) == [
+        "('typed:h', 'hash', {'f': 'v'})",
+        "('typed:l', 'list', ['a', 'b'])",
+        "('typed:s', 'string', 'v')",
+        "('typed:set', 'set', None)",
+    ]
+
+
+def test_a_pattern_generator_names_the_keys_of_a_shard(client: Redis) -> None:
+    client.set("generated:1", "v")
+    client.set("generated:2", "v")
+    code = "GB('KeysOnlyReader').run(count=10, patternGenerator=lambda: ('generated:%s', %s))"
+    assert results(client, code % ("*", False)) == ["generated:1", "generated:2"]
+    assert results(client, code % ("1", True)) == ["generated:1"]
+
+
+def test_a_stream_reader_reads_every_message_once(client: Redis) -> None:
+    for n in range(1, 1201):
+        client.xadd("read-stream:1", {"n": n}, id=f"{n}-0")
+    client.xadd("read-stream:2", {"n": "x"}, id="7-0")
+    client.set("read-stream:no", "v")
+    code = "GB('StreamReader').%s.run(%s)"
+    assert results(client, code % ("count()", "'read-stream:1'")) == ["1200"]
+    assert results(client, code % ("count()", "'read-stream:*'")) == ["1201"]
+    assert results(client, code % ("count()", "'read-stream:1', fromId='1190-0'")) == ["11"]
+    assert results(client, code % ("map(lambda r: r)", "'read-stream:2'")) == [
+        "{'key': 'read-stream:2', 'id': '7-0', 'value': {'n': 'x'}}"
+    ]
+
+
+def test_a_stream_that_is_not_there_has_no_messages(client: Redis) -> None:
+    assert results(client, "GB('StreamReader').run('no-stream-here')") == []
+
+
+def test_a_python_reader_takes_a_generator_of_any_length(client: Redis) -> None:
+    assert results(client, "GB('PythonReader').count().run(lambda: iter(range(0)))") == []
+    assert results(client, "GB('PythonReader').count().run(lambda: iter(range(1501)))") == ["1501"]
+
+
+def test_the_id_of_a_shard_outside_a_cluster_is_one(client: Redis) -> None:
+    assert results(client, "GB('ShardsIDReader').run()") == ["1"]

@@ -1,0 +1,156 @@
+"""Whose rights the functions of a real worker have, and what one tries that wants more."""
+
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis, RedisCluster, ResponseError
+
+from shardqa.cluster.local import LocalCluster
+from tests.compat.scripts import send
+from tests.conftest import RunningNode
+
+PUT = "GB('CommandReader').map(lambda r: execute('SET', r[1], 'x')).register(trigger='{}', mode='async_local'{})"
+
+
+@pytest.fixture
+def client(redis_node: RunningNode) -> Iterator[Redis]:
+    with redis_node.client(decode_responses=True) as client:
+        yield client
+
+
+@pytest.fixture
+def asker(redis_node: RunningNode, client: Redis) -> Iterator[Redis]:
+    """May trigger, and set keys of its own."""
+    rights = ("reset", "on", "nopass", "~own:*", "+set", "+get", "+shardqa.get", "+rg.trigger")
+    send(client, "ACL", "SETUSER", "asker", *rights)
+    with redis_node.client(decode_responses=True, username="asker", password="x") as found:
+        yield found
+
+
+@pytest.fixture
+def registrar(redis_node: RunningNode, client: Redis) -> Iterator[Redis]:
+    """May run code, and touch nothing but keys of its own."""
+    rights = ("reset", "on", "nopass", "~own:*", "&*", "+@all")
+    send(client, "ACL", "SETUSER", "registrar", *rights)
+    with redis_node.client(decode_responses=True, username="registrar", password="x") as found:
+        yield found
+
+
+def test_a_function_writes_where_its_caller_may_write(client: Redis, asker: Redis) -> None:
+    send(client, "RG.PYEXECUTE", PUT.format("rights-put", ""))
+    send(asker, "RG.TRIGGER", "rights-put", "own:1")
+    assert client.get("own:1") == "x"
+    with pytest.raises(ResponseError):
+        send(asker, "RG.TRIGGER", "rights-put", "others:1")
+    assert client.get("others:1") is None
+
+
+def test_a_privileged_function_writes_where_its_registrar_may(client: Redis, asker: Redis, registrar: Redis) -> None:
+    send(client, "RG.PYEXECUTE", PUT.format("rights-privileged", ", privileged=True"))
+    send(asker, "RG.TRIGGER", "rights-privileged", "others:2")
+    assert client.get("others:2") == "x"
+    send(registrar, "RG.PYEXECUTE", PUT.format("rights-less", ", privileged=True"))
+    with pytest.raises(ResponseError):
+        send(client, "RG.TRIGGER", "rights-less", "others:3")
+    assert client.get("others:3") is None
+
+
+def test_a_privileged_function_can_ask_what_its_caller_may(client: Redis, asker: Redis) -> None:
+    code = """
+async def put(record):
+    await runtime.demand(('SET', record[1], 'x'))
+    return await runtime.call('SET', record[1], 'x')
+GB('CommandReader').map(put).register(trigger='rights-demand', mode='async_local', privileged=True)
+"""
+    send(client, "RG.PYEXECUTE", code)
+    send(asker, "RG.TRIGGER", "rights-demand", "own:4")
+    assert client.get("own:4") == "x"
+    with pytest.raises(ResponseError, match=r"user 'asker' may not run 'SET others:4'"):
+        send(asker, "RG.TRIGGER", "rights-demand", "others:4")
+
+
+def test_a_missing_value_is_computed_with_the_rights_of_who_asks(client: Redis, asker: Redis) -> None:
+    code = """
+def fill(record):
+    override_reply(str(execute('GET', 'others:secret')))
+GB('KeysReader').foreach(fill).register(
+    prefix='own:filled:*', commands=['get'], eventTypes=['keymiss'], mode='async_local')
+"""
+    send(client, "RG.PYEXECUTE", code)
+    client.set("others:secret", "secret")
+    assert client.get("own:filled:1") == "secret"
+    with pytest.raises(ResponseError):
+        asker.get("own:filled:1")
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [
+        "Rights('', '')",
+        "Rights('', 'default')",
+        "Rights('default', 'default')",
+        "Rights('r1', 'default')",
+        "Rights.of_session('no such session', 'default')",
+    ],
+)
+def test_a_function_that_names_other_rights_gets_none(client: Redis, registrar: Redis, rights: str) -> None:
+    code = f"""
+from shardqa.module.worker.calls import Rights
+def steal(_):
+    return runtime._shard.execute({rights}, ('SET', 'others:5', 'x'))
+GB('PythonReader').map(steal).run(lambda: [1], mode='async_local')
+"""
+    results, errors = send(registrar, "RG.PYEXECUTE", code)
+    assert results == []
+    assert "NOPERM" in errors[0] or "ACL" in errors[0]
+    assert client.get("others:5") is None
+
+
+def test_a_thread_that_a_function_starts_has_no_more_than_its_session(client: Redis, registrar: Redis) -> None:
+    code = """
+import threading
+def outside(_):
+    said = []
+    def run():
+        try:
+            said.append(execute('SET', 'others:6', 'x'))
+        except Exception as error:
+            said.append(str(error))
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return said
+GB('PythonReader').map(outside).run(lambda: [1], mode='async_local')
+"""
+    results, _ = send(registrar, "RG.PYEXECUTE", code)
+    assert "NOPERM" in results[0] or "ACL" in results[0]
+    assert client.get("others:6") is None
+
+
+def test_a_model_is_run_for_who_may_read_it_alone(client: Redis, asker: Redis) -> None:
+    code = """
+import redisAI
+async def run(record):
+    await redisAI.modelRunnerRunAsync(redisAI.createModelRunner(record[1]))
+GB('CommandReader').map(run).register(trigger='rights-model', mode='async_local')
+"""
+    send(client, "RG.PYEXECUTE", code)
+    with pytest.raises(ResponseError, match=r"user 'asker' may not run 'AI\.MODELGET others:model'"):
+        send(asker, "RG.TRIGGER", "rights-model", "others:model")
+    with pytest.raises(ResponseError, match="model key is empty"):
+        send(client, "RG.TRIGGER", "rights-model", "others:model")
+
+
+def test_parts_on_other_shards_have_the_rights_of_who_began_the_run(bare_cluster: LocalCluster) -> None:
+    code = "GB('ShardsIDReader').map(lambda _: execute('GET', 'others:{' + hashtag() + '}')).run()"
+    port = int(bare_cluster.seed().rpartition(":")[2])
+    with RedisCluster(host="127.0.0.1", port=port) as admin:
+        rights = ("reset", "on", "nopass", "~own:*", "+@all", "-acl")
+        admin.execute_command("ACL", "SETUSER", "batch", *rights, target_nodes=RedisCluster.ALL_NODES)
+    with Redis(port=port, username="batch", password="x", decode_responses=True) as client:
+        results, errors = send(client, "RG.PYEXECUTE", code)
+        assert results == []
+        assert len(errors) == 3
+        assert all("NOPERM" in error or "ACL" in error for error in errors), errors
+        allowed = send(client, "RG.PYEXECUTE", code.replace("others", "own"))
+        assert (len(allowed[0]), allowed[1]) == (3, [])

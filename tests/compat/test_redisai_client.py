@@ -1,0 +1,77 @@
+"""The retired Python client `redisai` works unmodified: its methods run in an environment of its own.
+
+The methods are in redisai_suite.py. The environment is made once, inside this one, from the package index.
+"""
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import RunningNode
+
+onnx = pytest.importorskip("onnx", reason="the model of this test is made with onnx")
+from onnx import TensorProto, helper  # noqa: E402
+
+HERE = Path(__file__).parent
+ENVIRONMENT = Path(sys.prefix) / "redisai-client"
+PACKAGES = ["redisai==1.3.0", "redis==4.6.0"]
+
+
+def adder() -> bytes:
+    shape = ["n"]
+    a, b, total = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("a", "b", "sum"))
+    graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["sum"])], "adder", [a, b], [total])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return bytes(made.SerializeToString())
+
+
+def torch_adder() -> bytes | None:
+    try:
+        import torch
+    except ImportError:
+        return None
+
+    class Adder(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a + b
+
+    file = io.BytesIO()
+    example = (torch.ones(2), torch.ones(2))
+    torch.jit.save(torch.jit.trace(Adder(), example), file)  # type: ignore[no-untyped-call]
+    return file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    """The interpreter that has the client; the test skips where the package index can't be reached."""
+    interpreter = ENVIRONMENT / "bin" / "python"
+    if (ENVIRONMENT / "complete").exists():
+        return interpreter
+    subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True)
+    words = [str(interpreter), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"the client can't be installed: {done.stderr.strip().splitlines()[-1]}")
+    (ENVIRONMENT / "complete").touch()
+    return interpreter
+
+
+def test_the_retired_client_works_unmodified(
+    python: Path, start_node: Callable[..., RunningNode], tmp_path: Path
+) -> None:
+    node = start_node()  # of its own: the suite empties it
+    (tmp_path / "adder.onnx").write_bytes(adder())
+    compiled = torch_adder()
+    if compiled is not None:
+        (tmp_path / "adder.pt").write_bytes(compiled)
+    environment = {**os.environ, "REDISAI_PORT": str(node.port), "REDISAI_MODELS": str(tmp_path)}
+    words = [str(python), "-m", "pytest", "-q", "--noconftest", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    words += ["-p", "no:cacheprovider", str(HERE / "redisai_suite.py")]
+    done = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert " passed" in done.stdout, done.stdout[-6000:]
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

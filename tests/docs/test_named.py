@@ -1,0 +1,89 @@
+"""Whatever people can call or set is named in the documentation: one table of kinds, read from the sources."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from shardqa.api.app import create_app
+from shardqa.cli import app as program
+from shardqa.config import Settings
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("src/shardqa", "api", "cluster", "loader", "models")  # the worker's variables are the module's to set
+COMMAND = re.compile(r'^    \{"((?:AI|RG)\.\w+)", ', re.MULTILINE)
+KEY = re.compile(r'f"([a-z]+):\{')
+VARIABLE = re.compile(r'"(SHARDQA_[A-Z_]+)"')
+
+
+def documentation() -> str:
+    return "\n".join(path.read_text() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+
+
+def verbs() -> list[str]:
+    def walk(command: object, name: str) -> Iterator[str]:
+        commands = getattr(command, "commands", None)
+        if commands is None:
+            yield name
+        else:
+            for verb, below in commands.items():
+                yield from walk(below, f"{name} {verb}")
+
+    return list(walk(typer.main.get_command(program), "shardqa"))
+
+
+def routes() -> list[str]:
+    """`GET /v1/corpora`."""
+    paths = create_app(Settings()).openapi()["paths"]
+    return [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+
+
+def settings() -> list[str]:
+    files = [path for folder in SOURCES for path in (ROOT / folder).rglob("*.py")]
+    read = {name for path in files for name in VARIABLE.findall(path.read_text())}
+    return sorted({f"SHARDQA_{name.upper()}" for name in Settings.model_fields} | read)
+
+
+def key_types() -> list[str]:
+    return [f"{word}:" for word in sorted(set(KEY.findall((ROOT / "src" / "shardqa" / "keys.py").read_text())))]
+
+
+def redis_commands() -> list[str]:
+    return COMMAND.findall((ROOT / "module" / "src" / "commands.c").read_text())
+
+
+KINDS: dict[str, tuple[Callable[[], list[str]], int]] = {  # how to list them, and how many there are at least
+    "command line": (verbs, 30),
+    "HTTP": (routes, 8),
+    "settings": (settings, 15),
+    "keys": (key_types, 8),
+    "Redis commands": (redis_commands, 30),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_of_a_kind_are_named_in_the_documentation(kind: str) -> None:
+    listed, least = KINDS[kind]
+    names, text = listed(), documentation()
+    assert len(names) >= least, "the sources are written otherwise than this test reads them"
+    assert not [
+        name for name in names if not re.search(rf"{re.escape(name)}(?![\w.-])" if name[-1] != ":" else name, text)
+    ]
+
+
+def test_the_page_of_settings_has_every_default() -> None:
+    text = (ROOT / "docs" / "settings.md").read_text()
+    missing = []
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default in (None, "") else f"{field.default} "
+        row = f"| `SHARDQA_{name.upper()}` | {default}|"
+        if row not in text and name != "tls_ca":  # without it, the system's
+            missing.append(row)
+    assert not missing
+
+
+def test_the_page_of_the_command_line_has_every_command() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text()
+    assert not [verb for verb in verbs() if f"| `{verb}` |" not in text]

@@ -1,0 +1,245 @@
+"""The command line without a cluster: help, options, faults as one line, and what is printed how."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from rich.text import Text
+
+from shardqa import cli
+from shardqa.cli import ask, bench, connection, eval, foreground
+from shardqa.models.squad import Question
+from shardqa.schema import Answer, Timing
+
+COMMANDS = [
+    "up", "down", "demo", "status", "ingest", "ask", "delete", "prepare", "doctor", "module-path",
+    "eval retrieval", "eval ask", "bench ask", "bench stages",
+    "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",
+    "models candidates", "models calibrate", "models measure",
+    "models export", "models quantize", "models dequantize", "models mix",
+    "models optimize", "models verify", "models ladder", "models package",
+    "models list", "models card", "models add", "models push", "models rm",
+]  # fmt: skip
+OF_A_CLUSTER = [
+    c
+    for c in COMMANDS
+    if c not in ("up", "down", "demo", "module-path") and (not c.startswith("models ") or c == "models push")
+]
+NOBODY = "127.0.0.1:1"  # a port that nothing listens on
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The program in this process: `run("ask", "Who?", env={"SHARDQA_REDIS": "…"})`."""
+
+    def run_(*words: str, env: dict[str, str] | None = None) -> Done:
+        for name in [name for name in os.environ if name.startswith("SHARDQA_")]:
+            monkeypatch.delenv(name)
+        for name, value in (env or {}).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["shardqa", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        return Done(int(ended.value.code or 0), said.out, said.err)
+
+    return run_
+
+
+def command_of(words: str) -> Any:
+    command: Any = typer.main.get_command(cli.app)
+    for word in words.split():
+        command = command.commands[word]
+    return command
+
+
+def leaves(command: Any, name: str) -> Iterator[str]:
+    """The names of all commands below one, its own where there are none."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield name
+        return
+    for word, one in below.items():
+        yield from leaves(one, f"{name} {word}".strip())
+
+
+def test_every_command_is_listed_here() -> None:
+    found = set(leaves(command_of(""), ""))
+    assert found == set(COMMANDS)
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_has_help_with_an_example(words: str) -> None:
+    assert f"Example: {'redis-server' if words == 'module-path' else f'shardqa {words}'}" in (
+        command_of(words).help or ""
+    )
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_no_help_has_brackets_that_its_screen_would_take_for_markup(words: str) -> None:
+    command = command_of(words)
+    helps = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
+    assert [text for text in helps if Text.from_markup(text).plain != text] == []
+
+
+@pytest.mark.parametrize("words", OF_A_CLUSTER)
+def test_every_command_that_asks_a_cluster_takes_its_address_and_password(words: str) -> None:
+    options = {option for param in command_of(words).params for option in param.opts}
+    assert {"--redis", "--user", "--password"} <= options
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ask", "Who?", "--redis", NOBODY],
+        ["status", "--redis", NOBODY],
+        ["delete", "x", "--redis", NOBODY],
+        ["prepare", "--redis", NOBODY],
+        ["eval", "ask", "seeds/questions.jsonl", "--redis", NOBODY],
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_line_and_a_way_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3])
+    done = run(*words)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("shardqa: ")
+    assert len(done.err.splitlines()) == 1
+    assert "shardqa up" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["ask", "Who?", "--redis", "nonsense"], "HOST:PORT"),
+        (["ingest", "/nowhere/at/all", "--redis", NOBODY], "/nowhere/at/all"),
+        (["ingest", ".", "--corpus", "UPPER", "--redis", NOBODY], "UPPER"),
+        (["eval", "ask", "/nowhere.json"], "/nowhere.json"),
+        (["bench", "ask", "--questions", "/nowhere.jsonl"], "/nowhere.jsonl"),
+        (["bench", "ask", "--concurrency", "many"], "many"),
+        (["up", "--shards", "0", "--data", "unused"], "at least 1"),
+    ],
+)
+def test_a_wrong_value_is_named_without_a_traceback(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: list[str], says: str, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*words)
+    assert (done.code, done.out) == (1, "")
+    assert says in done.err
+
+
+def test_redis_6_stops_up_with_both_versions(run: Run, tmp_path: Path) -> None:
+    old = tmp_path / "redis-server"
+    old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0:0'\n")
+    old.chmod(0o755)
+    done = run("up", "--data", str(tmp_path / "data"), env={"SHARDQA_REDIS_SERVER": str(old)})
+    assert (done.code, done.out) == (1, "")
+    assert "6.2.14" in done.err
+    assert "7.0.0" in done.err
+
+
+def test_data_of_another_version_stops_up(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cluster.json").write_text('{"layout": 0}')
+    done = run("up", "--data", str(tmp_path))
+    assert done.code == 1
+    assert "layout 0" in done.err
+
+
+def test_a_fault_leaves_the_program_as_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "shardqa.cli", "status", "--redis", NOBODY]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+
+
+def test_down_where_nothing_runs_says_so(run: Run, tmp_path: Path) -> None:
+    done = run("down", "--data", str(tmp_path / "none"))
+    assert (done.code, done.out) == (0, "")
+    assert "nothing runs" in done.err
+
+
+def test_the_answer_is_marked_in_its_sentence_only() -> None:
+    passage = "It rained. The lake is 287\nmetres deep (see map). It froze."
+    start = passage.index("287")
+    marked = ask.sentence(passage, start, start + len("287\nmetres")).plain
+    assert marked == "The lake is »287 metres« deep (see map)."
+
+
+def test_an_answer_at_either_end_of_the_passage_is_marked() -> None:
+    assert ask.sentence("All of it", 0, 9).plain == "»All of it«"
+
+
+def refusal(failed: list[str]) -> Answer:
+    return Answer(
+        question="Who?", corpus="c", answer=None, score=0.1, no_answer=True, document=None, title=None, start=None,
+        end=None, passage=None, passage_start=None, n_best=[], cached=False, cache=None, partial=bool(failed),
+        failed=failed, shards=[], model="m", timing=Timing(),
+    )  # fmt: skip
+
+
+def test_a_refusal_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    ask.show(refusal(failed=[]))
+    assert "no answer in the documents" in capsys.readouterr().out
+
+
+def test_a_partial_answer_names_the_shards_it_is_without(capsys: pytest.CaptureFixture[str]) -> None:
+    ask.show(refusal(failed=["a:1", "b:2"]))
+    assert "partial   without the documents of a:1, b:2" in capsys.readouterr().out
+
+
+def test_a_percentile_is_the_least_value_that_covers_its_share() -> None:
+    assert [bench.percentile(range(1, 101), share) for share in (0.5, 0.9, 0.99, 1.0)] == [50, 90, 99, 100]
+    assert bench.percentile([7.0], 0.5) == 7.0
+
+
+def test_a_limited_eval_spreads_over_the_file() -> None:
+    questions = [Question(str(i), "?", (), None) for i in range(10)]
+    assert [q.id for q in eval.spread(questions, 3)] == ["0", "3", "6"]
+    assert eval.spread(questions, 99) == questions
+
+
+def test_an_eval_counts_refusals_and_forced_answers_apart() -> None:
+    right = eval.Outcome(Question("1", "?", ("a mill",), "d"), "mill", "mill", 0.9)
+    shy = eval.Outcome(Question("2", "?", ("a weir",), "d"), "", "the weir", 0.1)
+    refused = eval.Outcome(Question("3", "?", (), None), "", "x", 0.1)
+    fooled = eval.Outcome(Question("4", "?", (), None), "x", "x", 0.9)
+    row = eval.summed([right, shy, refused, fooled], "f", "c", 5, 1.0)
+    assert (row.em_forced, row.em, row.right, row.answered, row.refused) == (100.0, 50.0, 50.0, 50.0, 50.0)
+
+
+def test_a_line_of_redis_log_becomes_readable_and_noise_goes() -> None:
+    line = "123:M 21 Nov 2026 04:00:46.456 # Cluster state changed: ok"
+    assert foreground.readable(line) == "04:00:46 ! Cluster state changed: ok"
+    assert foreground.readable("123:C 21 Nov 2026 04:00:46.456 # oO0OoO0OoO0Oo Redis is starting oO0OoO0OoO0Oo") is None
+    assert foreground.readable("") is None
+    assert foreground.readable("free words") == "free words"
+
+
+def test_a_config_file_that_names_a_cluster_is_not_passed_over_for_the_local_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shardqa.toml").write_text('redis = "10.0.0.5:7000"\n')
+    monkeypatch.setattr(connection, "_local_seed", lambda: "127.0.0.1:7000")
+    monkeypatch.delenv("SHARDQA_REDIS", raising=False)
+    assert connection.settings_of(None, None, None).redis == "127.0.0.1:7000"
+    monkeypatch.setenv("SHARDQA_CONFIG", str(tmp_path / "shardqa.toml"))
+    assert connection.settings_of(None, None, None).redis == "10.0.0.5:7000"
+    assert connection.settings_of("h:1", None, None).redis == "h:1"

@@ -1,0 +1,238 @@
+"""The index against the slow truth, against bm25s and networkx, and against itself on other numbers of shards."""
+
+import string
+from collections.abc import Sequence
+from random import Random
+
+import bm25s
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardqa import keys
+from shardqa.errors import BadData, BadKey
+from shardqa.gears_functions.index import bm25, corpus_index, exact, pagerank
+from shardqa.gears_functions.index.analysis import Query, query
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.index.statistics import CorpusStatistics, total
+
+Passage = tuple[str, str, str]  # key, title, text
+
+vocabulary = st.sampled_from(["the", "of", "mill", "river", "stone", "bridge", "founder", "1742", "wheel", "ford"])
+phrase = st.lists(vocabulary, max_size=12).map(" ".join)
+documents = st.dictionaries(
+    st.text(string.ascii_lowercase, min_size=1, max_size=3),
+    st.tuples(phrase, st.lists(phrase, min_size=1, max_size=4)),
+    max_size=8,
+)
+
+
+def passages_of(corpus: dict[str, tuple[str, list[str]]]) -> list[Passage]:
+    return [
+        (keys.passage("c", d, n), title, text) for d, (title, texts) in corpus.items() for n, text in enumerate(texts)
+    ]
+
+
+def filled(passages: Sequence[Passage]) -> Index:
+    found = Index()
+    for key, title, text in passages:
+        found.put(key, title, text)
+    return found
+
+
+def rank(shards: Sequence[Index], asked: Query, limit: int = 1_000) -> list[tuple[str, float]]:
+    statistics = total(shard.statistics(asked) for shard in shards)
+    lists = [pair for shard in shards for pair in shard.rank(asked, statistics, limit)]
+    return sorted(lists, key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+
+@settings(max_examples=200)
+@given(documents, phrase)
+def test_the_index_scores_as_a_full_scan_does(corpus: dict[str, tuple[str, list[str]]], question: str) -> None:
+    passages = passages_of(corpus)
+    assert rank([filled(passages)], query(question)) == exact.rank(passages, query(question), 1_000)
+
+
+@settings(max_examples=200)
+@given(documents, phrase, st.integers(1, 6), st.randoms(use_true_random=False))
+def test_scores_and_order_do_not_depend_on_the_number_of_shards(
+    corpus: dict[str, tuple[str, list[str]]], question: str, count: int, random: Random
+) -> None:
+    passages = passages_of(corpus)
+    shards = [Index() for _ in range(count)]
+    shuffled = list(passages)
+    random.shuffle(shuffled)  # nor on the order in which passages came
+    for key, title, text in shuffled:
+        shards[hash(keys.parse_passage(key).document) % count].put(key, title, text)
+    assert rank(shards, query(question)) == rank([filled(passages)], query(question))
+
+
+@settings(max_examples=200)
+@given(documents, documents, phrase)
+def test_after_any_changes_the_index_is_as_if_built_anew(
+    before: dict[str, tuple[str, list[str]]], after: dict[str, tuple[str, list[str]]], question: str
+) -> None:
+    changed = filled(passages_of(before))
+    wanted = passages_of(after)
+    for key in set(changed) - {key for key, _, _ in wanted}:
+        assert changed.remove(key)
+    for key, title, text in wanted:
+        changed.put(key, title, text)
+    assert rank([changed], query(question)) == rank([filled(wanted)], query(question))
+    assert changed.statistics(query(question)) == filled(wanted).statistics(query(question))
+
+
+def test_compaction_changes_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_index, "COMPACT_DEAD", 10)
+    passages = [(keys.passage("c", f"d{n % 40}", n // 40), "mill", f"river stone {n} bridge") for n in range(120)]
+    found = filled(passages)
+    for key, _, _ in passages[:100]:
+        found.remove(key)
+    assert len(found) == 20
+    assert found.documents == 20
+    asked = query("which river bridge 110")
+    assert rank([found], asked) == exact.rank(passages[100:], asked, 1_000)
+    found.put(*passages[0])
+    assert rank([found], asked) == exact.rank([*passages[100:], passages[0]], asked, 1_000)
+
+
+def test_a_question_of_no_known_word_ranks_nothing() -> None:
+    assert rank([filled(passages_of({"a": ("mill", ["the river"])}))], query("zebra crossing")) == []
+
+
+def test_an_empty_index_ranks_nothing() -> None:
+    assert rank([Index()], query("mill")) == []
+
+
+def test_putting_the_same_passage_again_changes_nothing() -> None:
+    found = Index()
+    assert found.put("passage:c:{b0001}:a:0", "t", "river")
+    assert not found.put("passage:c:{b0001}:a:0", "t", "river")
+    assert found.put("passage:c:{b0001}:a:0", "t", "stone")
+    assert len(found) == 1
+
+
+def test_removing_what_is_not_there_says_so() -> None:
+    assert not Index().remove("passage:c:{b0001}:a:0")
+
+
+def test_a_key_of_another_form_is_refused_and_leaves_no_trace() -> None:
+    found = Index()
+    with pytest.raises(BadKey):
+        found.put("passage:nonsense", "", "river")
+    assert len(found) == 0
+    assert found.put("passage:c:{b0001}:a:0", "t", "river")
+
+
+def test_ties_are_broken_by_key() -> None:
+    passages = [(keys.passage("c", name, 0), "", "river") for name in "cab"]
+    found = rank([filled(passages)], query("river"), 2)
+    assert [key for key, _ in found] == sorted(key for key, _, _ in passages)[:2]
+
+
+def test_a_limit_keeps_the_best() -> None:
+    passages = [(keys.passage("c", f"d{n}", 0), "", "river " * (n % 7) + "stone " * 5) for n in range(60)]
+    whole = rank([filled(passages)], query("river"))
+    assert rank([filled(passages)], query("river"), 5) == whole[:5]
+
+
+def test_a_passage_without_the_word_is_found_through_its_document() -> None:
+    passages = passages_of({"a": ("", ["river", "bridge"]), "b": ("", ["stone"])})
+    found = [key for key, _ in rank([filled(passages)], query("river"))]
+    assert found == [keys.passage("c", "a", 0), keys.passage("c", "a", 1)]
+
+
+def test_documents_and_characters_are_counted_once() -> None:
+    found = Index()
+    found.put(keys.passage("c", "a", 0), "", "one", 700)
+    found.put(keys.passage("c", "a", 1), "", "two", 1_300)
+    found.put(keys.passage("c", "b", 0), "", "three", 50)
+    assert (found.documents, len(found), found.characters) == (2, 3, 1_350)
+    assert sorted(found.passages_of("a")) == [keys.passage("c", "a", 0), keys.passage("c", "a", 1)]
+    assert found.passages_of("z") == []
+
+
+# ---- oracles
+
+
+def test_bm25_of_the_body_is_lucenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TITLE", "PAIRS"):
+        monkeypatch.setattr(bm25, name, 0.0)
+    monkeypatch.setattr(pagerank, "GRAPH", 0.0)
+    rng = np.random.default_rng(5)
+    words = ["river", "stone", "bridge", "wheel", "ford", "1742"]
+    texts = [" ".join(rng.choice(words, rng.integers(1, 30))) for _ in range(40)]
+    passages = [(keys.passage("c", f"d{n:02}", 0), "", text) for n, text in enumerate(texts)]
+    asked = query("river 1742 wheel")
+    oracle = bm25s.BM25(method="lucene", k1=bm25.K1, b=bm25.B)
+    oracle.index([query_words(text) for text in texts], show_progress=False)
+    expected = oracle.get_scores(list(asked.terms)) * (bm25.K1 + 1)  # Lucene drops the constant factor k1 + 1
+    found = dict(rank([filled(passages)], asked))
+    assert [found.get(key, 0.0) for key, _, _ in passages] == pytest.approx(expected, rel=1e-5)
+
+
+def query_words(text: str) -> list[str]:
+    return [query(word).terms[0] for word in text.split()]
+
+
+def test_pagerank_is_networkxs_on_the_whole_graph() -> None:
+    corpus = {
+        "a": ("", ["river river stone", "bridge", "stone ford"]),
+        "b": ("", ["river wheel"]),
+        "c": ("", ["mill ford"]),
+    }
+    passages = passages_of(corpus)
+    found, asked = filled(passages), query("river stone ford")
+    statistics = found.statistics(asked)
+    restarts = {t: bm25.idf(statistics.df[t], statistics.passages) for t in asked.terms}
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for key, _, text in passages:
+        document = "doc " + keys.parse_passage(key).document
+        graph.add_edge(key, document, weight=1)
+        graph.add_edge(document, key, weight=1)
+        for word in text.split():
+            term = query(word).terms[0]
+            weight = graph.get_edge_data(term, key, {"weight": 0})["weight"]
+            graph.add_edge(term, key, weight=weight + 1)
+    everything = nx.pagerank(graph, alpha=pagerank.DAMPING, personalization=restarts, tol=1e-14, max_iter=10_000)
+    expected = np.array([everything[key] for key, _, _ in passages])
+    assert found.pagerank(asked, statistics) == pytest.approx(expected / expected.sum(), rel=1e-9)
+
+
+# ---- statistics
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        [],
+        None,
+        {"passages": -1},
+        {"passages": "3"},
+        {"passages": 1.5},
+        {"df": []},
+        {"df": {"a": -1}},
+        {"cf": {"a": True}},
+    ],
+)
+def test_statistics_that_no_shard_could_send_are_refused(record: object) -> None:
+    with pytest.raises(BadData):
+        CorpusStatistics.parse(record)
+
+
+def test_statistics_survive_their_record() -> None:
+    statistics = filled(passages_of({"a": ("mill", ["the river", "stone bridge"])})).statistics(
+        query("stone bridge river")
+    )
+    assert CorpusStatistics.parse(statistics.record()) == statistics
+
+
+def test_statistics_of_a_moment_ago_still_rank() -> None:
+    found = filled(passages_of({"a": ("", ["river"]), "b": ("", ["stone"])}))
+    asked = query("river stone")
+    statistics = found.statistics(asked)
+    found.put(keys.passage("c", "d", 0), "", "river river stone")
+    assert len(found.rank(asked, statistics, 10)) == 3
+    assert len(found.rank(asked, CorpusStatistics(5, 5, 9, 0, {}, {}), 10)) == 3

@@ -1,0 +1,50 @@
+"""What a document's words are taken for, before anything is written."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardqa.config import MAX_DOCUMENT
+from shardqa.errors import BadDocument, DocumentTooLarge
+from shardqa.gears_functions.documents import FIELDS, Fields, encoded, from_hash, from_words
+
+utf8 = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(utf8, utf8.filter(str.strip), utf8)
+def test_words_and_hash_give_the_same_fields(title: str, text: str, source: str) -> None:
+    fields = Fields(title, text, source, "")
+    assert from_words("k", fields.pairs()) == fields
+    assert from_hash("k", encoded(fields)) == fields
+
+
+def test_fields_left_out_are_empty() -> None:
+    assert from_words("k", ["text", "good"]) == Fields("", "good", "", "")
+    assert from_hash("k", [None, b"good", None, None, None, None]) == Fields("", "good", "", "")
+
+
+@pytest.mark.parametrize("word", FIELDS)
+def test_a_field_that_is_not_utf8_is_named(word: str) -> None:
+    with pytest.raises(BadDocument, match=rf"the {word} of .* is not UTF-8 \(see byte 1\)"):
+        from_words("k", ["text", "good", word, b"a\xff"])
+
+
+def test_a_text_of_more_than_the_bound_is_refused_with_both_sizes() -> None:
+    with pytest.raises(DocumentTooLarge, match=r"5,000,002 bytes of text, more than 5,000,000"):
+        from_words("k", ["text", "é" * (MAX_DOCUMENT // 2 + 1)])
+
+
+@pytest.mark.parametrize("metadata", ["{", "[]", "3", '"text"', "null", "{'a': 1}"])
+def test_metadata_is_a_json_object_or_nothing(metadata: str) -> None:
+    with pytest.raises(BadDocument, match="metadata"):
+        from_words("k", ["text", "good", "metadata", metadata])
+
+
+@given(utf8, utf8, utf8, utf8)
+def test_digests_differ_when_title_or_text_do(title: str, text: str, other_title: str, other_text: str) -> None:
+    one, other = Fields(title, text, "", ""), Fields(other_title, other_text, "", "")
+    assert (one.digest() == other.digest()) == ((title, text) == (other_title, other_text))
+
+
+def test_source_and_metadata_are_no_part_of_the_digest() -> None:
+    assert Fields("t", "x", "a", "{}").digest() == Fields("t", "x", "b", "").digest()

@@ -1,0 +1,149 @@
+"""Passages: exact places, bounded, nothing lost, the same word pieces as their text alone."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardqa.errors import BadDocument
+from shardqa.gears_functions import splitting
+from shardqa.gears_functions.splitting import Passage, split
+from shardqa.models import shipped
+from shardqa.models.tokenizer import Tokenizer
+
+TOKENIZER = Tokenizer.load(shipped.folder())
+SENTENCE = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist, who ground rye there. "
+
+fragments = st.one_of(
+    st.text(max_size=30),
+    st.sampled_from(
+        [
+            SENTENCE,
+            "word ",
+            "Dr. Who? ",
+            "e\u0301",
+            "한국어 ",
+            "漢字。",
+            "\n\n",
+            "\t",
+            "\x00",
+            "\u200b",
+            "x" * 120,
+            "1,234.5 ",
+            "😀",
+            "\x0c",
+        ]
+    ),
+    st.builds(
+        lambda piece, n: piece * n,
+        st.sampled_from(["a", " ", "ab ", "漢", "x, ", "\x01", "\u0301", "-"]),
+        st.integers(1, 3000),
+    ),
+)
+texts = st.lists(fragments, max_size=12).map("".join)
+
+
+def seen(text: str) -> bool:
+    """Whether the tokenizer sees anything in it."""
+    return len(TOKENIZER.passage(text)) > 0
+
+
+def check(text: str, passages: list[Passage]) -> None:
+    for p in passages:
+        assert text[p.start : p.end] == p.text
+        assert 1 <= len(p.ids) <= splitting.MAX_PASSAGE
+        assert np.array_equal(TOKENIZER.passage(p.text).ids, p.ids)
+    assert all(a.start < b.start and a.end < b.end for a, b in itertools.pairwise(passages))
+
+
+@settings(max_examples=150)
+@given(texts)
+def test_every_passage_is_a_bounded_piece_of_the_text_with_the_pieces_of_its_own_text(text: str) -> None:
+    check(text, split(text, TOKENIZER))
+
+
+@settings(max_examples=150)
+@given(texts)
+def test_what_lies_between_passages_is_nothing_to_the_tokenizer(text: str) -> None:
+    end = 0
+    for p in split(text, TOKENIZER):
+        assert not seen(text[end : p.start])
+        end = max(end, p.end)
+    assert not seen(text[end:])
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t \n", "\x00\x01", "\ufeff", " " * 100_000])
+def test_a_text_of_nothing_has_no_passages(text: str) -> None:
+    assert split(text, TOKENIZER) == []
+
+
+def test_a_short_document_is_one_passage() -> None:
+    text = SENTENCE * 3
+    assert [p.text for p in split(text, TOKENIZER)] == [text.strip()]
+
+
+def test_a_document_just_over_one_window_leaves_no_tiny_tail() -> None:
+    sizes = [len(p.ids) for p in split(SENTENCE * 9, TOKENIZER)]
+    assert len(sizes) == 2
+    assert min(sizes) > 80
+
+
+def test_neighbours_share_a_sentence() -> None:
+    passages = split(SENTENCE * 40, TOKENIZER)
+    assert all(b.start + len(SENTENCE) - 1 <= a.end for a, b in itertools.pairwise(passages))
+
+
+def test_passages_begin_and_end_with_sentences() -> None:
+    for p in split(SENTENCE * 40, TOKENIZER):
+        assert p.text.startswith("The mill")
+        assert p.text.endswith("there.")
+
+
+def test_a_sentence_longer_than_a_passage_is_cut_between_words() -> None:
+    text = " ".join(f"word{n}" for n in range(2_000))
+    passages = split(text, TOKENIZER)
+    check(text, passages)
+    assert len(passages) > 10
+    assert all(p.text.startswith("word") and text[p.end : p.end + 1] in ("", " ") for p in passages)
+
+
+def test_a_word_of_a_million_letters_becomes_short_passages() -> None:
+    text = "x" * 1_000_000
+    passages = split(text, TOKENIZER)
+    check(text, passages)
+    assert passages[-1].end == len(text)
+    assert max(len(p.text) for p in passages) <= 10_000
+
+
+def test_a_long_gap_ends_a_passage() -> None:
+    text = "before" + " " * 5_000 + "after"
+    assert [p.text for p in split(text, TOKENIZER)] == ["before", "after"]
+
+
+def test_a_long_document_is_split_to_its_end() -> None:
+    text = SENTENCE * 2_000
+    passages = split(text, TOKENIZER)
+    check(text, passages[:50])
+    assert passages[-1].end == len(text.rstrip())
+
+
+def test_a_lone_surrogate_is_refused() -> None:
+    with pytest.raises(BadDocument, match="lone surrogate"):
+        split("good " * 10 + "\ud800", TOKENIZER)
+
+
+def test_slices_are_the_same_passages_in_bounded_parts() -> None:
+    text = (SENTENCE * 8_000)[: 20 * splitting.BLOCK]
+    parts = list(splitting.split_in_slices(text, TOKENIZER))
+    passages = [p for part in parts for p in part]
+    assert [(p.start, p.end) for p in passages] == [(p.start, p.end) for p in split(text, TOKENIZER)]
+    assert max(map(len, parts)) <= splitting.SLICE
+    assert sum(not part for part in parts) >= 19  # one step for each block before the last
+
+
+def test_a_run_without_blanks_takes_a_step_for_a_block_not_for_each_cut() -> None:
+    blocks = 4
+    parts = list(splitting.split_in_slices("x" * (blocks * splitting.BLOCK), TOKENIZER))
+    assert blocks - 1 <= sum(not part for part in parts) <= 2 * blocks

@@ -1,0 +1,77 @@
+"""What one document's fault does to the run: nothing to the others."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from shardqa.errors import AnswerTimeout
+from shardqa.loader import ingest
+from shardqa.loader.source_file import Item
+from shardqa.schema import Document, Ingested
+
+
+class Texts:
+    total = 0
+
+    def __init__(self, *ids: str) -> None:
+        self._ids = ids
+
+    def done(self) -> int:
+        return 0
+
+    def __iter__(self) -> Iterator[Item]:
+        yield from (Document(id=name, text="A text.") for name in self._ids)
+
+
+class LateEngine:
+    """An engine of one shard, for which documents that are named late-… take too long."""
+
+    masters = SimpleNamespace(nodes=lambda: [None])
+
+    async def put(self, document: Document, replace: bool) -> Ingested:
+        if document.id.startswith("late"):
+            raise AnswerTimeout("shard 1 did not answer in time")
+        return Ingested(corpus="c", document=document.id, passages=1, characters=7, changed=True)
+
+
+@pytest.fixture
+def late_engine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(ingest, "PATIENCE", 0.0)
+    return LateEngine()
+
+
+async def test_a_document_that_takes_too_long_is_skipped_and_the_others_are_put(late_engine: Any) -> None:
+    summary = await ingest.ingest(late_engine, Texts("late", *map(str, range(50))), "c")
+    assert (summary.documents, summary.skipped) == (50, 1)
+    assert "run the ingest again" in summary.reasons[0].reason
+
+
+async def test_many_late_documents_among_others_do_not_end_the_run(late_engine: Any) -> None:
+    names = [name for n in range(2 * ingest.LATE_IN_A_ROW) for name in (f"late-{n}", f"{n}")]
+    summary = await ingest.ingest(late_engine, Texts(*names), "c")
+    assert (summary.documents, summary.skipped) == (len(names) // 2, len(names) // 2)
+
+
+async def test_a_shard_that_finishes_nothing_ends_the_run(late_engine: Any) -> None:
+    with pytest.raises(AnswerTimeout):
+        await ingest.ingest(late_engine, Texts(*(f"late-{n}" for n in range(100))), "c")
+
+
+class SlowEngine(LateEngine):
+    """Its shard finishes a document after the first try has run out of time, and the second finds it done."""
+
+    def __init__(self) -> None:
+        self._tries = 0
+
+    async def put(self, document: Document, replace: bool) -> Ingested:
+        self._tries += 1
+        if self._tries == 1:
+            raise AnswerTimeout("shard 1 did not answer in time")
+        return Ingested(corpus="c", document=document.id, passages=1, characters=7, changed=False)
+
+
+async def test_a_document_that_a_later_try_finds_done_counts_as_written() -> None:
+    summary = await ingest.ingest(SlowEngine(), Texts("slow", "same"), "c")  # type: ignore[arg-type]
+    assert (summary.documents, summary.unchanged, summary.bytes_written) == (1, 1, len("A text."))

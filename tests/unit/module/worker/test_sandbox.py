@@ -1,0 +1,155 @@
+"""What a confined worker can't do to the machine, each wall by itself where the kernel has it."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shardqa.module.worker import sandbox
+
+CONFINED = """
+import os, socket, sys, threading
+from shardqa.module.worker import sandbox
+print(sandbox.confine(os.environ), flush=True)
+{code}
+"""
+
+
+def confined(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", CONFINED.format(code=code)]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=60)
+
+
+def in_force() -> str:
+    return confined("").stdout
+
+
+def needs(wall: str) -> None:
+    if f"{wall}:missing" in in_force():
+        pytest.skip(f"this kernel has no {wall}")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.execv('/bin/true', ['true'])",
+        "os.fork()",
+        "os.posix_spawn('/bin/true', ['true'], {})",
+        "os.kill(os.getppid(), 0)",
+        "os.kill(1, 0)",
+        "socket.socket(socket.AF_UNIX)",
+        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+        "s = socket.socket(); s.listen()",
+    ],
+)
+def test_seccomp_refuses(code: str) -> None:
+    needs("seccomp")
+    done = confined(code)
+    assert "PermissionError" in done.stderr, (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import pathlib; pathlib.Path('/etc/shadow').read_bytes()",
+        "import pathlib; pathlib.Path('/etc/fstab').read_bytes()",
+        "os.listdir('/root')",
+        "os.listdir('/')",
+        "open('/var/tmp/shardqa-sandbox-test', 'w')",
+        "os.mkdir('/var/tmp/shardqa-sandbox-test')",
+        "os.unlink('/etc/hosts')",
+        "os.truncate('/etc/hosts', 0)",
+        "s = socket.socket(); s.bind(('127.0.0.1', 0))",
+    ],
+)
+def test_landlock_refuses(code: str) -> None:
+    needs("landlock")
+    if "truncate" in code and "landlock1" in in_force() + "landlock2":
+        pytest.skip("this kernel's landlock does not know truncation")
+    done = confined(code)
+    assert "PermissionError" in done.stderr, (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import numpy, onnxruntime, tokenizers",
+        "import shardqa.module.worker.worker",
+        "import shardqa.gears_functions.registration",
+        "t = threading.Thread(target=print); t.start(); t.join()",
+        "socket.socketpair()",
+        "socket.socket(socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)",
+        "open('/proc/self/status').read()",
+        "open('/proc/cpuinfo').read()",
+        "open('/dev/null', 'w').write('x')",
+        "os.urandom(8); os.kill(os.getpid(), 0)",
+        "import mmap; mmap.mmap(-1, 4096)",
+        "import datetime, zoneinfo; zoneinfo.ZoneInfo('UTC')",
+    ],
+)
+def test_what_functions_and_models_need_goes_on(code: str) -> None:
+    done = confined(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_confined_process_reads_no_other_processs_memory() -> None:
+    needs("landlock")
+    needs("capabilities")
+    done = confined("open(f'/proc/{os.getppid()}/environ').read()")
+    assert "PermissionError" in done.stderr, (done.stdout, done.stderr)
+
+
+def test_folders_that_are_named_are_read_and_written(tmp_path: Path) -> None:
+    needs("landlock")
+    readable, writable = tmp_path / "readable", tmp_path / "writable"
+    for folder in (readable, writable):
+        folder.mkdir()
+        (folder / "a").write_text("text")
+    named = {sandbox.READABLE: str(readable), sandbox.WRITABLE: f"/nonexistent:{writable}"}
+    code = f"print(open('{readable}/a').read()); open('{writable}/b', 'w').write('x'); os.unlink('{writable}/a')"
+    assert confined(code, **named).returncode == 0
+    assert "PermissionError" in confined(f"open('{readable}/b', 'w')", **named).stderr
+
+
+def test_no_core_file_holds_documents() -> None:
+    done = confined("import resource; print(resource.getrlimit(resource.RLIMIT_CORE))")
+    assert "(0, 0)" in done.stdout
+
+
+def test_what_is_in_force_is_named() -> None:
+    names = [wall.partition(":")[0].rstrip("0123456789") for wall in in_force().split()]
+    assert names == ["no_new_privs", "capabilities", "landlock", "seccomp", "limits"]
+
+
+def test_a_missing_wall_is_named_and_the_rest_stands() -> None:
+    code = "os.fork()"
+    fake = "sandbox.CREATE_RULESET = 9999"
+    command = [sys.executable, "-c", CONFINED.format(code=code).replace("print(", f"{fake}\nprint(", 1)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "landlock:missing(Function_not_implemented)" in done.stdout
+    assert "landlock is not in force" in done.stderr
+    assert "PermissionError" in done.stderr
+
+
+def test_it_can_be_left_off() -> None:
+    done = confined("os._exit(os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)[1]))",
+                    **{sandbox.VARIABLE: "no"})  # fmt: skip
+    assert (done.stdout, done.returncode) == ("off\n", 0)
+
+
+@pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
+def test_the_filter_of_each_machine_is_well_formed(machine: str, column: int) -> None:
+    program = sandbox.filter_program(sandbox.MACHINES[machine][0], column, 77)
+    assert len(program) < 4096  # the kernel's bound
+    for place, (code, yes, no, _) in enumerate(program):
+        if code & 7 == 5:  # jumps stay inside
+            assert place + 1 + max(yes, no) < len(program)
+    assert program[-1] == (sandbox.RETURN, 0, 0, sandbox.ALLOW)
+
+
+def test_this_machine_has_a_table() -> None:
+    assert platform.uname().machine in sandbox.MACHINES
