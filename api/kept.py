@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 from pydantic import ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shardqa.api.routes.ask import Question
 from shardqa.api.state import State
+from shardqa.http_schema import Question
 
 PATH = "/v1/ask"
 JSON = b"application/json"

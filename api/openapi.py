@@ -7,9 +7,9 @@ from fastapi.openapi.utils import get_openapi
 
 import shardqa
 from shardqa.api import faults
-from shardqa.api.problems import MEDIA_TYPE, TITLES, FieldError, Problem
-from shardqa.api.routes.documents import NewDocument
+from shardqa.api.problems import MEDIA_TYPE, TITLES
 from shardqa.errors import ShardqaError
+from shardqa.http_schema import FieldError, NewDocument, Problem
 
 DESCRIPTION = (
     "Extractive question answering inside Redis Cluster: every answer is a span of a document, with its exact place, "

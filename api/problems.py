@@ -10,7 +10,6 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,6 +17,7 @@ from starlette.types import Scope
 
 from shardqa.api import faults
 from shardqa.errors import ShardqaError
+from shardqa.http_schema import FieldError, Problem
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = {429: 1, 503: 2}  # Retry-After: a slot frees in about one question; a shard is back in seconds
@@ -74,25 +74,6 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "wrong_origin": ("Another site's page", "Name the page's host in SHARDQA_HTTP_HOSTS."),
     "wrong_shard": ("A slot moved meanwhile", "Ask again: the shards are ranked anew."),
 }
-
-
-class FieldError(BaseModel):
-    at: str  # dotted path, like body.k
-    message: str
-    got: str  # the refused value as JSON-like text, cut at 80 characters
-
-
-class Problem(BaseModel):
-    """RFC 9457 problem details, with a code for programs and a remedy for people."""
-
-    type: str  # reference to the code's entry in /docs
-    title: str
-    status: int
-    detail: str
-    instance: str  # urn:uuid of the request, as in the header X-Request-Id and the log
-    code: str
-    remedy: str
-    errors: list[FieldError] | None = None  # for invalid_request: every field at fault
 
 
 def of(error: ShardqaError, request_id: str, errors: list[FieldError] | None = None) -> Problem:

@@ -4,46 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.api.leaving import unless_left
 from shardqa.api.state import Shared, State, json_only
-from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
+from shardqa.config import MAX_K, MAX_N_BEST
+from shardqa.http_schema import Question
 from shardqa.schema import Answer
 
 router = APIRouter(prefix="/v1", tags=["questions"])
-
-
-# The bounds stand in the schema only: the engine enforces them, with the same codes for every caller.
-class Question(BaseModel):
-    model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        json_schema_extra={"examples": [{"question": "Who designed UTF-8?", "corpus": "seeds", "n_best": 3}]},
-    )
-
-    question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
-    corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
-    k: int | None = Field(None, description=f"Passages read, 1 to {MAX_K}. More finds more and takes longer.")
-    n_best: int | None = Field(None, description=f"Candidates returned, 1 to {MAX_N_BEST}.")
-    min_score: float | None = Field(
-        None, allow_inf_nan=False, description="0 to 1: below it, no answer. Without it, the model's own threshold."
-    )
-    answer_when: AnswerWhen | None = Field(
-        None, description="How sure an answer must be; see docs/scores.md. Without it, the server's setting."
-    )
-    fresh: bool = Field(False, description="Leave the caches alone: compute the answer anew.")
-
-    @field_validator("question")
-    @classmethod
-    def check_unicode(cls, question: str) -> str:
-        """JSON can spell half a character, which no encoding can carry to a shard."""
-        try:
-            question.encode()
-        except UnicodeEncodeError:
-            raise ValueError("holds a lone surrogate; send whole characters") from None
-        return question
 
 
 @router.post(

@@ -4,13 +4,9 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 
 from shardqa.api.state import Shared
-from shardqa.schema import Corpora
+from shardqa.http_schema import Listed
 
 router = APIRouter(prefix="/v1", tags=["documents"])
-
-
-class Listed(Corpora):
-    default: str  # asked when a request names none; it may not exist yet
 
 
 @router.get("/corpora", response_model=Listed, summary="List the corpora")

@@ -3,21 +3,20 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from shardqa.api import problems
 from shardqa.api.faults import BadJson, DuplicateDocument, InternalError
 from shardqa.api.leaving import unless_left
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.problems import FieldError, Problem
 from shardqa.api.state import Shared, State, json_only
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
+from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes
 from shardqa.schema import Document, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one request: one reply names each
@@ -31,52 +30,6 @@ Corpus = Annotated[str | None, Query(description="Its corpus; without it, the se
 CorpusOfAll = Annotated[
     str | None, Query(description="Of the documents that name none; without it, the server's default corpus.")
 ]
-
-
-class NewDocument(BaseModel):
-    """A document to add; one of the same id and corpus is replaced."""
-
-    model_config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"id": "mill", "corpus": "mine", "title": "The mill", "text": "Ada Holm built it in 1871."}]
-        },
-    )
-
-    text: str
-    id: str | None = Field(None, description="1 to 512 bytes; without it, a hash of the text.")
-    corpus: str | None = Field(None, description="Without it, the one in the address, or the server's default corpus.")
-    title: str = ""
-    source: str = Field("", description="Where the text comes from, like an address.")
-    metadata: dict[str, Any] = Field(default_factory=dict)
-
-    def document(self, corpus: str) -> Document:
-        return Document(
-            id=self.id if self.id is not None else text_id(self.text),
-            text=self.text,
-            corpus=self.corpus if self.corpus is not None else corpus,
-            title=self.title,
-            source=self.source,
-            metadata=self.metadata,
-        )
-
-
-class Outcome(BaseModel):
-    """What became of one document of a list."""
-
-    document: str | None  # its id; None when it was not even a document
-    status: int  # as if it had been sent alone: 201 added or changed, 200 unchanged, or the problem's
-    ingested: Ingested | None = None
-    problem: Problem | None = None
-
-
-class Outcomes(BaseModel):
-    """In the order of the request."""
-
-    results: list[Outcome]
-    taken: int
-    refused: int
 
 
 @router.post(
@@ -137,11 +90,6 @@ async def delete_document(id: DocumentId, state: Shared, corpus: Corpus = None) 
         raise _unknown(id, name)
     state.metrics.documents.labels("deleted").inc()
     return Response(status_code=204)
-
-
-def text_id(text: str) -> str:
-    """The id of a document that was sent without one: the same text gets the same id."""
-    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _unknown(document: str, corpus: str) -> UnknownDocument:

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel
 
 from shardqa.api import problems
 from shardqa.api.leaving import unless_left
 from shardqa.api.state import Shared, State
 from shardqa.errors import BadDocument, ShardqaError
+from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut
 from shardqa.loader import formats
 from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile
 from shardqa.schema import Ingested
@@ -20,29 +20,6 @@ MAX_DOCUMENTS = 10_000  # of one file: one reply names each
 AT_ONCE = 8  # documents of one file on their way to shards
 
 router = APIRouter(prefix="/v1", tags=["documents"])
-
-
-class LeftOut(BaseModel):
-    """What was not taken of a file."""
-
-    place: str
-    reason: str
-
-
-class FileOutcome(BaseModel):
-    file: str
-    documents: list[Ingested]
-    skipped: list[LeftOut]  # documents that were not taken
-    lost: list[LeftOut]  # parts of those that were
-
-
-class FileFormat(BaseModel):
-    title: str
-    suffixes: list[str]
-
-
-class Formats(BaseModel):
-    formats: list[FileFormat]
 
 
 @router.get("/formats", summary="List the formats of files")

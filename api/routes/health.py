@@ -1,25 +1,14 @@
 """/healthz, /readyz and /metrics: for what watches the process. They are served however busy it is."""
 
-from typing import Literal
-
 from fastapi import APIRouter
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
-from pydantic import BaseModel
 
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
+from shardqa.http_schema import Health, Ready
 
 router = APIRouter(tags=["operations"])
-
-
-class Health(BaseModel):
-    status: Literal["alive"] = "alive"
-
-
-class Ready(BaseModel):
-    status: Literal["ready", "degraded"]  # degraded: some shard can't answer, others can
-    problems: list[str]
 
 
 @router.get("/healthz", summary="Is the process alive?")

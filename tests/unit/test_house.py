@@ -25,6 +25,7 @@ PLAIN = {
     "keys",
     "transient",
     "schema",
+    "http_schema",
     "config",
     "errors",
     "memory",

@@ -1,0 +1,149 @@
+"""What the HTTP API takes and gives beyond schema.py: requests, outcomes, problems. Clients share them.
+
+A request's bounds stand in its schema only: the engine enforces them, with the same codes for every caller.
+"""
+
+from hashlib import blake2b
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from shardqa.answer_lines import AnswerWhen
+from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
+from shardqa.schema import Corpora, Document, Ingested
+
+
+class Question(BaseModel):
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        json_schema_extra={"examples": [{"question": "Who designed UTF-8?", "corpus": "seeds", "n_best": 3}]},
+    )
+
+    question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
+    corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
+    k: int | None = Field(None, description=f"Passages read, 1 to {MAX_K}. More finds more and takes longer.")
+    n_best: int | None = Field(None, description=f"Candidates returned, 1 to {MAX_N_BEST}.")
+    min_score: float | None = Field(
+        None, allow_inf_nan=False, description="0 to 1: below it, no answer. Without it, the model's own threshold."
+    )
+    answer_when: AnswerWhen | None = Field(
+        None, description="How sure an answer must be; see docs/scores.md. Without it, the server's setting."
+    )
+    fresh: bool = Field(False, description="Leave the caches alone: compute the answer anew.")
+
+    @field_validator("question")
+    @classmethod
+    def check_unicode(cls, question: str) -> str:
+        """JSON can spell half a character, which no encoding can carry to a shard."""
+        try:
+            question.encode()
+        except UnicodeEncodeError:
+            raise ValueError("holds a lone surrogate; send whole characters") from None
+        return question
+
+
+class NewDocument(BaseModel):
+    """A document to add; one of the same id and corpus is replaced."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"id": "mill", "corpus": "mine", "title": "The mill", "text": "Ada Holm built it in 1871."}]
+        },
+    )
+
+    text: str
+    id: str | None = Field(None, description="1 to 512 bytes; without it, a hash of the text.")
+    corpus: str | None = Field(None, description="Without it, the one in the address, or the server's default corpus.")
+    title: str = ""
+    source: str = Field("", description="Where the text comes from, like an address.")
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    def document(self, corpus: str) -> Document:
+        return Document(
+            id=self.id if self.id is not None else text_id(self.text),
+            text=self.text,
+            corpus=self.corpus if self.corpus is not None else corpus,
+            title=self.title,
+            source=self.source,
+            metadata=self.metadata,
+        )
+
+
+def text_id(text: str) -> str:
+    """The id of a document that was sent without one: the same text gets the same id."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class FieldError(BaseModel):
+    at: str  # dotted path, like body.k
+    message: str
+    got: str  # the refused value as JSON-like text, cut at 80 characters
+
+
+class Problem(BaseModel):
+    """RFC 9457 problem details, with a code for programs and a remedy for people."""
+
+    type: str  # reference to the code's entry in /docs
+    title: str
+    status: int
+    detail: str
+    instance: str  # urn:uuid of the request, as in the header X-Request-Id and the log
+    code: str
+    remedy: str
+    errors: list[FieldError] | None = None  # for invalid_request: every field at fault
+
+
+class Outcome(BaseModel):
+    """What became of one document of a list."""
+
+    document: str | None  # its id; None when it was not even a document
+    status: int  # as if it had been sent alone: 201 added or changed, 200 unchanged, or the problem's
+    ingested: Ingested | None = None
+    problem: Problem | None = None
+
+
+class Outcomes(BaseModel):
+    """In the order of the request."""
+
+    results: list[Outcome]
+    taken: int
+    refused: int
+
+
+class LeftOut(BaseModel):
+    """What was not taken of a file."""
+
+    place: str
+    reason: str
+
+
+class FileOutcome(BaseModel):
+    file: str
+    documents: list[Ingested]
+    skipped: list[LeftOut]  # documents that were not taken
+    lost: list[LeftOut]  # parts of those that were
+
+
+class FileFormat(BaseModel):
+    title: str
+    suffixes: list[str]
+
+
+class Formats(BaseModel):
+    formats: list[FileFormat]
+
+
+class Listed(Corpora):
+    default: str  # asked when a request names none; it may not exist yet
+
+
+class Health(BaseModel):
+    status: Literal["alive"] = "alive"
+
+
+class Ready(BaseModel):
+    status: Literal["ready", "degraded"]  # degraded: some shard can't answer, others can
+    problems: list[str]
