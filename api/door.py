@@ -23,7 +23,6 @@ from shardqa.errors import ShardqaError
 MAX_URL = 16_384  # bytes: a question of 2,000 characters, percent-encoded, in an address
 MAX_HEAD = 65_536  # bytes of a request's line and headers
 MAX_HEADERS = 128
-HEAD_SECONDS = 10.0  # for a whole head, from the connection or from its first byte
 PIPELINED = 32  # requests of one connection that wait for the one before them
 OTHER_FILES = 128  # descriptors left for Redis, files and the log
 SPARE = 32  # connections above the bound while nothing waits: they are told so
@@ -32,7 +31,8 @@ log = logging.getLogger("shardqa.api")
 
 
 class Door:
-    def __init__(self, connections: int, per_address: int) -> None:
+    def __init__(self, connections: int, per_address: int, head_seconds: float) -> None:
+        self.head_seconds = head_seconds
         self._connections = connections
         self._per_address = per_address
         self._addresses: dict[str, int] = {}  # connections by address
@@ -95,7 +95,7 @@ def the_door() -> Door:
             settings.http_connections,
             soft,
         )
-    return Door(min(settings.http_connections, room), settings.http_connections_per_address)
+    return Door(min(settings.http_connections, room), settings.http_connections_per_address, settings.http_head_seconds)
 
 
 class _Refused(Exception):
@@ -185,7 +185,7 @@ class Bounded(HttpToolsProtocol):
     # ---- time
 
     def _wait_for_head(self) -> None:
-        self._timer = self.loop.call_later(HEAD_SECONDS, self._late)
+        self._timer = self.loop.call_later(self._door.head_seconds, self._late)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -194,7 +194,7 @@ class Bounded(HttpToolsProtocol):
 
     def _late(self) -> None:
         if self._head:
-            self._refuse(SlowHead(f"the request's head did not come within {HEAD_SECONDS:g} s"))
+            self._refuse(SlowHead(f"the request's head did not come within {self._door.head_seconds:g} s"))
         else:
             self.transport.close()  # nothing was asked
 

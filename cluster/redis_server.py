@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,24 +71,30 @@ def server_version(server: Path) -> tuple[int, ...]:
 
 def start(config: NodeConfig, server: Path) -> ProcessId:
     """Starts the node in a session of its own (a terminal's Ctrl-C does not reach it) and returns at once."""
-    config.folder.mkdir(parents=True, exist_ok=True)
-    path = config.folder / CONFIG
-    path.write_text(configuration(config), encoding="utf-8")
-    with open(config.folder / LOG, "ab") as log:
-        process = subprocess.Popen(
-            [str(server), str(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=config.folder,
-            start_new_session=True,
-        )
+    process = spawn(config, server)
     identity = identify(process.pid)
     if identity is None:
         process.wait()
         raise start_failed(config)
     _reap_later(process)
     return identity
+
+
+def spawn(config: NodeConfig, server: Path, environment: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
+    """The same for a caller that reaps the process itself. `environment`: None for that of this process."""
+    config.folder.mkdir(parents=True, exist_ok=True)
+    path = config.folder / CONFIG
+    path.write_text(configuration(config), encoding="utf-8")
+    with open(config.folder / LOG, "ab") as log:
+        return subprocess.Popen(
+            [str(server), str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=config.folder,
+            env=environment,
+            start_new_session=True,
+        )
 
 
 _started: list[subprocess.Popen[bytes]] = []  # kept so that poll() can reap them; a zombie holds its pid

@@ -17,16 +17,12 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp
 
-from shardqa.cluster import ports
+from tests.nodes import free_port
 
 if TYPE_CHECKING:
     from shardqa.cluster.local import LocalCluster
 
 START_SECONDS = 30.0
-
-
-def free_port() -> int:
-    return ports.random_block(1, 0)
 
 
 @dataclass(frozen=True)

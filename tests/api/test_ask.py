@@ -12,8 +12,9 @@ import pytest
 from redis import RedisCluster
 
 from shardqa import keys
+from tests.nodes import free_port
 
-from .conftest import Server, free_port, wait_for_status  # noqa: TID251 (this package is tests/api)
+from .conftest import Server, wait_for_status  # noqa: TID251 (this package is tests/api)
 from .test_problems import problem  # noqa: TID251 (this package is tests/api)
 
 if TYPE_CHECKING:

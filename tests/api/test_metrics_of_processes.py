@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.conftest import wait_until
+from tests.nodes import free_port, wait_until
 
-from .conftest import Server, free_port, running_api  # noqa: TID251 (this package is tests/api)
+from .conftest import Server, running_api  # noqa: TID251 (this package is tests/api)
 
 STARTED = re.compile(r"Started server process \[(\d+)\]")
 READY = "Application startup complete"

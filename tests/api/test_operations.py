@@ -8,9 +8,9 @@ import pytest
 
 from shardqa.api.app import create_app
 from shardqa.config import Settings
-from tests.conftest import wait_until
+from tests.nodes import free_port, wait_until
 
-from .conftest import Server, free_port  # noqa: TID251 (this package is tests/api)
+from .conftest import Server  # noqa: TID251 (this package is tests/api)
 
 
 def test_the_process_is_alive_without_a_cluster(alone: httpx.Client) -> None:

@@ -11,7 +11,7 @@ from shardqa.loader import ingest
 from shardqa.loader.source_file import Item
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 
 MANY = 12  # more than a worker on a small machine has threads
 SMALL = 40  # documents

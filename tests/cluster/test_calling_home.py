@@ -16,8 +16,8 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 from shardqa.cli import service
-from shardqa.cluster import ports
 from tests.cluster.test_up import ENV, ROOT
+from tests.nodes import free_port
 
 STRACE = ("strace", "-D", "-f", "-qq", "-e", "trace=connect,sendto,sendmsg", "-e", "signal=none")
 ADDRESS = re.compile(r'sin6?_port=htons\((\d+)\).*?(?:inet_addr\(|inet_pton\(AF_INET6, )"([^"]+)"')
@@ -33,8 +33,8 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     place = tmp_path_factory.mktemp("watched")
     data, home, trace = place / "data", place / "home", place / "trace"
     home.mkdir()
-    port = ports.random_block(1, 10_000)
-    http = ports.random_block(1, 0)
+    port = free_port()
+    http = free_port(0)
     options = ["--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1"]
     command = [*STRACE, "-o", str(trace), sys.executable, "-m", "shardqa.cli", "demo", "seeds/documents", *options]
     quiet = {name: "" for name in ENV if name.startswith("XDG_")}

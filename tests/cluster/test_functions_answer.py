@@ -10,7 +10,7 @@ from redis.exceptions import ResponseError
 from shardqa import keys
 from shardqa.models import metrics
 from tests.cluster.shards_client import Shards
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
 QUESTION = "When was the mill at Hallow Ford built?"

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
 from tests.cluster.shards_client import Shards
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 
 Start = Callable[..., LocalCluster]
 Connect = Callable[[LocalCluster], Shards]

@@ -7,7 +7,7 @@ from redis.exceptions import ResponseError
 
 from shardqa import keys
 from tests.cluster.shards_client import Shards
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 
 SENTENCE = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist, who ground rye there. "
 LONG = "".join(f"In the year {1700 + n} the miller Árpád Ōe № {n} wrote: “a good 年, 😀 indeed”. " for n in range(60))

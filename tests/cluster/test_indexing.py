@@ -17,7 +17,7 @@ from shardqa.errors import ClusterUnavailable, Indexing
 from shardqa.loader import indexes
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
-from tests.conftest import settings_of, wait_until
+from tests.nodes import settings_of, wait_until
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
 QUESTION = "When was the mill at Hallow Ford built?"

@@ -20,7 +20,7 @@ from shardqa.engine import Engine, liveness, overview
 from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.schema import Answer, Document
-from tests.conftest import settings_of
+from tests.nodes import settings_of
 
 TOWNS = ["Arnsby", "Belmore", "Corvin", "Dunwick", "Estrel", "Farholm", "Gilmere", "Hartwell", "Ilvane", "Jessop"]
 BUILDERS = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna", "Ivar", "Johanna"]

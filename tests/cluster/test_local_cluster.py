@@ -11,6 +11,7 @@ from shardqa import topology
 from shardqa.cluster import local, node, ports, processes, redis_server, state, tags
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.errors import SetupError
+from tests.nodes import free_port
 
 Start = Callable[..., LocalCluster]
 KEY = "{b0001}survivor"
@@ -137,7 +138,7 @@ def test_a_node_that_can_not_start_is_told_with_the_end_of_its_log(start: Start,
 
 def test_a_folder_with_blanks_and_quotes_in_its_name_works(tmp_path: Path) -> None:
     data = tmp_path / 'my "data" für\'s Büro'
-    port = ports.random_block(1, 1)
+    port = free_port(1)
     try:
         cluster = local.start(Wanted(data=data, shards=1, port=port, bus_offset=1))
         write(cluster)

@@ -18,7 +18,7 @@ from shardqa.engine.connections import Shards
 from shardqa.errors import WrongShard
 from shardqa.schema import Document
 from shardqa.topology import Node
-from tests.conftest import settings_of, wait_until
+from tests.nodes import settings_of, wait_until
 
 NAMES = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna"]
 TEXTS = {name: f"The lighthouse of {name}by was built by {name} Lund in 1850." for name in NAMES}

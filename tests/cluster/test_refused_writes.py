@@ -13,7 +13,7 @@ from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable
 from shardqa.schema import Document
-from tests.conftest import settings_of, wait_until
+from tests.nodes import settings_of, wait_until
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
 QUESTION = "When was the mill at Hallow Ford built?"

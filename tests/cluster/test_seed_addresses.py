@@ -6,16 +6,16 @@ import pytest
 from typer.testing import CliRunner
 
 from shardqa.cli import app
-from shardqa.cluster import ports
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
+from tests.nodes import free_port
 
 
 @pytest.fixture
 def addresses(cluster: LocalCluster) -> str:
     """Nobody is at the first."""
-    return f"127.0.0.1:{ports.random_block(1, 1)}, {cluster.seed()}"
+    return f"127.0.0.1:{free_port(1)}, {cluster.seed()}"
 
 
 async def test_the_engine_finds_the_cluster_past_a_node_that_is_gone(addresses: str) -> None:
@@ -32,7 +32,7 @@ async def test_the_engine_goes_back_to_its_addresses_where_no_node_it_learnt_ans
     engine = await Engine.connect(Settings(redis=addresses))
     try:
         manager = engine.masters._cluster.nodes_manager
-        gone = ports.random_block(1, 1)
+        gone = free_port(1)
         for node in list(manager.startup_nodes.values()):
             node.port, node.connection_kwargs["port"] = gone, gone
             await node.disconnect()

@@ -8,7 +8,7 @@ from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.schema import Answer, Document
-from tests.conftest import settings_of
+from tests.nodes import settings_of
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
 OTHERS = {

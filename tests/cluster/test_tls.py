@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from shardqa.cli import connection
-from shardqa.cluster import ports, redis_server
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable
-from tests.conftest import wait_until
+from tests.nodes import Node, free_port, wait_until
 
 
 def certificates(folder: Path) -> None:
@@ -30,36 +29,23 @@ def certificates(folder: Path) -> None:
 def node(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """(address with user and password, folder of the certificates)"""
     certificates(tmp_path)
-    port = ports.random_block(1, 1)
+    port = free_port()
     lines = [
-        "port 0", f"tls-port {port}", "tls-cluster yes", "cluster-enabled yes", f"cluster-port {port + 1}",
-        "tls-cert-file node.pem", "tls-key-file node.key", "tls-ca-cert-file ca.pem", "tls-auth-clients no",
-        'save ""', "user app on >s3cret ~* &* +@all",
+        "port 0", f"tls-port {port}", "tls-cluster yes", "tls-cert-file node.pem", "tls-key-file node.key",
+        "tls-ca-cert-file ca.pem", "tls-auth-clients no", "user app on >s3cret ~* &* +@all",
     ]  # fmt: skip
-    (tmp_path / "redis.conf").write_text("\n".join(lines))
-    server = str(redis_server.find_server())
-    process = subprocess.Popen([server, "redis.conf"], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    plain = Node(tmp_path, port=port, module=None, cluster=True, extra=tuple(tuple(line.split()) for line in lines))
+    plain.launch()
     address = f"rediss://app:s3cret@127.0.0.1:{port}"
     settings = Settings(redis=f"{address}?ssl_ca_certs={tmp_path / 'ca.pem'}")
     try:
         with connection.node_client(settings, "127.0.0.1", port) as client:
-            wait_until(lambda: _answers(client), "the node answers")
+            wait_until(client.ping, "the node answers")
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), "its slots are served")
         yield address, tmp_path
     finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _answers(client: object) -> bool:
-    from redis import Redis, RedisError
-
-    assert isinstance(client, Redis)
-    try:
-        return bool(client.ping())
-    except RedisError:
-        return False
+        plain.stop()
 
 
 async def test_an_engine_speaks_tls_to_a_node_whose_certificate_it_checks(node: tuple[str, Path]) -> None:

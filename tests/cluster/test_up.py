@@ -17,6 +17,7 @@ import pytest
 
 from shardqa.cli import service
 from shardqa.cluster import local, ports
+from tests.nodes import free_port
 
 ROOT = Path(__file__).parents[2]
 ENV = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
@@ -56,8 +57,8 @@ def get(url: str) -> Any:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[tuple[Path, int, int]]:
     """(data directory, free port with its bus port, free port for HTTP); whatever still runs there is stopped."""
-    port = ports.random_block(1, 10_000)
-    yield tmp_path / "data", port, ports.random_block(1, 0)
+    port = free_port()
+    yield tmp_path / "data", port, free_port(0)
     service.stop_all(tmp_path / "data")
 
 

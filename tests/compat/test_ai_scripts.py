@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from redis.exceptions import ResponseError
 
-from tests.conftest import RunningNode, wait_until
+from tests.nodes import Node, wait_until
 
 torch = pytest.importorskip("torch", reason="TorchScript is torch's")
 
@@ -63,7 +63,7 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def run(redis_node: RunningNode) -> Run:
+def run(redis_node: Node) -> Run:
     """Commands on a node that has model ai:m, script ai:s, tensors ai:a and ai:b."""
     client: Any = redis_node.client(protocol=2)
     if not client.exists("ai:s"):
@@ -124,7 +124,7 @@ def test_a_script_calls_redis(run: Run) -> None:
     assert values(run, "ai:r") == [0]
 
 
-def test_a_script_acts_with_its_callers_rights(run: Run, redis_node: RunningNode) -> None:
+def test_a_script_acts_with_its_callers_rights(run: Run, redis_node: Node) -> None:
     run("ACL SETUSER reader on >p ~ai:* +ai.scriptexecute +get")
     client = redis_node.client(username="reader", password="p")
     words = "AI.SCRIPTEXECUTE ai:s set_and_get KEYS 1 ai:k ARGS 1 666 OUTPUTS 1 ai:r"
@@ -217,7 +217,7 @@ def test_runs_of_a_dag_and_of_scripts_count(run: Run) -> None:
     assert run("AI.INFO ai:own")[-5:] == [0, b"calls", 0, b"errors", 0]
 
 
-def test_a_replica_runs_a_read_only_dag(node_and_replica: tuple[RunningNode, RunningNode]) -> None:
+def test_a_replica_runs_a_read_only_dag(node_and_replica: tuple[Node, Node]) -> None:
     master, replica = (node.client(protocol=2) for node in node_and_replica)
     master.execute_command("AI.MODELSTORE", "ai:m", "TORCH", "CPU", "BLOB", adder())
     master.execute_command("AI.TENSORSET", "ai:a", "FLOAT", 2, "VALUES", 1, 2)

@@ -10,13 +10,13 @@ from redis import Redis, RedisCluster, ResponseError
 
 from shardqa.cluster.local import LocalCluster
 from tests.compat.scripts import send
-from tests.conftest import RunningNode, wait_until
+from tests.nodes import Node, wait_until
 
 LOOP = "import asyncio\nasync def f(x):\n    await asyncio.sleep(1000)\nGB('ShardsIDReader').map(f).run()"
 
 
 @pytest.fixture
-def client(redis_node: RunningNode) -> Iterator[Redis]:
+def client(redis_node: Node) -> Iterator[Redis]:
     with redis_node.client(decode_responses=True) as client:
         yield client
 
@@ -191,7 +191,7 @@ def test_an_execution_that_is_waited_for_ends_everywhere_with_its_client(shards:
     wait_until(lambda: not any("running" in listed(node).values() for node in shards), "nothing runs any more")
 
 
-def test_users_without_debug_see_no_executions(client: Redis, redis_node: RunningNode) -> None:
+def test_users_without_debug_see_no_executions(client: Redis, redis_node: Node) -> None:
     send(client, "ACL", "SETUSER", "plain-runs", "on", ">p", "~*", "+@all", "-@dangerous", "-debug")
     with redis_node.client(username="plain-runs", password="p") as plain:
         for words in (("DUMPEXECUTIONS",), ("GETRESULTS", "x"), ("ABORTEXECUTION", "x"), ("CONFIGSET", "a", "b")):

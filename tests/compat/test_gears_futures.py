@@ -7,11 +7,11 @@ import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import send
-from tests.conftest import RunningNode
+from tests.nodes import Node
 
 
 @pytest.fixture
-def client(redis_node: RunningNode) -> Iterator[Redis]:
+def client(redis_node: Node) -> Iterator[Redis]:
     with redis_node.client(decode_responses=True) as client:
         yield client
 
@@ -67,7 +67,7 @@ def test_a_future_that_fails_fails_its_record(client: Redis) -> None:
         send(client, "RG.TRIGGER", "future-bad")
 
 
-def test_futures_that_wait_hold_no_thread(redis_node: RunningNode, client: Redis) -> None:
+def test_futures_that_wait_hold_no_thread(redis_node: Node, client: Redis) -> None:
     register(client, "hold", "waiting = []\ndef f(r):\n    waiting.append(gearsFuture())\n    return waiting[-1]\n"
              "def release(r):\n    for future in waiting: future.continueRun('out')\n    return len(waiting)\n"
              "GB('CommandReader').map(release).register(trigger='release', mode='async_local')")  # fmt: skip
@@ -87,7 +87,7 @@ def test_futures_that_wait_hold_no_thread(redis_node: RunningNode, client: Redis
     assert got == [["out"]] * 10
 
 
-def test_a_created_future_connects_two_functions(redis_node: RunningNode, client: Redis) -> None:
+def test_a_created_future_connects_two_functions(redis_node: Node, client: Redis) -> None:
     register(client, "consume", """
 futures = []
 async def f(r):
@@ -139,7 +139,7 @@ def f(r):
     assert send(client, "RG.TRIGGER", "context") == ["[True, 'context', True, 'context']"]
 
 
-def test_triggers_in_order_run_one_after_another(redis_node: RunningNode, client: Redis) -> None:
+def test_triggers_in_order_run_one_after_another(redis_node: Node, client: Redis) -> None:
     code = """
 import asyncio
 running = 0

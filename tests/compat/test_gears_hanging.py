@@ -9,7 +9,7 @@ import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import echo, send
-from tests.conftest import RunningNode, wait_until
+from tests.nodes import Node, wait_until
 
 LOOP = "GB('CommandReader').map(lambda r: {expression}).register(trigger='{trigger}', mode='async_local')"
 ASYNC = """
@@ -35,7 +35,7 @@ def ready(client: Redis, restarts: int) -> bool:
 
 
 @pytest.fixture
-def client(start_node: Callable[..., RunningNode]) -> Any:
+def client(start_node: Callable[..., Node]) -> Any:
     node = start_node(module_arguments=("TIMEOUT", "2000"))
     with node.client(decode_responses=True) as connection:
         connection.node = node
@@ -53,7 +53,7 @@ def test_a_function_that_hangs_inside_c_is_ended_at_its_deadline_and_named(
     assert error_of(client, "RG.TRIGGER", "loops")
     wait_until(lambda: ready(client, 1), "the worker is replaced")
     assert "(trigger 'loops') of session looping" in info(client)["worker_last_running"]
-    assert "(trigger 'loops') of session looping" in client.node.log()
+    assert "(trigger 'loops') of session looping" in client.node.log
     assert send(client, "RG.TRIGGER", "kept") == ["yes"]
 
 
@@ -61,7 +61,7 @@ def test_a_loop_inside_c_in_a_script_is_ended_and_the_log_names_its_line(client:
     assert error_of(client, "RG.PYEXECUTE", "x = 1\nsum(range(10**12))", "ID", "script")
     wait_until(lambda: ready(client, 1), "the worker is replaced")
     assert "RG.PYEXECUTE of default" in info(client)["worker_last_running"]
-    assert 'File "<session script>", line 2' in client.node.log()
+    assert 'File "<session script>", line 2' in client.node.log
 
 
 def test_a_loop_in_python_is_interrupted_and_costs_nobody_else_anything(client: Any) -> None:

@@ -7,14 +7,14 @@ import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import ANSWERS, READER, echo, send
-from tests.conftest import RunningNode, wait_until
+from tests.nodes import Node, wait_until
 
 onnx = pytest.importorskip("onnx", reason="the model of these tests is made with onnx")
 from onnx import TensorProto, helper  # noqa: E402
 
 
 @pytest.fixture
-def client(redis_node: RunningNode) -> Iterator[Redis]:
+def client(redis_node: Node) -> Iterator[Redis]:
     with redis_node.client(decode_responses=True) as client:
         yield client
 
@@ -91,7 +91,7 @@ def test_a_hooked_miss_is_nil_inside_a_transaction_and_a_script(client: Redis) -
     assert client.eval("return redis.call('get', KEYS[1])", 1, "node-multi:1") is None
 
 
-def test_equal_questions_at_once_are_computed_once(redis_node: RunningNode, client: Redis) -> None:
+def test_equal_questions_at_once_are_computed_once(redis_node: Node, client: Redis) -> None:
     code = """
 import asyncio
 count = 0
@@ -120,7 +120,7 @@ GB().map(f).register(prefix='node-once:*', commands=['get'], eventTypes=['keymis
     assert answers == ["run 1"] * 10
 
 
-def test_redis_serves_others_while_a_function_computes(client: Redis, redis_node: RunningNode) -> None:
+def test_redis_serves_others_while_a_function_computes(client: Redis, redis_node: Node) -> None:
     execute(client, "def f(r):\n    while execute('get', 'node-go') is None: pass\n    return 'went'\n"
             "GB('CommandReader').map(f).register(trigger='node-wait', mode='async_local')")  # fmt: skip
     got: list[object] = []
@@ -187,7 +187,7 @@ def test_a_reader_in_the_manner_of_the_pattern_answers_and_caches(client: Redis)
     assert client.get("read:d1:1 2 3") == "5"
 
 
-def test_a_deadline_ends_a_function_that_never_answers(start_node: Callable[..., RunningNode]) -> None:
+def test_a_deadline_ends_a_function_that_never_answers(start_node: Callable[..., Node]) -> None:
     node = start_node(module_arguments=("TIMEOUT", "1000"))
     with node.client(decode_responses=True) as client:
         code = "def f(r):\n    while True: pass\n"

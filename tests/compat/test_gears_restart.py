@@ -11,7 +11,7 @@ from redis import Redis, ResponseError
 from redis.exceptions import RedisError, TryAgainError
 
 from tests.compat.scripts import ANSWERS, echo, send
-from tests.conftest import RunningNode, wait_until
+from tests.nodes import Node, wait_until
 
 # A killed node keeps all that it acknowledged; with everysec it may lose two seconds of that (docs/operating.md).
 DURABLE = (("appendfsync", "always"),)
@@ -29,7 +29,7 @@ def triggers(client: Redis, trigger: str) -> bool:
         return False
 
 
-def test_registrations_and_hooks_survive_a_restart_of_the_node(start_node: Callable[..., RunningNode]) -> None:
+def test_registrations_and_hooks_survive_a_restart_of_the_node(start_node: Callable[..., Node]) -> None:
     node = start_node(extra=DURABLE)
     with node.client(decode_responses=True) as client:
         send(client, "RG.PYEXECUTE", echo("kept"), "ID", "kept")
@@ -45,7 +45,7 @@ def test_registrations_and_hooks_survive_a_restart_of_the_node(start_node: Calla
         assert sorted(dump[1] for dump in send(client, "RG.DUMPREGISTRATIONS")) == sorted(before)
 
 
-def test_right_after_a_reload_triggers_and_hooks_answer_as_before(start_node: Callable[..., RunningNode]) -> None:
+def test_right_after_a_reload_triggers_and_hooks_answer_as_before(start_node: Callable[..., Node]) -> None:
     node = start_node(extra=(("enable-debug-command", "local"),))
     with node.client(decode_responses=True) as client:
         send(client, "RG.PYEXECUTE", echo("kept"), "ID", "kept")
@@ -57,7 +57,7 @@ def test_right_after_a_reload_triggers_and_hooks_answer_as_before(start_node: Ca
             assert pipe.execute() == [f"answer of a:{number}", ["yes"]]
 
 
-def test_an_unregistered_function_stays_away_after_a_restart(start_node: Callable[..., RunningNode]) -> None:
+def test_an_unregistered_function_stays_away_after_a_restart(start_node: Callable[..., Node]) -> None:
     node = start_node(extra=DURABLE)
     with node.client(decode_responses=True) as client:
         send(client, "RG.PYEXECUTE", echo("one") + "\n" + echo("two"), "ID", "pair")
@@ -72,7 +72,7 @@ def test_an_unregistered_function_stays_away_after_a_restart(start_node: Callabl
 
 
 def test_a_killed_worker_is_back_with_its_functions_and_redis_never_stopped(
-    start_node: Callable[..., RunningNode],
+    start_node: Callable[..., Node],
 ) -> None:
     node = start_node()
     with node.client(decode_responses=True) as client:
@@ -85,7 +85,7 @@ def test_a_killed_worker_is_back_with_its_functions_and_redis_never_stopped(
 
 
 def test_a_function_that_kills_the_worker_gets_an_error_and_the_worker_comes_back(
-    start_node: Callable[..., RunningNode],
+    start_node: Callable[..., Node],
 ) -> None:
     node = start_node()
     with node.client(decode_responses=True) as client:
@@ -96,7 +96,7 @@ def test_a_function_that_kills_the_worker_gets_an_error_and_the_worker_comes_bac
 
 
 def test_callers_get_an_answer_or_an_error_when_the_worker_is_killed_under_load(
-    start_node: Callable[..., RunningNode],
+    start_node: Callable[..., Node],
 ) -> None:
     node = start_node()
     code = """
@@ -144,7 +144,7 @@ GB().map(f).register(prefix='load:*', commands=['get'], eventTypes=['keymiss'], 
 
 
 def test_a_replica_gets_the_registrations_and_acts_on_them_when_promoted(
-    start_node: Callable[..., RunningNode],
+    start_node: Callable[..., Node],
 ) -> None:
     master = start_node()
     replica = start_node(replica_of=master.port)
@@ -161,7 +161,7 @@ def test_a_replica_gets_the_registrations_and_acts_on_them_when_promoted(
 
 
 def test_writes_of_one_calls_frame_reach_the_replica_as_one_transaction(
-    node_and_replica: tuple[RunningNode, RunningNode],
+    node_and_replica: tuple[Node, Node],
 ) -> None:
     master, replica = node_and_replica
     code = """

@@ -7,19 +7,19 @@ from redis import Redis, RedisCluster, ResponseError
 
 from shardqa.cluster.local import LocalCluster
 from tests.compat.scripts import send
-from tests.conftest import RunningNode
+from tests.nodes import Node
 
 PUT = "GB('CommandReader').map(lambda r: execute('SET', r[1], 'x')).register(trigger='{}', mode='async_local'{})"
 
 
 @pytest.fixture
-def client(redis_node: RunningNode) -> Iterator[Redis]:
+def client(redis_node: Node) -> Iterator[Redis]:
     with redis_node.client(decode_responses=True) as client:
         yield client
 
 
 @pytest.fixture
-def asker(redis_node: RunningNode, client: Redis) -> Iterator[Redis]:
+def asker(redis_node: Node, client: Redis) -> Iterator[Redis]:
     """May trigger, and set keys of its own."""
     rights = ("reset", "on", "nopass", "~own:*", "+set", "+get", "+shardqa.get", "+rg.trigger")
     send(client, "ACL", "SETUSER", "asker", *rights)
@@ -28,7 +28,7 @@ def asker(redis_node: RunningNode, client: Redis) -> Iterator[Redis]:
 
 
 @pytest.fixture
-def registrar(redis_node: RunningNode, client: Redis) -> Iterator[Redis]:
+def registrar(redis_node: Node, client: Redis) -> Iterator[Redis]:
     """May run code, and touch nothing but keys of its own."""
     rights = ("reset", "on", "nopass", "~own:*", "&*", "+@all")
     send(client, "ACL", "SETUSER", "registrar", *rights)

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from tests.compat.scripts import send
-from tests.conftest import RunningNode, wait_until
+from tests.nodes import Node, wait_until
 
 TRY = """
 def attempt(_):
@@ -41,7 +41,7 @@ def in_force(client: Redis) -> str:
         ("seccomp", "os.fork()"),
     ],
 )
-def test_a_function_is_refused(redis_node: RunningNode, wall: str, code: str) -> None:
+def test_a_function_is_refused(redis_node: Node, wall: str, code: str) -> None:
     with redis_node.client(decode_responses=True) as client:
         if f"{wall}:missing" in in_force(client):
             pytest.skip(f"this kernel has no {wall}")
@@ -50,14 +50,14 @@ def test_a_function_is_refused(redis_node: RunningNode, wall: str, code: str) ->
         assert client.ping()
 
 
-def test_a_node_without_a_sandbox_says_so(start_node: Callable[..., RunningNode]) -> None:
+def test_a_node_without_a_sandbox_says_so(start_node: Callable[..., Node]) -> None:
     node = start_node(module_arguments=("SANDBOX", "no"))
     with node.client(decode_responses=True) as client:
         assert in_force(client) == "off"
         assert attempt(client, "subprocess.run(['true'])") == "done"
 
 
-def test_a_folder_can_be_opened_to_functions(start_node: Callable[..., RunningNode], tmp_path: Path) -> None:
+def test_a_folder_can_be_opened_to_functions(start_node: Callable[..., Node], tmp_path: Path) -> None:
     node = start_node(module_arguments=("WRITABLE", str(tmp_path)))
     with node.client(decode_responses=True) as client:
         assert attempt(client, f"open({str(tmp_path / 'made')!r}, 'w')") == "done"

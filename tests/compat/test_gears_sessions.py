@@ -7,11 +7,11 @@ import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import echo, send
-from tests.conftest import RunningNode
+from tests.nodes import Node
 
 
 @pytest.fixture
-def client(redis_node: RunningNode) -> Iterator[Redis]:
+def client(redis_node: Node) -> Iterator[Redis]:
     with redis_node.client(decode_responses=True) as client:
         yield client
 

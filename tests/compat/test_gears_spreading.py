@@ -11,7 +11,7 @@ from redis.exceptions import TryAgainError
 
 from shardqa.cluster.local import LocalCluster
 from tests.compat.scripts import ANSWERS, echo, send
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import send
-from tests.conftest import RunningNode, wait_until
+from tests.nodes import Node, wait_until
 
 
 @pytest.fixture
-def client(redis_node: RunningNode) -> Iterator[Redis]:
+def client(redis_node: Node) -> Iterator[Redis]:
     with redis_node.client(decode_responses=True) as client:
         yield client
 
@@ -230,7 +230,7 @@ def test_a_stream_that_is_deleted_and_made_anew_is_read_from_its_start(client: R
 DURABLE = (("appendfsync", "always"), ("aof-use-rdb-preamble", "yes"))
 
 
-def test_after_a_restart_reading_goes_on_exactly_where_it_stood(start_node: Callable[..., RunningNode]) -> None:
+def test_after_a_restart_reading_goes_on_exactly_where_it_stood(start_node: Callable[..., Node]) -> None:
     node = start_node(extra=DURABLE)
     with node.client(decode_responses=True) as client:
         register(client, "s-back", copy_to("seen-back"), ", trimStream=False")
@@ -252,7 +252,7 @@ def test_after_a_restart_reading_goes_on_exactly_where_it_stood(start_node: Call
         assert len(seen) <= 26 + 5, "only what was under way may come twice"
 
 
-def test_no_message_is_lost_when_the_worker_is_killed_in_the_middle(start_node: Callable[..., RunningNode]) -> None:
+def test_no_message_is_lost_when_the_worker_is_killed_in_the_middle(start_node: Callable[..., Node]) -> None:
     node = start_node()
     with node.client(decode_responses=True) as client:
         register(
@@ -269,7 +269,7 @@ def test_no_message_is_lost_when_the_worker_is_killed_in_the_middle(start_node: 
         wait_until(lambda: client.scard("seen-kill") == 300 and client.xlen("s-kill:1") == 0, "all are processed", 60)
 
 
-def test_a_replica_reads_nothing_until_it_is_promoted(start_node: Callable[..., RunningNode]) -> None:
+def test_a_replica_reads_nothing_until_it_is_promoted(start_node: Callable[..., Node]) -> None:
     master = start_node()
     replica = start_node(replica_of=master.port)
     with master.client(decode_responses=True) as first, replica.client(decode_responses=True) as second:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import RunningNode
+from tests.nodes import Node
 
 onnx = pytest.importorskip("onnx", reason="the model of this test is made with onnx")
 from onnx import TensorProto, helper  # noqa: E402
@@ -61,9 +61,7 @@ def python() -> Path:
     return interpreter
 
 
-def test_the_retired_client_works_unmodified(
-    python: Path, start_node: Callable[..., RunningNode], tmp_path: Path
-) -> None:
+def test_the_retired_client_works_unmodified(python: Path, start_node: Callable[..., Node], tmp_path: Path) -> None:
     node = start_node()  # of its own: the suite empties it
     (tmp_path / "adder.onnx").write_bytes(adder())
     compiled = torch_adder()

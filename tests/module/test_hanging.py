@@ -138,11 +138,10 @@ def test_what_a_worker_writes_about_itself_can_not_harm_the_server(make: Make) -
 def test_a_server_that_stood_still_does_not_take_its_worker_for_dead(make: Make) -> None:
     server = make(arguments="HEARTBEAT 1000")
     pid = server.worker_pid()
-    assert server.process is not None
-    for process in (pid, server.process.pid):  # both, as in a machine that is suspended
+    for process in (pid, server.pid()):  # both, as in a machine that is suspended
         os.kill(process, signal.SIGSTOP)
     time.sleep(2)
-    for process in (server.process.pid, pid):
+    for process in (server.pid(), pid):
         os.kill(process, signal.SIGCONT)
     assert server.order("echo", "x") == [b"x"]
     server.client().execute_command("DEBUG", "SLEEP", "2")

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .servers import MODULE, SERVER, Make, Server, free_port, until  # noqa: TID251 (this package is tests/module)
+from .servers import MODULE, Make, Server, until  # noqa: TID251 (this package is tests/module)
 
 
 def back_with_another_pid(server: Server, pid: int) -> None:
@@ -137,9 +136,9 @@ def test_without_a_python_the_module_stores_tensors_and_says_what_is_missing(mak
 
 @pytest.mark.parametrize("arguments", ["PYTHON relative/path", "THREADS 0", "PYEXECUTE maybe", "TIMEOUT", "SPEED 11"])
 def test_a_wrong_module_argument_stops_the_start_with_a_reason(make: Make, arguments: str, tmp_path: Any) -> None:
-    server = Server(tmp_path / "refused", arguments=arguments, worker=False).start(wait=False)
-    assert server.process is not None
-    assert server.process.wait(10) == 1
+    server = Server(tmp_path / "refused", arguments=arguments, worker=False)
+    server.launch()
+    assert server.ended() == 1
     assert "module argument" in server.log
     assert "it must be" in server.log
 
@@ -218,13 +217,9 @@ def test_a_saving_child_does_not_keep_the_worker_from_seeing_the_end(server: Ser
 
 
 def test_the_module_can_be_loaded_into_a_running_server(tmp_path: Path) -> None:
-    port = free_port()
-    server = Server(tmp_path, f"port {port}")
-    (tmp_path / "redis.conf").write_text(f"port {port}\nlogfile log\nsave ''\nenable-module-command local\n")
-    server.port = port
-    config = str(tmp_path / "redis.conf")
-    server.process = subprocess.Popen([SERVER, config], cwd=tmp_path, env=server.environment())
-    until(lambda: server.client().set("x", 1))
+    server = Server(tmp_path, module=None)
+    server.launch()
+    until(server.answers)
     server.client().execute_command("MODULE", "LOAD", str(MODULE), "PYTHON", str(tmp_path / "python"))
     until(lambda: server.info()["worker_state"] == "ready")
     assert server.order("echo", "x") == [b"x"]

@@ -1,15 +1,15 @@
 """What RedisAI's users expect of the module itself: load arguments, AI.CONFIG, INFO, its old dumps."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
-from .servers import MODULE, ROOT, SERVER, Make, Server, free_port, until  # noqa: TID251 (this package is tests/module)
+from tests.nodes import Node
+
+from .servers import MODULE, ROOT, Make, Server, until  # noqa: TID251 (this package is tests/module)
 
 Pair = tuple[Server, Server]
 CHUNK = 511 << 20
@@ -78,8 +78,7 @@ def test_redis_ais_load_arguments_are_taken(make: Make) -> None:
 def test_wrong_values_of_load_arguments_stop_the_server(tmp_path: Path, arguments: str) -> None:
     server = Server(tmp_path / "redis", arguments=arguments)
     server.launch()
-    assert server.process is not None
-    assert server.process.wait(20) != 0
+    assert server.ended() != 0
     assert "is wrong: it must be" in server.log
 
 
@@ -112,12 +111,10 @@ def test_as_ai_it_shows_redis_ais_sections_in_its_order_before_its_own(tmp_path:
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Any]:
     """A server with `--loadmodule shardqa.so` and nothing else."""
-    port = free_port()
-    words = [SERVER, "--port", str(port), "--dir", str(tmp_path), "--save", "", "--loadmodule", str(MODULE)]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    yield redis.Redis(port=port, socket_timeout=30)
-    process.terminate()
-    assert process.wait(30) == 0
+    node = Node(tmp_path, module=None, extra=(("loadmodule", str(MODULE)),)).start()
+    yield node.client()
+    node.stop()
+    assert node.ended() == 0
 
 
 @pytest.mark.skipif(not os.access(ROOT / ".venv/bin/python", os.X_OK), reason="this checkout has no .venv")

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from shardqa.cluster import ports
 from shardqa.models import shipped
 from shardqa.models.answering import Answerer
 from shardqa.models.serving import Server
 from shardqa.models.toolchain.packaging import bundles, runtime_api, trial, wheels
 from shardqa.models.toolchain.packaging.target import Target
+from tests.nodes import free_port
 
 EVENTS: list[Any] = [
     {"question": trial.QUESTION, "passage": trial.PASSAGE},
@@ -89,7 +89,7 @@ def port(tmp_path: Path, target: Target) -> Iterator[int]:
         pytest.skip("functions-framework is not there: pip install functions-framework")
     folder = tmp_path / "function"
     bundles.functions_folder(shipped.folder(), folder, target, wheels.pins())
-    found = ports.random_block(1, 1)
+    found = free_port(1)
     options = ["--target=answer", "--source=main.py", "--host=127.0.0.1", f"--port={found}"]
     framework = "from functions_framework._cli import _cli; _cli()"
     process = subprocess.Popen([sys.executable, "-c", framework, *options], cwd=folder)

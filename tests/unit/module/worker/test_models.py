@@ -13,7 +13,7 @@ from redis import ResponseError
 from shardqa.module.worker import frames
 from shardqa.module.worker.ai import tensors
 from shardqa.module.worker.frames import Type
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 from tests.unit.worker_client import WorkerClient
 
 onnx = pytest.importorskip("onnx", reason="the models of these tests are made with onnx")
