@@ -5,6 +5,10 @@
  * hold it. */
 #include "commands.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "config.h"
 #include "dag.h"
 #include "execute.h"
@@ -12,6 +16,7 @@
 #include "hook.h"
 #include "model.h"
 #include "script.h"
+#include "state.h"
 #include "tensor.h"
 
 #define SINCE "0.1.0"
@@ -196,57 +201,58 @@ struct command {
     RedisArg *args;
     const char *summary;
     const char *complexity;
+    const char *categories; /* of ACLs, besides that of the family */
 };
 
 static const struct command COMMANDS[] = {
-    {"AI.TENSORSET", ai_tensorset, "write deny-oom", 1, -4, WRITES_FIRST, TENSORSET_ARGS, "Stores a tensor", "O(N) in the tensor's size"},
-    {"AI.TENSORGET", ai_tensorget, "readonly", 1, -2, READS_FIRST, TENSORGET_ARGS, "Returns a tensor's type, shape and data", "O(N) in the tensor's size"},
-    {"AI.MODELSTORE", ai_modelstore, "write deny-oom", 1, -6, WRITES_FIRST, MODELSTORE_ARGS, "Stores a model after the worker has loaded it", "O(N) in the file's size, and loading"},
-    {"AI.MODELSET", ai_modelset, "write deny-oom", 1, -4, WRITES_FIRST, MODELSTORE_ARGS, "AI.MODELSTORE without counts; deprecated", "O(N) in the file's size, and loading"},
-    {"AI.MODELGET", ai_modelget, "readonly", 1, -2, READS_FIRST, MODELGET_ARGS, "Returns a model's description and file", "O(N) in the file's size"},
-    {"AI.MODELDEL", ai_modeldel, "write", 1, 2, DELETES_FIRST, ONE_KEY_ARGS, "Deletes a model", "O(1)"},
-    {"AI.MODELEXECUTE", ai_execute, "write deny-oom getkeys-api", 1, -8, EXECUTE_KEYS, MODELEXECUTE_ARGS, "Runs a model on tensors and stores what it returns", "That of the model"},
-    {"AI.MODELRUN", ai_execute, "write deny-oom getkeys-api", 1, -3, FIRST_OF_SOME, MODELRUN_ARGS, "AI.MODELEXECUTE without counts; deprecated", "That of the model"},
-    {"AI.SCRIPTSTORE", ai_scriptstore, "write deny-oom", 1, -7, WRITES_FIRST, SCRIPTSTORE_ARGS, "Stores TorchScript source after the worker has compiled it", "O(N) in the source's length"},
-    {"AI.SCRIPTSET", ai_scriptset, "write deny-oom", 1, -5, WRITES_FIRST, SCRIPTSET_ARGS, "AI.SCRIPTSTORE without entry points; deprecated", "O(N) in the source's length"},
-    {"AI.SCRIPTGET", ai_scriptget, "readonly", 1, -2, READS_FIRST, SCRIPTGET_ARGS, "Returns a script's description and source", "O(N) in the source's length"},
-    {"AI.SCRIPTDEL", ai_scriptdel, "write", 1, 2, DELETES_FIRST, ONE_KEY_ARGS, "Deletes a script", "O(1)"},
-    {"AI.SCRIPTEXECUTE", ai_execute, "write deny-oom getkeys-api", 1, -5, SCRIPT_KEYS, SCRIPTEXECUTE_ARGS, "Runs a function of a script on tensors, keys and words", "That of the script"},
-    {"AI.SCRIPTRUN", ai_execute, "write deny-oom getkeys-api", 1, -3, FIRST_OF_SOME, SCRIPTRUN_ARGS, "AI.SCRIPTEXECUTE without counts; deprecated", "That of the script"},
-    {"AI.DAGEXECUTE", ai_dag, "write deny-oom getkeys-api", 0, -2, DAG_KEYS, DAG_ARGS, "Runs a graph of operations with a scope of its own", "That of its operations"},
-    {"AI.DAGEXECUTE_RO", ai_dag, "readonly getkeys-api", 0, -2, DAG_RO_KEYS, DAG_ARGS, "The same without writing, on replicas as well", "That of its operations"},
-    {"AI.DAGRUN", ai_dag, "write deny-oom getkeys-api", 0, -2, DAG_KEYS, DAG_ARGS, "AI.DAGEXECUTE with operations without counts; deprecated", "That of its operations"},
-    {"AI.DAGRUN_RO", ai_dag, "readonly getkeys-api", 0, -2, DAG_RO_KEYS, DAG_ARGS, "AI.DAGEXECUTE_RO with operations without counts; deprecated", "That of its operations"},
-    {"AI._SCRIPTSCAN", ai_scan, "readonly", 0, 1, NULL, NO_ARGS, "Lists key and tag of this shard's scripts", "O(N) in the number of models and scripts"},
-    {"AI._MODELSCAN", ai_scan, "readonly", 0, 1, NULL, NO_ARGS, "Lists key and tag of this shard's models", "O(N) in the number of models"},
-    {"AI.INFO", ai_info, "readonly", 1, -2, READS_FIRST, INFO_ARGS, "Returns or resets a model's execution statistics", "O(1)"},
-    {"AI.CONFIG", ai_config, "write", 0, -2, NULL, CONFIG_ARGS, "Shows or changes RedisAI's settings", "O(1)"},
-    {"RG.PYEXECUTE", rg_pyexecute, "write deny-oom", 0, -2, NULL, PYEXECUTE_ARGS, "Runs Python code on the server, or registers functions", "That of the code"},
-    {"RG.TRIGGER", rg_trigger, "may-replicate", 0, -2, NULL, TRIGGER_ARGS, "Runs the function registered under a trigger", "That of the function"},
-    {"RG.TRIGGERONKEY", rg_trigger, "write", 2, -3, CHANGES_SECOND, TRIGGERONKEY_ARGS, "Runs a triggered function on the shard of a key", "That of the function"},
-    {"RG.DUMPREGISTRATIONS", rg_dumpregistrations, "readonly", 0, 1, NULL, NO_ARGS, "Lists the registered functions with their statistics", "O(N) in the number of registrations"},
-    {"RG.UNREGISTER", rg_unregister, "write", 0, 2, NULL, ID_ARGS, "Removes a registered function", "O(1)"},
-    {"RG.CLEARREGISTRATIONSSTATS", rg_admin, "may-replicate", 0, 1, NULL, NO_ARGS, "Sets the statistics of all registrations on this shard to zero", "O(N) in the number of registrations"},
-    {"RG.PAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Stops stream registrations from reading, on this shard", "O(N) in the registrations named"},
-    {"RG.UNPAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Lets stream registrations read again", "O(N) in the registrations named"},
-    {"RG.DUMPEXECUTIONS", rg_admin, "readonly", 0, 1, NULL, NO_ARGS, "Lists the executions that run and those kept with their results", "O(N) in the number of executions"},
-    {"RG.GETEXECUTION", rg_admin, "readonly", 0, -2, NULL, GETEXECUTION_ARGS, "Describes an execution: status, times, steps", "O(N) in the number of steps"},
-    {"RG.GETRESULTS", rg_admin, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Returns the results of an execution that is done", "O(N) in the number of results"},
-    {"RG.GETRESULTSBLOCKING", rg_wait, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Waits for an execution and returns its results", "O(N) in the number of results"},
-    {"RG.DROPEXECUTION", rg_admin, "may-replicate", 0, 2, NULL, EXECUTION_ARGS, "Forgets an execution that is done, on all shards", "O(1)"},
-    {"RG.ABORTEXECUTION", rg_admin, "may-replicate", 0, 2, NULL, EXECUTION_ARGS, "Ends an execution on all shards", "O(1)"},
-    {"RG.CONFIGGET", rg_request, "readonly", 0, -2, NULL, CONFIGGET_ARGS, "Returns settings of functions", "O(N) in the number of settings"},
-    {"RG.CONFIGSET", rg_admin, "may-replicate", 0, -3, NULL, CONFIGSET_ARGS, "Changes settings of functions on this shard", "O(N) in the number of settings"},
-    {"RG.PYDUMPSESSIONS", rg_admin, "readonly", 0, -1, NULL, DUMPSESSIONS_ARGS, "Lists the sessions that registered something", "O(N) in the number of registrations"},
-    {"RG.PYDUMPREQS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Lists the requirements of sessions", "O(N) in the number of requirements"},
-    {"RG.PYSTATS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the memory of the worker", "O(1)"},
-    {"RG.PYPROFILE", rg_admin, "readonly", 0, -3, NULL, PROFILE_ARGS, "Shows or resets what a session's functions spent their time on", "O(N) in the number of functions"},
-    {"RG.INFOCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the cluster as the worker sees it", "O(N) in the number of shards"},
-    {"RG.REFRESHCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Makes the worker look at the cluster now", "O(N) in the number of nodes"},
-    {"RG._PEER", rg_peer, "admin no-monitor no-slowlog", 0, -4, NULL, PEER_ARGS, "Internal: a message from the worker of another shard", "That of the message"},
-    {"RG._REGISTER", rg_internal_register, "write admin", 0, 2, NULL, PAYLOAD_ARGS, "Internal: a session on its way to replicas and the AOF", "O(N) in its registrations"},
-    {"RG._UNREGISTER", rg_internal_unregister, "write admin", 0, 2, NULL, ID_ARGS, "Internal: an unregistration on its way to replicas and the AOF", "O(N) in the registrations"},
-    {"shardqa.get", shardqa_get, "readonly", 1, 2, READS_FIRST, ONE_KEY_ARGS, "What GET becomes where a function computes missing values", "O(1), or that of the function"},
+    {"AI.TENSORSET", ai_tensorset, "write deny-oom", 1, -4, WRITES_FIRST, TENSORSET_ARGS, "Stores a tensor", "O(N) in the tensor's size", "write slow"},
+    {"AI.TENSORGET", ai_tensorget, "readonly", 1, -2, READS_FIRST, TENSORGET_ARGS, "Returns a tensor's type, shape and data", "O(N) in the tensor's size", "read slow"},
+    {"AI.MODELSTORE", ai_modelstore, "write deny-oom", 1, -6, WRITES_FIRST, MODELSTORE_ARGS, "Stores a model after the worker has loaded it", "O(N) in the file's size, and loading", "write slow"},
+    {"AI.MODELSET", ai_modelset, "write deny-oom", 1, -4, WRITES_FIRST, MODELSTORE_ARGS, "AI.MODELSTORE without counts; deprecated", "O(N) in the file's size, and loading", "write slow"},
+    {"AI.MODELGET", ai_modelget, "readonly", 1, -2, READS_FIRST, MODELGET_ARGS, "Returns a model's description and file", "O(N) in the file's size", "read slow"},
+    {"AI.MODELDEL", ai_modeldel, "write", 1, 2, DELETES_FIRST, ONE_KEY_ARGS, "Deletes a model", "O(1)", "write slow"},
+    {"AI.MODELEXECUTE", ai_execute, "write deny-oom getkeys-api", 1, -8, EXECUTE_KEYS, MODELEXECUTE_ARGS, "Runs a model on tensors and stores what it returns", "That of the model", "write slow"},
+    {"AI.MODELRUN", ai_execute, "write deny-oom getkeys-api", 1, -3, FIRST_OF_SOME, MODELRUN_ARGS, "AI.MODELEXECUTE without counts; deprecated", "That of the model", "write slow"},
+    {"AI.SCRIPTSTORE", ai_scriptstore, "write deny-oom", 1, -7, WRITES_FIRST, SCRIPTSTORE_ARGS, "Stores TorchScript source after the worker has compiled it", "O(N) in the source's length", "write slow scripting"},
+    {"AI.SCRIPTSET", ai_scriptset, "write deny-oom", 1, -5, WRITES_FIRST, SCRIPTSET_ARGS, "AI.SCRIPTSTORE without entry points; deprecated", "O(N) in the source's length", "write slow scripting"},
+    {"AI.SCRIPTGET", ai_scriptget, "readonly", 1, -2, READS_FIRST, SCRIPTGET_ARGS, "Returns a script's description and source", "O(N) in the source's length", "read slow"},
+    {"AI.SCRIPTDEL", ai_scriptdel, "write", 1, 2, DELETES_FIRST, ONE_KEY_ARGS, "Deletes a script", "O(1)", "write slow"},
+    {"AI.SCRIPTEXECUTE", ai_execute, "write deny-oom getkeys-api", 1, -5, SCRIPT_KEYS, SCRIPTEXECUTE_ARGS, "Runs a function of a script on tensors, keys and words", "That of the script", "write slow scripting"},
+    {"AI.SCRIPTRUN", ai_execute, "write deny-oom getkeys-api", 1, -3, FIRST_OF_SOME, SCRIPTRUN_ARGS, "AI.SCRIPTEXECUTE without counts; deprecated", "That of the script", "write slow scripting"},
+    {"AI.DAGEXECUTE", ai_dag, "write deny-oom getkeys-api", 0, -2, DAG_KEYS, DAG_ARGS, "Runs a graph of operations with a scope of its own", "That of its operations", "write slow scripting"},
+    {"AI.DAGEXECUTE_RO", ai_dag, "readonly getkeys-api", 0, -2, DAG_RO_KEYS, DAG_ARGS, "The same without writing, on replicas as well", "That of its operations", "read slow scripting"},
+    {"AI.DAGRUN", ai_dag, "write deny-oom getkeys-api", 0, -2, DAG_KEYS, DAG_ARGS, "AI.DAGEXECUTE with operations without counts; deprecated", "That of its operations", "write slow scripting"},
+    {"AI.DAGRUN_RO", ai_dag, "readonly getkeys-api", 0, -2, DAG_RO_KEYS, DAG_ARGS, "AI.DAGEXECUTE_RO with operations without counts; deprecated", "That of its operations", "read slow scripting"},
+    {"AI._SCRIPTSCAN", ai_scan, "readonly", 0, 1, NULL, NO_ARGS, "Lists key and tag of this shard's scripts", "O(N) in the number of models and scripts", "keyspace read slow"},
+    {"AI._MODELSCAN", ai_scan, "readonly", 0, 1, NULL, NO_ARGS, "Lists key and tag of this shard's models", "O(N) in the number of models", "keyspace read slow"},
+    {"AI.INFO", ai_info, "readonly", 1, -2, READS_FIRST, INFO_ARGS, "Returns or resets a model's execution statistics", "O(1)", "read slow"},
+    {"AI.CONFIG", ai_config, "write", 0, -2, NULL, CONFIG_ARGS, "Shows or changes RedisAI's settings", "O(1)", "admin dangerous slow"},
+    {"RG.PYEXECUTE", rg_pyexecute, "write deny-oom", 0, -2, NULL, PYEXECUTE_ARGS, "Runs Python code on the server, or registers functions", "That of the code", "write admin dangerous slow scripting"},
+    {"RG.TRIGGER", rg_trigger, "may-replicate", 0, -2, NULL, TRIGGER_ARGS, "Runs the function registered under a trigger", "That of the function", "slow scripting"},
+    {"RG.TRIGGERONKEY", rg_trigger, "write", 2, -3, CHANGES_SECOND, TRIGGERONKEY_ARGS, "Runs a triggered function on the shard of a key", "That of the function", "write slow scripting"},
+    {"RG.DUMPREGISTRATIONS", rg_dumpregistrations, "readonly", 0, 1, NULL, NO_ARGS, "Lists the registered functions with their statistics", "O(N) in the number of registrations", "slow scripting"},
+    {"RG.UNREGISTER", rg_unregister, "write", 0, 2, NULL, ID_ARGS, "Removes a registered function", "O(1)", "write admin dangerous slow scripting"},
+    {"RG.CLEARREGISTRATIONSSTATS", rg_admin, "may-replicate", 0, 1, NULL, NO_ARGS, "Sets the statistics of all registrations on this shard to zero", "O(N) in the number of registrations", "admin dangerous slow"},
+    {"RG.PAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Stops stream registrations from reading, on this shard", "O(N) in the registrations named", "admin dangerous slow"},
+    {"RG.UNPAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Lets stream registrations read again", "O(N) in the registrations named", "admin dangerous slow"},
+    {"RG.DUMPEXECUTIONS", rg_admin, "readonly", 0, 1, NULL, NO_ARGS, "Lists the executions that run and those kept with their results", "O(N) in the number of executions", "admin dangerous slow"},
+    {"RG.GETEXECUTION", rg_admin, "readonly", 0, -2, NULL, GETEXECUTION_ARGS, "Describes an execution: status, times, steps", "O(N) in the number of steps", "admin dangerous slow"},
+    {"RG.GETRESULTS", rg_admin, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Returns the results of an execution that is done", "O(N) in the number of results", "admin dangerous slow"},
+    {"RG.GETRESULTSBLOCKING", rg_wait, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Waits for an execution and returns its results", "O(N) in the number of results", "admin dangerous slow"},
+    {"RG.DROPEXECUTION", rg_admin, "may-replicate", 0, 2, NULL, EXECUTION_ARGS, "Forgets an execution that is done, on all shards", "O(1)", "admin dangerous slow"},
+    {"RG.ABORTEXECUTION", rg_admin, "may-replicate", 0, 2, NULL, EXECUTION_ARGS, "Ends an execution on all shards", "O(1)", "admin dangerous slow"},
+    {"RG.CONFIGGET", rg_request, "readonly", 0, -2, NULL, CONFIGGET_ARGS, "Returns settings of functions", "O(N) in the number of settings", "slow"},
+    {"RG.CONFIGSET", rg_admin, "may-replicate", 0, -3, NULL, CONFIGSET_ARGS, "Changes settings of functions on this shard", "O(N) in the number of settings", "admin dangerous slow"},
+    {"RG.PYDUMPSESSIONS", rg_admin, "readonly", 0, -1, NULL, DUMPSESSIONS_ARGS, "Lists the sessions that registered something", "O(N) in the number of registrations", "admin dangerous slow"},
+    {"RG.PYDUMPREQS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Lists the requirements of sessions", "O(N) in the number of requirements", "slow"},
+    {"RG.PYSTATS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the memory of the worker", "O(1)", "slow"},
+    {"RG.PYPROFILE", rg_admin, "readonly", 0, -3, NULL, PROFILE_ARGS, "Shows or resets what a session's functions spent their time on", "O(N) in the number of functions", "admin dangerous slow"},
+    {"RG.INFOCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the cluster as the worker sees it", "O(N) in the number of shards", "slow"},
+    {"RG.REFRESHCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Makes the worker look at the cluster now", "O(N) in the number of nodes", "slow"},
+    {"RG._PEER", rg_peer, "admin no-monitor no-slowlog", 0, -4, NULL, PEER_ARGS, "Internal: a message from the worker of another shard", "That of the message", "admin dangerous slow"},
+    {"RG._REGISTER", rg_internal_register, "write admin", 0, 2, NULL, PAYLOAD_ARGS, "Internal: a session on its way to replicas and the AOF", "O(N) in its registrations", "write admin dangerous slow"},
+    {"RG._UNREGISTER", rg_internal_unregister, "write admin", 0, 2, NULL, ID_ARGS, "Internal: an unregistration on its way to replicas and the AOF", "O(N) in the registrations", "write admin dangerous slow"},
+    {"shardqa.get", shardqa_get, "readonly", 1, 2, READS_FIRST, ONE_KEY_ARGS, "What GET becomes where a function computes missing values", "O(1), or that of the function", "read string fast"},
 };
 
 static int describe(RedisCtx *ctx, const struct command *command) {
@@ -262,11 +268,32 @@ static int describe(RedisCtx *ctx, const struct command *command) {
     return redis.SetCommandInfo(redis.GetCommand(ctx, command->name), &info);
 }
 
+/* Redis 7.2 and later give the commands of modules ACL categories, 7.4 and later new ones as well; false where they refuse. */
+static bool categorise(RedisCtx *ctx, const struct command *command) {
+    static const char *const families[][2] = {{"AI.", "ai"}, {"RG.", "gears"}};
+    char words[128];
+    const char *own = "";
+    if (shardqa.acl == ACL_NONE) return true;
+    for (size_t i = 0; shardqa.acl == ACL_OWN && i < sizeof families / sizeof *families; i++)
+        if (strncmp(command->name, families[i][0], strlen(families[i][0])) == 0) own = families[i][1];
+    snprintf(words, sizeof words, "%s%s%s", command->categories, *own ? " " : "", own);
+    return redis.SetCommandACLCategories(redis.GetCommand(ctx, command->name), words) == REDIS_OK;
+}
+
+/* Another module may have the name already: then our commands join it. A Redis without room for more is served without them. */
+static bool add_category(RedisCtx *ctx, const char *name) { return redis.AddACLCategory(ctx, name) == REDIS_OK || errno == EBUSY; }
+
+static enum acl_categories find_categories(RedisCtx *ctx) {
+    if (redis.SetCommandACLCategories == NULL) return ACL_NONE;
+    return redis.AddACLCategory && add_category(ctx, "ai") && add_category(ctx, "gears") ? ACL_OWN : ACL_STANDARD;
+}
+
 const char *commands_create(RedisCtx *ctx) {
+    shardqa.acl = find_categories(ctx);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
         const struct command *c = &COMMANDS[i];
         if (redis.CreateCommand(ctx, c->name, c->handler, c->flags, c->key, c->key, c->key > 0) != REDIS_OK) return c->name;
-        if (describe(ctx, c) != REDIS_OK) return c->name;
+        if (describe(ctx, c) != REDIS_OK || !categorise(ctx, c)) return c->name;
     }
     return NULL;
 }

@@ -109,6 +109,12 @@ static void inactive_sessions(RedisInfoCtx *ctx) {
     redis.InfoAddFieldCString(ctx, "sessions_inactive_ids", ids.text);
 }
 
+static void security_section(RedisInfoCtx *ctx) {
+    static const char *const categories[] = {"none", "standard", "own"};
+    redis.InfoAddSection(ctx, "security");
+    redis.InfoAddFieldCString(ctx, "acl_categories", categories[shardqa.acl]);
+}
+
 static void content_section(RedisInfoCtx *ctx) {
     long long bytes = 0;
     for (struct model *m = shardqa.models; m; m = m->next) bytes += (long long)m->blob->length;
@@ -146,6 +152,7 @@ void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
     link_section(ctx);
     counter_section(ctx);
     if (for_crash_report) return;
+    security_section(ctx);
     content_section(ctx);
     latency_section(ctx);
     worker_section(ctx);

@@ -11,5 +11,9 @@ const char *redis_api_load(RedisCtx *ctx) {
     if (get_api("RedisModule_" #name, (void *)&redis.name) != REDIS_OK) return #name;
     REDIS_FUNCTIONS(REDIS_RESOLVE)
 #undef REDIS_RESOLVE
+#define REDIS_LOOK(result, name, parameters) \
+    if (get_api("RedisModule_" #name, (void *)&redis.name) != REDIS_OK) redis.name = NULL;
+    REDIS_NEWER_FUNCTIONS(REDIS_LOOK)
+#undef REDIS_LOOK
     return NULL;
 }

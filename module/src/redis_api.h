@@ -345,16 +345,22 @@ typedef struct {
     F(void, GetRandomHexChars, (char *, size_t))                                                                                           \
     F(uint64_t, MonotonicMicroseconds, (void))
 
+/* Those of newer Redis; NULL where this one lacks them. */
+#define REDIS_NEWER_FUNCTIONS(F)                                                                                                           \
+    F(int, SetCommandACLCategories, (RedisCommand *, const char *)) /* 7.2 */                                                              \
+    F(int, AddACLCategory, (RedisCtx *, const char *)) /* 7.4 */
+
 #define REDIS_DECLARE(result, name, parameters) result(*name) parameters;
 struct redis_api {
     REDIS_FUNCTIONS(REDIS_DECLARE)
+    REDIS_NEWER_FUNCTIONS(REDIS_DECLARE)
 };
 #undef REDIS_DECLARE
 
 /* Filled once by redis_api_load and constant afterwards. */
 extern struct redis_api redis;
 
-/* NULL when every function was found, else the name of the first that this Redis lacks. */
+/* NULL when every function that is needed was found, else the name of the first that this Redis lacks. */
 const char *redis_api_load(RedisCtx *ctx);
 
 #endif

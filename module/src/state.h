@@ -20,6 +20,13 @@ struct pending;
 struct registration;
 struct session;
 
+/* What this Redis takes of ACL categories. */
+enum acl_categories {
+    ACL_NONE,     /* the commands of modules have none (7.0) */
+    ACL_STANDARD, /* its own for our commands (7.2) */
+    ACL_OWN       /* `ai` and `gears` as well (7.4) */
+};
+
 enum pyexecute { PYEXECUTE_NO, PYEXECUTE_LOCAL, PYEXECUTE_YES };
 
 struct settings {
@@ -162,6 +169,7 @@ struct shardqa {
     struct activity activity;
 
     int valkey;            /* its version, a byte each of major, minor and patch; 0: the server is Redis */
+    enum acl_categories acl;
     char node_id[41];      /* hex, NUL at the end */
     bool cluster;
     bool master;           /* role, kept by the role event */
