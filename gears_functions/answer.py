@@ -22,7 +22,7 @@ from shardqa import keys, places
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadDocument, BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
 from shardqa.gears_functions import arguments
-from shardqa.models import metrics, reader, sentences
+from shardqa.models import evidence, metrics, reader, sentences
 from shardqa.models.scoring import shipped_scoring
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Found:
     end: int
     span_logit: float
     null_logit: float
+    evidence: list[tuple[int, int]]  # characters of the passage's text that support it, half open, rising
 
     def record(self) -> dict[str, Any]:
         return {
@@ -79,6 +80,7 @@ class Found:
             "span_logit": self.span_logit,
             "null_logit": self.null_logit,
             "place": places.at(self.passage.places, self.passage.start + self.start),
+            "evidence": [(self.passage.start + start, self.passage.start + end) for start, end in self.evidence],
         }
 
 
@@ -318,16 +320,21 @@ def _spans(
 ) -> list[Found]:
     """The passage's best spans that say something: what overlaps a good one often leaves its comma or article over."""
     null = reader.null_logit(starts, ends)
-    numbers = sentences.numbers(passage.text, pieces.offsets)
+    offsets = pieces.offsets
+    numbers = sentences.numbers(passage.text, offsets)
+    best = reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
     found = [
         Found(
             passage,
-            int(pieces.offsets[span.start_token, 0]),
-            int(pieces.offsets[span.end_token, 1]),
+            int(offsets[span.start_token, 0]),
+            int(offsets[span.end_token, 1]),
             span.logit,
             null,
+            evidence.own(offsets, numbers, span)
+            if rank
+            else evidence.supporting(starts[row.passage], ends[row.passage], offsets, numbers, span),
         )
-        for span in reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
+        for rank, span in enumerate(best)
     ]
     return [span for span in found if metrics.normalise(passage.text[span.start : span.end])]
 

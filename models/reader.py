@@ -151,7 +151,7 @@ def best_spans(
     start, end = start_logits[passage], end_logits[passage]
     if not (np.isfinite(start).all() and np.isfinite(end).all()):
         raise BadModel("the reader gave logits that are not finite; export or quantize it again")
-    scores = _band(start, end, max_tokens)
+    scores = band(start, end, max_tokens)
     if sentences is not None and scores.size and sentences[0] != sentences[-1]:
         scores -= CROSSING * _crossings(sentences, max_tokens)
     spans: list[Span] = []
@@ -166,7 +166,7 @@ def best_spans(
     return spans
 
 
-def _band(start: NDArray[np.float32], end: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+def band(start: NDArray[np.float32], end: NDArray[np.float32], width: int) -> NDArray[np.float32]:
     """``band[i, d]`` is the logit of the span from i to i + d, minus infinity past the passage's end."""
     padded = np.concatenate([end, np.full(width - 1, -np.inf, dtype=end.dtype)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, width) if len(end) else padded[:0, None]

@@ -83,6 +83,14 @@ class RankedList(BaseModel):
     rank_ms: float = 0.0
 
 
+class Evidence(BaseModel):
+    """Sentences of the document that support an answer."""
+
+    text: str
+    start: int
+    end: int
+
+
 class Candidate(BaseModel):
     """One span of one document."""
 
@@ -98,6 +106,7 @@ class Candidate(BaseModel):
     rank_score: float
     margin: float  # span logit minus no-answer logit
     place: Place | None = None  # where it stands in the file: page, headings, row …
+    evidence: list[Evidence] = Field(default_factory=list)  # rising; its own sentence is among them
 
 
 class ShardUse(BaseModel):
@@ -136,6 +145,7 @@ class Answer(BaseModel):
     passage: str | None
     passage_start: int | None
     place: Place | None = None
+    evidence: list[Evidence] = Field(default_factory=list)  # sentences that support it, for "why" and "how"
     n_best: list[Candidate]
     cached: bool
     cache: Literal["process", "redis"] | None

@@ -47,6 +47,15 @@ def test_spans_are_exact_places_of_any_unicode(shards: Shards) -> None:
         assert text[passage["start"] : passage["start"] + len(passage["text"])] == passage["text"]
 
 
+def test_evidence_is_the_whole_sentences_that_support_a_span(shards: Shards) -> None:
+    text = f"{MILL} The brothers fell out over the weir."
+    shards.ingest("mill", text)
+    spans = get(shards, shards.answer_key("mill", QUESTION))["spans"]
+    for span in spans:
+        assert any(start <= span["start"] and span["end"] <= end for start, end in span["evidence"])
+    assert text[slice(*spans[0]["evidence"][0])] == MILL.split(" It ground")[0]
+
+
 def test_a_span_of_nothing_but_commas_and_articles_is_no_candidate(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     spans = get(shards, shards.answer_key("mill", "Who built the mill at Hallow Ford?", k=10))["spans"]

@@ -63,12 +63,20 @@ def show(answer: Answer) -> None:
         where = f", {answer.place}" if answer.place is not None else ""
         place = f"{answer.document}{where} ({answer.title}), characters {answer.start} to {answer.end}"
         _line("document", Text(place))
+        for more in further(answer):
+            _line("because", Text(more))
     _line("score", Text(_score(answer)))
     for candidate in answer.n_best[1 if answer.answer is not None else 0 :]:
         _line("also", _candidate(candidate))
     _line("time", Text(times(answer)))
     if answer.partial:
         _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
+
+
+def further(answer: Answer) -> list[str]:
+    """The evidence that is not the answer's own sentence."""
+    assert answer.start is not None, "only an answer has evidence"
+    return [re.sub(r"\s+", " ", one.text) for one in answer.evidence if not one.start <= answer.start < one.end]
 
 
 def _score(answer: Answer) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.models.scoring import Scoring, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
-from shardqa.schema import Answer, Candidate, MergedCandidates, Timing
+from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, Timing
 
 KEPT_USE = {"cached": True, "us": {}}  # of a shard in an answer that was kept: its times are not this request's
 KEPT = 20  # candidates kept of one question, enough for any n_best
@@ -89,7 +89,17 @@ def _candidate(tag: str, span: dict[str, Any], passage: dict[str, Any], score: f
         rank_score=passage["rank_score"],
         margin=span["span_logit"] - span["null_logit"],
         place=Place.model_validate(span["place"]) if span.get("place") else None,
+        evidence=_evidence(span, passage),
     )
+
+
+def _evidence(span: dict[str, Any], passage: dict[str, Any]) -> list[Evidence]:
+    """None of an answer that an earlier version kept."""
+    first, text = passage["start"], passage["text"]
+    return [
+        Evidence(text=text[start - first : end - first], start=start, end=end)
+        for start, end in span.get("evidence", ())
+    ]
 
 
 def _without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -134,6 +144,7 @@ def conclude(
         passage=answered.passage if answered else None,
         passage_start=answered.passage_start if answered else None,
         place=answered.place if answered else None,
+        evidence=answered.evidence if answered else [],
         n_best=asked.candidates[:n_best],
         cached=cache is not None,
         cache=cache,

@@ -1,0 +1,77 @@
+"""F1 of the answer's span and of its evidence against long answers, the right paragraph given.
+
+CLAPNQ's answers are sentences, several of one paragraph as a rule: "nearest" takes the nearest of a question's, "whole"
+all of them as one text. PolicyQA's are clauses. "bound" is the best single sentence, chosen by looking at the answer:
+no evidence of sentences can be much nearer. QUESTIONS=500 takes fewer of each. Skips what is absent.
+"""
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from common import SHARED, machine
+
+from shardqa.models import evidence, metrics, reader, sentences, shipped, squad
+from shardqa.models.session import ReaderSession
+from shardqa.models.tokenizer import Tokenizer
+
+FILES = ("clapnq", "policyqa-dev", "policyqa-test")
+READER = Path(os.environ.get("READER", shipped.folder()))
+LIMIT = int(os.environ.get("QUESTIONS", "900"))
+
+
+class Reading:
+    def __init__(self) -> None:
+        self._tokenizer = Tokenizer.load(READER)
+        self._session = ReaderSession(READER, len(os.sched_getaffinity(0)))
+
+    def texts(self, question: str, text: str) -> tuple[str, str, list[str]]:
+        """(the span, its evidence, each sentence by itself) of what fits a row."""
+        asked = self._tokenizer.question(question)
+        whole = self._tokenizer.passage(text)
+        room = reader.MAX_ROW_TOKENS - 3 - len(asked)
+        pieces = replace(whole, ids=whole.ids[:room], offsets=whole.offsets[:room])
+        row = reader.join(asked, pieces.ids)
+        ((start, end),) = self._session.read([row])
+        numbers = sentences.numbers(text, pieces.offsets)
+        span = reader.best_spans(start, end, row.passage, 1, sentences=numbers)[0]
+        found = evidence.supporting(start[row.passage], end[row.passage], pieces.offsets, numbers, span)
+        cuts = [0, *sentences.beginnings(text), len(text)]
+        return (
+            text[pieces.offsets[span.start_token, 0] : pieces.offsets[span.end_token, 1]],
+            " ".join(text[a:b] for a, b in found),
+            [text[a:b] for a, b in itertools.pairwise(cuts)],
+        )
+
+
+def best(texts: Sequence[str], answers: Sequence[str]) -> float:
+    return max(metrics.f1(text, answers) for text in texts)
+
+
+def main() -> None:
+    print(f"evidence, {machine()} (wanted: F1 CLAPNQ 55, PolicyQA 50)")
+    reading = Reading()
+    for name in FILES:
+        file = SHARED / "data" / "domains" / f"{name}.json.gz"
+        if not file.is_file():
+            print(f"  skipped: {file} is not here")
+            continue
+        read = squad.read(file)
+        texts = {paragraph.id: paragraph.text for paragraph in read.paragraphs}
+        asked = [question for question in read.questions if question.answers][:LIMIT]
+        rows = []
+        for question in asked:
+            span, found, each = reading.texts(question.text, texts[question.document])
+            whole = [" ".join(dict.fromkeys(question.answers))]
+            kinds = best([span], question.answers), best([found], question.answers), best([found], whole)
+            rows.append((*kinds, best(each, question.answers)))
+        means = (f"{100 * value:.1f}" for value in np.mean(rows, axis=0))
+        columns = zip(("span", "evidence, nearest", "evidence, whole", "bound"), means, strict=True)
+        print(f"  {name}, {len(asked)} questions: {', '.join(f'{kind} {mean}' for kind, mean in columns)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
