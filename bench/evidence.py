@@ -64,6 +64,7 @@ def main() -> None:
         asked = [question for question in read.questions if question.answers][:LIMIT]
         rows = []
         for question in asked:
+            assert question.document is not None, "SQuAD's questions are about a paragraph"
             span, found, each = reading.texts(question.text, texts[question.document])
             whole = [" ".join(dict.fromkeys(question.answers))]
             kinds = best([span], question.answers), best([found], question.answers), best([found], whole)
