@@ -1,9 +1,39 @@
 """shardqa: extractive question answering inside Redis Cluster."""
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shardqa.client import AsyncClient as AsyncClient
+    from shardqa.client import Client as Client
+    from shardqa.config import Settings as Settings
+    from shardqa.engine import Engine as Engine
+    from shardqa.errors import ShardqaError as ShardqaError
 
 __version__ = "0.1.0"
 
 # onnxruntime >= 1.29 keeps a device id under ~/.cache and reports to its maker, unless this is set before it is loaded.
 # Whatever of ours loads it has imported this package first. Set whatever it was: that nothing calls home is a promise.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+# What programs import from here, and where it lies. Loaded when asked for: the worker, which imports this package, too,
+# needs none of it.
+PUBLIC = {
+    "AsyncClient": "shardqa.client",
+    "Client": "shardqa.client",
+    "Engine": "shardqa.engine",
+    "Settings": "shardqa.config",
+    "ShardqaError": "shardqa.errors",
+}
+__all__ = [*PUBLIC, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'shardqa' has no attribute {name!r}")
+    return getattr(import_module(PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *PUBLIC])

@@ -5,7 +5,7 @@ names the value met, the value wanted and the remedy. A remedy that differs by c
 shardqa.api.problems, of the command line in shardqa.cli. Impossible states assert instead.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class ShardqaError(Exception):
@@ -13,6 +13,7 @@ class ShardqaError(Exception):
 
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 400
+    problem: dict[str, Any] | None = None  # the reply that told it, where it came from the HTTP API
 
 
 class BadCorpusName(ShardqaError):

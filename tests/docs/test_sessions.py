@@ -85,9 +85,12 @@ def test_a_session_prints_what_stands_there(
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if programs(p)], ids=lambda page: page.name)
-def test_a_program_prints_what_its_comments_say(page: Path, environment: dict[str, str]) -> None:
+def test_a_program_prints_what_its_comments_say(
+    page: Path, cluster: LocalCluster, api: Server, environment: dict[str, str], tmp_path: Path
+) -> None:
     for code, expected in programs(page):
         done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=110, check=False
+            [sys.executable, "-c", as_here(code, cluster, api)],
+            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110, check=False
         )
         assert done.stdout.splitlines() == expected, done.stderr

@@ -36,6 +36,8 @@ PLAIN = {
 }
 MAY_IMPORT = {
     **dict.fromkeys(PLAIN, PLAIN),
+    "__init__": PLAIN | {"client", "engine", "models"},  # what programs import, loaded when asked for
+    "client": PLAIN,
     "engine": PLAIN | {"models"},
     "models": PLAIN,
     "gears_functions": PLAIN | {"models"},

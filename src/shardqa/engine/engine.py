@@ -5,6 +5,9 @@ the epochs of the corpora and the answers of this process; everything else is in
 `documents`, `overview`, all `connected`.
 """
 
+from types import TracebackType
+from typing import Self
+
 from shardqa.config import Settings
 from shardqa.engine.ask import Asking
 from shardqa.engine.connections import Shards
@@ -14,8 +17,9 @@ from shardqa.engine.overview import Overview
 
 class Engine(Asking, Documents, Overview):
     @classmethod
-    async def connect(cls, settings: Settings) -> "Engine":
-        """Raises ClusterUnavailable when no node of the cluster answers."""
+    async def connect(cls, settings: Settings | None = None) -> Self:
+        """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""
+        settings = settings if settings is not None else Settings()
         engine = cls(settings, await Shards.connect(settings))
         engine.epochs.start()
         return engine
@@ -23,3 +27,11 @@ class Engine(Asking, Documents, Overview):
     async def close(self) -> None:
         await self.epochs.stop()
         await self.masters.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

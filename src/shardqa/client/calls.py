@@ -1,0 +1,151 @@
+"""Each call of the API as data: what is sent, and how the reply is read. Both clients send them. Pure functions."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from shardqa.answer_lines import AnswerWhen
+from shardqa.client.faults import RequestFailed
+from shardqa.errors import BadDocument, BadDocumentId
+from shardqa.http_schema import FileOutcome, Formats, Listed, NewDocument, Outcome, Outcomes, Question, Ready
+from shardqa.schema import Answer, Document, Ingested
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+TIMEOUT = 60.0  # seconds of one attempt: a document of the largest size takes a while
+BATCH = 1_000  # documents of one request
+BATCH_BYTES = 16 * 1024 * 1024  # of their JSON, unless one alone is larger; the server takes 64 MiB
+DOT_SEGMENTS = (".", "..")  # which HTTP clients take out of an address, however encoded
+
+Result = TypeVar("Result")
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Result]):
+    method: str
+    path: str
+    read: Callable[[httpx.Response], Result]
+    query: Mapping[str, Any] = field(default_factory=dict)
+    json: bytes | None = None
+    content: bytes | None = None
+    gone_is_done: bool = False  # a repeated call that finds nothing was made before, and its reply was lost
+
+    def request(self) -> dict[str, Any]:
+        """Arguments of httpx' `request`."""
+        body = self.json if self.json is not None else self.content
+        headers = {"content-type": "application/json"} if self.json is not None else {}
+        query = {name: value for name, value in self.query.items() if value is not None}
+        return {"method": self.method, "url": self.path, "params": query, "content": body, "headers": headers}
+
+
+def headers(key: str | None) -> dict[str, str]:
+    """Of every request; `key` is an API key."""
+    return {"accept": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
+
+
+def _as(model: type[Model]) -> Callable[[httpx.Response], Model]:
+    def read(reply: httpx.Response) -> Model:
+        try:
+            return model.model_validate_json(reply.content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            what = f"{reply.request.url} replies what is no {model.__name__} ({first['loc']}: {first['msg']})"
+            raise RequestFailed(f"{what}; is shardqa's API there, and of this version?", "bad_reply", 502) from None
+
+    return read
+
+
+def ask(
+    question: str,
+    corpus: str | None,
+    k: int | None,
+    n_best: int | None,
+    min_score: float | None,
+    answer_when: AnswerWhen | None,
+    fresh: bool,
+) -> Call[Answer]:
+    asked = Question.model_construct(  # the server checks it, so that every client has the same faults
+        question=question,
+        corpus=corpus,
+        k=k,
+        n_best=n_best,
+        min_score=min_score,
+        answer_when=answer_when,
+        fresh=fresh,
+    )
+    return Call("POST", "/v1/ask", _as(Answer), json=asked.model_dump_json(exclude_none=True).encode())
+
+
+def add(document: NewDocument) -> Call[Ingested]:
+    return Call("POST", "/v1/documents", _as(Ingested), json=document.model_dump_json().encode())
+
+
+def add_many(documents: bytes, corpus: str | None) -> Call[list[Outcome]]:
+    read = _as(Outcomes)
+    return Call("POST", "/v1/documents", lambda reply: read(reply).results, {"corpus": corpus}, json=documents)
+
+
+def batches(documents: Iterable[NewDocument | Mapping[str, Any]]) -> Iterator[bytes]:
+    """Lists of documents as JSON, each within what one request may hold."""
+    batch, size = list[bytes](), 0
+    for document in documents:
+        one = orjson.dumps(document.model_dump() if isinstance(document, NewDocument) else dict(document))
+        if batch and (len(batch) == BATCH or size + len(one) > BATCH_BYTES):
+            yield b"[" + b",".join(batch) + b"]"
+            batch, size = [], 0
+        batch.append(one)
+        size += len(one)
+    if batch:
+        yield b"[" + b",".join(batch) + b"]"
+
+
+def outcomes(results: list[Outcome]) -> Outcomes:
+    refused = sum(one.problem is not None for one in results)
+    return Outcomes(results=results, taken=len(results) - refused, refused=refused)
+
+
+def add_file(file: Path | str, name: str | None, corpus: str | None, replace: bool) -> Call[FileOutcome]:
+    """Raises BadDocument for a file that can't be read."""
+    path = Path(file)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadDocument(f"{path} can't be read: {error.strerror}") from None
+    query = {"corpus": corpus, "replace": "true" if replace else None}
+    return Call("PUT", f"/v1/files/{_id(name or path.name)}", _as(FileOutcome), query, content=content)
+
+
+def document(id: str, corpus: str | None) -> Call[Document]:
+    return Call("GET", f"/v1/documents/{_id(id)}", _as(Document), {"corpus": corpus})
+
+
+def delete(id: str, corpus: str | None) -> Call[None]:
+    return Call("DELETE", f"/v1/documents/{_id(id)}", lambda reply: None, {"corpus": corpus}, gone_is_done=True)
+
+
+def corpora() -> Call[Listed]:
+    return Call("GET", "/v1/corpora", _as(Listed))
+
+
+def formats() -> Call[Formats]:
+    return Call("GET", "/v1/formats", _as(Formats))
+
+
+def ready() -> Call[Ready]:
+    return Call("GET", "/readyz", _as(Ready))
+
+
+def _id(id: str) -> str:
+    """An id as a part of an address. Raises BadDocumentId for what no address can hold."""
+    if not id or any(part in DOT_SEGMENTS for part in id.split("/")):
+        raise BadDocumentId(f"the id {id!r} can't stand in an address; choose one without the path segments . and ..")
+    try:
+        return quote(id, safe="/")
+    except UnicodeEncodeError:
+        raise BadDocumentId(f"document id {id[:80]!r} is not valid Unicode; re-encode it as UTF-8") from None

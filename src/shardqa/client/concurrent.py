@@ -1,0 +1,149 @@
+"""The client for asyncio: the same calls as the one that blocks. One event loop owns it."""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from shardqa.answer_lines import AnswerWhen
+from shardqa.client import calls
+from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, headers
+from shardqa.client.exchange import Exchange
+from shardqa.client.retries import Budget, Retries
+from shardqa.http_schema import FileOutcome, Formats, Listed, NewDocument, Outcomes, Ready
+from shardqa.schema import Answer, Document, Ingested
+
+Result = TypeVar("Result")
+
+
+class AsyncClient:
+    """Calls the API at `url`. One event loop owns it. `key` is an API key, where the server wants one.
+
+    Every call raises a ShardqaError: that of the server, by its code, or Unreachable. `retries` says which calls are
+    made again; `timeout` bounds each attempt, in seconds. `transport` is httpx', for proxies, sockets and tests.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        key: str | None = None,
+        *,
+        timeout: float = TIMEOUT,
+        retries: Retries | None = None,
+        verify: ssl.SSLContext | bool = True,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self._budget = Budget(retries or Retries())
+        self._http = httpx.AsyncClient(
+            base_url=self.url, headers=headers(key), timeout=timeout, verify=verify, transport=transport
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def ask(
+        self,
+        question: str,
+        corpus: str | None = None,
+        *,
+        k: int | None = None,
+        n_best: int | None = None,
+        min_score: float | None = None,
+        answer_when: AnswerWhen | None = None,
+        fresh: bool = False,
+    ) -> Answer:
+        """The answer, a span of a document; `answer` is None where the documents don't say."""
+        return await self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh))
+
+    async def ask_many(
+        self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
+    ) -> AsyncIterator[Answer]:
+        """Answers in the order of the questions, which may be without end; options are those of `ask`."""
+        waiting = deque[asyncio.Task[Answer]]()
+        try:
+            for question in questions:
+                waiting.append(asyncio.create_task(self.ask(question, corpus, **options)))
+                if len(waiting) == concurrency:
+                    yield await waiting.popleft()
+            while waiting:
+                yield await waiting.popleft()
+        finally:
+            for one in waiting:
+                one.cancel()
+
+    async def add(
+        self,
+        text: str,
+        id: str | None = None,
+        corpus: str | None = None,
+        *,
+        title: str = "",
+        source: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Ingested:
+        """Puts one document, and returns when it can be asked about; without an id, the text's hash is it."""
+        new = NewDocument(text=text, id=id, corpus=corpus, title=title, source=source, metadata=dict(metadata or {}))
+        return await self._send(calls.add(new))
+
+    async def add_many(
+        self, documents: Iterable[NewDocument | Mapping[str, Any]], corpus: str | None = None
+    ) -> Outcomes:
+        """Puts any number, a request for each thousand; one that is refused does not harm the others."""
+        results = [one for batch in calls.batches(documents) for one in await self._send(calls.add_many(batch, corpus))]
+        return calls.outcomes(results)
+
+    async def add_file(
+        self, file: Path | str, corpus: str | None = None, *, name: str | None = None, replace: bool = False
+    ) -> FileOutcome:
+        """Puts a file as it is: PDF, Word, HTML and all that `formats` lists. Its name is its document's id."""
+        return await self._send(calls.add_file(file, name, corpus, replace))
+
+    async def document(self, id: str, corpus: str | None = None) -> Document:
+        """Raises UnknownDocument."""
+        return await self._send(calls.document(id, corpus))
+
+    async def delete(self, id: str, corpus: str | None = None) -> None:
+        """Removes a document with all that belongs to it. Raises UnknownDocument.
+
+        A call that is made again after its reply was lost finds the document gone: that is no fault then.
+        """
+        await self._send(calls.delete(id, corpus))
+
+    async def corpora(self) -> Listed:
+        """Names and sizes, and which one is asked by default."""
+        return await self._send(calls.corpora())
+
+    async def formats(self) -> Formats:
+        """The formats of files that `add_file` takes."""
+        return await self._send(calls.formats())
+
+    async def ready(self) -> Ready:
+        """Whether questions can be answered. Raises ClusterUnavailable while none can."""
+        return await self._send(calls.ready())
+
+    async def _send(self, call: Call[Result]) -> Result:
+        """Raises a ShardqaError."""
+        exchange = Exchange(call, self._budget, self.url)
+        while True:
+            try:
+                reply = await self._http.request(**call.request())
+            except httpx.TransportError as error:
+                await asyncio.sleep(exchange.pause_after_error(error))
+                continue
+            if exchange.is_done(reply):
+                return call.read(reply)
+            await asyncio.sleep(exchange.pause_after_reply(reply))
