@@ -91,6 +91,11 @@ def test_a_program_prints_what_its_comments_say(
     for code, expected in programs(page):
         done = subprocess.run(
             [sys.executable, "-c", as_here(code, cluster, api)],
-            cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110, check=False
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=110,
+            check=False,
         )
         assert done.stdout.splitlines() == expected, done.stderr
