@@ -18,7 +18,8 @@ from shardqa.client import RequestFailed, Retries, Unreachable
 from shardqa.client.calls import batches
 from shardqa.errors import BadDocument, BadDocumentId, BadLimit, UnknownCorpus, UnknownDocument
 from shardqa.http_schema import NewDocument
-from tests.api.conftest import Server, free_port
+from tests.api.conftest import Server
+from tests.nodes import free_port
 
 MILL = "Ada Holm built the mill in 1871. It stands on the Oakline river."
 QUICK = Retries(attempts=3, seconds=20)
