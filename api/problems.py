@@ -29,6 +29,7 @@ log = logging.getLogger("shardqa.api")
 # code -> (title, the remedy for every such fault; `detail` names the one at hand)
 TITLES: Mapping[str, tuple[str, str]] = {
     "bad_corpus_name": ("Not a corpus name", "Use lower case letters, digits, dot, underscore and hyphen."),
+    "bad_cursor": ("Not a cursor", "Send the `cursor` of the page before, as it is; without one, the list begins."),
     "bad_data": ("A file breaks its format", "Correct the file at the place named."),
     "bad_document": ("A document that can't be used", "Send its text as UTF-8 text that is not empty."),
     "bad_document_id": ("Not a document id", "Use 1 to 512 bytes of text without control characters."),
@@ -39,6 +40,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "bad_model": ("A model that can't be used", "Store the model again, from a folder that passes its checks."),
     "body_too_large": ("The body is too large", "Send the documents in several requests."),
     "cluster_unavailable": ("No shard can answer", "GET /readyz says what is missing; try again once it is ready."),
+    "corpus_dropping": ("The corpus is being dropped", "GET /v1/corpora/{corpus} is 404 once it is gone; then add."),
     "document_too_large": ("The document is too large", "Split it into several documents."),
     "duplicate_document": ("One id twice in a request", "Give each document of a request an id of its own."),
     "bad_question": ("The question is no Unicode text", "Encode the question as UTF-8."),

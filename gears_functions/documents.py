@@ -36,11 +36,13 @@ class Fields:
         return tuple(word for name in FIELDS for word in (name, getattr(self, name)))
 
     def digest(self) -> str:
-        """Equal for equal passages: of title, text, places and the way of splitting."""
+        """Equal for equal passages: of title, text, places, metadata and the way of splitting."""
         digest = blake2b(f"{splitting.VERSION}\0{len(self.title)}\0{self.title}".encode(), digest_size=16)
         digest.update(self.text.encode())
         if self.places:
             digest.update(b"\0" + self.places.encode())
+        if self.metadata:
+            digest.update(b"\0\0" + self.metadata.encode())
         return digest.hexdigest()
 
 

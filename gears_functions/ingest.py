@@ -18,10 +18,19 @@ import orjson
 from redis import ResponseError
 
 from shardqa import keys, places
-from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, IdTaken, ShardFailed
+from shardqa.errors import (
+    BadDocument,
+    BadDocumentId,
+    BadKey,
+    CorpusDropping,
+    DocumentTooLarge,
+    IdTaken,
+    ShardFailed,
+)
 from shardqa.gears_functions import arguments, documents, permissions
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.documents import FIELDS, Fields
+from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.splitting import Passage, split_in_slices
 from shardqa.transient import is_transient
 
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
 SCAN_COUNT = 100  # keys looked at per SCAN
 SETTLE_PAUSE = 0.001  # seconds between documents, so that questions go ahead of looking at what rarely differs
 FRAME = 64  # passages written in one tick and indexed before the loop serves others: about 10 ms
+REMOVALS = ("del", "expired", "evicted", "rename_from")
 USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object> …"
 
 
@@ -61,6 +71,7 @@ class New:
     digest: str
     passages: list[Passage]
     places: places.Raw
+    of_document: OfDocument
 
 
 class Ingest:
@@ -100,6 +111,7 @@ class Ingest:
     async def _ingest_given(self, key: str, fields: Fields, replace: bool, begun: asyncio.Event) -> str:
         async with self._shard.document(key) as parsed:
             begun.set()
+            self._check_dropped(parsed)
             stored = await self._stored(key)
             if stored is None:
                 raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
@@ -114,7 +126,11 @@ class Ingest:
             self._shard.runtime.log(f"{key[:120]!r} is left alone: its name is not UTF-8", "warning")
             return
         try:
-            async with self._shard.document(key) as parsed:
+            parsed = keys.parse_doc(key)
+            if self._shard.dropped.covers(parsed.corpus, parsed.tag):
+                await self._goes_too(event)
+                return
+            async with self._shard.document(key):
                 await self._settle(key, parsed)
         except BadKey as error:
             self._shard.runtime.log(f"left alone: {error}", "warning")
@@ -123,6 +139,11 @@ class Ingest:
                 raise
             # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
             self._shard.runtime.log(f"{key!r} is left alone: {error}", "verbose")
+
+    async def _goes_too(self, event: dict[str, Any]) -> None:
+        """What others write into a corpus that is being dropped."""
+        if event.get("event") not in REMOVALS:
+            await self._shard.runtime.call("UNLINK", event["key"])
 
     async def settle_all(self) -> None:
         """Settles every document, one after another: events are lost while the worker is dead, and at a failover."""
@@ -181,13 +202,14 @@ class Ingest:
         digest = await asyncio.to_thread(fields.digest)
         if stored.digest == digest and stored.passages is not None:
             if first and documents.encoded(fields) != stored.fields:
-                await self._shard.write(first)  # source and metadata may change alone: no passage depends on them
+                await self._shard.write(first)  # the source may change alone: no passage depends on it
             return self._reply(parsed, fields, stored.passages, False, await self._shard.epoch(parsed.corpus))
         passages = await self._split(fields.text)
         if not passages:
             raise BadDocument(f"document {key!r} has no words, only blanks and control characters; give it a text")
         old = self._old_count(parsed, stored)
-        new = New(fields.title, digest, passages, places.check(fields.places))
+        of_document = OfDocument(len(fields.text.encode()), fields.metadata)
+        new = New(fields.title, digest, passages, places.check(fields.places), of_document)
         epoch = await self._write(key, parsed, new, old, list(first))
         return self._reply(parsed, fields, len(passages), True, epoch)
 
@@ -241,10 +263,19 @@ class Ingest:
         return max([stored.passages or 0, *(keys.parse_passage(key).n + 1 for key in known)])
 
     def _index(self, parsed: keys.DocKey, new: New, first: int) -> None:
+        self._check_dropped(parsed)
         index = self._shard.index_to_change(parsed.corpus)
         for n, p in enumerate(new.passages[first : first + FRAME], first):
-            index.put(keys.passage(parsed.corpus, parsed.document, n), new.title, p.text, p.end)
+            of_document = None if n else new.of_document
+            index.put(keys.passage(parsed.corpus, parsed.document, n), new.title, p.text, p.end, of_document)
         self._shard.indexed(parsed)
+
+    def _check_dropped(self, parsed: keys.DocKey) -> None:
+        if self._shard.dropped.covers(parsed.corpus, parsed.tag):
+            raise CorpusDropping(
+                f"corpus {parsed.corpus!r} is being dropped, and documents of before are still removed; "
+                "add to it again once that is done"
+            )
 
 
 def _check_origin(parsed: keys.DocKey, fields: Fields, stored: Stored) -> None:
@@ -266,6 +297,8 @@ def _frame(parsed: keys.DocKey, new: New, first: int) -> list[tuple[Argument, ..
         marks = places.within(new.places, p.start, p.end)
         place: tuple[Argument, ...] = ("text", p.text, "start", p.start, "end", p.end, "title", new.title)
         place = (*place, "places", orjson.dumps(marks).decode() if marks else "")
+        if not n:
+            place = (*place, "bytes", new.of_document.size, "metadata", new.of_document.metadata)
         commands.append(("HSET", keys.passage(*name), *place))
         commands.append(("AI.TENSORSET", keys.tokens(*name), "INT32", len(p.ids), "BLOB", p.ids.tobytes()))
     return commands

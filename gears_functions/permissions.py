@@ -37,6 +37,16 @@ async def to_write(runtime: Runtime, key: str) -> None:
     await runtime.demand(("HSET", key, "text", ""))
 
 
+async def to_read(runtime: Runtime, corpus: str) -> None:
+    """To read documents by HGETALL: a list of them is a part of each."""
+    await runtime.demand(("HGETALL", keys.doc(corpus, "document")))
+
+
+async def to_drop(runtime: Runtime, corpus: str) -> None:
+    """To delete any document of a corpus."""
+    await runtime.demand(("UNLINK", keys.doc(corpus, "document")))
+
+
 async def to_delete(runtime: Runtime, key: str) -> None:
     await runtime.demand(("UNLINK", key))
 

@@ -92,17 +92,26 @@ class Ranks:
         return self._reply(
             indexing=indexing,
             refuses=await self._shard.refuses(),
+            dropping=await self._dropping(),
             corpora={
                 corpus: {
                     "documents": index.documents,
                     "passages": len(index),
                     "characters": index.characters,
+                    "bytes": index.catalogue.bytes,
                     "epoch": await self._shard.epoch(corpus),
                 }
                 for corpus in asked
                 if (index := self._shard.corpora.get(corpus)) is not None  # gone meanwhile
             },
         )
+
+    async def _dropping(self) -> dict[str, dict[str, int]]:
+        """Of those that the client may ask."""
+        dropped = self._shard.dropped
+        asked = await permissions.corpora_to_ask(self._shard.runtime, dropped.corpora())
+        found = {corpus: progress for corpus in asked if (progress := dropped.progress(corpus)) is not None}
+        return {name: {"documents": one.documents, "removed": one.removed} for name, one in found.items()}
 
     def _reply(self, **fields: Any) -> str:
         return orjson.dumps({"tag": self._shard.runtime.hashtag(), **fields}).decode()

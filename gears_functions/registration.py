@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from shardqa.gears_functions.answer import Answers
+from shardqa.gears_functions.catalogue import Catalogues
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.ingest import Ingest
 from shardqa.gears_functions.rank import Ranks
@@ -35,12 +36,15 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     ranks = Ranks(shard, timings)
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
+    catalogues = Catalogues(shard)
     copies = ModelSync(runtime)
     answers = Answers(shard, ranks, copies, timings, override_reply)
     commands: dict[str, Callable[..., Any]] = {
         "Terms": ranks.terms,
         "Rank": ranks.rank,
         "Corpora": ranks.corpora,
+        "Documents": catalogues.documents,
+        "Drop": catalogues.drop,
         "Ingest": ingest.ingest,
         "Delete": delete.delete,
         "Push": copies.push,

@@ -1,12 +1,18 @@
-"""GET /v1/corpora: what can be asked."""
+"""/v1/corpora: what can be asked; one of them with its sizes, and its end."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
 from shardqa.api.state import Shared
 from shardqa.http_schema import Listed
+from shardqa.schema import Dropping, OneCorpus
 
 router = APIRouter(prefix="/v1", tags=["documents"])
+
+
+Name = Annotated[str, Path(description="The corpus.")]
 
 
 @router.get("/corpora", response_model=Listed, summary="List the corpora")
@@ -15,3 +21,21 @@ async def get_corpora(state: Shared) -> Response:
     found = await state.engine.corpora()
     listed = Listed(default=state.settings.corpus, **dict(found))
     return Response(listed.model_dump_json(), media_type="application/json")
+
+
+@router.get("/corpora/{corpus}", response_model=OneCorpus, summary="Look at a corpus")
+async def get_corpus(corpus: Name, state: Shared) -> Response:
+    """Its sizes, or how far its removal is; 404 once it is gone."""
+    found = await state.engine.corpus(corpus)
+    return Response(found.model_dump_json(), media_type="application/json")
+
+
+@router.delete("/corpora/{corpus}", status_code=202, response_model=Dropping, summary="Drop a corpus")
+async def delete_corpus(corpus: Name, state: Shared) -> Response:
+    """It can't be asked from the reply on. Its documents are removed in slices that hold up nobody.
+
+    `GET /v1/corpora/{corpus}` tells how far that is, and is 404 once all is gone. Dropping it once more does no harm.
+    """
+    dropping = await state.engine.drop(corpus)
+    headers = {"Location": f"/v1/corpora/{corpus}"}
+    return Response(dropping.model_dump_json(), 202, headers, media_type="application/json")

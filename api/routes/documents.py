@@ -1,4 +1,4 @@
-"""/v1/documents: add one or many, read one, delete one."""
+"""/v1/documents: add one or many, list them, read one, delete one."""
 
 import asyncio
 import logging
@@ -15,9 +15,10 @@ from shardqa.api.faults import BadJson, DuplicateDocument, InternalError
 from shardqa.api.leaving import unless_left
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
 from shardqa.api.state import Shared, State, json_only
+from shardqa.engine.catalogue import MAX_PAGE
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
 from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes
-from shardqa.schema import Document, Ingested
+from shardqa.schema import Document, DocumentList, Ingested
 
 MAX_DOCUMENTS = 10_000  # of one request: one reply names each
 AT_ONCE = 8  # documents of one request on their way to shards
@@ -70,6 +71,21 @@ async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = 
     if isinstance(sent, list):
         return await unless_left(request, _add_list(sent, name, request, state))
     return await unless_left(request, _add_one(sent, name, request, state))
+
+
+@router.get("/documents", response_model=DocumentList, summary="List documents")
+async def get_documents(
+    state: Shared,
+    corpus: Corpus = None,
+    cursor: Annotated[str | None, Query(description="That of the page before; without it, the list begins.")] = None,
+    limit: Annotated[int, Query(description=f"Documents of a page, 1 to {MAX_PAGE:,}.")] = 100,
+) -> Response:
+    """In pages; `cursor` is null on the last. A document that is there all along is listed once, while slots move too.
+
+    The order is that of hash buckets, not of names.
+    """
+    page = await state.engine.documents(corpus, cursor, limit)
+    return Response(page.model_dump_json(), media_type="application/json")
 
 
 @router.get("/documents/{id:path}", response_model=Document, summary="Read a document")

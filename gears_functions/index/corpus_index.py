@@ -15,6 +15,7 @@ import numpy as np
 from shardqa import keys
 from shardqa.gears_functions.index import bm25, pagerank
 from shardqa.gears_functions.index.analysis import Query, analyse
+from shardqa.gears_functions.index.catalogue import Catalogue, OfDocument
 from shardqa.gears_functions.index.postings import NOBODY, Postings
 from shardqa.gears_functions.index.statistics import CorpusStatistics
 
@@ -38,6 +39,7 @@ class Index:
         self._title_words = array("i")  # by slot: words of the title
         self._ends = array("i")  # by slot: last character of the document that it covers, plus 1
         self._passages_of = array("i")  # by document number: passages alive
+        self.catalogue = Catalogue()  # of the documents that have passages
         self._length = 0  # words of all passages alive
         self._title_length = 0  # words of all their titles
 
@@ -66,6 +68,10 @@ class Index:
         """Of all documents that have passages."""
         return [document for document, number in self._documents.items() if self._passages_of[number]]
 
+    def count_of_passages(self, document: str) -> int:
+        number = self._documents.get(document)
+        return 0 if number is None else self._passages_of[number]
+
     def passages_of(self, document: str) -> list[str]:
         """Keys of a document's passages, in no order."""
         number = self._documents.get(document)
@@ -76,18 +82,20 @@ class Index:
 
     # ---- changing
 
-    def put(self, key: str, title: str, text: str, end: int = 0) -> bool:
-        """Adds or replaces a passage; False when it was there with the same title and text. Raises BadKey.
+    def put(self, key: str, title: str, text: str, end: int = 0, of_document: OfDocument | None = None) -> bool:
+        """Adds or replaces a passage; False when it was there with all the same. Raises BadKey.
 
-        `end` is where the passage ends in its document, characters.
+        `end` is where the passage ends in its document, characters; `of_document` comes with the first passage.
         """
-        fingerprint = hash((title, text, end))
+        fingerprint = hash((title, text, end, of_document))
         slot = self._slots.get(key)
         if slot is not None and self._fingerprints[slot] == fingerprint:
             return False
         document = keys.parse_passage(key).document
         self.remove(key)
         self._append(key, document, title, text, end, fingerprint)
+        if of_document is not None:
+            self.catalogue.tell(document, of_document)
         return True
 
     def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int) -> None:
@@ -98,6 +106,8 @@ class Index:
         number = self._documents.setdefault(document, len(self._documents))
         if number == len(self._passages_of):
             self._passages_of.append(0)
+        if not self._passages_of[number]:
+            self.catalogue.add(document)
         self._passages_of[number] += 1
         self._keys.append(key)
         self._fingerprints.append(fingerprint)
@@ -116,6 +126,8 @@ class Index:
             return False
         self._alive[slot] = 0
         self._passages_of[self._document[slot]] -= 1
+        if not self._passages_of[self._document[slot]]:
+            self.catalogue.remove(keys.parse_passage(key).document)
         self._length -= self._words[slot]
         self._title_length -= self._title_words[slot]
         dead = len(self._keys) - len(self._slots)

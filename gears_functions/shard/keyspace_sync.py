@@ -17,9 +17,11 @@ from redis import ResponseError
 from shardqa import keys, transient
 from shardqa.errors import BadKey, Indexing, ShardFailed
 from shardqa.gears_functions import documents
+from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.runtime import write
-from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.shard import dropped, slots
+from shardqa.gears_functions.shard.dropped import Dropped
 from shardqa.gears_functions.shard.retries import Retries
 
 if TYPE_CHECKING:
@@ -28,10 +30,13 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.shard.epochs import Epochs
 
 PREFIX = "passage:"
+DIGITS = 9  # of a size in bytes: any client may write the field
+FIELDS = ("title", "text", "end", "bytes", "metadata")  # of a passage; the last two of a document's first one only
 AT_START = "start"  # reason of the resync that begins a session: epochs outlive the worker
 PROMOTED = "promoted"  # reason of the resync of a replica that became master
 PAGE = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
 SCAN_COUNT = 1_000  # keys looked at per SCAN
+CAUGHT_UP, CAUGHT_UP_PAUSE = 40, 0.005  # looks, and seconds between them: 0.2 s at most
 RETRY_SECONDS = 0.5  # between attempts to read the keyspace while Redis refuses (loading, a failover)
 WAIT_SECONDS = 2.0  # from the beginning of a scan that questions wait for its end: enough for 15,000 passages or so
 
@@ -47,11 +52,17 @@ class KeyspaceSync:
         # The last scan's start; where Redis refuses it, it begins anew soon. None before the first.
         self._scanning_since: float | None = None
         self._settling: asyncio.Task[None] | None = None  # looks at all documents after a scan
+        self._is_changing = False  # events are being brought in
+        self.dropped = Dropped(runtime, self._hide)
 
     def follow(self, settle_all: Callable[[], Coroutine[None, None, None]]) -> None:
         """Starts to keep the index equal to the keyspace; after each scan a master's documents are settled."""
         self._settle_all = settle_all
         self._runtime.watch(PREFIX, self._changed, self._resync)
+        self._runtime.watch(dropped.PREFIX, self.dropped.changed, self._pass_over)
+
+    async def _pass_over(self, reason: str) -> None:
+        """Marks of dropped corpora are read before the passages that they cover, in one order with them."""
 
     async def synced(self) -> None:
         """Waits until the index is whole: after a start, and after events were lost.
@@ -93,11 +104,14 @@ class KeyspaceSync:
     # ---- following the keyspace
 
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
+        self._is_changing = True
         try:
             changed = await self.refresh(dict.fromkeys(event.key for event in events))
         except ResponseError:
             await self._resync("overflow")  # the keyspace can't be read now: all of it is, once it can
             return
+        finally:
+            self._is_changing = False
         self.show_size()
         if self._runtime.role() != "master":
             self._epochs.forget()  # the master raises them, unseen here
@@ -113,6 +127,7 @@ class KeyspaceSync:
             self._scanning_since = time.monotonic()
             try:
                 self.retries.scan_begins((await slots.look(self._runtime)).moving)
+                await self.dropped.load()
                 changed = await self.scan()
                 break
             except ResponseError as error:
@@ -128,6 +143,7 @@ class KeyspaceSync:
         if self._settling is not None:
             self._settling.cancel()
         self._settling = asyncio.create_task(self._settle_all())
+        self.dropped.go_on()
         if reason != AT_START:
             await self._tell_changes(changed if reason == PROMOTED else set(self.corpora), before)
 
@@ -169,7 +185,7 @@ class KeyspaceSync:
         changed = set[str]()
         for first in range(0, len(todo), PAGE):
             page = todo[first : first + PAGE]
-            replies = await self._runtime.calls([("HMGET", _raw(name), "title", "text", "end") for name, _ in page])
+            replies = await self._runtime.calls([("HMGET", _raw(name), *FIELDS) for name, _ in page])
             _raise_what_passes(replies)
             # Nothing is awaited between the replies and the index: a later write's replies come later.
             changed.update(c for (n, c), reply in zip(page, replies, strict=True) if self._apply(n, c, reply))
@@ -181,6 +197,8 @@ class KeyspaceSync:
             parsed = keys.parse_passage(name)
         except BadKey as error:
             self._runtime.log(str(error), "verbose")
+            return None
+        if self.dropped.covers(parsed.corpus, parsed.tag):
             return None
         return None if self._held.passes_over(parsed, name) else parsed.corpus
 
@@ -195,7 +213,26 @@ class KeyspaceSync:
         if reply[1] is None:
             return self.index(corpus).remove(name)
         title, text = ((field or b"").decode("utf-8", "replace") for field in reply[:2])
-        return self.index_to_change(corpus).put(name, title, text, int(reply[2] or 0))
+        return self.index_to_change(corpus).put(name, title, text, int(reply[2] or 0), _of_document(*reply[3:]))
+
+    async def caught_up(self) -> None:
+        """Waits a moment for events that came before: they are queued, and brought in one batch after another."""
+        for _ in range(CAUGHT_UP):
+            await asyncio.sleep(0)
+            if not self._is_changing:
+                return
+            await asyncio.sleep(CAUGHT_UP_PAUSE)
+
+    def _hide(self, corpus: str, buckets: set[str]) -> None:
+        """Takes these buckets out of the index, and with them the whole corpus where they are all it has."""
+        index = self.index(corpus)
+        if index.catalogue.buckets() <= buckets:
+            self.corpora.pop(corpus, None)
+        else:
+            for name in index:
+                if keys.parse_passage(name).tag in buckets:
+                    index.remove(name)
+        self.show_size()
 
     def forget(self, names: Iterable[str]) -> set[str]:
         """Passages whose slots went to another shard; returns the corpora that had any."""
@@ -209,6 +246,12 @@ def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
         is_refused = isinstance(reply, ResponseError) and not transient.is_between_shards(reply)
         if is_refused and transient.is_transient(reply):
             raise reply
+
+
+def _of_document(size: bytes | None, metadata: bytes | None) -> OfDocument | None:
+    if size is None or not size.isdigit() or len(size) > DIGITS:
+        return None
+    return OfDocument(int(size), (metadata or b"").decode("utf-8", "replace"))
 
 
 def _raw(name: str) -> bytes:

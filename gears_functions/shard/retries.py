@@ -40,6 +40,10 @@ class Retries:
         self._moving.setdefault(slots.slot_of(name), set()).add(name)
         self._try_again_soon()
 
+    def waits_for(self, slot: int) -> bool:
+        """Whether passages of the slot may be here that the index does not hold yet."""
+        return slot in self._moving or slot in self._unseen
+
     def scan_begins(self, moving: frozenset[int]) -> None:
         """With the slots that are on their way now: it may miss their keys."""
         self._unseen = moving

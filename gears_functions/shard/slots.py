@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from redis.crc import key_slot
 
-from shardqa import topology
+from shardqa import keys, topology
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
@@ -43,6 +43,7 @@ class Slots:
         return any(first <= slot <= last for first, last in self.ranges)
 
 
+OF_BUCKETS = {bucket: int(key_slot(bucket.encode())) for bucket in keys.ALL_BUCKETS}
 ALL = Slots(((0, 16_383),), frozenset())
 
 

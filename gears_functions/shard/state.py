@@ -1,6 +1,7 @@
 """The state of one shard that its functions share. A map of this folder:
 
     document_lock   one function at a time changes a document
+    dropped         corpora on their way out, a slice at a time
     epochs          a number of each corpus that rises with every change: no cached answer outlives its text
     keyspace_sync   an index per corpus, kept equal to the `passage:` keys, whoever writes them
     retries         what Redis refuses while slots move, tried again until it is done
@@ -22,7 +23,9 @@ from typing import TYPE_CHECKING
 from shardqa import keys
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.runtime import write
+from shardqa.gears_functions.shard import slots
 from shardqa.gears_functions.shard.document_lock import DocumentLock, HeldDocuments
+from shardqa.gears_functions.shard.dropped import Dropped
 from shardqa.gears_functions.shard.epochs import Epochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.transient import is_refusal
@@ -40,6 +43,24 @@ class ShardState:
         self._held = HeldDocuments()
         self._sync = KeyspaceSync(runtime, self.epochs, self._held)
         self._lock = DocumentLock(self._held, self.epochs, self._sync)
+
+    @property
+    def dropped(self) -> Dropped:
+        return self._sync.dropped
+
+    async def settled(self) -> frozenset[str]:
+        """The buckets that this shard vouches for: their slots are here and stay, and the index holds all of them."""
+        here = await slots.look(self.runtime)
+        await self._sync.caught_up()
+        return frozenset(
+            bucket
+            for bucket, slot in slots.OF_BUCKETS.items()
+            if here.serves(slot) and slot not in here.moving and not self._sync.retries.waits_for(slot)
+        )
+
+    async def changed(self, corpus: str) -> None:
+        """Raises the epoch of a corpus after a change that no document's function made."""
+        await self._sync.retries.raise_epochs([corpus])
 
     @property
     def corpora(self) -> dict[str, Index]:

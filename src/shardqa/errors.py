@@ -55,6 +55,20 @@ class IdTaken(ShardqaError):
     status = 409
 
 
+class CorpusDropping(ShardqaError):
+    """A document for a corpus of which documents of before are still being removed."""
+
+    code = "corpus_dropping"
+    status = 409
+
+
+class BadCursor(ShardqaError):
+    """A cursor that no list gave."""
+
+    code = "bad_cursor"
+    status = 422
+
+
 class EmptyQuestion(ShardqaError):
     code = "empty_question"
     status = 422

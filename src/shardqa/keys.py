@@ -63,6 +63,9 @@ def bucket(document: str) -> str:
     return f"b{zlib.crc32(document.encode()) % BUCKETS:04d}"
 
 
+ALL_BUCKETS = tuple(f"b{number:04d}" for number in range(BUCKETS))
+
+
 def doc(corpus: str, document: str) -> str:
     return f"doc:{check_corpus(corpus)}:{{{bucket(check_document_id(document))}}}:{document}"
 
@@ -77,6 +80,11 @@ def tokens(corpus: str, document: str, n: int) -> str:
 
 def tokens_of_passage(passage_key: str) -> str:
     return "tokens:" + passage_key.removeprefix("passage:")
+
+
+def drop(corpus: str, bucket: str) -> str:
+    """String: documents of the bucket when its part of the corpus was dropped; while it is there, more may be left."""
+    return f"drop:{corpus}:{{{bucket}}}"
 
 
 def model(name: str, tag: str) -> str:
@@ -211,6 +219,14 @@ def parse_passage(key: str) -> PassageKey:
     if not document or not n.isascii() or not n.isdigit():
         raise BadKey(f"key {key[:120]!r} does not end in :<document id>:<number>")
     return PassageKey(corpus, tag, document, int(n))
+
+
+def parse_drop(key: str) -> tuple[str, str]:
+    """(corpus, bucket)."""
+    match = re.fullmatch(r"drop:([a-z0-9._-]+):\{(b\d{4})\}", key)
+    if match is None:
+        raise BadKey(f"key {key[:120]!r} is not of the form drop:<corpus>:{{bucket}}")
+    return match[1], match[2]
 
 
 def parse_answer(key: str) -> AnswerKey:

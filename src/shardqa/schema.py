@@ -40,7 +40,48 @@ class CorpusInfo(BaseModel):
     documents: int
     passages: int
     characters: int
+    bytes: int  # of its documents' texts
     epoch: str  # digest of all shards' epochs; changes with every change of the corpus
+
+
+class Dropping(BaseModel):
+    """A corpus on its way out: it can't be asked any more, and its documents are removed in slices."""
+
+    corpus: str
+    documents: int  # it had when it was dropped
+    removed: int  # so far; where a node was restarted, since then
+    done: bool
+
+
+class OneCorpus(BaseModel):
+    """Either it can be asked, or it is on its way out."""
+
+    corpus: CorpusInfo | None
+    dropping: Dropping | None
+    partial: bool  # some shard did not answer: the sizes are without its documents
+    failed: list[str]
+
+
+class DocumentInfo(BaseModel):
+    """A document in a list."""
+
+    id: str
+    title: str
+    source: str
+    origin: str
+    metadata: dict[str, Any]
+    passages: int
+    bytes: int  # of its text
+
+
+class DocumentList(BaseModel):
+    """A page of a corpus' documents, in an order that stays while slots move."""
+
+    corpus: str
+    documents: list[DocumentInfo]
+    cursor: str | None  # of the next page; None: this is the last
+    partial: bool  # some shard did not answer: its documents are left out
+    failed: list[str]
 
 
 class Corpora(BaseModel):

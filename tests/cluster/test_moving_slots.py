@@ -15,7 +15,7 @@ from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.engine.connections import Shards
-from shardqa.errors import WrongShard
+from shardqa.errors import ClusterUnavailable, WrongShard
 from shardqa.schema import Document
 from shardqa.topology import Node
 from tests.nodes import settings_of, wait_until
@@ -173,3 +173,40 @@ async def test_a_reader_that_comes_with_slots_that_move_all_at_once_is_dropped_a
     with node.connected(other.port) as client:
         wait_until(lambda: len(client.keys("model:*")) == 1, "one reader is left")
     assert not giver.keys("model:*")
+
+
+async def test_a_page_ends_before_documents_that_are_between_shards(two: LocalCluster, engine: Engine) -> None:
+    """And goes on with them once they have arrived."""
+    await put_documents(engine)
+    order = [one.id for one in (await engine.documents()).documents]
+    assert sorted(order) == NAMES
+    with leaving(two, keys.bucket(order[3])):
+        page = await engine.documents()
+        assert [one.id for one in page.documents] == order[:3]
+        assert page.cursor is not None
+        waiting = asyncio.create_task(engine.documents(cursor=page.cursor))
+        await asyncio.sleep(0)
+    assert [one.id for one in (await waiting).documents] == order[3:]
+
+
+async def test_a_corpus_is_being_dropped_until_its_last_slot_stands(two: LocalCluster, corpus: str) -> None:
+    engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=1))
+    await put_documents(engine)
+    with leaving(two, keys.bucket("Ada")):
+        with pytest.raises(ClusterUnavailable, match="drop it again"):
+            await engine.drop(corpus)
+        gone = next(name for name in NAMES if keys.bucket(name) != keys.bucket("Ada"))
+        assert await engine.ask(QUESTION), "what is between shards can be asked still"
+        await wait_for_removal(engine, gone)
+    await engine.drop(corpus)
+    assert [step async for step in engine.dropping(corpus)][-1].done
+    assert not (await engine.corpora()).corpora or corpus not in [c.name for c in (await engine.corpora()).corpora]
+    await engine.close()
+
+
+async def wait_for_removal(engine: Engine, document: str) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            if await engine.get(engine.settings.corpus, document) is None:
+                return
+            await asyncio.sleep(0.05)

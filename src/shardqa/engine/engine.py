@@ -2,7 +2,7 @@
 
 An Engine belongs to one asyncio loop; the API has one per process, the CLI one per command. It holds connections,
 the epochs of the corpora and the answers of this process; everything else is in Redis. Its parts: `ask` on `rank`,
-`documents`, `overview`, all `connected`.
+`documents`, `catalogue` on `overview`, all `connected`.
 """
 
 from types import TracebackType
@@ -10,12 +10,12 @@ from typing import Self
 
 from shardqa.config import Settings
 from shardqa.engine.ask import Asking
+from shardqa.engine.catalogue import Catalogue
 from shardqa.engine.connections import Shards
 from shardqa.engine.documents import Documents
-from shardqa.engine.overview import Overview
 
 
-class Engine(Asking, Documents, Overview):
+class Engine(Asking, Documents, Catalogue):
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
         """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""

@@ -17,6 +17,7 @@ from shardqa.schema import (
     ShardInfo,
 )
 
+SIZES = ("documents", "passages", "characters", "bytes")
 LOOK_SECONDS = 1.8  # for a look at one shard: whoever watches the process waits for two
 
 
@@ -29,15 +30,14 @@ class Overview(Connected):
         for _, reply in came:
             for name, numbers in reply["corpora"].items():
                 epochs.setdefault(name, {})[reply["tag"]] = int(numbers["epoch"])
-                totals.setdefault(name, Counter()).update(
-                    {field: int(numbers[field]) for field in ("documents", "passages", "characters")}
-                )
+                totals.setdefault(name, Counter()).update({field: int(numbers[field]) for field in SIZES})
         found = [
             CorpusInfo(
                 name=name,
                 documents=total["documents"],
                 passages=total["passages"],
                 characters=total["characters"],
+                bytes=total["bytes"],
                 epoch=keys.corpus_epoch(epochs[name]),
             )
             for name, total in sorted(totals.items())

@@ -1,0 +1,67 @@
+"""The documents of a corpus on one shard by bucket, and what is known of each: for lists, sizes and filters.
+
+In the order (bucket, id), which does not depend on who holds a bucket: so a list can go on from where it stood while
+slots move. Owned by an Index; one thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shardqa import keys
+
+
+@dataclass(frozen=True, slots=True)
+class OfDocument:
+    """What the first passage says of its document."""
+
+    size: int  # bytes of its text
+    metadata: str  # JSON object, or nothing
+
+
+class Catalogue:
+    def __init__(self) -> None:
+        self._buckets: dict[str, dict[str, OfDocument | None]] = {}  # bucket -> id -> what was told
+        self.bytes = 0  # of all documents' texts
+
+    def __len__(self) -> int:
+        return sum(map(len, self._buckets.values()))
+
+    def add(self, document: str) -> None:
+        self._buckets.setdefault(keys.bucket(document), {})[document] = None
+
+    def tell(self, document: str, told: OfDocument) -> None:
+        """Of one that was added."""
+        documents = self._buckets[keys.bucket(document)]
+        before = documents[document]
+        documents[document] = told
+        self.bytes += told.size - (before.size if before else 0)
+
+    def remove(self, document: str) -> None:
+        bucket = keys.bucket(document)
+        told = self._buckets[bucket].pop(document)
+        self.bytes -= told.size if told else 0
+        if not self._buckets[bucket]:
+            del self._buckets[bucket]
+
+    def buckets(self) -> set[str]:
+        return set(self._buckets)
+
+    def of_bucket(self, bucket: str) -> list[str]:
+        """Ids, in no order."""
+        return list(self._buckets.get(bucket, ()))
+
+    def after(self, bucket: str, document: str, limit: int) -> list[tuple[str, str]]:
+        """The `limit` (bucket, id) that come next; everything comes after ("", "")."""
+        found = list[tuple[str, str]]()
+        for name, ids in self._following(bucket, document):
+            found += [(name, one) for one in heapq.nsmallest(limit - len(found), ids)]
+            if len(found) == limit:
+                break
+        return found
+
+    def _following(self, bucket: str, document: str) -> Iterator[tuple[str, list[str]]]:
+        for name in sorted(name for name in self._buckets if name >= bucket):
+            yield name, [one for one in self._buckets[name] if name > bucket or one > document]

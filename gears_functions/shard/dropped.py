@@ -1,0 +1,177 @@
+"""Corpora on their way out: what a `drop:` key covers is unsearchable at once, and is removed a slice at a time.
+
+    drop:<corpus>:{b0017}   everything of this bucket goes; the key lies in the bucket's slot, and goes last
+
+So the removal survives restarts and failovers, and moves along with slots. Every shard follows these keys; masters
+remove. The worker's loop only; at most one task removes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from redis import ResponseError
+
+from shardqa import keys, transient
+from shardqa.errors import BadKey
+from shardqa.gears_functions.shard import slots
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
+
+PREFIX = "drop:"
+WORDS = ("doc", "passage", "tokens")
+SCAN_COUNT = 500  # keys looked at, and at most unlinked, in one tick: about 1 ms of Redis' time
+SCAN_MARKS = 10_000  # keys looked at per SCAN for marks alone
+PAUSE = 0.002  # seconds between slices, so that others go ahead
+RETRY_SECONDS = 0.5  # until the next attempt, where a slot was moving or Redis refused
+
+
+@dataclass(slots=True)
+class Progress:
+    """Of this worker, on one corpus."""
+
+    documents: int = 0
+    removed: int = 0
+
+
+class Dropped:
+    def __init__(self, runtime: Runtime, hide: Callable[[str, set[str]], None]) -> None:
+        """`hide` takes a corpus and its marked buckets out of the index."""
+        self._runtime = runtime
+        self._hide = hide
+        self._marks: dict[str, set[str]] = {}  # corpus -> buckets
+        self._progress: dict[str, Progress] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def covers(self, corpus: str, bucket: str) -> bool:
+        marks = self._marks.get(corpus)
+        return marks is not None and bucket in marks
+
+    def progress(self, corpus: str) -> Progress | None:
+        """None where nothing is left to remove."""
+        return self._progress.setdefault(corpus, Progress()) if corpus in self._marks else None
+
+    def corpora(self) -> list[str]:
+        return sorted(self._marks)
+
+    async def mark(self, corpus: str, buckets: Sequence[str], documents: dict[str, int]) -> None:
+        """Hides the buckets for good; returns once that outlives this process. `documents` are counts by bucket.
+
+        Where memory is full the marks are held by this process alone: removing is what helps.
+        """
+        new = [bucket for bucket in buckets if not self.covers(corpus, bucket)]
+        self._cover(corpus, new)
+        self._progress.setdefault(corpus, Progress()).documents += sum(documents.get(bucket, 0) for bucket in new)
+        commands = [("SET", keys.drop(corpus, bucket), documents.get(bucket, 0)) for bucket in new]
+        for command, reply in zip(commands, await self._runtime.calls(commands), strict=True):
+            if isinstance(reply, Exception) and not transient.is_refusal(reply):
+                self._runtime.log(f"{command[1]!r} is not stored, and a restart forgets it: {reply}", "warning")
+        self.go_on()
+
+    def _cover(self, corpus: str, buckets: Iterable[str]) -> None:
+        new = set(buckets) - self._marks.get(corpus, set())
+        if new:
+            self._marks.setdefault(corpus, set()).update(new)
+            self._hide(corpus, self._marks[corpus])
+
+    def _uncover(self, corpus: str, buckets: Iterable[str]) -> None:
+        marks = self._marks.get(corpus, set())
+        marks.difference_update(buckets)
+        if not marks:
+            self._marks.pop(corpus, None)
+            self._progress.pop(corpus, None)
+
+    # ---- following the keys
+
+    async def changed(self, events: Sequence[KeyEvent]) -> None:
+        for event in events:
+            try:
+                corpus, bucket = keys.parse_drop(event.key)
+            except BadKey as error:
+                self._runtime.log(f"left alone: {error}", "warning")
+                continue
+            if event.type == "none":
+                self._uncover(corpus, [bucket])
+            else:
+                self._cover(corpus, [bucket])
+        self.go_on()
+
+    async def load(self) -> None:
+        """All marks of the keyspace. Raises ResponseError."""
+        found: dict[str, set[str]] = {}
+        async for name in self._scan(PREFIX + "*", SCAN_MARKS):
+            try:
+                corpus, bucket = keys.parse_drop(name)
+            except BadKey:
+                continue
+            found.setdefault(corpus, set()).add(bucket)
+        for corpus in [corpus for corpus in self._marks if corpus not in found]:
+            self._uncover(corpus, set(self._marks[corpus]))
+        for corpus, buckets in found.items():
+            self._cover(corpus, buckets)
+
+    async def _scan(self, pattern: str, count: int) -> Any:
+        cursor = b"0"
+        while True:
+            cursor, found = await self._runtime.call("SCAN", cursor, "MATCH", pattern, "COUNT", count)
+            for name in found:
+                yield name.decode("utf-8", "surrogateescape")
+            if cursor == b"0":
+                return
+
+    # ---- removing
+
+    def go_on(self) -> None:
+        """Removes what is marked, on a master."""
+        if self._marks and self._runtime.role() == "master" and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._remove_all())
+
+    async def _remove_all(self) -> None:
+        while self._marks and self._runtime.role() == "master":
+            is_done = True
+            for corpus in self.corpora():
+                try:
+                    is_done &= await self._remove(corpus, set(self._marks.get(corpus, ())))
+                except ResponseError as error:
+                    self._runtime.log(f"corpus {corpus!r} can't be removed yet: {error}", "verbose")
+                    is_done = False
+            if not is_done:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _remove(self, corpus: str, buckets: set[str]) -> bool:
+        """One walk over the keyspace; whether all of the buckets is gone, and their marks with it. Raises
+        ResponseError."""
+        cursor, is_whole = b"0", True
+        while True:
+            cursor, found = await self._runtime.call("SCAN", cursor, "MATCH", f"*:{corpus}:*", "COUNT", SCAN_COUNT)
+            is_whole &= await self._unlink(corpus, buckets, found)
+            if cursor == b"0":
+                break
+            await asyncio.sleep(PAUSE)
+        here = await slots.look(self._runtime)
+        done = [bucket for bucket in sorted(buckets) if here.holds(keys.drop(corpus, bucket))]
+        if not is_whole or not done:
+            return False
+        await self._runtime.calls([("UNLINK", keys.drop(corpus, bucket)) for bucket in done])
+        self._uncover(corpus, done)
+        return len(done) == len(buckets)
+
+    async def _unlink(self, corpus: str, buckets: set[str], found: Sequence[bytes]) -> bool:
+        """Whether Redis took all of it."""
+        by_bucket: dict[str, list[bytes]] = {}
+        documents = 0
+        for name in found:
+            word, of, rest = (*name.split(b":", 2), b"", b"")[:3]
+            bucket = rest[1:6].decode("ascii", "replace")
+            if word.decode("ascii", "replace") in WORDS and of == corpus.encode() and bucket in buckets:
+                by_bucket.setdefault(bucket, []).append(name)
+                documents += word == b"doc"
+        commands: list[tuple[Argument, ...]] = [("UNLINK", *names) for names in by_bucket.values()]
+        replies = await self._runtime.calls(commands) if commands else []
+        if (progress := self._progress.get(corpus)) is not None:
+            progress.removed += documents
+        return not any(isinstance(reply, Exception) for reply in replies)

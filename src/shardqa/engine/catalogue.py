@@ -1,0 +1,182 @@
+"""A corpus as a whole: its documents, page by page, and its end."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import AsyncIterator
+from typing import Any
+
+from shardqa import keys, metadata
+from shardqa.engine.connected import came_and_failed
+from shardqa.engine.overview import Overview
+from shardqa.errors import BadCursor, BadDocumentId, BadLimit, ClusterUnavailable, UnknownCorpus
+from shardqa.schema import DocumentInfo, DocumentList, Dropping, OneCorpus
+
+MAX_PAGE = 1_000  # documents
+PAUSE = 0.1  # seconds until shards are asked again about what is between them, or how far they are
+
+
+class Catalogue(Overview):
+    async def documents(self, corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
+        """The documents of a corpus that follow `cursor`. A document that is there all along is listed just once.
+
+        Raises UnknownCorpus, BadCursor, BadLimit, ClusterUnavailable.
+        """
+        corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
+        if not 1 <= limit <= MAX_PAGE:
+            raise BadLimit(f"limit={limit} is outside 1 to {MAX_PAGE:,}; choose a number in between")
+        after = _parse_cursor(cursor)
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                page = await self._settled_page(corpus, after, limit)
+        except TimeoutError:
+            raise ClusterUnavailable(
+                f"documents of corpus {corpus!r} were between shards for {self.settings.timeout:g} s; try again"
+            ) from None
+        if cursor is None and not page.documents and not page.partial and page.cursor is None:
+            raise UnknownCorpus(f"there is no corpus {corpus!r}")
+        return page
+
+    async def every_document(self, corpus: str | None = None, page: int = MAX_PAGE) -> AsyncIterator[DocumentInfo]:
+        """All of them. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
+        cursor = None
+        while True:
+            found = await self.documents(corpus, cursor, page)
+            if found.failed:
+                raise ClusterUnavailable(f"{', '.join(found.failed)} did not answer; see 'shardqa status'")
+            for document in found.documents:
+                yield document
+            cursor = found.cursor
+            if cursor is None:
+                return
+
+    async def _settled_page(self, corpus: str, after: str, limit: int) -> DocumentList:
+        while True:
+            page = await self._page(corpus, after, limit)
+            if page is not None:
+                return page
+            await asyncio.sleep(PAUSE)
+
+    async def _page(self, corpus: str, after: str, limit: int) -> DocumentList | None:
+        """None where what comes next is between shards."""
+        command = ("RG.TRIGGER", "Documents", corpus, after, limit + 1)
+        came, failed = came_and_failed(await self.masters.everywhere(*command))
+        found = {(entry["bucket"], entry["id"]): entry for _, reply in came for entry in reply["documents"]}
+        settled = {bucket for _, reply in came for bucket in reply["buckets"]}
+        first = after.partition(":")[0]
+        gap = next((name for name in keys.ALL_BUCKETS if name >= first and name not in settled), None)
+        places = sorted(found)
+        if gap is not None and not failed:
+            places = [place for place in places if place[0] < gap]
+            if not places:
+                return None
+        shown = places[:limit]
+        is_more = len(places) > limit or (gap is not None and not failed)
+        return DocumentList(
+            corpus=corpus,
+            documents=[_info(found[place]) for place in shown],
+            cursor=_cursor(*shown[-1]) if shown and is_more else None,
+            partial=bool(failed),
+            failed=failed,
+        )
+
+    async def corpus(self, name: str) -> OneCorpus:
+        """Raises UnknownCorpus once it is gone, ClusterUnavailable."""
+        keys.check_corpus(name)
+        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Corpora"))
+        listed = await self.corpora()
+        info = next((one for one in listed.corpora if one.name == name), None)
+        dropping = [found for _, reply in came if (found := reply["dropping"].get(name))]
+        if info is None and not dropping and not failed:
+            raise UnknownCorpus(f"there is no corpus {name!r}")
+        return OneCorpus(
+            corpus=info,
+            dropping=_dropping(name, dropping, False) if dropping else None,
+            partial=listed.partial,
+            failed=listed.failed,
+        )
+
+    async def drop(self, corpus: str) -> Dropping:
+        """Makes a corpus unsearchable, and returns; the shards go on removing it. Once more does no harm.
+
+        Raises UnknownCorpus, ClusterUnavailable: then those that answered have begun, and the rest is done by another
+        try.
+        """
+        keys.check_corpus(corpus)
+        covered, latest = set[str](), dict[str, dict[str, Any]]()
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                while True:
+                    covered |= await self._drop_once(corpus, latest)
+                    if len(covered) == keys.BUCKETS:
+                        break
+                    await asyncio.sleep(PAUSE)
+        except TimeoutError:
+            raise ClusterUnavailable(
+                f"slots were between shards for {self.settings.timeout:g} s; what was there of corpus {corpus!r} is "
+                "being dropped: drop it again for the rest"
+            ) from None
+        left = [reply for reply in latest.values() if reply["is_left"]]
+        if not left and not any(reply["documents"] for reply in latest.values()):
+            raise UnknownCorpus(f"there is no corpus {corpus!r}")
+        return _dropping(corpus, list(latest.values()), not left)
+
+    async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]]) -> set[str]:
+        """The buckets that the shards vouch for; `latest` has each shard's reply by its tag."""
+        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Drop", corpus))
+        for _, reply in came:
+            self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
+            if reply["is_left"] or not latest.get(reply["tag"], reply)["documents"]:
+                latest[reply["tag"]] = reply  # else its part is gone already, and the reply before told how much it was
+            else:
+                latest[reply["tag"]]["is_left"] = False
+        if failed:
+            raise ClusterUnavailable(
+                f"{', '.join(failed)} did not answer; the other shards drop their part of corpus {corpus!r}: drop it "
+                "again once all answer, see 'shardqa status'"
+            )
+        return {bucket for _, reply in came for bucket in reply["buckets"]}
+
+    async def dropping(self, corpus: str) -> AsyncIterator[Dropping]:
+        """How far the removal of a dropped corpus is, until it is done."""
+        latest = None
+        while True:
+            try:
+                found = (await self.corpus(corpus)).dropping
+            except UnknownCorpus:
+                found = None
+            if found is None:
+                break
+            latest = found
+            yield found
+            await asyncio.sleep(PAUSE)
+        count = latest.documents if latest else 0
+        yield Dropping(corpus=corpus, documents=count, removed=count, done=True)
+
+
+def _dropping(corpus: str, parts: list[dict[str, Any]], done: bool) -> Dropping:
+    documents, removed = (sum(int(part[name]) for part in parts) for name in ("documents", "removed"))
+    return Dropping(corpus=corpus, documents=documents, removed=removed, done=done)
+
+
+def _info(entry: dict[str, Any]) -> DocumentInfo:
+    fields = {name: value for name, value in entry.items() if name != "bucket"}
+    return DocumentInfo(**{**fields, "metadata": metadata.unpack(entry["metadata"])})
+
+
+def _cursor(bucket: str, document: str) -> str:
+    return base64.urlsafe_b64encode(f"{bucket}:{document}".encode()).decode().rstrip("=")
+
+
+def _parse_cursor(cursor: str | None) -> str:
+    """What comes before a page: bucket:id, or nothing."""
+    if cursor is None:
+        return ""
+    try:
+        after = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True).decode()
+        bucket, _, document = after.partition(":")
+        if keys.bucket(keys.check_document_id(document)) == bucket:
+            return after
+    except (binascii.Error, ValueError, BadDocumentId):
+        pass
+    raise BadCursor(f"{cursor[:40]!r} is no cursor of a list; send that of the page before, or none")
