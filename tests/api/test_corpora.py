@@ -2,7 +2,7 @@
 
 import httpx
 
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 
 
 def put(http: httpx.Client, corpus: str, count: int) -> None:

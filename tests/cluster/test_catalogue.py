@@ -9,7 +9,7 @@ from shardqa.engine import Engine
 from shardqa.errors import BadCursor, BadLimit, UnknownCorpus
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
-from tests.conftest import wait_until
+from tests.nodes import wait_until
 
 IDS = [f"note {number:02d} é/🦉.md" for number in range(40)]
 
