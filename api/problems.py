@@ -30,6 +30,7 @@ log = logging.getLogger("shardqa.api")
 TITLES: Mapping[str, tuple[str, str]] = {
     "bad_corpus_name": ("Not a corpus name", "Use lower case letters, digits, dot, underscore and hyphen."),
     "bad_cursor": ("Not a cursor", "Send the `cursor` of the page before, as it is; without one, the list begins."),
+    "bad_backup": ("A backup is damaged", "Take another copy of the file, or another backup."),
     "bad_data": ("A file breaks its format", "Correct the file at the place named."),
     "bad_document": ("A document that can't be used", "Send its text as UTF-8 text that is not empty."),
     "bad_document_id": ("Not a document id", "Use 1 to 512 bytes of text without control characters."),

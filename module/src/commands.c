@@ -173,7 +173,7 @@ static RedisArg SCOPES[] = {WORD("SHARD"), WORD("CLUSTER"), END};
 static RedisArg GETEXECUTION_ARGS[] = {{.name = "execution-id", .type = ARG_STRING, NO_KEY},
                                        {.name = "scope", .type = ARG_ONEOF, .subargs = SCOPES, .flags = ARG_OPTIONAL, NO_KEY},
                                        END};
-static RedisArg DUMPSESSIONS_ARGS[] = {OPTIONAL_WORD("ts", "TS"), OPTIONAL_WORD("verbose", "VERBOSE"),
+static RedisArg DUMPSESSIONS_ARGS[] = {OPTIONAL_WORD("ts", "TS"), OPTIONAL_WORD("verbose", "VERBOSE"), OPTIONAL_WORD("code", "CODE"),
                                        {.name = "session-id", .type = ARG_STRING, .token = "SESSIONS", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
                                        END};
 static RedisArg PROFILE_VERBS[] = {WORD("STATS"), WORD("RESET"), END};

@@ -156,6 +156,13 @@ class BadData(ShardqaError):
     status = 422
 
 
+class BadBackup(ShardqaError):
+    """A backup file that can't be written or read, is damaged, or does not fit where it is to go."""
+
+    code = "bad_backup"
+    status = 422
+
+
 class SetupError(ShardqaError):
     """Something this machine lacks (redis-server, a free port, a built module) or has in another version."""
 

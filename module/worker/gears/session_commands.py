@@ -11,23 +11,27 @@ from shardqa.module.worker.gears.profiles import ORDERS, NotProfiled, Profiles
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.sessions import Session, Sessions
 
+USAGE = "RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id…]"
+
 
 def dump_sessions(sessions: Sessions, words: list[str]) -> bytes:
-    """[TS] [VERBOSE] [SESSIONS id…]. A session that is replaced or unregistered is gone at once: TS shows none."""
+    """See USAGE. A session that is replaced or unregistered is gone at once: TS shows none."""
     verbose, wanted, rest = False, None, list(words)
-    dead = False
+    dead = coded = False
     while rest:
         word = rest.pop(0).upper()
         if word == "SESSIONS":
             wanted, rest = set(rest), []
         elif word == "VERBOSE":
             verbose = True
+        elif word == "CODE":
+            coded = True
         elif word == "TS":
             dead = True
         else:
-            return resp.error(f"ERR argument {word[:40]!r} is unknown; RG.PYDUMPSESSIONS [TS] [VERBOSE] [SESSIONS id…]")
+            return resp.error(f"ERR argument {word[:40]!r} is unknown; {USAGE}")
     chosen = [] if dead else [s for s in sessions if wanted is None or s.id in wanted]
-    return resp.encode([_session(session, verbose) for session in chosen])
+    return resp.encode([_session(session, verbose) + (_script(session) if coded else []) for session in chosen])
 
 
 def _session(session: Session, verbose: bool) -> list[Any]:
@@ -37,6 +41,11 @@ def _session(session: Session, verbose: bool) -> list[Any]:
         *("Linked", "true", "TS", "false", "requirementInstallationNeeded", 0, "requirements", []),
         *("registrations", registrations),
     ]
+
+
+def _script(session: Session) -> list[Any]:
+    """What a backup needs to register it elsewhere."""
+    return ["user", session.user, "code", session.code]
 
 
 def memory_statistics() -> bytes:

@@ -248,10 +248,10 @@ class Shards:
     def node(self, name: str) -> ClusterNode | None:
         return next((node for node in self.nodes() if node.name == name), None)
 
-    def owner(self, key: str) -> ClusterNode:
+    def owner(self, key: str | bytes) -> ClusterNode:
         """The master that serves `key`'s slot. Raises ClusterUnavailable when none does."""
         try:
-            return self._cluster.get_node_from_key(key)  # type: ignore[return-value]
+            return self._cluster.get_node_from_key(key)  # type: ignore[return-value, arg-type]
         except RedisClusterException as error:
             self.refresh()
             raise ClusterUnavailable(f"no master serves the slot of {key!r}: {error}; see 'shardqa status'") from error

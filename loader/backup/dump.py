@@ -1,0 +1,231 @@
+"""Writes what a cluster holds and can't make again: functions, models, documents, keys.
+
+Passages, tokens, rankings, answers and epochs are made from these, so they stay out, and keys are named anew where
+they are restored. The functions and the reader that come with every version stay out, too. Each document is as it was
+at one moment; those put or deleted meanwhile are in it or not. Where slots move meanwhile, documents could be missed:
+that is noticed, and the backup refused.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio.cluster import ClusterNode
+
+import shardqa
+from shardqa import keys, topology
+from shardqa.engine import Engine
+from shardqa.engine.connections import Argument
+from shardqa.errors import BadBackup, BadKey, ShardFailed
+from shardqa.loader import functions
+from shardqa.loader.backup.file import Kind, Writer
+from shardqa.loader.models import Model
+from shardqa.loader.retry import retry
+from shardqa.models import shipped
+
+SCANNED = 200  # keys of one SCAN
+AT_ONCE = 8  # documents read at once: what is in memory
+PATIENCE = 30.0  # seconds for a node that loads or is busy
+# Keys that are made again from the others, as shardqa.keys spells them; models are taken by name.
+MADE_AGAIN = re.compile(
+    rb"(passage|tokens|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
+)
+OURS = "AI_"  # how the names of the module's types begin
+NO_DOCUMENT_FIELDS = frozenset({b"passages", b"digest"})  # Ingest writes them
+
+
+@dataclass(slots=True)
+class Dumped:
+    path: str
+    bytes: int = 0
+    functions: int = 0
+    models: int = 0
+    documents: int = 0
+    keys: int = 0
+    left_out: list[str] = field(default_factory=list)  # what is not in it and why
+
+
+async def dump(engine: Engine, path: Path, replace: bool = False, all_keys: bool = False) -> Dumped:
+    """Writes `path`, whole or not at all; `all_keys` takes along what is not shardqa's.
+
+    Raises BadBackup, ClusterUnavailable, AnswerTimeout, ShardFailed.
+    """
+    before = await _slots(engine)
+    with Writer(path, replace) as writer:
+        dumped = Dumped(str(path))
+        writer.add(Kind.ABOUT, [json.dumps(_about(len(before))).encode()])
+        await _functions(engine, writer, dumped)
+        await _models(engine, writer, dumped)
+        for node in engine.masters.nodes():
+            await _keyspace(engine, node, writer, dumped, all_keys)
+        if await _slots(engine) != before:
+            raise BadBackup("slots moved between shards meanwhile; run the backup again once they rest")
+        dumped.documents = writer.counts.get(Kind.DOCUMENT.name, 0)
+        dumped.keys = writer.counts.get(Kind.KEY.name, 0)
+        dumped.bytes = writer.close()
+    return dumped
+
+
+def _about(shards: int) -> dict[str, Any]:
+    return {"shardqa": shardqa.__version__, "made": datetime.now(UTC).isoformat(timespec="seconds"), "shards": shards}
+
+
+async def _slots(engine: Engine) -> dict[str, Any]:
+    """Which master has which slots. Raises BadBackup while some are on their way, or served by nobody."""
+    found: dict[str, Any] = {}
+    for node in engine.masters.nodes():
+        own = topology.myself(topology.parse(_text(await on(engine, node, "CLUSTER", "NODES"))))
+        if own.moving:
+            raise BadBackup(f"slots of {own.address} are on their way between shards; wait until they rest")
+        found[own.id] = own.slots
+    served = sum(last - first + 1 for slots in found.values() for first, last in slots)
+    if served != topology.SLOTS:
+        raise BadBackup(f"only {served} of {topology.SLOTS} slots are served; see 'shardqa status'")
+    return found
+
+
+async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
+    """The scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
+    seen = {functions.SESSION: b""}
+    for node in engine.masters.nodes():
+        for session in await _sessions(engine, node):
+            id_, code = _text(session["ID"]), _bytes(session["code"])
+            if id_ in seen:
+                if id_ != functions.SESSION and seen[id_] != code:
+                    dumped.left_out.append(f"function {id_}: {node.name} has another script of this name")
+                continue
+            seen[id_] = code
+            writer.add(Kind.FUNCTION, [_bytes(session[name]) for name in ("ID", "user", "sessionDescription", "code")])
+            dumped.functions += 1
+        for id_ in await _inactive(engine, node):
+            dumped.left_out.append(f"function {id_}: inactive on {node.name}, whose worker could not run its script")
+
+
+async def _sessions(engine: Engine, node: ClusterNode) -> list[dict[str, Any]]:
+    reply = await on(engine, node, "RG.PYDUMPSESSIONS", "CODE")
+    return [{_text(name): value for name, value in zip(s[::2], s[1::2], strict=True)} for s in reply]
+
+
+async def _inactive(engine: Engine, node: ClusterNode) -> list[str]:
+    info = _text(await on(engine, node, "INFO", "shardqa"))
+    fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+    named = next((value for name, value in fields.items() if name.endswith("sessions_inactive_ids")), "")
+    return [id_ for part in named.split(",") if (id_ := part.strip()) and id_ != functions.SESSION]
+
+
+async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
+    """Readers, once each: every shard has its own copy, under its own tag."""
+    own = Model.read(shipped.NAME, shipped.checked_folder()).label
+    seen: dict[str, dict[str, Any]] = {}
+    for node in engine.masters.nodes():
+        for key in sorted(_text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):
+            if (name := keys.name_of_model(key)) is None:
+                continue
+            meta = _fields(await on(engine, node, "AI.MODELGET", key, "META"))
+            if name == shipped.NAME and _text(meta["tag"]) == own:
+                continue
+            if name in seen:
+                if meta != seen[name]:
+                    dumped.left_out.append(f"model {key}: another one of this name is in the backup")
+                continue
+            seen[name] = meta
+            writer.add(Kind.MODEL, _model(name, meta, await on(engine, node, "AI.MODELGET", key, "BLOB")))
+            dumped.models += 1
+
+
+def _model(name: str, meta: dict[str, Any], blob: Any) -> list[bytes]:
+    fields = ("backend", "device", "tag", "batchsize", "minbatchsize", "minbatchtimeout")
+    content = b"".join(blob) if isinstance(blob, list) else bytes(blob)
+    return [name.encode(), *(_bytes(meta[field]) for field in fields), content]
+
+
+async def _keyspace(engine: Engine, node: ClusterNode, writer: Writer, dumped: Dumped, all_keys: bool) -> None:
+    async for batch in _scanned(engine, node):
+        for start in range(0, len(batch), AT_ONCE):
+            some = batch[start : start + AT_ONCE]
+            found = await asyncio.gather(*(_item(engine, key, all_keys) for key in some))
+            for key, record in zip(some, found, strict=True):
+                if isinstance(record, str):
+                    dumped.left_out.append(f"key {key!r}: {record}")
+                elif record is not None:
+                    writer.add(*record)
+
+
+async def _scanned(engine: Engine, node: ClusterNode) -> AsyncIterator[list[bytes]]:
+    cursor = b"0"
+    while True:
+        cursor, found = await on(engine, node, "SCAN", cursor, "COUNT", SCANNED)
+        yield list(dict.fromkeys(found))
+        if _text(cursor) == "0":
+            return
+
+
+Found = tuple[Kind, list[bytes]] | str | None  # a record, why there is none, or none is wanted
+
+
+async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
+    if MADE_AGAIN.match(key):
+        return None
+    if (parsed := _document(key)) is not None and (record := await _hash(engine, key, parsed)) is not None:
+        return record
+    kind = _text(await _on_key(engine, key, "TYPE"))
+    if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:")):
+        return None
+    content = await _on_key(engine, key, "DUMP")
+    return None if content is None else (Kind.KEY, [key, await _expires(engine, key), content])
+
+
+def _document(key: bytes) -> keys.DocKey | None:
+    try:
+        return keys.parse_doc(key.decode())
+    except (BadKey, ValueError):
+        return None
+
+
+async def _hash(engine: Engine, key: bytes, parsed: keys.DocKey) -> Found:
+    try:
+        reply = await _on_key(engine, key, "HGETALL")
+    except ShardFailed as fault:
+        if "WRONGTYPE" in str(fault):
+            return None
+        raise
+    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+    words = [word for name, value in pairs if name not in NO_DOCUMENT_FIELDS for word in (name, value)]
+    if not words:
+        return None
+    expires = await _expires(engine, key)
+    return Kind.DOCUMENT, [parsed.corpus.encode(), parsed.document.encode(), expires, *words]
+
+
+async def _expires(engine: Engine, key: bytes) -> bytes:
+    at = int(await _on_key(engine, key, "PEXPIRETIME"))
+    return str(at).encode() if at > 0 else b""
+
+
+async def _on_key(engine: Engine, key: bytes, *command: str) -> Any:
+    return await on(engine, engine.masters.owner(key), *command, key)
+
+
+async def on(engine: Engine, node: ClusterNode, *command: Argument) -> Any:
+    """The reply of one node, which may start or be busy."""
+    return await retry(lambda: engine.masters.on(node, *command), PATIENCE)
+
+
+def _fields(reply: Any) -> dict[str, Any]:
+    pairs: Sequence[tuple[Any, Any]] = (
+        list(reply.items()) if isinstance(reply, dict) else list(zip(reply[::2], reply[1::2], strict=True))
+    )
+    return {_text(name): value for name, value in pairs}
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
