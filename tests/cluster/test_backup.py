@@ -22,7 +22,7 @@ from shardqa.loader.backup.dump import dump
 from shardqa.places import Place
 from shardqa.schema import Answer, Document
 from tests.compat.scripts import echo
-from tests.conftest import settings_of
+from tests.nodes import settings_of
 
 T = TypeVar("T")
 CORPUS = "kept"
