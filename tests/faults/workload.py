@@ -1,0 +1,190 @@
+"""Clients of a cluster that note all they do: some ask, by engines of their own and over HTTP, some write.
+
+Each document has one writer, so that its versions come in order. One asyncio loop owns a Load.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from time import monotonic
+
+import httpx
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from shardqa import keys
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, UnknownCorpus
+from shardqa.schema import Answer, Document
+from tests.faults import documents
+from tests.faults.history import Asked, Event, Looked, Span, Write
+
+PASSING = (AnswerTimeout, ClusterUnavailable)
+PASSING_CODES = {"timeout", "cluster_unavailable", "writes_refused", "wrong_shard", "indexing"}
+REPLICATED_MS = 1_000  # that a write waits for a replica to have it
+PAUSE = 0.05  # seconds after a fault that passes
+DELETES = 0.25  # of all writes
+FRESH = 0.2  # of all questions
+NEW = 0.5  # of all questions: worded so that no cache knows them
+
+
+@dataclass(slots=True)
+class Record:
+    """What came of a load."""
+
+    history: list[Event] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)  # none of those that pass
+
+
+class Stop:
+    def __init__(self) -> None:
+        self.is_set = False
+
+
+def spans_of(answer: Answer) -> tuple[Span, ...]:
+    return tuple(Span(found.document, found.start, found.end, found.answer) for found in answer.n_best)
+
+
+class Asker:
+    """Asks by an engine, or by HTTP where a URL is given."""
+
+    def __init__(self, record: Record, settings: Settings, chance: Random, url: str | None = None) -> None:
+        self._record, self._settings, self._chance, self._url = record, settings, chance, url
+        self._by = "engine" if url is None else "api"
+
+    async def run(self, stop: Stop) -> None:
+        if self._url is None:
+            engine = await Engine.connect(self._settings)
+            try:
+                while not stop.is_set:
+                    await self._ask(engine)
+            finally:
+                await engine.close()
+        else:
+            async with httpx.AsyncClient(base_url=self._url, timeout=30) as client:
+                while not stop.is_set:
+                    await self._ask(client)
+
+    async def _ask(self, by: Engine | httpx.AsyncClient) -> None:
+        await asyncio.sleep(0)  # an answer that the engine keeps comes without waiting
+        asked = self._chance.choice(documents.questions(self._chance.choice(documents.NAMES)))
+        text = asked.text + (f" {self._chance.randrange(1000)}" if self._chance.random() < NEW else "")
+        fresh, begin = self._chance.random() < FRESH, monotonic()
+        try:
+            answer = await (by.ask(text, fresh=fresh, n_best=20) if isinstance(by, Engine) else _http(by, text, fresh))
+        except UnknownCorpus:  # no document is left, or those that are lie on shards that don't answer
+            self._record.counts["asked: no document"] += 1
+        except PASSING as fault:
+            self._record.counts[f"asked, told to retry: {fault.code}"] += 1
+            await asyncio.sleep(PAUSE)
+        except ShardqaError as fault:
+            self._record.faults.append(f"{self._by} asked {text!r}: {fault.code}: {fault}")
+        else:
+            self._note(asked, text, answer, begin)
+
+    def _note(self, asked: documents.Question, text: str, answer: Answer, begin: float) -> None:
+        self._record.counts["asked: partial" if answer.partial else "asked: whole"] += 1
+        self._record.history.append(
+            Asked(text, asked.about, spans_of(answer), begin, monotonic(), answer.partial, self._by, answer.cached)
+        )
+
+
+async def _http(client: httpx.AsyncClient, question: str, fresh: bool) -> Answer:
+    """Raises the fault that the API tells."""
+    try:
+        reply = await client.post("/v1/ask", json={"question": question, "fresh": fresh, "n_best": 20})
+    except httpx.HTTPError as error:
+        raise ShardqaError(f"the API did not reply: {error!r}") from error
+    if reply.status_code == 200:
+        return Answer.model_validate_json(reply.content)
+    told = reply.json()
+    if told.get("code") == UnknownCorpus.code:
+        raise UnknownCorpus(str(told))
+    if told.get("code") in PASSING_CODES:
+        fault = ClusterUnavailable(str(told))
+        fault.code = told["code"]  # type: ignore[misc]
+        raise fault
+    raise ShardqaError(f"{reply.status_code} {told}")
+
+
+class Writer:
+    """Puts and deletes its own documents."""
+
+    def __init__(
+        self, record: Record, settings: Settings, names: Sequence[str], chance: Random, replicas: int, pause: float
+    ) -> None:
+        self._record, self._settings, self._names, self._chance = record, settings, names, chance
+        self._replicas = replicas  # that must have a write before it counts as acknowledged
+        self._pause = pause
+        self._versions = dict.fromkeys(names, 0)
+        self._probes: dict[str, Redis] = {}  # by node
+
+    async def run(self, stop: Stop) -> None:
+        engine = await Engine.connect(self._settings)
+        try:
+            while not stop.is_set:
+                await self.write(engine, self._chance.choice(self._names), self._chance.random() >= DELETES)
+                await asyncio.sleep(self._chance.random() * 2 * self._pause)
+        finally:
+            await self.close()
+            await engine.close()
+
+    async def close(self) -> None:
+        for probe in self._probes.values():
+            await probe.aclose()
+        self._probes.clear()
+
+    async def write(self, engine: Engine, name: str, put: bool) -> bool:
+        """The next version of a document; True when it is acknowledged."""
+        self._versions[name] += 1
+        version, begin = self._versions[name], monotonic()
+        text = documents.text(name, version) if put else None
+        is_done = False
+        try:
+            if text is None:
+                await engine.delete(self._settings.corpus, name)
+            else:
+                await engine.put(Document(id=name, title=name, text=text))
+            is_done = await self._is_replicated(engine, name)
+            self._record.counts["written: acknowledged" if is_done else "written: not replicated in time"] += 1
+        except PASSING as fault:
+            self._record.counts[f"written, told to retry: {fault.code}"] += 1
+            await asyncio.sleep(PAUSE)
+        except ShardqaError as fault:
+            self._record.faults.append(f"wrote {name!r}: {fault.code}: {fault}")
+        self._record.history.append(Write(name, version, text, begin, monotonic() if is_done else None))
+        return is_done
+
+    async def _is_replicated(self, engine: Engine, name: str) -> bool:
+        """Whether a replica has it: one that has a later write of the same node has all before it."""
+        if self._replicas == 0:
+            return True
+        key = keys.doc(self._settings.corpus, name)
+        node = engine.masters.owner(key)
+        probe = self._probes.get(str(node.name))
+        if probe is None:
+            probe = Redis(host=str(node.host), port=int(node.port), socket_timeout=5, socket_connect_timeout=2)
+            self._probes[str(node.name)] = probe
+        try:
+            async with probe.client() as connection:
+                await connection.set(f"probe:{{{keys.bucket(name)}}}", 1, ex=60)
+                return int(await connection.execute_command("WAIT", self._replicas, REPLICATED_MS)) >= self._replicas
+        except (RedisError, OSError):
+            return False
+
+
+async def look(record: Record, engine: Engine, names: Sequence[str] = documents.NAMES) -> None:
+    """Reads every document."""
+    for name in names:
+        begin = monotonic()
+        found = await engine.get(engine.settings.corpus, name)
+        record.history.append(Looked(name, None if found is None else found.text, begin, monotonic()))
+
+
+async def until(stop: Stop, seconds: float) -> None:
+    await asyncio.sleep(seconds)
+    stop.is_set = True
