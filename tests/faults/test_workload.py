@@ -9,7 +9,7 @@ import pytest
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.schema import Document
-from tests.conftest import settings_of
+from tests.nodes import settings_of
 from tests.faults import documents
 from tests.faults.checker import check
 from tests.faults.workload import Asker, Record, Stop, Writer, look, spans_of, until
