@@ -9,10 +9,10 @@ import pytest
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.schema import Document
-from tests.nodes import settings_of
 from tests.faults import documents
 from tests.faults.checker import check
 from tests.faults.workload import Asker, Record, Stop, Writer, look, spans_of, until
+from tests.nodes import settings_of
 
 SECONDS = 4.0
 LAG = 5.0  # of kept answers of another process on a machine that is busy with other tests
