@@ -1,0 +1,258 @@
+"""`python -m tests.faults.soak MINUTES [SEED]`: a cluster with replicas under load and one harm after another.
+
+Four askers (two by engines of their own, two by one API process) and two writers. Each harm is followed by a look how
+long it took until all shards answer and the harmed one takes documents again. In the end the history is checked
+(checker.py), and what is left (aftermath.py). Prints a report; exits with 1 where anything was wrong.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+import httpx
+
+from shardqa import keys
+from shardqa.cluster import ports
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.errors import ShardqaError
+from tests.faults import aftermath, documents, harms, report
+from tests.faults.checker import Violation, check, largest_lag
+from tests.faults.harms import Harmed
+from tests.faults.report import Memory, Recovery
+from tests.faults.subject import EXTRA, Subject, resident
+from tests.faults.workload import Asker, Record, Stop, Writer
+from tests.nodes import prepare, running_cluster
+
+CORPUS = "soak"
+IDLE_SECONDS = 10.0  # of pings before the load
+CALM = (2.0, 6.0)  # seconds between a cluster that is whole and the next harm
+SAMPLE_SECONDS = 5.0
+PROBE_SECONDS = 60.0  # after a harm until it counts as never recovered
+PROBES = tuple(f"{thing} of {place}" for thing in ("harbour", "station") for place in documents.PLACES)
+LAG = 60.0  # KNOWN_SECONDS of engine/epochs.py: what the documentation promises
+
+
+class Soak:
+    def __init__(self, subject: Subject, settings: Settings, url: str, api: int, seed: int) -> None:
+        self.subject, self.settings, self.url, self.api = subject, settings, url, api
+        self.chance = Random(seed)
+        self.record = Record()
+        self.recoveries: list[Recovery] = []
+        self.memory = Memory()
+        self.excluded: list[tuple[int, float, float]] = []  # port, from, to: no ping is expected
+        self.stop = Stop()
+
+    async def run(self, seconds: float) -> None:
+        names = documents.NAMES
+        seed = self.chance.randrange
+        askers = [Asker(self.record, self.settings, Random(seed(10**6)), self.url if n % 2 else None) for n in range(4)]
+        writers = [Writer(self.record, self.settings, names[n::2], Random(seed(10**6)), 1, 0.1) for n in range(2)]
+        clients: list[Asker | Writer] = [*askers, *writers]
+        async with asyncio.TaskGroup() as group:
+            for one in clients:
+                group.create_task(one.run(self.stop))
+            group.create_task(self._sample())
+            group.create_task(self._harm(seconds))
+
+    async def _harm(self, seconds: float) -> None:
+        until, engine = monotonic() + seconds, await Engine.connect(self.settings)
+        prober = Writer(self.record, self.settings, PROBES, self.chance, 1, 0.1)
+        order: list[harms.Harm] = []
+        try:
+            while monotonic() < until:
+                order = order or self.chance.sample(harms.HARMS, len(harms.HARMS))
+                await asyncio.to_thread(self.subject.wait_until_whole)
+                await asyncio.sleep(self.chance.uniform(*CALM))
+                await self._one(order.pop(), engine, prober)
+            await asyncio.to_thread(self.subject.wait_until_whole)
+        finally:
+            self.stop.is_set = True
+            await prober.close()
+            await engine.close()
+
+    async def _one(self, harm: harms.Harm, engine: Engine, prober: Writer) -> None:
+        begin = monotonic()
+        harmed = await asyncio.to_thread(harm, self.subject, self.chance)
+        watch = asyncio.create_task(asyncio.to_thread(harmed.watch))
+        asks, writes = await asyncio.gather(
+            self._until_whole(harmed, engine), self._until_written(harmed, engine, prober)
+        )
+        await watch
+        failover = None if harmed.taken_over is None else harmed.taken_over - harmed.at
+        self.recoveries.append(Recovery(harmed.name, failover, asks, writes))
+        self.record.counts[f"harm: {harmed.name}"] += 1
+        print(f"  {monotonic():.1f} {harmed.name} {harmed.port}: {failover} {asks:.2f} {writes:.2f}", flush=True)
+        await asyncio.to_thread(harmed.mend)
+        await asyncio.to_thread(self.subject.wait_until_whole)
+        if harm in (
+            harms.kill_master,
+            harms.restart_master,
+            harms.hang_master,
+            harms.hang_master_long,
+            harms.kill_replica,
+        ):
+            self.excluded.append((harmed.port, begin, monotonic()))
+
+    async def _until_whole(self, harmed: Harmed, engine: Engine) -> float:
+        """Seconds from the harm until a question begun later was answered by all shards."""
+        while monotonic() - harmed.at < PROBE_SECONDS:
+            try:
+                answer = await engine.ask(f"Who built the bridge of Arnsby? {self.chance.random()}", fresh=True)
+                if not answer.partial:
+                    return monotonic() - harmed.at
+            except ShardqaError:
+                pass
+            await asyncio.sleep(0.02)
+        return float("inf")
+
+    async def _until_written(self, harmed: Harmed, engine: Engine, prober: Writer) -> float:
+        """Seconds from the harm until a write on the harmed shard was acknowledged."""
+        owners = {name: self._owner(engine, name) for name in PROBES}
+        name = next((name for name, port in owners.items() if port == harmed.port), PROBES[0])
+        while monotonic() - harmed.at < PROBE_SECONDS:
+            if await prober.write(engine, name, put=True):
+                return monotonic() - harmed.at
+            await asyncio.sleep(0.02)
+        return float("inf")
+
+    def _owner(self, engine: Engine, name: str) -> int:
+        try:
+            return int(engine.masters.owner(keys.doc(CORPUS, name)).port)
+        except ShardqaError:
+            return 0
+
+    async def _sample(self) -> None:
+        while not self.stop.is_set:
+            await asyncio.to_thread(self._sample_once)
+            await asyncio.sleep(SAMPLE_SECONDS)
+
+    def _sample_once(self) -> None:
+        now = monotonic()
+        pids = [("API", self.api)]
+        for port in self.subject.ports:
+            pids += [("Redis", self.subject.pid(port)), ("workers", self.subject.worker(port))]
+        for role, pid in pids:
+            size = resident(pid) if pid else None
+            if size is not None:
+                self.memory.samples[role].append((now, pid, size))
+
+
+@contextmanager
+def running_api(settings: Settings, subject: Subject, folder: Path) -> Iterator[tuple[str, int]]:
+    """(URL, pid)."""
+    port = ports.random_block(1, 0)
+    nodes = ",".join(f"127.0.0.1:{port}" for port in subject.ports)
+    given = {"REDIS": nodes, "CORPUS": CORPUS, "HTTP_PORT": str(port), "TIMEOUT": f"{settings.timeout:g}"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
+    environment = {**kept, **{f"SHARDQA_{name}": value for name, value in given.items()}}
+    with (folder / "api.log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-m", "shardqa.api"], env=environment, stdout=log, stderr=log)
+    try:
+        url, deadline = f"http://127.0.0.1:{port}", monotonic() + 60
+        while monotonic() < deadline:
+            try:
+                httpx.get(f"{url}/healthz", timeout=1)
+                break
+            except httpx.HTTPError:
+                assert process.poll() is None, (folder / "api.log").read_text()
+        yield url, process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def pinging(subject: Subject, file: Path) -> Iterator[None]:
+    command = [sys.executable, "-m", "tests.faults.pinger", *map(str, subject.ports)]
+    with file.open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out)
+    try:
+        yield
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)
+
+
+def pings(file: Path, excluded: list[tuple[int, float, float]]) -> list[float]:
+    """Milliseconds."""
+    rows = (line.split() for line in file.read_text().splitlines())
+    found = [(float(row[0]), int(row[1]), float(row[2])) for row in rows if len(row) == 3]
+    return [
+        milliseconds
+        for at, port, milliseconds in found
+        if not any(port == other and begin <= at <= end for other, begin, end in excluded)
+    ]
+
+
+async def _left(soak: Soak, alone: Settings) -> list[str]:
+    engines = [await Engine.connect(settings) for settings in (soak.settings, alone)]
+    try:
+        for name in PROBES:
+            await engines[0].delete(CORPUS, name)
+        return await aftermath.check(soak.record, engines[0], soak.subject, engines[1])
+    finally:
+        for engine in engines:
+            await engine.close()
+
+
+def soak(minutes: float, seed: int) -> bool:
+    """Whether all was right."""
+    with tempfile.TemporaryDirectory(prefix="shardqa-soak-") as name:
+        folder = Path(name)
+        with running_cluster(folder / "data", shards=3, replicas=1, extra=EXTRA) as cluster:
+            prepare(cluster)
+            subject = Subject(cluster)
+            with pinging(subject, folder / "idle"):
+                asyncio.run(asyncio.sleep(IDLE_SECONDS))
+            settings = Settings(redis=",".join(f"127.0.0.1:{port}" for port in subject.ports), corpus=CORPUS)
+            with running_api(settings, subject, folder) as (url, pid), pinging(subject, folder / "pings"):
+                run = Soak(subject, settings, url, pid, seed)
+                asyncio.run(run.run(minutes * 60))
+            with running_cluster(folder / "alone", shards=1) as other:
+                prepare(other)
+                left = asyncio.run(_left(run, Settings(redis=other.seed(), corpus=CORPUS, timeout=60)))
+        return _print(run, left, pings(folder / "idle", []), pings(folder / "pings", run.excluded))
+
+
+def _print(run: Soak, left: list[str], idle: list[float], loaded: list[float]) -> bool:
+    found: list[Violation] = check(run.record.history, LAG)
+    faults = [*run.record.faults, *left]
+    lag = largest_lag(run.record.history)
+    for lines in (
+        report.counts(run.record.counts),
+        report.recoveries(run.recoveries),
+        report.memory(run.memory),
+        report.pings(idle, loaded),
+        report.violations(found, faults, lag),
+    ):
+        print("\n".join(lines), flush=True)
+    return not found and not faults
+
+
+def machine() -> str:
+    model = next(
+        line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
+    )
+    return f"{os.cpu_count()} cores of {model}, load {os.getloadavg()[0]:.1f} before"
+
+
+def main() -> None:
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else int.from_bytes(os.urandom(3))
+    print(
+        f"{minutes:g} minutes, seed {seed}: 3 shards with a replica each, 4 askers, 2 writers; {machine()}", flush=True
+    )
+    sys.exit(0 if soak(minutes, seed) else 1)
+
+
+if __name__ == "__main__":
+    main()
