@@ -78,15 +78,3 @@ def percentiles(seconds: Sequence[float]) -> str:
     """'p50 1.234 ms  p99 2.345 ms' of times in seconds."""
     p50, p99 = np.percentile(np.asarray(seconds) * 1e3, [50, 99])
     return f"p50 {p50:.3f} ms  p99 {p99:.3f} ms"
-
-
-def machine() -> str:
-    model = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if "model name" in line
-        ),
-        "unknown processor",
-    )
-    return f"{os.cpu_count()} cores of {model}"

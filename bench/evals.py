@@ -9,8 +9,9 @@ import subprocess
 import sys
 from typing import Any
 
-from common import ROOT, SHARED, machine, settings_of, temporary_cluster
+from common import ROOT, SHARED, settings_of, temporary_cluster
 
+from shardqa import machine
 from shardqa.cluster.local import LocalCluster
 
 SQUAD = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
@@ -46,7 +47,9 @@ def seeds(cluster: LocalCluster) -> None:
 
 
 def main() -> None:
-    print(f"end to end, {machine()} (wanted: recall 76.8 92.2 96.9, EM 60 F1 72, seeds 85 % right and 80 % refused)")
+    print(
+        f"end to end, {machine.label()} (wanted: recall 76.8 92.2 96.9, EM 60 F1 72, seeds 85 % right and 80 % refused)"
+    )
     for shards in (1, 3):
         with temporary_cluster(shards=shards) as cluster:
             if SQUAD.is_file():

@@ -5,10 +5,10 @@ The floor of both is one round trip over loopback; the hook adds a command filte
 
 import time
 
-from common import machine, percentiles, temporary_cluster
+from common import percentiles, temporary_cluster
 from redis import Redis
 
-from shardqa import keys
+from shardqa import keys, machine
 
 ROUNDS = 20_000  # of each kind, after as many tenths to warm up
 VALUE = b'{"spans": "' + b"x" * 2_000 + b'"}'  # about as long as a shard's answer
@@ -34,7 +34,7 @@ def main() -> None:
         calls = client.info("commandstats")
         assert "cmdstat_shardqa.get" in calls, "the hook did not run: the answer function is not registered"
     ratio = sorted(times[hooked])[ROUNDS // 2] / sorted(times[plain])[ROUNDS // 2]
-    print(f"cached GET, {ROUNDS:,} each, {len(VALUE):,} bytes, one connection, {machine()}")
+    print(f"cached GET, {ROUNDS:,} each, {len(VALUE):,} bytes, one connection, {machine.label()}")
     print(f"  plain GET          {percentiles(times[plain])}")
     print(f"  through the hook   {percentiles(times[hooked])}")
     print(f"  p50 ratio          {ratio:.2f}x (wanted <= 1.5x)")

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 
-from common import SHARED, machine, memory, settings_of, shown, temporary_cluster
+from common import SHARED, memory, settings_of, shown, temporary_cluster
+
+from shardqa import machine
 
 CORPUS = SHARED / "data" / "corpora" / "cia_factbook.txt.gz"
 
@@ -26,7 +28,7 @@ def main() -> None:
         after = memory(cluster.addresses)
     loader = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     megabytes = 5.6
-    print(f"ingest of {CORPUS.name} into 3 shards, {machine()}")
+    print(f"ingest of {CORPUS.name} into 3 shards, {machine.label()}")
     print(f"  {seconds:.1f} s, {megabytes / seconds * 60:.1f} MB/min of text (wanted >= 2)")
     print(f"  redis-server RSS MB: {shown(before[0])} -> {shown(after[0])}")
     print(f"  workers' RSS MB:     {shown(before[1])} -> {shown(after[1])}")

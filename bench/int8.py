@@ -9,8 +9,9 @@ import os
 import tempfile
 from pathlib import Path
 
-from common import SHARED, machine
+from common import SHARED
 
+from shardqa import machine
 from shardqa.models.toolchain.measure import Scores, measure
 
 CHECKPOINT = Path(os.environ.get("CHECKPOINT", SHARED / "models" / "reader-v0"))
@@ -39,7 +40,7 @@ def main() -> None:
         quantize(CHECKPOINT, Path(folder) / "int8")
         float32 = measure(Path(folder) / "float32", QUESTIONS, LIMIT, THREADS)
         int8 = measure(Path(folder) / "int8", QUESTIONS, LIMIT, THREADS)
-    print(f"{int8.questions:,} questions of SQuAD 1.1 dev, right paragraph given, {THREADS} threads, {machine()}")
+    print(f"{int8.questions:,} questions of SQuAD 1.1 dev, right paragraph given, {THREADS} threads, {machine.label()}")
     print(f"  {CHECKPOINT.name}")
     print(line("float32", float32))
     print(line("int8", int8))

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import machine
 from redis import Redis
 
+from shardqa import machine
 from shardqa.cluster import ports, processes, redis_server
 from shardqa.cluster.redis_server import NodeConfig
 from shardqa.models import shipped
@@ -169,7 +169,7 @@ def main() -> None:
             busy = busy_ratio(port, session)
         finally:
             processes.stop([process])
-    print(f"one run of the shipped reader, 1 x {TOKENS} tokens, {RUNS} each, {machine()} (wanted <= 1.05x)")
+    print(f"one run of the shipped reader, 1 x {TOKENS} tokens, {RUNS} each, {machine.label()} (wanted <= 1.05x)")
     print_ratio(f"blocks of {BLOCK} in turn", blocks)
     print_ratio("one of each in turn", [singly])
     print(f"  a PING after a direct run: p50 {ping:.3f} ms, {ping / singly['direct']:.3f} of a direct run")

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from common import SHARED, machine
+from common import SHARED
 
+from shardqa import machine
 from shardqa.models.toolchain.cards import Card
 from shardqa.models.toolchain.multitask.session import MultitaskSession
 from shardqa.models.toolchain.training import loop, multitask
@@ -138,7 +139,7 @@ def main(
         (work / "data.unfinished").rename(work / "data")
     joint = trained(JOINT, list(KINDS), start, work, joint_passes, threads)
     singles = [trained(task, [task], start, work, passes, threads) for task in KINDS]
-    typer.echo(machine())
+    typer.echo(machine.label())
     print_scores(scores(joint), {task: value for folder in singles for task, value in scores(folder).items()})
     print_times(joint, singles, work / "data")
 

@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from common import machine
-
+from shardqa import machine
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain.ladder import inputs, weights
@@ -91,7 +90,8 @@ def ratios(naive: Figures, own: Figures) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="shardqa-naive-") as work:
         found = measured(Path(work))
-    print(f"naive: torch + transformers, 3 networks, {'tiny' if QUICK else 'BERT-base'}, random weights; {machine()}")
+    size = "tiny" if QUICK else "BERT-base"
+    print(f"naive: torch + transformers, 3 networks, {size}, random weights; {machine.label()}")
     print(f"  {'':28} memory MB  start s    p50 ms    p99 ms")
     for name, one in found.items():
         print(line(name, one))

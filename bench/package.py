@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from common import machine
 
+from shardqa import machine
 from shardqa.models import shipped
 from shardqa.models.toolchain.packaging import bundles, runtime_api, trial, wheels
 from shardqa.models.toolchain.packaging.target import Target
@@ -31,7 +31,7 @@ def main(
     """Print the figures of a bundle."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     target = Target.of(python, platform.machine(), platform.libc_ver()[1])
-    typer.echo(f"{target}, one of {machine()}")
+    typer.echo(f"{target}, one of {machine.label()}")
     typer.echo(MARKS)
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
         out = Path(folder) / "reader.zip"

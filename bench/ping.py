@@ -7,8 +7,10 @@ import threading
 import time
 
 import numpy as np
-from common import machine, percentiles, temporary_cluster
+from common import percentiles, temporary_cluster
 from redis import Redis
+
+from shardqa import machine
 
 PHASES = 4  # idle and busy in turn
 SECONDS = 5.0  # of one phase
@@ -79,7 +81,7 @@ def main() -> None:
         finally:
             load.stop()
     ratio = np.percentile(busy, 99) / np.percentile(idle, 99)
-    print(f"PING while the reader is busy ({load.done:,} runs of {SHAPE[0]} x {SHAPE[1]} tokens), {machine()}")
+    print(f"PING while the reader is busy ({load.done:,} runs of {SHAPE[0]} x {SHAPE[1]} tokens), {machine.label()}")
     print(f"  idle   {percentiles(idle)}  ({len(idle):,} pings)")
     print(f"  busy   {percentiles(busy)}  ({len(busy):,} pings)")
     print(f"  p99 ratio {ratio:.2f}x (wanted <= 3x)")

@@ -11,8 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from common import SHARED, machine
+from common import SHARED
 
+from shardqa import machine
 from shardqa.models import shipped
 from shardqa.models.scoring import Scoring
 from shardqa.models.toolchain import measure, no_answer_metrics
@@ -77,7 +78,7 @@ def refused(name: str, found: Sequence[Read], scoring: Scoring) -> float:
 
 
 def main() -> None:
-    print(f"{READER.name}, right paragraph given, {machine()}")
+    print(f"{READER.name}, right paragraph given, {machine.label()}")
     present = [path for path in (SQUAD_1, SQUAD_2) if path.exists()]
     for path in (SQUAD_1, SQUAD_2):
         if path not in present:

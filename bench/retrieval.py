@@ -19,11 +19,11 @@ import typer
 from shardqa import keys
 from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
-from shardqa.gears_functions.index.statistics import total
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import shipped, squad
 from shardqa.models.metrics import mean_reciprocal_rank, recall_at
 from shardqa.models.tokenizer import Tokenizer
+from shardqa.statistics import total
 
 CORPUS = "squad"
 PASSAGES = 60  # asked of each shard: at least 20 documents are among them

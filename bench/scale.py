@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from common import SHARED, machine, memory, percentiles, settings_of, shown, temporary_cluster, worker_pid
+from common import SHARED, memory, percentiles, settings_of, shown, temporary_cluster, worker_pid
 
+from shardqa import machine
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
-from shardqa.loader import indexes
+from shardqa.loader import preparation
 from shardqa.loader.ingest import ingest
 from shardqa.models import squad
 from shardqa.schema import Answer, Document
@@ -125,7 +126,7 @@ async def wait_until_whole(engine: Engine, port: int, killed: int) -> None:
         if worker_pid(port) != killed and all(shard.tag is not None for shard in await engine.shards()):
             break
         await asyncio.sleep(0.1)
-    await indexes.wait(engine, lambda passages: None)
+    await preparation.wait_for_indexes(engine, lambda passages: None)
 
 
 def tell(what: str, answers: list[tuple[Answer, str]]) -> None:
@@ -140,7 +141,7 @@ def main() -> None:
         print(f"skipped: {TRAIN} is not here")
         return
     with temporary_cluster(shards=3) as cluster:
-        print(f"a large corpus on 3 shards, {machine()}")
+        print(f"a large corpus on 3 shards, {machine.label()}")
         asyncio.run(measure(cluster))
 
 

@@ -18,9 +18,9 @@ from collections import Counter
 from random import Random
 from time import monotonic
 
-from common import ROOT, machine, settings_of, temporary_cluster, worker_pid
+from common import ROOT, settings_of, temporary_cluster, worker_pid
 
-from shardqa import topology
+from shardqa import machine, topology
 from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
@@ -155,7 +155,7 @@ async def soak(cluster: LocalCluster, minutes: float) -> Soak:
 
 def main() -> None:
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else MINUTES
-    print(f"{minutes:g} minutes under load, {SHARDS} shards, {ASKERS} askers, {machine()}", flush=True)
+    print(f"{minutes:g} minutes under load, {SHARDS} shards, {ASKERS} askers, {machine.label()}", flush=True)
     with temporary_cluster(shards=SHARDS) as cluster:
         run = asyncio.run(soak(cluster, minutes))
         left = sum(readers(port) for _, port in cluster.addresses)

@@ -7,13 +7,12 @@ than passing.
 import platform
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from redis import Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
-from shardqa import keys, topology
+from shardqa import keys, machine, topology
 from shardqa.cluster import node as talk
 from shardqa.cluster import redis_server, tags
 from shardqa.errors import SetupError
@@ -39,7 +38,7 @@ class Finding:
     remedy: str = ""
 
 
-def machine() -> Iterator[Finding]:
+def this_machine() -> Iterator[Finding]:
     """redis-server, the built module, the processor."""
     here = platform.node() or "this machine"
     try:
@@ -56,11 +55,9 @@ def machine() -> Iterator[Finding]:
 
 
 def _processor(here: str) -> Finding:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
+    flags = machine.processor().flags
+    if flags is None:
         return Finding(here, "processor", "unknown", platform.machine(), "")
-    flags = next((line.split(":")[1].split() for line in text.splitlines() if line.startswith("flags")), [])
     useful = [flag for flag in ("avx2", "avx_vnni", "avx512_vnni", "amx_int8") if flag in flags]
     if platform.machine() == "x86_64" and "avx2" not in flags:
         return Finding(
@@ -233,13 +230,13 @@ def _memory(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
-    told = tags.corpora_of_shard(client)
+    told = tags.description(client)
     if told is None:
         yield Finding(node.address, "functions", "bad", "not registered", "run 'shardqa prepare --redis HOST:PORT'")
         return
-    tag = str(told["tag"])
+    tag = told.tag
     yield Finding(node.address, "functions", "ok", f"registered, tag {tag}")
-    yield _writes(node, told.get("refuses"))
+    yield _writes(node, told.refuses)
     if not node.owns(tags.slot(f"{{{tag}}}")):
         yield Finding(
             node.address, "tag", "bad", f"{tag} is in a slot of another master", "wait until its slots settled"

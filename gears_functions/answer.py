@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from shardqa import keys, places
+from shardqa import checks, keys, places
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadDocument, BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
-from shardqa.gears_functions import arguments
 from shardqa.models import evidence, metrics, reader, sentences
 from shardqa.models.scoring import shipped_scoring
 
@@ -173,7 +172,7 @@ class Answers:
     def _question(self, parsed: keys.AnswerKey) -> str:
         """In full: a long one stands hashed in its key, and was ranked just before."""
         if not parsed.question.startswith(keys.HASHED):
-            return arguments.question(parsed.question)
+            return checks.question(parsed.question)
         ranking = self._ranks.remembered(parsed.corpus, parsed.question)
         if ranking is None:
             raise BadKey(

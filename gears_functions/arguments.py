@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shardqa import keys
-from shardqa.config import MAX_QUESTION
-from shardqa.errors import BadData, BadLimit, QuestionTooLong
+from shardqa.errors import BadData, BadLimit
 
 Record = Sequence[str | bytes]  # trigger and arguments; bytes where they are not UTF-8
 
@@ -23,15 +21,6 @@ def text(argument: str | bytes, usage: str) -> str:
     if isinstance(argument, bytes):
         raise BadData(f"argument {argument[:40]!r} is not UTF-8; encode all of RG.TRIGGER {usage} as UTF-8")
     return argument
-
-
-def question(raw: str) -> str:
-    """The question as it is ranked and read; raises QuestionTooLong, EmptyQuestion."""
-    if len(raw) > MAX_QUESTION:
-        raise QuestionTooLong(
-            f"the question has {len(raw):,} characters, at most {MAX_QUESTION:,} are taken; ask one short question"
-        )
-    return keys.normalise_question(raw)
 
 
 def number(name: str, raw: str, low: int, high: int) -> int:

@@ -9,10 +9,9 @@ from typing import Any
 
 import orjson
 
+from shardqa import checks, places
 from shardqa import metadata as shared
-from shardqa import places
-from shardqa.config import MAX_DOCUMENT
-from shardqa.errors import BadDocument, DocumentTooLarge
+from shardqa.errors import BadDocument
 from shardqa.gears_functions import splitting
 
 FIELDS = ("title", "text", "source", "metadata", "places", "origin")
@@ -83,11 +82,7 @@ def count_of_passages(value: bytes | None) -> int | None:
 
 def _checked(key: str, given: dict[str, str | bytes]) -> Fields:
     fields = Fields(**{name: _decoded(key, name, value) for name, value in given.items()})
-    if not fields.text.strip():
-        raise BadDocument(f"document {key!r} has no text; give it at least one word")
-    size = len(fields.text.encode())
-    if size > MAX_DOCUMENT:
-        raise DocumentTooLarge(f"document {key!r} has {size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
+    checks.document(f"document {key!r}", fields.text)
     _check_metadata(key, fields.metadata)
     places.check(fields.places)
     return fields

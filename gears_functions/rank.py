@@ -1,8 +1,9 @@
-"""`Terms`, `Rank` and `Corpora`: which passages of this shard are likely to answer, and what it holds.
+"""`Terms`, `Rank`, `Corpora` and `Shard`: which passages of this shard are likely to answer, and what it holds.
 
 RG.TRIGGER Terms <corpus> <question>
 RG.TRIGGER Rank <corpus> <question> <limit> [<statistics: the sum of all shards' Terms, JSON>]
 RG.TRIGGER Corpora
+RG.TRIGGER Shard
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from shardqa import keys
+from shardqa import checks, keys
 from shardqa.errors import BadData, ClusterUnavailable, Indexing
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.index.analysis import query
-from shardqa.gears_functions.index.statistics import CorpusStatistics, total
+from shardqa.statistics import CorpusStatistics, total
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.index.corpus_index import Index
     from shardqa.gears_functions.shard.state import ShardState
     from shardqa.gears_functions.shard.timings import Timings
 
@@ -58,7 +60,7 @@ class Ranks:
         corpus, asked = arguments.words(record, "Terms <corpus> <question>", 2, 2)
         keys.check_corpus(corpus)
         await permissions.to_ask(self._shard.runtime, corpus)
-        question = arguments.question(asked)
+        question = checks.question(asked)
         self._shard.tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
         statistics = await self._statistics(corpus, question)
         return self._reply(epoch=await self._shard.epoch(corpus), **statistics.record())
@@ -67,7 +69,7 @@ class Ranks:
         usage = "Rank <corpus> <question> <limit> [<statistics>]"
         corpus, asked, wanted, *given = arguments.words(record, usage, 3, 4)
         keys.check_corpus(corpus)
-        question = arguments.question(asked)
+        question = checks.question(asked)
         limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
         demand = permissions.to_ask_with_statistics if given else permissions.to_ask
         await demand(self._shard.runtime, corpus)
@@ -80,31 +82,39 @@ class Ranks:
         return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us)
 
     async def corpora(self, record: Record) -> str:
-        """Those that the client may ask; `indexing` where the numbers still grow: the shard reads its passages into its
-        index. `refuses` tells why Redis stores nothing now, null where it does."""
+        """Those that the client may ask, and what `shard` tells."""
         arguments.words(record, "Corpora", 0, 0)
+        state, parts = await self._state()
+        corpora = {
+            corpus: {
+                "documents": index.documents,
+                "passages": len(index),
+                "characters": index.characters,
+                "bytes": index.catalogue.bytes,
+                "epoch": await self._shard.epoch(corpus),
+            }
+            for corpus, index in parts.items()
+        }
+        return self._reply(**state, dropping=await self._dropping(), corpora=corpora)
+
+    async def shard(self, record: Record) -> str:
+        """`indexing` while the shard reads its passages into its index, `passages` in it of the corpora that the client
+        may ask; `refuses` tells why Redis stores nothing now, null where it does."""
+        arguments.words(record, "Shard", 0, 0)
+        state, _ = await self._state()
+        return self._reply(**state)
+
+    async def _state(self) -> tuple[dict[str, Any], dict[str, Index]]:
+        """(what `shard` tells, the corpora that the client may ask)."""
         indexing = False
         try:
             await self._shard.synced()
         except Indexing:
             indexing = True
         asked = await permissions.corpora_to_ask(self._shard.runtime, sorted(self._shard.corpora))
-        return self._reply(
-            indexing=indexing,
-            refuses=await self._shard.refuses(),
-            dropping=await self._dropping(),
-            corpora={
-                corpus: {
-                    "documents": index.documents,
-                    "passages": len(index),
-                    "characters": index.characters,
-                    "bytes": index.catalogue.bytes,
-                    "epoch": await self._shard.epoch(corpus),
-                }
-                for corpus in asked
-                if (index := self._shard.corpora.get(corpus)) is not None  # gone meanwhile
-            },
-        )
+        refuses = await self._shard.refuses()
+        parts = {corpus: index for corpus in asked if (index := self._shard.corpora.get(corpus)) is not None}
+        return {"indexing": indexing, "passages": sum(map(len, parts.values())), "refuses": refuses}, parts
 
     async def _dropping(self) -> dict[str, dict[str, int]]:
         """Of those that the client may ask."""

@@ -43,6 +43,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Terms": ranks.terms,
         "Rank": ranks.rank,
         "Corpora": ranks.corpora,
+        "Shard": ranks.shard,
         "Documents": catalogues.documents,
         "Drop": catalogues.drop,
         "Ingest": ingest.ingest,

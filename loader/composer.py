@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from shardqa.config import MAX_DOCUMENT
-from shardqa.errors import DocumentTooLarge
+from shardqa import checks
 from shardqa.places import MAX_HEADINGS, Mark, Place
 
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large
@@ -78,8 +77,7 @@ class Composer:
     def _add(self, text: str) -> None:
         self._pieces.append(text)
         self._length += len(text)
-        if self._length > MAX_DOCUMENT:
-            raise DocumentTooLarge(f"more than {MAX_DOCUMENT:,} characters of text; split it")
+        checks.length(self._length)
 
 
 def sentence(header: Sequence[str], row: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """The reader: stores the shipped model on every master, under the tag of its shard, where it is not there yet."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -10,13 +11,13 @@ from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.engine import Engine
-from shardqa.errors import BadModel, ClusterUnavailable
-from shardqa.loader.functions import PATIENCE, tag
-from shardqa.loader.retry import retry
+from shardqa.errors import BadModel
+from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models.scoring import Scoring
 
 BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
 MODEL_FILE = "model.onnx"
+Shard = tuple[ClusterNode, str]  # a master and its tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,35 +39,30 @@ class Model:
         return cls(name, blob, Scoring.load(folder).on_label(f"{name}@{sha256(blob).hexdigest()[:16]}"))
 
 
-async def store(engine: Engine, model: Model) -> list[str]:
+async def store(engine: Engine, shards: Sequence[Shard], model: Model) -> list[str]:
     """Stores the model on every master that has not this very one; returns those it stored it on.
 
-    Raises ClusterUnavailable (also where the functions are not registered yet), AnswerTimeout, ShardFailed.
+    Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    nodes = engine.masters.nodes()
-    stored = await asyncio.gather(*(_store_on(engine, node, model) for node in nodes))
-    return [str(node.name) for node, is_new in zip(nodes, stored, strict=True) if is_new]
+    stored = await asyncio.gather(*(_store_on(engine, shard, model) for shard in shards))
+    return [str(node.name) for (node, _), is_new in zip(shards, stored, strict=True) if is_new]
 
 
-async def _store_on(engine: Engine, node: ClusterNode, model: Model) -> bool:
-    shard = await tag(engine, node)
-    if shard is None:
-        raise ClusterUnavailable(
-            f"node {node.name} has no functions yet, so its tag is unknown; run 'shardqa up' again"
-        )
-    key = keys.model(model.name, shard)
+async def _store_on(engine: Engine, shard: Shard, model: Model) -> bool:
+    node, tag = shard
+    key = keys.model(model.name, tag)
     if await label_of(engine, node, key) == model.label:
         return False
     command = ("AI.MODELSTORE", key, "ONNX", "CPU", "TAG", model.label, "BATCHSIZE", BATCH_SIZE, "BLOB", model.blob)
-    await retry(lambda: engine.masters.on(node, *command), PATIENCE)
+    await retry(lambda: engine.masters.on(node, *command), WORKER_SECONDS)
     return True
 
 
 async def label_of(engine: Engine, node: ClusterNode, key: str) -> str | None:
     """The tag of the model stored at `key`; None where there is none."""
-    if not await retry(lambda: engine.masters.on(node, "EXISTS", key), PATIENCE):
+    if not await retry(lambda: engine.masters.on(node, "EXISTS", key), WORKER_SECONDS):
         return None
-    reply = await retry(lambda: engine.masters.on(node, "AI.MODELGET", key, "META"), PATIENCE)
+    reply = await retry(lambda: engine.masters.on(node, "AI.MODELGET", key, "META"), WORKER_SECONDS)
     return _fields(reply).get("tag", "")
 
 

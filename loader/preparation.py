@@ -1,11 +1,27 @@
-"""Makes a cluster ready to answer: functions and shipped reader on every master."""
+"""Makes a cluster ready to answer: functions and a reader on every master, passages in every index.
 
+The functions are one session that the module keeps and replays. Its code is two lines that import them, so a node that
+starts with a newer package runs the newer functions without being told.
+"""
+
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from redis.asyncio.cluster import ClusterNode
+
+from shardqa.description import ShardDescription
 from shardqa.engine import Engine
-from shardqa.loader import functions, models
+from shardqa.errors import ClusterUnavailable, ShardFailed
+from shardqa.loader import models
 from shardqa.loader.models import Model
+from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models import shipped
+
+SESSION = "shardqa"
+CODE = "from shardqa.gears_functions.registration import register\nregister(GearsBuilder, runtime, override_reply)\n"
+LOOK_SECONDS = 0.25  # between two looks at the indexes
+TELL_SECONDS = 10.0  # between two reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +31,12 @@ class Prepared:
     stored: list[str]  # masters that lacked the reader
 
 
+@dataclass(frozen=True, slots=True)
+class Registered:
+    shards: list[models.Shard]  # every master with its tag
+    new: list[str]  # masters that lacked the functions
+
+
 async def prepare(engine: Engine, force: bool = False) -> Prepared:
     """Registers and stores what is missing (the functions anew everywhere with `force`).
 
@@ -22,5 +44,51 @@ async def prepare(engine: Engine, force: bool = False) -> Prepared:
     ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
     reader = Model.read(shipped.NAME, shipped.checked_folder())
-    registered = await functions.register(engine, force)
-    return Prepared(reader, registered, await models.store(engine, reader))
+    registered = await register(engine, force)
+    return Prepared(reader, registered.new, await models.store(engine, registered.shards, reader))
+
+
+async def register(engine: Engine, force: bool = False) -> Registered:
+    """Registers the functions on every master that lacks them, on all with `force`.
+
+    Waits for workers that still start. Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
+    """
+    nodes = engine.masters.nodes()
+    found = await asyncio.gather(*(_register_on(engine, node, force) for node in nodes))
+    new = [str(node.name) for node, (_, is_new) in zip(nodes, found, strict=True) if is_new]
+    return Registered([(node, tag) for node, (tag, _) in zip(nodes, found, strict=True)], new)
+
+
+async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> tuple[str, bool]:
+    """(the shard's tag, whether the functions were registered now)."""
+    if not force and (known := await _description(engine, node)) is not None:
+        return known.tag, False
+    command = ("RG.PYEXECUTE", CODE, "ID", SESSION, "UPGRADE", "DESCRIPTION", "question answering")
+    await retry(lambda: engine.masters.on(node, *command), WORKER_SECONDS)
+    found = await _description(engine, node)
+    if found is None:
+        raise ClusterUnavailable(f"node {node.name} took the functions and has none; run 'shardqa up' again")
+    return found.tag, True
+
+
+async def _description(engine: Engine, node: ClusterNode) -> ShardDescription | None:
+    """None where the functions are not registered."""
+    try:
+        reply = await retry(lambda: engine.masters.on(node, "RG.TRIGGER", "Shard"), WORKER_SECONDS)
+    except ShardFailed:
+        return None
+    return ShardDescription.parse(reply)
+
+
+async def wait_for_indexes(engine: Engine, tell: Callable[[int], None]) -> None:
+    """Returns once no shard reads passages into its index; `tell` gets how many, at once and now and then.
+
+    A shard that fails meanwhile is not waited for. Raises ClusterUnavailable when no node answers.
+    """
+    told = float("-inf")
+    clock = asyncio.get_running_loop().time
+    while (shards := await engine.shards()) and any(shard.indexing for shard in shards):
+        if clock() - told >= TELL_SECONDS:
+            told = clock()
+            tell(sum(shard.passages for shard in shards))
+        await asyncio.sleep(LOOK_SECONDS)

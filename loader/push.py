@@ -2,33 +2,23 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.engine import Engine
 from shardqa.errors import BadData, BadModel
-from shardqa.loader import functions, models
-from shardqa.loader.models import Model
+from shardqa.loader import models, preparation
+from shardqa.loader.models import Model, Shard
+from shardqa.loader.preparation import Prepared
 from shardqa.models import shipped
 from shardqa.models.check_reader import check_reader
 from shardqa.models.reader import MAX_ROW_TOKENS
 from shardqa.models.tokenizer import TOKENIZER_FILE
 
 
-@dataclass(frozen=True, slots=True)
-class Pushed:
-    """What became of it."""
-
-    reader: Model
-    registered: list[str]  # masters that lacked the functions
-    stored: list[str]  # masters that lacked the reader
-
-
-async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -> Pushed:
+async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -> Prepared:
     """Registers the functions where they are missing and stores the reader under `name` on every master.
 
     Answers are cached under the reader's name: those of another reader of this name would be given on for up to an
@@ -39,11 +29,10 @@ async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -
     check_reader(folder, MAX_ROW_TOKENS)
     check_tokenizer(folder)
     reader = Model.read(name, folder)
-    registered = await functions.register(engine)
+    registered = await preparation.register(engine)
     if not replace:
-        await _check_free(engine, reader)
-    stored = await models.store(engine, reader)
-    return Pushed(reader, registered, stored)
+        await _check_free(engine, registered.shards, reader)
+    return Prepared(reader, registered.new, await models.store(engine, registered.shards, reader))
 
 
 def check_tokenizer(folder: Path) -> None:
@@ -61,17 +50,11 @@ def _rules(folder: Path) -> Any:
     return {name: value for name, value in found.items() if name not in ("truncation", "padding")}
 
 
-async def _check_free(engine: Engine, reader: Model) -> None:
-    nodes = engine.masters.nodes()
-    labels = await asyncio.gather(*(_label_on(engine, node, reader.name) for node in nodes))
-    for node, label in zip(nodes, labels, strict=True):
+async def _check_free(engine: Engine, shards: Sequence[Shard], reader: Model) -> None:
+    found = (models.label_of(engine, node, keys.model(reader.name, tag)) for node, tag in shards)
+    for (node, _), label in zip(shards, await asyncio.gather(*found), strict=True):
         if label not in (None, reader.label):
             raise BadData(
                 f"{node.name} has another model named {reader.name} ({label}), whose answers are cached under it; "
                 "choose another --as, or --replace it"
             )
-
-
-async def _label_on(engine: Engine, node: ClusterNode, name: str) -> str | None:
-    shard = await functions.tag(engine, node)
-    return None if shard is None else await models.label_of(engine, node, keys.model(name, shard))

@@ -12,6 +12,7 @@ from shardqa.transient import is_transient_fault
 Result = TypeVar("Result")
 FIRST_PAUSE = 0.1  # seconds; doubles with every failure
 LONGEST_PAUSE = 2.0  # seconds
+WORKER_SECONDS = 90.0  # for workers that still start: importing their libraries takes some, more on a busy machine
 
 
 async def retry(action: Callable[[], Awaitable[Result]], seconds: float) -> Result:

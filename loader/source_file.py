@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from shardqa.config import MAX_DOCUMENT
+from shardqa import checks
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.loader.composer import Composer
 from shardqa.places import Mark
@@ -119,16 +119,12 @@ class SourceFile:
         """A document of this file, or the reason why it is none."""
         id_ = self.name if id_ is None else id_
         place = self.shown if id_ == self.name else f"{self.shown} ({printable(id_)})"
-        if not text.strip():
-            return Skipped(place, "no text in it")
         if "\x00" in text:
             return Skipped(place, "binary: it holds NUL characters")
         try:
-            size = len(text.encode())
-        except UnicodeEncodeError as error:
-            return Skipped(place, f"lone surrogate at character {error.start}; save it as UTF-8")
-        if size > MAX_DOCUMENT:
-            return Skipped(place, too_large(size))
+            checks.document("", text)
+        except (BadDocument, DocumentTooLarge) as fault:
+            return Skipped(place, str(fault))
         return Document(
             id=id_,
             text=text,
@@ -220,8 +216,7 @@ class SourceFile:
                 pieces, length = [], 0
             pieces.append(rest)
             length += len(rest)
-            if length > MAX_DOCUMENT:
-                raise DocumentTooLarge(f"a line of more than {MAX_DOCUMENT:,} characters; split it")
+            checks.length(length, "one line")
         last = "".join([*pieces, _decode(decoder, b"", seen, encoding, final=True)])
         if last:
             yield last
@@ -312,7 +307,3 @@ def _stem(name: str) -> str:
     bare = last[:-3] if last.lower().endswith(".gz") else last
     stem, dot, suffix = bare.rpartition(".")
     return stem if dot and stem and suffix.isalnum() and len(suffix) <= 8 and not suffix.isdigit() else bare
-
-
-def too_large(size: int) -> str:
-    return f"{size:,} bytes of text are more than {MAX_DOCUMENT:,}; split it"

@@ -14,7 +14,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as faults
 
 from shardqa.errors import BadModel
-from shardqa.memory import release_freed
+from shardqa.machine import release_freed
 from shardqa.models.reader import Batch, Row, batches
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from shardqa.gears_functions.index import bm25, pagerank
 from shardqa.gears_functions.index.analysis import Query, analyse
 from shardqa.gears_functions.index.catalogue import Catalogue, OfDocument
 from shardqa.gears_functions.index.postings import NOBODY, Postings
-from shardqa.gears_functions.index.statistics import CorpusStatistics
+from shardqa.statistics import CorpusStatistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,7 @@ from itertools import pairwise
 from shardqa import keys
 from shardqa.gears_functions.index import bm25, pagerank
 from shardqa.gears_functions.index.analysis import Query, analyse
-from shardqa.gears_functions.index.statistics import CorpusStatistics
+from shardqa.statistics import CorpusStatistics
 
 
 @dataclass(slots=True)

@@ -14,10 +14,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
 from redis import ResponseError
 
 from shardqa import keys
+from shardqa.description import ShardDescription
 from shardqa.errors import ClusterUnavailable
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.shard import slots
@@ -102,8 +102,8 @@ class ModelSync:
 
     async def _tags(self) -> list[str]:
         """Of the other shards."""
-        replies = await self._runtime.peers("RG.TRIGGER", "Corpora")
-        return [str(orjson.loads(reply[0])["tag"]) for reply in replies if not isinstance(reply, Exception)]
+        replies = await self._runtime.peers("RG.TRIGGER", "Shard")
+        return [ShardDescription.parse(reply).tag for reply in replies if not isinstance(reply, Exception)]
 
     async def _pushed(self, model: str, tag: str, key: str) -> bool:
         """Asks one shard to send the model; whether it came."""

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from shardqa.config import MAX_DOCUMENT
-from shardqa.errors import DocumentTooLarge
+from shardqa import checks
 from shardqa.loader.source_file import Item, SourceFile
 
 PAGE = "# "
@@ -33,8 +32,7 @@ def _bounded(lines: Iterator[str]) -> Iterator[str]:
     size = 0
     for line in lines:
         size += len(line) + 1
-        if size > MAX_DOCUMENT:
-            raise DocumentTooLarge(f"more than {MAX_DOCUMENT:,} characters of text; split it")
+        checks.length(size)
         yield line
 
 
@@ -49,9 +47,8 @@ def _pages(source: SourceFile, lines: Iterator[str]) -> Iterator[Item]:
             if title:
                 yield _page(source, title, body, met)
             title, body, size = line.removeprefix(PAGE).strip(), [], 0
-        elif size > MAX_DOCUMENT:
-            raise DocumentTooLarge(f"the page {title[:80]!r} has more than {MAX_DOCUMENT:,} characters; split it")
         else:
+            checks.length(size, f"the page {title[:80]!r}")
             body.append(line)
     yield _page(source, title, body, met)
 

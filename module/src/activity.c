@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gears.h"
 #include "model.h"
 #include "pending.h"
+#include "registry.h"
 #include "state.h"
 #include "worker_link.h"
 

@@ -15,6 +15,7 @@
 #include "gears.h"
 #include "hook.h"
 #include "model.h"
+#include "registry.h"
 #include "script.h"
 #include "state.h"
 #include "tensor.h"

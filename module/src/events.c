@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "gears.h"
 #include "model.h"
+#include "registry.h"
 #include "text.h"
 #include "tick.h"
 #include "worker_link.h"

@@ -5,8 +5,9 @@
 
 #include "activity.h"
 #include "pending.h"
-#include "rights.h"
+#include "registry.h"
 #include "reply.h"
+#include "rights.h"
 #include "text.h"
 #include "worker_link.h"
 

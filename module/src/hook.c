@@ -11,8 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "gears.h"
 #include "pending.h"
+#include "registry.h"
 #include "rights.h"
 #include "state.h"
 #include "text.h"

@@ -6,8 +6,8 @@
 
 #include "activity.h"
 #include "ai_info.h"
-#include "gears.h"
 #include "model.h"
+#include "registry.h"
 #include "state.h"
 #include "worker_link.h"
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "activity.h"
 #include "commands.h"
 #include "config.h"
 #include "environment.h"
@@ -10,9 +11,13 @@
 #include "hook.h"
 #include "info.h"
 #include "model.h"
+#include "pending.h"
+#include "registry.h"
+#include "rights.h"
 #include "state.h"
 #include "tensor.h"
 #include "text.h"
+#include "tick.h"
 #include "worker_link.h"
 
 enum { MODULE_VERSION = 100, REDIS_WANTED = 0x00070000 };
@@ -110,6 +115,25 @@ static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
     return REDIS_OK;
 }
 
+/* ---- what is done about the worker ---- */
+
+static void worker_started(void) {
+    gears_send_sessions();
+    models_send();
+}
+
+static void worker_down(int signal) {
+    activity_worker_ended(signal);
+    pending_fail_all("TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again");
+    deferred_clear();
+    events_forget_watches();
+    models_forget_worker();
+    gears_forget_worker();
+    rights_forget_worker();
+}
+
+static const struct link_hooks HOOKS = {.started = worker_started, .frames = tick_frames, .down = worker_down};
+
 /* ---- start ---- */
 
 static int check_version(RedisCtx *ctx, const char *missing) {
@@ -182,7 +206,7 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
     }
     redis.SetModuleAttribs(ctx, shardqa.settings.name, MODULE_VERSION, REDIS_API_VERSION);
     fill_state(ctx);
-    link_init();
+    link_init(&HOOKS);
     if (create_all(ctx) != REDIS_OK) return REDIS_ERR;
     if (shardqa.settings.python)
         link_spawn();

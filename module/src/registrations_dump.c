@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gears.h"
+#include "registry.h"
 #include "resp.h"
 #include "state.h"
 

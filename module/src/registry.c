@@ -2,11 +2,12 @@
  *
  * The worker announces a session with one REGISTER frame. It is committed by running our own internal command RG._REGISTER, whose
  * argument is the frame's payload: so replicas and the AOF get exactly what the RDB's aux field holds. */
+#include "registry.h"
+
 #include <string.h>
 
 #include "call.h"
 #include "events.h"
-#include "gears.h"
 #include "model.h"
 #include "pending.h"
 #include "rights.h"

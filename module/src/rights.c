@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "gears.h"
 #include "pending.h"
+#include "registry.h"
 #include "text.h"
 
 #define ENDED "NOPERM the request whose rights this needs has ended; what goes on after its reply has none (register it as privileged)"

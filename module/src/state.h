@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "buffer.h"
+#include "chunk_queue.h"
 #include "frame.h"
 #include "latency.h"
 #include "redis_api.h"
@@ -51,21 +52,6 @@ struct settings {
     long long threads_per_queue;
     long long inter_op;
     long long memory_limit_mb;
-};
-
-/* A piece of the stream to the worker. */
-struct chunk {
-    struct chunk *next;
-    char *data;        /* owned unless `blob` is set */
-    struct blob *blob; /* referenced: big model files are sent from where they lie */
-    size_t length;
-};
-
-struct chunk_queue {
-    struct chunk *first; /* owned, with all that follow */
-    struct chunk *last;
-    size_t bytes;       /* owned by the queue */
-    size_t model_bytes; /* borrowed from models, which are in memory anyway: they fill no queue */
 };
 
 enum { ZOMBIES = 8 };

@@ -15,9 +15,9 @@
 #include "dag.h"
 #include "events.h"
 #include "execute.h"
-#include "gears.h"
 #include "model.h"
 #include "pending.h"
+#include "registry.h"
 #include "resp.h"
 #include "rights.h"
 #include "text.h"
@@ -28,8 +28,6 @@ enum {
     TICK_US = 1000,
     DEFERRED_LIMIT = 64 << 20 /* bytes that may wait for the end of a pause; then reading stops */
 };
-
-void tick_wake(void *unused) { (void)unused; }
 
 /* ---- what each frame does; false: it is malformed ---- */
 
@@ -238,8 +236,9 @@ static bool run_received(struct budget *budget, bool paused) {
     return !link->broken;
 }
 
-static void run_frames(void) {
+void tick_frames(void) {
     struct worker_link *link = &shardqa.link;
+    if (link->in.length <= link->in_handled && shardqa.deferred.first == NULL) return;
     struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES,
                             .misses_before = shardqa.miss_latency.total};
     bool paused = redis.AvoidReplicaTraffic();
@@ -250,7 +249,7 @@ static void run_frames(void) {
         link->in_handled = 0;
     }
     if (!link->broken && shardqa.deferred.bytes <= DEFERRED_LIMIT) link_pause_reading(false);
-    if (more || (!paused && shardqa.deferred.first)) redis.EventLoopAddOneShot(tick_wake, NULL);
+    if (more || (!paused && shardqa.deferred.first)) link_wake();
 }
 
 /* The first tick: what was to be loaded at start is in memory. */
@@ -275,7 +274,6 @@ void tick_run(void) {
     activity_check();
     link_tick();
     if (link->fd < 0) return;
-    if (link->in.length > link->in_handled || shardqa.deferred.first) run_frames();
     if (link->started && shardqa.models_unsent > 0) models_send();
     events_tick();
     if (link->out.first || link->writing) link_flush();

@@ -5,7 +5,7 @@
 #include "state.h"
 
 void tick_run(void);
-void tick_wake(void *unused); /* a one-shot callback: does nothing, but the loop turns once more */
+void tick_frames(void);      /* handles frames of the worker, as many as a tick takes */
 void deferred_clear(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* The worker process and the byte streams to and from it. */
+/* The link to the worker: the byte streams to and from it, and its life. */
 #ifndef SHARDQA_WORKER_LINK_H
 #define SHARDQA_WORKER_LINK_H
 
@@ -11,9 +11,16 @@ struct blob; /* model.h */
 
 enum { QUEUE_LIMIT = 64 << 20 }; /* bytes waiting for the worker, past which requests are refused and events dropped */
 
-void link_init(void);
+/* What the layers above do about the worker; module.c says which functions. Called in link_tick. */
+struct link_hooks {
+    void (*started)(void);    /* a new worker: sends the frames that it gets before START */
+    void (*frames)(void);     /* handles frames that came, or that waited */
+    void (*down)(int signal); /* the worker is gone; the signal that ended it, 0 where none did */
+};
+
+void link_init(const struct link_hooks *hooks);
 void link_spawn(void);             /* starts the worker and greets it; on failure arms the next try */
-void link_tick(void);              /* takes a broken link down; sends START once the keyspace is there */
+void link_tick(void);              /* takes a broken link down; sends START once the keyspace is there; handles frames */
 void link_cron(void);              /* collects killed workers */
 void link_stop(void);              /* Redis shuts down: no more workers */
 void link_continue(void);          /* the shutdown was given up (a save failed) */
@@ -31,5 +38,6 @@ void link_request(struct frame_writer *writer); /* the same, but waits for READY
 void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length);
 void link_flush(void);   /* writes what the socket takes, at most 256 KB */
 void link_pause_reading(bool pause);
+void link_wake(void);    /* the loop turns once more, and with it the tick */
 
 #endif

@@ -66,6 +66,13 @@ def test_rank_in_an_unknown_corpus_is_empty(shards: Shards) -> None:
     assert trigger(shards, "Rank", "nobody", "who built the mill", 5)["passages"] == []
 
 
+def test_a_shard_tells_its_tag_and_state_without_its_corpora(filled: Shards) -> None:
+    state = trigger(filled, "Shard")
+    (corpora,) = [reply for reply in filled.all("RG.TRIGGER", "Corpora") if reply["tag"] == state["tag"]]
+    assert state == {"tag": corpora["tag"], "indexing": False, "passages": state["passages"], "refuses": None}
+    assert state["passages"] == sum(part["passages"] for part in corpora["corpora"].values())
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
@@ -86,6 +93,7 @@ def test_rank_in_an_unknown_corpus_is_empty(shards: Shards) -> None:
         (("Terms", "c"), "bad_data"),
         (("Terms", "c", "who", "more"), "bad_data"),
         (("Corpora", "c"), "bad_data"),
+        (("Shard", "c"), "bad_data"),
     ],
 )
 def test_bad_words_get_an_error_that_names_itself(shards: Shards, words: tuple[Any, ...], code: str) -> None:

@@ -14,7 +14,7 @@ from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, Indexing
-from shardqa.loader import indexes
+from shardqa.loader import preparation
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
 from tests.nodes import settings_of, wait_until
@@ -67,9 +67,9 @@ def reading(two: LocalCluster) -> Iterator[str]:
 
 
 def is_indexing(client: Redis) -> bool:
-    told = tags.corpora_of_shard(client)
+    told = tags.description(client)
     assert told is not None
-    return bool(told["indexing"])
+    return told.indexing
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ async def test_the_answer_is_whole_once_it_is_done(
 ) -> None:
     await engine.put(Document(id=on_the_first(engine, corpus), text=MILL))
     gate(two).unlink()
-    await indexes.wait(engine, lambda passages: None)
+    await preparation.wait_for_indexes(engine, lambda passages: None)
     answer = await engine.ask(QUESTION)
     assert (answer.answer, answer.partial) == ("1742", False)
 
@@ -125,7 +125,7 @@ async def test_readiness_tells_of_it(engine: Engine, reading: str) -> None:
 
 async def test_who_waits_for_the_indexes_is_told_and_waits(engine: Engine, two: LocalCluster, reading: str) -> None:
     told = asyncio.Event()
-    waiting = asyncio.create_task(indexes.wait(engine, lambda passages: told.set()))
+    waiting = asyncio.create_task(preparation.wait_for_indexes(engine, lambda passages: told.set()))
     await told.wait()
     assert not waiting.done()
     gate(two).unlink()

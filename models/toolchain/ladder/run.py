@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shardqa import machine
 from shardqa.errors import BadModel, SetupError
 from shardqa.models import shipped
 from shardqa.models.scoring import SCORING_FILE
@@ -73,10 +74,10 @@ def run(settings: Settings, work: Path, report: Report = lambda news: None) -> L
     timed, told = _drawn(settings, models, longest, work)
     found = steps(models, timed, longest, settings.seconds, sorted(os.sched_getaffinity(0)))
     if settings.sides:
-        found += sides(models, found, processor_flags())
+        found += sides(models, found, set(machine.processor().flags or ()))
     sets = _score_sets(settings, models, work)
     rungs = _scored(_timed(found, settings.rounds, report), found, sets, report)
-    return Ladder(machine(), told, settings.rounds, with_shares(rungs), tiny=settings.checkpoint is None)
+    return Ladder(machine.label(), told, settings.rounds, with_shares(rungs), tiny=settings.checkpoint is None)
 
 
 def _models(settings: Settings, work: Path, report: Report) -> Models:
@@ -216,22 +217,3 @@ def _with_scores(one: Rung, step: LadderStep, sets: ScoreSets) -> Rung:
         except SetupError as error:
             return replace(one, fault=str(error))
     return replace(one, scored=found["scored"], refusing=found.get("refusing"))
-
-
-def machine() -> str:
-    """Number of cores and name of the processor."""
-    name = _processor("model name") or "unknown processor"
-    return f"{len(os.sched_getaffinity(0))} cores of {name}"
-
-
-def processor_flags() -> set[str]:
-    """What the processor says that it can do."""
-    return set(_processor("flags").split())
-
-
-def _processor(entry: str) -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == entry:
-            return value.strip()
-    return ""

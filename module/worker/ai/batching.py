@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from shardqa.memory import release_freed
+from shardqa.machine import release_freed
 from shardqa.module.worker.activity import Activity, Kind
 from shardqa.module.worker.ai import backend
 from shardqa.module.worker.ai.backend import File, Model, ModelError

@@ -34,7 +34,7 @@ def doctor_(
     """
     settings = settings_of(redis, user, password, corpus=corpus)
     findings = [
-        *doctor.machine(),
+        *doctor.this_machine(),
         *doctor.cluster(
             seed_of(settings),
             lambda host, port: node_client(settings, host, port),

@@ -18,7 +18,7 @@ from shardqa.cluster import local, ports, processes, state
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.cluster.processes import ProcessId, identify
 from shardqa.errors import SetupError
-from shardqa.loader import indexes, preparation
+from shardqa.loader import preparation
 
 DEFAULT_HTTP_PORT = 8080
 API_LOG = "api.log"
@@ -89,7 +89,7 @@ def wait_for_indexes(cluster: LocalCluster, say: Say) -> None:
     def tell(passages: int) -> None:
         say(f"the shards read their passages into their indexes, {passages:,} so far")
 
-    with_engine(settings_of(cluster.seed(), None, None), lambda engine: indexes.wait(engine, tell))
+    with_engine(settings_of(cluster.seed(), None, None), lambda engine: preparation.wait_for_indexes(engine, tell))
 
 
 def _with_api(cluster: LocalCluster, port: int, say: Say) -> Service:

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from shardqa import checks
 from shardqa.cli.bench import percentile
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.eval import LimitOption, corpus_of, prepare, read_questions, spread
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.config import MAX_K, Settings
 from shardqa.engine import Engine
-from shardqa.engine.rank import normal
 from shardqa.engine.reading import StagedReading, stages
 from shardqa.errors import SetupError
 from shardqa.models import metrics
@@ -92,7 +92,7 @@ def _numbers(text: str, low: float, high: float) -> list[float]:
 
 async def _outcomes(engine: Engine, question: Question, combinations: Sequence[tuple[int, float]]) -> list[Outcome]:
     """Every passage is read once; what each combination would have read is a part of that."""
-    text = normal(question.text)
+    text = checks.question(question.text)
     ranked = await engine.rank(text, engine.settings.corpus, max(k for k, _ in combinations))
     reading = StagedReading(engine.readers, ranked, text, fresh=True)
     await reading.upto(len(ranked.passages))

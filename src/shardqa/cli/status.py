@@ -92,21 +92,21 @@ def _reachable(node: Node, client: Redis) -> NodeStatus:
     told, worker = None, str(info.get("shardqa_worker_state", "no module"))
     if node.role == "master" and info:
         try:
-            told = tags.corpora_of_shard(client)
+            told = tags.corpora(client)
         except TimeoutError:
             worker = "busy"
-    corpora = told["corpora"].values() if told else []
+    corpora = told.corpora.values() if told else []
     hits, misses = int(info.get("shardqa_hook_hits", 0)), int(info.get("shardqa_hook_misses", 0))
     return NodeStatus(
         node=node.address,
         role=node.role,
         slots=node.slot_count(),
-        tag=told["tag"] if told else None,
-        documents=sum(numbers["documents"] for numbers in corpora) if told else None,
-        passages=sum(numbers["passages"] for numbers in corpora) if told else None,
+        tag=told.shard.tag if told else None,
+        documents=sum(part.documents for part in corpora) if told else None,
+        passages=sum(part.passages for part in corpora) if told else None,
         models=info.get("shardqa_models"),
-        worker="indexing" if told and told.get("indexing") else worker,
-        writes=(told.get("refuses") or "taken") if told else "-",
+        worker="indexing" if told and told.shard.indexing else worker,
+        writes=(told.shard.refuses or "taken") if told else "-",
         memory=str(client.info("memory").get("used_memory_human", "?")),
         hit_rate=f"{100 * hits / (hits + misses):.0f} % of {hits + misses}" if hits + misses else "-",
     )

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
-from shardqa import keys
+from shardqa import checks, keys
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, Settings
 from shardqa.engine.answer_cache import AnswerCache, Finished, Form, pack, unpack
 from shardqa.engine.connected import since
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import conclude
-from shardqa.engine.rank import Ranking, Told, normal
+from shardqa.engine.rank import Ranking, Told
 from shardqa.engine.reading import Readers
 from shardqa.errors import (
     AnswerTimeout,
@@ -72,7 +72,7 @@ class Asking(Ranking):
         n_best = between("n_best", self.settings.n_best if n_best is None else n_best, 1, MAX_N_BEST)
         if min_score is not None and not 0 <= min_score <= 1:
             raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
-        asked = normal(question)
+        asked = checks.question(question)
         timing = Timing()
         found, cache, told, failed = None, None, None, list[str]()
         try:
@@ -112,7 +112,7 @@ class Asking(Ranking):
         if epochs is None or not 1 <= form.n_best <= MAX_N_BEST or (min_score is not None and not 0 <= min_score <= 1):
             return None
         try:
-            key = self._ask_key(corpus, epochs, k, normal(question))
+            key = self._ask_key(corpus, epochs, k, checks.question(question))
         except ShardqaError:
             return None
         finished = self._kept.finished(key, form) or self._finish(key, form, corpus)

@@ -4,11 +4,13 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any
 
 from shardqa import keys, metadata
+from shardqa.description import record_of
 from shardqa.engine.connected import came_and_failed
-from shardqa.engine.overview import Overview
+from shardqa.engine.overview import Overview, list_corpora
 from shardqa.errors import BadCursor, BadDocumentId, BadLimit, ClusterUnavailable, UnknownCorpus
 from shardqa.schema import DocumentInfo, DocumentList, Dropping, OneCorpus
 
@@ -60,7 +62,7 @@ class Catalogue(Overview):
     async def _page(self, corpus: str, after: str, limit: int) -> DocumentList | None:
         """None where what comes next is between shards."""
         command = ("RG.TRIGGER", "Documents", corpus, after, limit + 1)
-        came, failed = came_and_failed(await self.masters.everywhere(*command))
+        came, failed = came_and_failed(await self.masters.everywhere(*command), record_of)
         found = {(entry["bucket"], entry["id"]): entry for _, reply in came for entry in reply["documents"]}
         settled = {bucket for _, reply in came for bucket in reply["buckets"]}
         first = after.partition(":")[0]
@@ -83,10 +85,10 @@ class Catalogue(Overview):
     async def corpus(self, name: str) -> OneCorpus:
         """Raises UnknownCorpus once it is gone, ClusterUnavailable."""
         keys.check_corpus(name)
-        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Corpora"))
-        listed = await self.corpora()
+        shards, failed = await self._corpora_of_shards()
+        listed = list_corpora(shards, failed)
         info = next((one for one in listed.corpora if one.name == name), None)
-        dropping = [found for _, reply in came if (found := reply["dropping"].get(name))]
+        dropping = [asdict(found) for told in shards if (found := told.dropping.get(name))]
         if info is None and not dropping and not failed:
             raise UnknownCorpus(f"there is no corpus {name!r}")
         return OneCorpus(
@@ -123,7 +125,7 @@ class Catalogue(Overview):
 
     async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]]) -> set[str]:
         """The buckets that the shards vouch for; `latest` has each shard's reply by its tag."""
-        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Drop", corpus))
+        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Drop", corpus), record_of)
         for _, reply in came:
             self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
             if reply["is_left"] or not latest.get(reply["tag"], reply)["documents"]:

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from shardqa import keys, metadata, places
-from shardqa.config import MAX_DOCUMENT
-from shardqa.engine.connected import Connected, record_of
-from shardqa.errors import (
-    BadDocument,
-    DocumentTooLarge,
-)
+from shardqa import checks, keys, metadata, places
+from shardqa.description import record_of
+from shardqa.engine.connected import Connected
+from shardqa.errors import BadDocument
 from shardqa.schema import (
     Document,
     Ingested,
@@ -25,12 +22,14 @@ class Documents(Connected):
         """
         corpus = self.settings.corpus if document.corpus is None else document.corpus
         key = keys.doc(corpus, document.id)
-        self._check_text(document)
+        packed = metadata.pack(document.id, document.metadata)
+        others = (document.title, document.source, document.origin, packed)
+        checks.document(f"document {document.id!r}", document.text, *others)
         fields = {
             "title": document.title,
             "text": document.text,
             "source": document.source,
-            "metadata": metadata.pack(document.id, document.metadata),
+            "metadata": packed,
             "places": places.encode(document.places),
             "origin": document.origin,
         }
@@ -46,21 +45,6 @@ class Documents(Connected):
             characters=reply["characters"],
             changed=reply["changed"],
         )
-
-    def _check_text(self, document: Document) -> None:
-        if not document.text.strip():
-            raise BadDocument(f"document {document.id!r} has no text; give it at least one word")
-        try:
-            size = len(document.text.encode())
-            packed = metadata.pack(document.id, document.metadata)
-            for other in (document.title, document.source, document.origin, packed):
-                other.encode()
-        except UnicodeEncodeError:
-            raise BadDocument(f"document {document.id!r} holds lone surrogates; re-encode it as UTF-8") from None
-        if size > MAX_DOCUMENT:
-            raise DocumentTooLarge(
-                f"document {document.id!r} has {size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it"
-            )
 
     async def get(self, corpus: str, document: str) -> Document | None:
         found = await self.masters.by_key(keys.doc(corpus, document), "HGETALL")

@@ -1,4 +1,4 @@
-"""From many shards' replies to one: sums of statistics, candidates, the conclusion. Pure functions."""
+"""From many shards' replies to one: candidates and the conclusion. Pure functions."""
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -11,22 +11,6 @@ from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, Timing
 
 KEPT_USE = {"cached": True, "us": {}}  # of a shard in an answer that was kept: its times are not this request's
 KEPT = 20  # candidates kept of one question, enough for any n_best
-
-
-def sum_terms(replies: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Adds up all shards' Terms: integers by name, dictionaries of integers by term; tags and epochs drop out."""
-    total: dict[str, Any] = {"documents": 0}
-    for reply in replies:
-        for name, value in reply.items():
-            if name in ("tag", "epoch"):
-                continue
-            if isinstance(value, dict):
-                into = total.setdefault(name, {})
-                for term, count in value.items():
-                    into[term] = into.get(term, 0) + count
-            elif isinstance(value, int):
-                total[name] = total.get(name, 0) + value
-    return total
 
 
 def candidates_of(

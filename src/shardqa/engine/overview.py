@@ -6,16 +6,11 @@ from collections import Counter
 from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
-from shardqa.engine.connected import Connected, came_and_failed, record_of
+from shardqa.description import CorporaOfShard, ShardDescription
+from shardqa.engine.connected import Connected, came_and_failed
 from shardqa.engine.connections import Reply
-from shardqa.errors import (
-    ShardqaError,
-)
-from shardqa.schema import (
-    Corpora,
-    CorpusInfo,
-    ShardInfo,
-)
+from shardqa.errors import ShardqaError
+from shardqa.schema import Corpora, CorpusInfo, ShardInfo
 
 SIZES = ("documents", "passages", "characters", "bytes")
 LOOK_SECONDS = 1.8  # for a look at one shard: whoever watches the process waits for two
@@ -23,31 +18,17 @@ LOOK_SECONDS = 1.8  # for a look at one shard: whoever watches the process waits
 
 class Overview(Connected):
     async def corpora(self) -> Corpora:
-        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Corpora"))
-        failed = sorted({*failed, *(node for node, reply in came if reply.get("indexing"))})
-        totals: dict[str, Counter[str]] = {}
-        epochs: dict[str, dict[str, int]] = {}
-        for _, reply in came:
-            for name, numbers in reply["corpora"].items():
-                epochs.setdefault(name, {})[reply["tag"]] = int(numbers["epoch"])
-                totals.setdefault(name, Counter()).update({field: int(numbers[field]) for field in SIZES})
-        found = [
-            CorpusInfo(
-                name=name,
-                documents=total["documents"],
-                passages=total["passages"],
-                characters=total["characters"],
-                bytes=total["bytes"],
-                epoch=keys.corpus_epoch(epochs[name]),
-            )
-            for name, total in sorted(totals.items())
-            if total["documents"]
-        ]
-        return Corpora(corpora=found, partial=bool(failed), failed=failed)
+        return list_corpora(*await self._corpora_of_shards())
+
+    async def _corpora_of_shards(self) -> tuple[list[CorporaOfShard], list[str]]:
+        """(what each shard tells, the nodes that do not, or not yet all)."""
+        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Corpora"), CorporaOfShard.parse)
+        indexing = (node for node, told in came if told.shard.indexing)
+        return [told for _, told in came], sorted({*failed, *indexing})
 
     async def shards(self) -> list[ShardInfo]:
         """Every master, with its tag when its functions answer."""
-        return [_shard_info(reply) for reply in await self.masters.everywhere("RG.TRIGGER", "Corpora")]
+        return [_shard_info(reply) for reply in await self.masters.everywhere("RG.TRIGGER", "Shard")]
 
     async def ready(self) -> list[str]:
         """What stands in the way of answering or of documents, one sentence a shard; empty when nothing does."""
@@ -66,7 +47,7 @@ class Overview(Connected):
         """(whether this shard can answer, what it does not do)."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                shard = _shard_info(await self.masters.reply(node, "RG.TRIGGER", "Corpora"))
+                shard = _shard_info(await self.masters.reply(node, "RG.TRIGGER", "Shard"))
                 block = await self._problem(shard)
         except TimeoutError:
             return False, f"it did not answer within {LOOK_SECONDS:g} s"
@@ -86,6 +67,29 @@ class Overview(Connected):
         return None if has_reader else f"the reader {key!r} is not stored; run 'shardqa prepare'"
 
 
+def list_corpora(shards: list[CorporaOfShard], failed: list[str]) -> Corpora:
+    """The sums of all shards."""
+    totals: dict[str, Counter[str]] = {}
+    epochs: dict[str, dict[str, int]] = {}
+    for told in shards:
+        for name, part in told.corpora.items():
+            epochs.setdefault(name, {})[told.shard.tag] = part.epoch
+            totals.setdefault(name, Counter()).update({field: getattr(part, field) for field in SIZES})
+    found = [
+        CorpusInfo(
+            name=name,
+            documents=total["documents"],
+            passages=total["passages"],
+            characters=total["characters"],
+            bytes=total["bytes"],
+            epoch=keys.corpus_epoch(epochs[name]),
+        )
+        for name, total in sorted(totals.items())
+        if total["documents"]
+    ]
+    return Corpora(corpora=found, partial=bool(failed), failed=failed)
+
+
 def _refusal(shard: ShardInfo) -> str | None:
     """What a shard that answers does not do."""
     if shard.refuses is None:
@@ -94,15 +98,10 @@ def _refusal(shard: ShardInfo) -> str | None:
 
 
 def _shard_info(reply: Reply) -> ShardInfo:
-    """Of a node's reply to Corpora."""
+    """Of a node's reply to Shard."""
     if reply.fault is not None:
         return ShardInfo(node=reply.node, tag=None, error=str(reply.fault))
-    told = record_of(reply.value)
-    passages = sum(int(numbers["passages"]) for numbers in told["corpora"].values())
+    told = ShardDescription.parse(reply.value)
     return ShardInfo(
-        node=reply.node,
-        tag=str(told["tag"]),
-        indexing=bool(told.get("indexing")),
-        passages=passages,
-        refuses=told.get("refuses"),
+        node=reply.node, tag=told.tag, indexing=told.indexing, passages=told.passages, refuses=told.refuses
     )

@@ -3,44 +3,23 @@
 import json
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
-from shardqa import keys
-from shardqa.config import MAX_QUESTION
+from shardqa import checks, keys
+from shardqa.description import record_of
 from shardqa.engine.connected import Connected, came_and_failed, since
-from shardqa.engine.merging import sum_terms
-from shardqa.errors import (
-    BadQuestion,
-    ClusterUnavailable,
-    QuestionTooLong,
-    UnknownCorpus,
-)
-from shardqa.schema import (
-    RankedList,
-    RankedPassage,
-)
+from shardqa.errors import ClusterUnavailable, UnknownCorpus
+from shardqa.schema import RankedList, RankedPassage
+from shardqa.statistics import CorpusStatistics, total
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     """The first round: what each shard says of a question's terms."""
 
-    statistics: dict[str, Any]  # the sum of all
+    statistics: CorpusStatistics  # the sum of all
     epochs: dict[str, int]  # by tag, of the shards that answered
     failed: list[str]  # nodes that did not
     ms: float
-
-
-def normal(question: str) -> str:
-    if len(question) > MAX_QUESTION:
-        raise QuestionTooLong(
-            f"the question has {len(question):,} characters, more than {MAX_QUESTION:,}; ask one short question"
-        )
-    try:
-        question.encode()
-    except UnicodeEncodeError:
-        raise BadQuestion("the question holds lone surrogates; encode it as UTF-8") from None
-    return keys.normalise_question(question)
 
 
 class Ranking(Connected):
@@ -48,9 +27,11 @@ class Ranking(Connected):
         """Raises UnknownCorpus, ClusterUnavailable."""
         start = perf_counter()
         with self.epochs.reading(corpus) as reading:
-            came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Terms", corpus, question))
-            statistics = sum_terms([reply for _, reply in came])
-            if statistics["documents"] == 0:
+            came, failed = came_and_failed(
+                await self.masters.everywhere("RG.TRIGGER", "Terms", corpus, question), record_of
+            )
+            statistics = total(CorpusStatistics.parse(reply) for _, reply in came)
+            if statistics.documents == 0:
                 raise self._no_documents(corpus, failed)
             epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in came}
             if not failed:
@@ -63,13 +44,13 @@ class Ranking(Connected):
 
         Raises UnknownCorpus, ClusterUnavailable and what `ask` raises.
         """
-        question = normal(question)
+        question = checks.question(question)
         told = told or await self._terms(question, corpus)
         failed = told.failed
         start = perf_counter()
-        command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(told.statistics))
+        command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(told.statistics.record()))
         with self.epochs.reading(corpus) as reading:
-            ranks, failed_ranks = came_and_failed(await self.masters.everywhere(*command))
+            ranks, failed_ranks = came_and_failed(await self.masters.everywhere(*command), record_of)
             failed = sorted({*failed, *failed_ranks})
             epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
             if not failed:

@@ -5,11 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from shardqa.answer_lines import AnswerWhen, Lines
-from shardqa.engine.merging import candidates_of, conclude, lines_of, sum_terms
+from shardqa.engine.merging import candidates_of, conclude, lines_of
 from shardqa.models.scoring import WIDEST, AnswerWeights, Scoring, Signals, SpanWeights
 from shardqa.schema import MergedCandidates, Timing
 
@@ -41,22 +39,6 @@ def shard(tag: str, *spans: Span, scoring: Scoring = SCORING) -> dict[str, Any]:
 
 def conclusion(asked: MergedCandidates, min_score: float | None, when: AnswerWhen = "balanced") -> Any:
     return conclude(asked, "q?", "c", "m", 3, when, min_score, None, [], Timing())
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries({"passages": st.integers(0, 99), "df": st.dictionaries(st.text(), st.integers(0, 9))})
-    )
-)
-def test_statistics_add_up_in_any_order(replies: list[dict[str, Any]]) -> None:
-    assert sum_terms(replies) == sum_terms(replies[::-1])
-    assert sum_terms(replies).get("passages", 0) == sum(reply["passages"] for reply in replies)
-
-
-def test_tags_and_epochs_are_not_summed() -> None:
-    assert sum_terms([{"tag": "06S", "epoch": 5, "documents": 1}, {"tag": "5M5", "epoch": 6, "documents": 2}]) == {
-        "documents": 3
-    }
 
 
 def test_candidates_of_all_shards_come_best_first() -> None:

@@ -16,7 +16,7 @@ from shardqa.errors import BadData, BadKey
 from shardqa.gears_functions.index import bm25, corpus_index, exact, pagerank
 from shardqa.gears_functions.index.analysis import Query, query
 from shardqa.gears_functions.index.corpus_index import Index
-from shardqa.gears_functions.index.statistics import CorpusStatistics, total
+from shardqa.statistics import CorpusStatistics, total
 
 Passage = tuple[str, str, str]  # key, title, text
 

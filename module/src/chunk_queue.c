@@ -1,0 +1,46 @@
+/* The queue of bytes that go to the worker: frames of our own, and model files that are sent from where they lie. */
+#include "chunk_queue.h"
+
+#include "model.h"
+#include "redis_api.h"
+
+static size_t *counter(struct chunk_queue *queue, const struct chunk *chunk) {
+    return chunk->blob ? &queue->model_bytes : &queue->bytes;
+}
+
+void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, size_t length) {
+    struct chunk *chunk = redis.Alloc(sizeof *chunk);
+    *chunk = (struct chunk){.data = data, .blob = blob, .length = length};
+    if (queue->last)
+        queue->last->next = chunk;
+    else
+        queue->first = chunk;
+    queue->last = chunk;
+    *counter(queue, chunk) += length;
+}
+
+void queue_drop_first(struct chunk_queue *queue) {
+    struct chunk *chunk = queue->first;
+    queue->first = chunk->next;
+    if (queue->first == NULL) queue->last = NULL;
+    *counter(queue, chunk) -= chunk->length;
+    if (chunk->blob) blob_release(chunk->blob);
+    redis.Free(chunk->data);
+    redis.Free(chunk);
+}
+
+void queue_clear(struct chunk_queue *queue) {
+    while (queue->first) queue_drop_first(queue);
+}
+
+void queue_move(struct chunk_queue *to, struct chunk_queue *from) {
+    if (from->first == NULL) return;
+    if (to->last)
+        to->last->next = from->first;
+    else
+        to->first = from->first;
+    to->last = from->last;
+    to->bytes += from->bytes;
+    to->model_bytes += from->model_bytes;
+    *from = (struct chunk_queue){0};
+}

@@ -1,0 +1,47 @@
+"""What a question and a document must be like: each rule, and what is said where it is broken, stands here once."""
+
+from shardqa import keys
+from shardqa.config import MAX_DOCUMENT, MAX_QUESTION
+from shardqa.errors import BadDocument, BadQuestion, DocumentTooLarge, QuestionTooLong
+
+
+def question(raw: str) -> str:
+    """The question as it is ranked and read; raises QuestionTooLong, BadQuestion, EmptyQuestion."""
+    if len(raw) > MAX_QUESTION:
+        raise QuestionTooLong(
+            f"the question has {len(raw):,} characters, more than {MAX_QUESTION:,}; ask one short question"
+        )
+    try:
+        raw.encode()
+    except UnicodeEncodeError as error:
+        raise BadQuestion(
+            f"the question holds a lone surrogate at character {error.start}; encode it as UTF-8"
+        ) from None
+    return keys.normalise_question(raw)
+
+
+def document(what: str, text: str, *others: str) -> None:
+    """`text` and what else a document has; `what` names it, or is empty where the reader knows.
+
+    Raises BadDocument, DocumentTooLarge.
+    """
+    named = f"{what}: " if what else ""
+    if not text.strip():
+        raise BadDocument(f"{named}no text in it; give it at least one word")
+    for part in (text, *others):
+        try:
+            size = len(part.encode())
+        except UnicodeEncodeError as error:
+            raise BadDocument(f"{named}lone surrogate at character {error.start}; encode it as UTF-8") from None
+        if part is text and size > MAX_DOCUMENT:
+            raise DocumentTooLarge(f"{named}{size:,} bytes of text, more than {MAX_DOCUMENT:,}; split it")
+
+
+def length(characters: int, what: str = "") -> None:
+    """The same bound before all of a text is there: by its characters, which are at least as many bytes.
+
+    Raises DocumentTooLarge.
+    """
+    if characters > MAX_DOCUMENT:
+        named = f"{what}: " if what else ""
+        raise DocumentTooLarge(f"{named}more than {MAX_DOCUMENT:,} characters of text; split it")

@@ -1,0 +1,68 @@
+"""What a shard's functions tell of it, decoded: `RG.TRIGGER Shard` and `RG.TRIGGER Corpora`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+def record_of(reply: Any) -> dict[str, Any]:
+    """A function's reply: one record, JSON text."""
+    record = reply[0] if isinstance(reply, list) else reply
+    loaded = json.loads(record)
+    assert isinstance(loaded, dict), f"a function replied {type(loaded).__name__}, not an object"
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class ShardDescription:
+    """The reply of Shard, and a part of that of Corpora."""
+
+    tag: str
+    indexing: bool  # it reads its passages into its index
+    passages: int  # in its index, those of all corpora that the client may ask
+    refuses: str | None  # why Redis stores nothing now
+
+    @classmethod
+    def parse(cls, reply: Any) -> ShardDescription:
+        told = record_of(reply)
+        return cls(str(told["tag"]), bool(told["indexing"]), int(told["passages"]), told["refuses"])
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPart:
+    """One shard's part of a corpus."""
+
+    documents: int
+    passages: int
+    characters: int
+    bytes: int  # of the documents' texts
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedPart:
+    """One shard's part of a corpus that is being dropped."""
+
+    documents: int  # that it had
+    removed: int  # of them
+
+
+@dataclass(frozen=True, slots=True)
+class CorporaOfShard:
+    """The reply of Corpora: those that the client may ask."""
+
+    shard: ShardDescription
+    corpora: Mapping[str, CorpusPart]
+    dropping: Mapping[str, DroppedPart]
+
+    @classmethod
+    def parse(cls, reply: Any) -> CorporaOfShard:
+        told = record_of(reply)
+        return cls(
+            ShardDescription.parse(reply),
+            {name: CorpusPart(**part) for name, part in told["corpora"].items()},
+            {name: DroppedPart(**part) for name, part in told["dropping"].items()},
+        )
