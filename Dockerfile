@@ -7,8 +7,7 @@ WORKDIR /opt/shardqa
 # Libraries first: they change less often than the code, so that a rebuild takes seconds.
 COPY requirements.lock pyproject.toml setup.py setup.cfg ./
 RUN python -m venv venv \
- && python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\\n')" > runtime.txt
-RUN venv/bin/pip install --no-cache-dir -c requirements.lock -r runtime.txt setuptools wheel
+ && venv/bin/pip install --no-cache-dir -r requirements.lock
 COPY . .
 RUN make -C module && venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation -e .
 

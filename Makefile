@@ -29,7 +29,7 @@ build: packages-build ## compile module/shardqa.so
 
 setup: packages-run $(VENV)/stamp-install build ## install what is missing, without starting anything
 
-setup-test: packages-test $(VENV)/stamp-install $(VENV)/stamp-models build
+setup-test: packages-test $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models build
 
 .PHONY: packages-run packages-build packages-test
 packages-run:
@@ -56,6 +56,12 @@ $(VENV)/stamp-install: pyproject.toml setup.py setup.cfg $(VENV)/stamp-packages 
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+$(VENV)/stamp-dev: requirements-dev.lock $(VENV)/stamp-packages
+	@echo 'shardqa: installing what tests and benches need'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.lock || \
+	    { echo 'shardqa: pip could not install requirements-dev.lock; is the package index reachable?' >&2; exit 1; }
+	@touch $@
+
 $(VENV)/stamp-models: requirements-models.lock .ci/install-torch $(VENV)/stamp-packages
 	@echo 'shardqa: installing torch and what else making models needs'
 	@.ci/install-torch $(BIN)/python
@@ -75,7 +81,7 @@ test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T
 test-compat: setup-test ## the retired redisai client, in an environment of its own (part of make test)
 	@$(BIN)/python -m pytest -q -rs tests/compat/test_redisai_client.py
 
-lint: $(VENV)/stamp-install $(VENV)/stamp-models ## ruff and mypy --strict
+lint: $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models ## ruff and mypy --strict
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q . || { echo 'some files are not formatted; run: $(BIN)/ruff format .' >&2; exit 1; }
 	@$(BIN)/mypy --strict src/shardqa tests bench
@@ -91,10 +97,10 @@ torture: setup-test ## random commands, frames and dumps under sanitizers; MINUT
 	@SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	    $(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)
 
-bench: setup ## print the figures; some take minutes
+bench: setup $(VENV)/stamp-dev ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run
 
-bench-models: setup $(VENV)/stamp-models ## print the figures of the models: ladder, scores, package
+bench-models: setup $(VENV)/stamp-dev $(VENV)/stamp-models ## print the figures of the models: ladder, scores, package
 	@BIN=$(BIN) bench/run-models
 
 clean: ## remove what was built (not the data, not the venv)

@@ -4,12 +4,18 @@ import os
 import sys
 from typing import Any
 
-import uvicorn
 from pydantic import ValidationError
 
-from shardqa.api import metrics
-from shardqa.api.door import Bounded
+from shardqa import extras
 from shardqa.config import Settings
+
+try:
+    import uvicorn
+
+    from shardqa.api import metrics
+    from shardqa.api.door import Bounded
+except ModuleNotFoundError as fault:
+    sys.exit(extras.missing("the API", fault, "api"))
 
 KEEP_ALIVE = 30  # seconds that an idle connection stays open
 GRACE = 10  # seconds that running requests get when the process is told to stop

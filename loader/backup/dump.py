@@ -22,7 +22,7 @@ from shardqa import keys, topology
 from shardqa.engine import Engine
 from shardqa.engine.connections import Argument
 from shardqa.errors import BadBackup, BadKey, ShardFailed
-from shardqa.loader import functions
+from shardqa.loader import preparation
 from shardqa.loader.backup.file import Kind, Writer
 from shardqa.loader.models import Model
 from shardqa.loader.retry import retry
@@ -91,12 +91,12 @@ async def _slots(engine: Engine) -> dict[str, Any]:
 
 async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
     """The scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
-    seen = {functions.SESSION: b""}
+    seen = {preparation.SESSION: b""}
     for node in engine.masters.nodes():
         for session in await _sessions(engine, node):
             id_, code = _text(session["ID"]), _bytes(session["code"])
             if id_ in seen:
-                if id_ != functions.SESSION and seen[id_] != code:
+                if id_ != preparation.SESSION and seen[id_] != code:
                     dumped.left_out.append(f"function {id_}: {node.name} has another script of this name")
                 continue
             seen[id_] = code
@@ -115,7 +115,7 @@ async def _inactive(engine: Engine, node: ClusterNode) -> list[str]:
     info = _text(await on(engine, node, "INFO", "shardqa"))
     fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
     named = next((value for name, value in fields.items() if name.endswith("sessions_inactive_ids")), "")
-    return [id_ for part in named.split(",") if (id_ := part.strip()) and id_ != functions.SESSION]
+    return [id_ for part in named.split(",") if (id_ := part.strip()) and id_ != preparation.SESSION]
 
 
 async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:

@@ -14,15 +14,15 @@ from typing import Any
 from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
+from shardqa.description import record_of
 from shardqa.engine import Engine
-from shardqa.engine.connected import record_of
 from shardqa.errors import BadBackup, BadDocument, BadDocumentId, DocumentTooLarge, ShardFailed, ShardqaError
-from shardqa.loader import functions, preparation
+from shardqa.loader import preparation
 from shardqa.loader.backup.dump import MADE_AGAIN, on
 from shardqa.loader.backup.file import Kind, Reader, Record
 from shardqa.loader.ingest import PATIENCE, PATIENCE_PER_MEGABYTE, PER_SHARD
 from shardqa.loader.models import label_of
-from shardqa.loader.retry import retry
+from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.loader.tasks import together
 
 FIELDS = (b"title", b"text", b"source", b"metadata", b"places", b"origin")  # as Ingest takes them
@@ -130,9 +130,7 @@ class _Run:
 
     async def _model(self, items: list[bytes]) -> None:
         name, backend, device, label, size, least, wait, blob = items
-        for node in self._engine.masters.nodes():
-            tag = await functions.tag(self._engine, node)
-            assert tag is not None, "preparation registers them"
+        for node, tag in (await preparation.register(self._engine)).shards:
             key = keys.model(name.decode(), tag)
             there = await label_of(self._engine, node, key)
             if there == label.decode("utf-8", "replace"):
@@ -178,7 +176,7 @@ class _Run:
         self.restored.keys += 1
 
     async def _on(self, node: ClusterNode, *command: Any) -> Any:
-        return await retry(lambda: self._engine.masters.on(node, *command), functions.PATIENCE)
+        return await retry(lambda: self._engine.masters.on(node, *command), WORKER_SECONDS)
 
     async def _on_key(self, key: str | bytes, *command: Any, patience: float = PATIENCE) -> Any:
         return await retry(lambda: self._engine.masters.on(self._engine.masters.owner(key), *command), patience)

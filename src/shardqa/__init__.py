@@ -32,7 +32,14 @@ __all__ = [*PUBLIC, "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'shardqa' has no attribute {name!r}")
-    return getattr(import_module(PUBLIC[name]), name)
+    try:
+        return getattr(import_module(PUBLIC[name]), name)
+    except ModuleNotFoundError as fault:
+        if fault.name != "httpx":
+            raise
+        raise ModuleNotFoundError(
+            f"shardqa.{name} needs httpx; run: pip install 'shardqa[client]'", name=fault.name
+        ) from None
 
 
 def __dir__() -> list[str]:

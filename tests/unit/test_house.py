@@ -28,6 +28,7 @@ PLAIN = {
     "http_schema",
     "config",
     "errors",
+    "extras",
     "checks",
     "description",
     "machine",

@@ -19,7 +19,7 @@ CODE = (
     "answer_lines.py",
     "errors.py",
     "keys.py",
-    "memory.py",
+    "machine.py",
     "models/__init__.py",
     "models/answering.py",
     "models/metrics.py",

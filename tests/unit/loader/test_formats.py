@@ -202,7 +202,7 @@ def test_markup_past_its_own_bound_is_skipped(tmp_path: Path) -> None:
 
 def test_a_line_past_the_bound_ends_the_file_with_a_reason(tmp_path: Path) -> None:
     path = write(tmp_path / "huge.jsonl.gz", gzip.compress(b'{"text":"' + b"x" * (MAX_DOCUMENT + CHUNK), 1))
-    assert "line of more than" in reason(path)
+    assert "one line: more than" in reason(path)
 
 
 def test_a_missing_path_is_refused_by_name(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shardqa.cli.connection import JsonOption
-from shardqa.cli.models.extra import need
 from shardqa.cli.output import print_json, print_table, say
+from shardqa.extras import need
 from shardqa.models.scoring import SCORING_FILE
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shardqa.cli.connection import JsonOption
-from shardqa.cli.models.extra import need
 from shardqa.cli.models.training import SkipOption, WorkOption, shown, work_beside
 from shardqa.cli.output import print_json, print_table, say
+from shardqa.extras import need
 
 if TYPE_CHECKING:
     from shardqa.models.toolchain.training.multitask import MultitaskReport

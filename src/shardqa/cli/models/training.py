@@ -12,9 +12,9 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shardqa.cli.connection import JsonOption
-from shardqa.cli.models.extra import need
 from shardqa.cli.output import err, print_json, print_table, say
 from shardqa.errors import BadData
+from shardqa.extras import need
 
 if TYPE_CHECKING:
     from shardqa.models.toolchain.training import loop

@@ -72,7 +72,7 @@ def test_what_is_no_checkpoint_is_an_error_of_one_line(tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_named(reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardqa.cli.models.extra.find_spec", lambda name: None)
+    monkeypatch.setattr("shardqa.extras.find_spec", lambda name: None)
     result = runner.invoke(app, ["models", "export", str(reader), "--out", str(tmp_path / "out")])
     assert isinstance(result.exception, SetupError)
     assert "pip install 'shardqa[models]'" in str(result.exception)

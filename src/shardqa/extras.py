@@ -1,0 +1,26 @@
+"""What a part of shardqa needs beyond a shard's worker, and what is said where it is missing."""
+
+from importlib.util import find_spec
+
+from shardqa.errors import SetupError
+
+
+def need(*libraries: str, extra: str = "models") -> None:
+    """Raise SetupError that says how to install them unless every one of these libraries is there."""
+    missing = [name for name in libraries if find_spec(name) is None]
+    if missing:
+        raise SetupError(
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, which this command needs; "
+            f"{remedy(extra)}"
+        )
+
+
+def missing(what: str, fault: ModuleNotFoundError, extra: str) -> str:
+    """The line for people where importing a part failed. Raises `fault` where a module of our own is missing."""
+    if fault.name is None or fault.name.split(".")[0] == "shardqa":
+        raise fault
+    return f"shardqa: {what} needs {fault.name}, which is not installed; {remedy(extra)}"
+
+
+def remedy(extra: str) -> str:
+    return f"run: pip install 'shardqa[{extra}]'"

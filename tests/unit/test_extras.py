@@ -1,0 +1,106 @@
+"""Each part of shardqa runs with its extra's libraries alone; without them it names the extra in one line."""
+
+import subprocess
+import tomllib
+import venv
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKER = """
+import importlib, pathlib, shardqa
+root = pathlib.Path(shardqa.__file__).parent
+files = [file for part in ("module/worker", "gears_functions") for file in (root / part).rglob("*.py")]
+assert len(files) > 60, files
+for file in files:
+    if file.stem not in ("__main__", "torch_backend"):
+        importlib.import_module(".".join(("shardqa", *file.relative_to(root).with_suffix("").parts)))
+"""
+
+
+def wanted(parts: list[str]) -> set[str]:
+    """All distributions that `pip install shardqa` brings with these extras."""
+    todo = [Requirement(line) for line in PROJECT["dependencies"]]
+    todo += [Requirement(line) for part in parts for line in PROJECT["optional-dependencies"][part]]
+    found: set[str] = set()
+    while todo:
+        one = todo.pop()
+        name = canonicalize_name(one.name)
+        if name == "shardqa":
+            todo += [Requirement(line) for part in one.extras for line in PROJECT["optional-dependencies"][part]]
+        elif f"{name}{sorted(one.extras)}" not in found:
+            found |= {name, f"{name}{sorted(one.extras)}"}
+            needs = [Requirement(line) for line in metadata.distribution(name).requires or []]
+            extras = [*one.extras, ""]
+            todo += [n for n in needs if n.marker is None or any(n.marker.evaluate({"extra": e}) for e in extras)]
+    return {name for name in found if "[" not in name}
+
+
+def installed(folder: Path, *parts: str) -> Path:
+    """An interpreter that sees shardqa and those distributions only: the files are links to this environment's."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in wanted(list(parts)):
+        distribution = metadata.distribution(name)
+        for top in {file.parts[0] for file in distribution.files or [] if file.parts[0] != ".."}:
+            target = Path(str(distribution.locate_file(top)))
+            if target.exists() and not (site / top).exists():
+                (site / top).symlink_to(target)
+    (site / "shardqa.pth").write_text(str(ROOT / "src"))
+    return folder / "bin" / "python"
+
+
+def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(python), *words], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("bare") / "venv")
+
+
+def test_a_shard_node_needs_no_extra(bare: Path) -> None:
+    done = run(bare, "-c", WORKER)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(("module", "extra"), [("shardqa", "cli"), ("shardqa.api", "api")])
+def test_a_part_without_its_extra_names_it_in_one_line(bare: Path, module: str, extra: str) -> None:
+    done = run(bare, "-m", module)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("shardqa: ")
+    assert line.endswith(f"run: pip install 'shardqa[{extra}]'")
+
+
+def test_a_shard_node_tells_where_its_module_is(bare: Path) -> None:
+    assert run(bare, "-m", "shardqa", "module-path").stdout.endswith("module/shardqa.so\n")
+
+
+def test_the_client_without_its_extra_names_it(bare: Path) -> None:
+    assert "run: pip install 'shardqa[client]'" in run(bare, "-c", "from shardqa import Client").stderr
+
+
+@pytest.mark.parametrize(
+    ("extra", "code"),
+    [
+        ("client", "from shardqa import Client"),
+        ("cli", "import sys; from shardqa.__main__ import main; sys.argv[1:] = ['--help']; main()"),
+        ("api", "from shardqa.api.app import create_app; from shardqa.config import Settings; create_app(Settings())"),
+        ("loader", "from shardqa.loader import formats, ingest"),
+    ],
+)
+def test_an_extra_brings_what_its_part_imports(tmp_path: Path, extra: str, code: str) -> None:
+    done = run(installed(tmp_path / "venv", extra), "-c", code)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_lock_of_serving_has_what_serving_needs_and_no_more() -> None:
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    locked = {canonicalize_name(line.partition("==")[0]) for line in lines if "==" in line}
+    assert locked == wanted(["api", "cli", "formats"]) | {"setuptools", "wheel"}
