@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "cluster": PLAIN,
     "loader": PLAIN | {"engine", "models", "cluster"},
     "api": PLAIN | {"engine", "loader", "models"},
-    "__main__": {"cli"},
+    "__main__": {"cli", "cluster", "extras"},
     "cli": PLAIN | ROOMS | {"engine"},
 }
 
