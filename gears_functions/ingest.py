@@ -218,6 +218,7 @@ class Ingest:
         slices, passages = split_in_slices(text, self._shard.tokenizer), list[Passage]()
         while (part := await asyncio.to_thread(next, slices, None)) is not None:
             passages += part
+            self._shard.runtime.progress()
         return passages
 
     def _reply(self, parsed: keys.DocKey, fields: Fields, passages: int, changed: bool, epoch: int) -> str:
@@ -245,6 +246,7 @@ class Ingest:
             await shard.write([*announce, *head, *_frame(parsed, new, first)])
             self._index(parsed, new, first)
             shard.epochs.written(parsed.corpus, tag, epoch)
+            shard.runtime.progress()
             await asyncio.sleep(0)
             head = []
         surplus = self._delete.unlinks(parsed, range(count, old))

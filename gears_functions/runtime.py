@@ -81,6 +81,10 @@ class Runtime(Protocol):
         """The same command on every other master at once, in the order of their slots; a failed one is an exception."""
         ...
 
+    def progress(self) -> None:
+        """Says that a part of a long piece of work is done: the client of this trigger has its whole deadline again."""
+        ...
+
     def log(self, text: str, level: str = "notice") -> None:
         """A line in the Redis log; level is debug, verbose, notice or warning."""
         ...

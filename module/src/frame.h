@@ -42,6 +42,7 @@ enum frame_type {
     FRAME_LOG = 71,
     FRAME_STATS = 72,
     FRAME_RELEASE = 73,
+    FRAME_PROGRESS = 74,
     FRAME_RAN = 80,
     FRAME_DAG_DONE = 81
 };

@@ -139,6 +139,21 @@ static void on_deadline(RedisCtx *ctx, void *data) {
     cancel_if_alone(pending);
 }
 
+static void start_timer(struct waiter *waiter) {
+    waiter->timer = redis.CreateTimer(shardqa.ctx, waiter->timeout_ms, on_deadline, waiter);
+    waiter->timed = true;
+}
+
+void pending_goes_on(uint64_t id) {
+    struct pending *pending = pending_find(id);
+    if (pending == NULL || !pending->timed_trigger) return;
+    for (struct waiter *waiter = pending->waiters; waiter; waiter = waiter->next) {
+        if (!waiter->timed) continue;
+        redis.StopTimer(shardqa.ctx, waiter->timer, NULL);
+        start_timer(waiter);
+    }
+}
+
 void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms, bool plus_timedout) {
     struct waiter *waiter = redis.Calloc(1, sizeof *waiter);
     waiter->client = redis.BlockClient(ctx, on_reply, NULL, free_outcome, 0);
@@ -149,8 +164,8 @@ void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms,
     redis.SetDisconnectCallback(waiter->client, on_disconnect);
     redis.BlockedClientMeasureTimeStart(waiter->client);
     if (timeout_ms > 0) {
-        waiter->timer = redis.CreateTimer(shardqa.ctx, timeout_ms, on_deadline, waiter);
-        waiter->timed = true;
+        waiter->timeout_ms = timeout_ms;
+        start_timer(waiter);
     }
     redis.DictSetC(shardqa.waiters, &waiter->client, sizeof waiter->client, waiter);
     shardqa.waiting++;

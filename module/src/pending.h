@@ -23,6 +23,7 @@ struct waiter {
     struct pending *pending; /* its owner */
     RedisTimer timer;        /* valid while `timed` */
     bool timed;
+    long long timeout_ms; /* of that timer */
     bool plus_timedout; /* RedisAI's way: past the deadline reply +TIMEDOUT, not an error */
 };
 
@@ -46,6 +47,9 @@ struct pending *pending_find(uint64_t id);
 
 /* Blocks the client of ctx until the request is finished. timeout_ms 0: no deadline. */
 void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms, bool plus_timedout);
+
+/* A trigger's function has done a part of its work: whoever waits for it has the whole deadline again. */
+void pending_goes_on(uint64_t id);
 
 /* Answers all waiters with one RESP value and frees the request. */
 void pending_finish(struct pending *pending, const char *resp, size_t length);

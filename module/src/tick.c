@@ -130,6 +130,7 @@ static bool dispatch(const struct frame *frame) {
     case FRAME_LOG: return on_log(frame);
     case FRAME_STATS: return on_stats(frame);
     case FRAME_RELEASE: return rights_release(frame->id), true;
+    case FRAME_PROGRESS: return pending_goes_on(frame->id), true;
     case FRAME_RAN: return models_frame_ran(frame);
     case FRAME_DAG_DONE: return dag_frame_done(frame);
     default: return false;

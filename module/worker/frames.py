@@ -45,6 +45,7 @@ class Type(IntEnum):
     LOG = 71
     STATS = 72
     RELEASE = 73
+    PROGRESS = 74
     RAN = 80
     DAG_DONE = 81
 

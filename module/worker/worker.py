@@ -189,6 +189,7 @@ class Worker:
         execution.name = f"{text(words[0])} of {rights.user}".encode("utf-8", "replace")
         if answer == self._request and _outlasts_its_reply(words):
             execution.on_release = lambda: self._shard.link.send_list(Type.RELEASE, id, ())
+        execution.on_progress = lambda: self._shard.link.send_list(Type.PROGRESS, id, ())
         self._running[id] = execution
         enter(execution)
         try:

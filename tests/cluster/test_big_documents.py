@@ -1,17 +1,19 @@
 """Texts of nearly 5 MB on their way in: others get in between, the run goes on, a killed node leaves nothing half."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 
 from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.loader import ingest
 from shardqa.loader.source_file import Item
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
-from tests.nodes import wait_until
+from tests.nodes import settings_of, wait_until
 
 MANY = 12  # more than a worker on a small machine has threads
 SMALL = 40  # documents
@@ -64,6 +66,30 @@ def test_a_small_document_does_not_wait_for_many_big_ones_on_its_shard(shards: S
     wait_until(lambda: all(small.hexists(key, "digest") for key in big), "the big ones are in", 120)
     for connection in connections:
         connection.disconnect()
+
+
+def test_a_big_document_takes_longer_than_the_deadline_and_questions_go_on(
+    start_cluster: Callable[..., LocalCluster],
+) -> None:
+    """The deadline is that of the module, for whatever gets no further."""
+    cluster = start_cluster(shards=1, module_arguments=("TIMEOUT", "3000"))
+    asyncio.run(_put_and_ask(settings_of(cluster, corpus="big", timeout=30)))
+
+
+async def _put_and_ask(settings: Settings) -> None:
+    engine = await Engine.connect(settings)
+    await engine.put(Document(id="mill", text="The mill at Hallow Ford was built by Ann Rudd."))
+    putting = asyncio.create_task(engine.put(Document(id="big", text=story(4_900_000))))
+    answers, small = 0, 0
+    while not putting.done():
+        answer = await engine.ask("Who built the mill at Hallow Ford?", fresh=True)
+        answers += answer.answer == "Ann Rudd"
+        small += (await engine.put(Document(id=f"small-{small}", text=f"Small village {small} has a mill."))).changed
+    put = await putting
+    await engine.close()
+    assert put.characters == 4_900_000
+    assert answers >= 2
+    assert small >= 2
 
 
 def test_a_big_document_whose_node_was_killed_meanwhile_becomes_whole(

@@ -24,6 +24,7 @@ VERSION = 2
 HELLO, SESSION, START, REQUEST, MISS, EVENT, MODELLOAD, MODELDROP, EXECUTE, CANCEL, CALLED, ROLE, RESYNC = range(1, 14)
 READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS, RELEASE = range(64, 74)
 FORGET = 14
+PROGRESS = 74
 RAN = 80
 NAMES = {
     HELLO: "HELLO",
@@ -279,6 +280,14 @@ class FakeWorker:
     def do_crash(self, id: int, name: bytes, *models: bytes) -> None:
         self.page.show(2, name, subject=int(models[0]) if models else 0)
         os.kill(os.getpid(), 11)
+
+    def do_parts(self, id: int, count: bytes, after: bytes) -> None:
+        """Says so often, a tenth of a second apart, that a part is done; `after` them it answers or hangs."""
+        for _ in range(int(count)):
+            time.sleep(0.1)
+            self.send(PROGRESS, id, pack([]))
+        if after == b"answers":
+            self.send(REPLY, id, b"+OK\r\n")
 
     def do_late(self, id: int, *_words: bytes) -> None:
         wait_while_blocked()

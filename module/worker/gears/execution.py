@@ -4,6 +4,7 @@ A step that raises loses its record and leaves an error. `current()` gives any c
 """
 
 import asyncio
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -19,6 +20,7 @@ from shardqa.module.worker.gears.steps import Chain, Step
 from shardqa.module.worker.threads import Breakable, Cancelled, Threads
 
 MAX_ERRORS = 1000  # error texts one run keeps; the rest is counted
+PROGRESS_EVERY = 0.25  # seconds between two words of progress
 
 
 class Unset(Enum):
@@ -44,6 +46,8 @@ class Execution(Breakable):
         self.dropped_errors = 0
         self.task: asyncio.Task[Any] | None = None
         self.profile: Callable[[], AbstractContextManager[None]] | None = None  # around what its steps compute
+        self.on_progress: Callable[[], None] | None = None  # tells the module that a part of its work is done
+        self._progressed = time.monotonic()
         self.on_release: Callable[[], None] | None = None  # tells the module that nothing needs these rights any more
         self._holders = 1  # whoever answers the request, and each run of it that goes on beyond; loop's thread only
 
@@ -55,6 +59,13 @@ class Execution(Breakable):
         self._holders -= 1
         if self._holders == 0 and self.on_release is not None:
             self.on_release()
+
+    def progress(self) -> None:
+        """A part of its work is done. Told now and then, so that any number of parts may be."""
+        now = time.monotonic()
+        if self.on_progress is not None and now - self._progressed > PROGRESS_EVERY:
+            self._progressed = now
+            self.on_progress()
 
     def cancel(self) -> None:
         """Any thread: stops the run as soon as it can be stopped."""

@@ -64,6 +64,11 @@ class SessionRuntime:
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
         return await self._shard.cluster.ask_peers(args)
 
+    def progress(self) -> None:
+        execution = current()
+        if execution is not None:
+            execution.progress()
+
     def log(self, text: str, level: str = "notice") -> None:
         self._shard.log(text, level)
 

@@ -79,21 +79,23 @@ def explain(error: BaseException, node: str) -> ShardqaError:
     return ShardFailed(f"shard {node} failed: {text}")
 
 
-async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
+async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
     """The reply to a command, sent once more where its connection ended: a node that was restarted has ended all
     that are kept; one that is down refuses at once. So every command sent from here may run twice.
     """
     try:
-        return await _sent_once(node, args, asking)
+        return await _sent_once(node, args, asking, seconds)
     except ConnectionError as error:
         if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
             raise
     _forget_kept(node)
-    return await _sent_once(node, args, asking)
+    return await _sent_once(node, args, asking, seconds)
 
 
-async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool) -> Any:
+async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
     try:
+        if seconds is not None:
+            return await _awaited_long(node, [("ASKING",), args] if asking else [args], seconds)
         if not asking:
             return await node.execute_command(*args)
         commands = [PipelineCommand(0, "ASKING"), PipelineCommand(1, *args)]
@@ -106,6 +108,22 @@ async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool) 
     if isinstance(reply, Exception):
         raise reply
     return reply
+
+
+async def _awaited_long(node: ClusterNode, commands: Sequence[Sequence[Argument]], seconds: float) -> Any:
+    """The last command's reply, as `ClusterNode.execute_command` would give it were it not for `socket_timeout`."""
+    connection = node.acquire_connection()
+    try:
+        await node.disconnect_if_needed(connection)
+        await connection.send_packed_command(connection.pack_commands(commands))
+        for _ in commands[1:]:
+            await connection.read_response(timeout=2 * seconds)  # `on` ends it before
+        return await connection.read_response(timeout=2 * seconds)
+    finally:
+        try:
+            await node.disconnect_if_needed(connection)
+        finally:
+            node.release(connection)
 
 
 def _forget_kept(node: ClusterNode) -> None:
@@ -190,12 +208,15 @@ class Shards:
             **self._settings.tls_options,
         )
 
-    async def on(self, node: ClusterNode, *args: Argument) -> Any:
-        """Runs a command on one node, or where that sends it by MOVED or ASK. Raises a ShardqaError."""
+    async def on(self, node: ClusterNode, *args: Argument, seconds: float | None = None) -> Any:
+        """Runs a command on one node, or where that sends it by MOVED or ASK. Raises a ShardqaError.
+
+        `seconds`: for one that may take longer than a question.
+        """
         name = str(node.name)
         try:
-            async with asyncio.timeout(self._settings.timeout):
-                return await self._redirected(node, args)
+            async with asyncio.timeout(seconds or self._settings.timeout):
+                return await self._redirected(node, args, seconds)
         except Unresponsive as error:
             self.refresh()
             raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
@@ -204,17 +225,17 @@ class Shards:
                 self.refresh()
             raise explain(error, name) from error
 
-    async def _redirected(self, node: ClusterNode, args: Sequence[Argument]) -> Any:
+    async def _redirected(self, node: ClusterNode, args: Sequence[Argument], seconds: float | None) -> Any:
         """Raises what the last node raises, MovedError and AskError past REDIRECTS."""
         asking = False
         for _ in range(REDIRECTS):
             try:
-                return await self._silence.unless_silent(node, _sent(node, args, asking))
+                return await self._silence.unless_silent(node, _sent(node, args, asking, seconds))
             except AskError as error:  # MovedError is one
                 self.refresh()
                 asking = not isinstance(error, MovedError)
                 node = await self._named(error)
-        return await self._silence.unless_silent(node, _sent(node, args, asking))
+        return await self._silence.unless_silent(node, _sent(node, args, asking, seconds))
 
     async def _named(self, error: AskError) -> ClusterNode:
         """The node that a redirect names. Raises the redirect when nobody knows that node."""

@@ -11,6 +11,8 @@ from shardqa.schema import (
     Ingested,
 )
 
+PUT_SECONDS = 600.0  # the last resort: a shard says itself that a document gets no further, and one that hangs is found
+
 
 class Documents(Connected):
     async def put(self, document: Document, replace: bool = True) -> Ingested:
@@ -36,7 +38,8 @@ class Documents(Connected):
         if not replace:
             fields["replace"] = "no"
         pairs = [part for pair in fields.items() for part in pair]
-        reply = record_of(await self.masters.on(self.masters.owner(key), "RG.TRIGGERONKEY", "Ingest", key, *pairs))
+        words = ("RG.TRIGGERONKEY", "Ingest", key, *pairs)
+        reply = record_of(await self.masters.on(self.masters.owner(key), *words, seconds=PUT_SECONDS))
         self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
         return Ingested(
             corpus=corpus,
