@@ -239,11 +239,11 @@ def test_a_backup_that_is_interrupted_leaves_no_file(one: LocalCluster, tmp_path
     async def interrupted(engine: Engine) -> list[str]:
         scanning, on = asyncio.Event(), engine.masters.on
 
-        async def hanging(node: Any, *command: Any) -> Any:
+        async def hanging(node: Any, *command: Any, seconds: float | None = None) -> Any:
             if command[0] == "SCAN":
                 scanning.set()
                 await asyncio.Event().wait()
-            return await on(node, *command)
+            return await on(node, *command, seconds=seconds)
 
         engine.masters.on = hanging  # type: ignore[method-assign]
         task = asyncio.create_task(dump(engine, tmp_path / "b"))
