@@ -10,7 +10,22 @@ from typing import Annotated
 import typer
 
 import shardqa
-from shardqa.cli import ask, backup, bench, delete, demo, doctor, eval, ingest, models, prepare, stages, status, up
+from shardqa.cli import (
+    ask,
+    backup,
+    bench,
+    config,
+    delete,
+    demo,
+    doctor,
+    eval,
+    ingest,
+    models,
+    prepare,
+    stages,
+    status,
+    up,
+)
 from shardqa.errors import ShardqaError
 
 REMEDIES = {  # by the fault's code: ways out on the command line, where the fault itself names none
@@ -36,6 +51,7 @@ app.command("doctor")(doctor.doctor_)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore_)
 app.command("module-path")(prepare.module_path)
+app.add_typer(config.app, name="config")
 app.add_typer(eval.app, name="eval")
 bench.app.command("stages")(stages.bench_stages)
 app.add_typer(bench.app, name="bench")

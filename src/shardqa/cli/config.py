@@ -1,0 +1,112 @@
+"""`shardqa config show`: what holds, and where each value comes from."""
+
+import os
+import tomllib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import SecretStr
+
+from shardqa import address
+from shardqa.cli.connection import (
+    DEFAULT_DATA,
+    CorpusOption,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+)
+from shardqa.cli.output import print_json, print_table
+from shardqa.config import PREFIX, Settings
+
+HIDDEN = "********"
+CONFIG = "SHARDQA_CONFIG"
+BESIDES = {  # what is no setting and has its place in the environment alone
+    CONFIG: "",
+    "SHARDQA_DATA": str(DEFAULT_DATA),
+    "SHARDQA_STORE": "",
+    "SHARDQA_REDIS_SERVER": "",
+    "WEB_CONCURRENCY": "1",
+}
+
+app = typer.Typer(help="What settings hold.", no_args_is_help=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    name: str
+    value: Any
+    origin: str  # default | environment NAME | file PATH | option --NAME | redis://… | the cluster that runs here
+
+
+@app.command("show")
+def show(
+    context: typer.Context,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+    corpus: CorpusOption = None,
+) -> None:
+    """Print every setting with its value and where that comes from; secrets are hidden.
+
+    Example: shardqa config show --redis 10.0.0.5:7000
+    """
+    settings = settings_of(redis, user, password, corpus=corpus)
+    names = ("redis", "user", "password", "corpus")
+    options = {
+        name for name in names if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    }
+    carried = set(address.parse(redis or str(_file().get("redis", ""))).settings)  # of redis:// and rediss://
+    shown = [_setting(settings, name, options, carried) for name in Settings.model_fields]
+    shown += [_besides(name) for name in BESIDES]
+    if as_json:
+        print_json([asdict(one) for one in shown])
+    else:
+        print_table(["name", "value", "from"], [[one.name, one.value, one.origin] for one in shown])
+
+
+def _setting(settings: Settings, name: str, options: set[str], carried: set[str]) -> Shown:
+    value = getattr(settings, name)
+    if isinstance(value, SecretStr):
+        value = HIDDEN
+    elif isinstance(value, Path):
+        value = str(value)
+    given = _given(name, options)
+    if given is not None:
+        return Shown(name, value, given)
+    if name in carried:
+        return Shown(name, value, f"the address, {_given('redis', options)}")
+    if name == "redis" and value != Settings.model_fields["redis"].default:
+        return Shown(name, value, f"the cluster that runs in {_data()}")
+    return Shown(name, value, "default")
+
+
+def _given(name: str, options: set[str]) -> str | None:
+    """Where a setting is given by itself, in the order in which one goes ahead of another."""
+    variable = f"{PREFIX}{name.upper()}"
+    if name in options:
+        return f"option --{name}"
+    if any(found.upper() == variable for found in os.environ):
+        return f"environment {variable}"
+    if name in _file():
+        return f"file {os.environ[CONFIG]}"
+    return None
+
+
+def _file() -> dict[str, Any]:
+    path = os.environ.get(CONFIG)
+    return tomllib.loads(Path(path).read_text()) if path else {}
+
+
+def _besides(name: str) -> Shown:
+    if name in os.environ:
+        return Shown(name, os.environ[name], f"environment {name}")
+    return Shown(name, BESIDES[name] or None, "default")
+
+
+def _data() -> str:
+    return os.environ.get("SHARDQA_DATA") or str(DEFAULT_DATA)

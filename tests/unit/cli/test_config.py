@@ -1,0 +1,59 @@
+"""`shardqa config show`: each value and where it comes from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from shardqa import cli
+from shardqa.config import Settings
+
+
+@pytest.fixture
+def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A file, and a variable that goes ahead of it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shardqa.toml").write_text('k = 7\ncorpus = "of-the-file"\npassword = "file-secret"\n')
+    return {"SHARDQA_CONFIG": "shardqa.toml", "SHARDQA_K": "9"}
+
+
+def show(*words: str, env: dict[str, str]) -> dict[str, Any]:
+    done = CliRunner().invoke(cli.app, ["config", "show", "--json", *words], env=env)
+    assert done.exit_code == 0, done.output
+    assert "secret" not in done.output
+    return {one["name"]: (one["value"], one["origin"]) for one in json.loads(done.stdout)}
+
+
+def test_every_setting_is_shown(env: dict[str, str]) -> None:
+    assert set(Settings.model_fields) < set(show(env=env))
+
+
+def test_each_value_names_where_it_comes_from(env: dict[str, str]) -> None:
+    shown = show("--redis", "10.0.0.5:7000", env=env)
+    assert shown["redis"] == ("10.0.0.5:7000", "option --redis")
+    assert shown["k"] == (9, "environment SHARDQA_K")
+    assert shown["corpus"] == ("of-the-file", "file shardqa.toml")
+    assert shown["sure"] == (0.6, "default")
+    assert shown["SHARDQA_CONFIG"] == ("shardqa.toml", "environment SHARDQA_CONFIG")
+
+
+def test_a_variable_is_not_taken_for_the_option_that_reads_it(env: dict[str, str]) -> None:
+    shown = show(env={**env, "SHARDQA_CORPUS": "of-the-environment"})
+    assert shown["corpus"] == ("of-the-environment", "environment SHARDQA_CORPUS")
+
+
+def test_secrets_are_hidden_wherever_they_come_from(env: dict[str, str]) -> None:
+    assert show(env=env)["password"] == ("********", "file shardqa.toml")
+    assert show("--password", "other-secret", env=env)["password"] == ("********", "option --password")
+    (Path("shardqa.toml")).write_text("")
+    shown = show(env={**env, "SHARDQA_REDIS": "rediss://app:secret@10.0.0.5:7000"})
+    assert shown["password"] == ("********", "the address, environment SHARDQA_REDIS")
+    assert shown["user"] == ("app", "the address, environment SHARDQA_REDIS")
+    assert shown["redis"] == ("10.0.0.5:7000", "environment SHARDQA_REDIS")
+
+
+def test_people_see_a_table(env: dict[str, str]) -> None:
+    done = CliRunner().invoke(cli.app, ["config", "show"], env=env)
+    assert "k\t9\tenvironment SHARDQA_K" in done.stdout.splitlines()
