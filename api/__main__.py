@@ -2,7 +2,6 @@
 
 import os
 import sys
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,7 +11,7 @@ from shardqa.config import Settings
 try:
     import uvicorn
 
-    from shardqa.api import metrics
+    from shardqa.api import logs, metrics
     from shardqa.api.door import Bounded
 except ModuleNotFoundError as fault:
     sys.exit(extras.missing("the API", fault, "api"))
@@ -20,17 +19,6 @@ except ModuleNotFoundError as fault:
 KEEP_ALIVE = 30  # seconds that an idle connection stays open
 GRACE = 10  # seconds that running requests get when the process is told to stop
 BACKLOG = 512  # connections that wait to be accepted
-
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": "ext://sys.stderr"}},
-    "loggers": {
-        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "shardqa": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-    },
-}
 
 
 def main() -> int:
@@ -62,7 +50,7 @@ def _serve(settings: Settings, processes: int) -> None:
         loop="uvloop",
         http=Bounded,
         ws="none",
-        log_config=LOGGING,
+        log_config=logs.configuration(settings.log),
         access_log=False,  # shardqa.api.access writes its own, with times and request ids
         server_header=False,
         backlog=BACKLOG,

@@ -6,10 +6,12 @@ One line per request: `POST /v1/ask 200 12.3 ms <id>`. The query is left out: it
 import logging
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shardqa import request, spans
 from shardqa.api import problems
 from shardqa.api.faults import ClientLeft, ClientStalled, InternalError
 from shardqa.api.metrics import Metrics
@@ -48,6 +50,7 @@ class Access:
         if method == "HEAD":
             scope = {**scope, "method": "GET"}  # of our copy only: the server, which sees HEAD, drops the body
         request_id = str(uuid.uuid4())
+        request.current.set(request_id)
         scope.setdefault("state", {})["request_id"] = request_id
         status = problems.CLIENT_LEFT  # unless a reply starts
         started = time.perf_counter()
@@ -65,7 +68,10 @@ class Access:
 
         self.metrics.in_flight.inc()
         try:
-            await self._catch(scope, receive, noted, lambda: status != problems.CLIENT_LEFT)
+            with spans.served(f"{method} request", _Headers(scope)) as span:
+                await self._catch(scope, receive, noted, lambda: status != problems.CLIENT_LEFT)
+                if span is not None:
+                    _describe(span, method, scope, status, request_id)
         finally:
             self.metrics.in_flight.dec()
             self._note(method, scope, status, time.perf_counter() - started)
@@ -85,7 +91,37 @@ class Access:
     def _note(self, method: str, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", None) or "unmatched"
         self.metrics.requests.labels(method, route, str(status)).inc()
-        lines.info("%s %s %d %.1f ms %s", method, _path(scope), status, seconds * 1000, problems.request_id(scope))
+        path, ms, request_id = _path(scope), seconds * 1000, problems.request_id(scope)
+        extra = {"method": method, "path": path, "status": status, "ms": round(ms, 1), "request": request_id}
+        lines.info("%s %s %d %.1f ms %s", method, path, status, ms, request_id, extra=extra)
+
+
+def _describe(span: Any, method: str, scope: Scope, status: int, request_id: str) -> None:
+    """By OpenTelemetry's names; the path's own words are left out, as the query is."""
+    route = getattr(scope.get("route"), "path", None) or "unmatched"
+    span.update_name(f"{method} {route}")
+    attributes = {"http.request.method": method, "http.route": route, "http.response.status_code": status}
+    span.set_attributes({**attributes, "shardqa.request": request_id})
+
+
+class _Headers(Mapping[str, str]):
+    """A request's, looked up by name only where somebody does."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._raw: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def __getitem__(self, name: str) -> str:
+        wanted = name.lower().encode()
+        for key, value in self._raw:
+            if key == wanted:
+                return value.decode("latin-1")
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (key.decode("latin-1") for key, _ in self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
 
 
 def _path(scope: Scope) -> str:

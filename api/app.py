@@ -3,6 +3,7 @@
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,6 +11,7 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 import shardqa
+from shardqa import spans
 from shardqa.api import openapi, problems, query
 from shardqa.api.access import Access
 from shardqa.api.connection import Connection
@@ -20,6 +22,15 @@ from shardqa.api.metrics import Metrics
 from shardqa.api.routes import ask, corpora, documents, files, health, page
 from shardqa.api.state import State
 from shardqa.config import Settings
+
+log = logging.getLogger("shardqa.api")
+
+
+def start_spans() -> None:
+    try:
+        spans.configure()
+    except ImportError as error:
+        log.warning("no spans are sent, %s: install the extra, pip install 'shardqa[otel]'", error)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -36,6 +47,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if spans.is_wanted():  # of each process its own: the exporter's thread does not survive a fork
+            start_spans()
         await connection.open()
         try:
             yield

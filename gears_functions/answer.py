@@ -131,6 +131,16 @@ class Answers:
         self._override_reply(orjson.dumps({**reply, "cached": False}))
         self._store(key, parsed, reply)
 
+    def request_of(self, event: dict[str, Any]) -> str:
+        """For the log."""
+        try:
+            parsed = keys.parse_answer(event["key"])
+        except (BadKey, TypeError):
+            return "no answer's key"
+        ranking = self._ranks.remembered(parsed.corpus, parsed.question)
+        found = ranking.request if ranking is not None else ""
+        return f"request {found or 'without an id'}, corpus {parsed.corpus}, k {parsed.k}"
+
     def _check(self, parsed: keys.AnswerKey) -> None:
         """Raises BadLimit, WrongShard."""
         if not 1 <= parsed.k <= MAX_K:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from shardqa import checks, keys
 from shardqa.errors import BadData, ClusterUnavailable, Indexing
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.index.analysis import query
+from shardqa.request import FIELD, checked
 from shardqa.statistics import CorpusStatistics, total
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Ranking:
     epoch: int  # of the corpus when it was ranked
     limit: int
     passages: list[tuple[str, float]]  # key and score, best first
+    request: str = ""  # that asked for it last, for the log
 
     def reaches(self, k: int) -> bool:
         """Whether the best k are among these."""
@@ -73,9 +76,9 @@ class Ranks:
         limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
         demand = permissions.to_ask_with_statistics if given else permissions.to_ask
         await demand(self._shard.runtime, corpus)
-        statistics = _parse(given[0]) if given else None
+        statistics, request = _parse(given[0]) if given else (None, "")
         start = perf_counter()
-        ranking = await self.ranking(corpus, question, limit, statistics)
+        ranking = await self.ranking(corpus, question, limit, statistics, request)
         us = round((perf_counter() - start) * 1e6)
         self._timings.add({"rank": us})
         await self._show(corpus, ranking)
@@ -126,10 +129,22 @@ class Ranks:
     def _reply(self, **fields: Any) -> str:
         return orjson.dumps({"tag": self._shard.runtime.hashtag(), **fields}).decode()
 
+    def request_of(self, record: Record) -> str:
+        """Of a Rank, for the log."""
+        found = ""
+        with suppress(BadData):
+            found = _parse(record[4])[1] if len(record) > 4 else ""
+        return f"request {found or 'without an id'}, corpus {str(record[1])[:80] if len(record) > 1 else ''}"
+
     # ---- ranking
 
     async def ranking(
-        self, corpus: str, question: str, limit: int, statistics: CorpusStatistics | None = None
+        self,
+        corpus: str,
+        question: str,
+        limit: int,
+        statistics: CorpusStatistics | None = None,
+        request: str = "",
     ) -> Ranking:
         """The best passages of this shard; without `statistics` the other shards are asked for theirs.
 
@@ -142,7 +157,7 @@ class Ranks:
         epoch = await self._shard.epoch(corpus)
         # Nothing is awaited from here to the list: it is of this epoch.
         passages = self._shard.index(corpus).rank(query(question), statistics, limit)
-        ranking = Ranking(question, epoch, limit, passages)
+        ranking = Ranking(question, epoch, limit, passages, request)
         self._remember(corpus, ranking)
         return ranking
 
@@ -169,7 +184,7 @@ class Ranks:
         return total(
             [
                 await self._statistics(corpus, question),
-                *(_parse(reply[0]) for reply in replies if not isinstance(reply, Exception)),
+                *(_parse(reply[0])[0] for reply in replies if not isinstance(reply, Exception)),
             ]
         )
 
@@ -190,9 +205,10 @@ class Ranks:
                 runtime.log(f"{key!r} was not written: {reply}", "verbose")
 
 
-def _parse(raw: str | bytes) -> CorpusStatistics:
+def _parse(raw: str | bytes) -> tuple[CorpusStatistics, str]:
+    """The statistics, and the id of the request that came along."""
     try:
         record = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise BadData(f"the statistics are not JSON: {error}; send the sum of all shards' Terms") from None
-    return CorpusStatistics.parse(record)
+    return CorpusStatistics.parse(record), checked(record.get(FIELD))

@@ -16,6 +16,7 @@ from shardqa.gears_functions.catalogue import Catalogues
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.ingest import Ingest
 from shardqa.gears_functions.rank import Ranks
+from shardqa.gears_functions.shard.journal import Journal
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.state import ShardState
 from shardqa.gears_functions.shard.timings import Timings
@@ -32,7 +33,7 @@ DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rena
 def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
     """Builds the shard's state and registers its functions; raises what loading the tokenizer raises."""
     shard = ShardState(runtime, Tokenizer.load(shipped.folder()))
-    timings = Timings(runtime)
+    timings, journal = Timings(runtime), Journal(runtime)
     ranks = Ranks(shard, timings)
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
@@ -51,10 +52,12 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Push": copies.push,
     }
     for trigger, function in commands.items():
-        builder("CommandReader", desc=f"shardqa: {trigger}").map(function).register(
+        kept = journal.kept(trigger, function, ranks.request_of if trigger == "Rank" else key_of)
+        builder("CommandReader", desc=f"shardqa: {trigger}").map(kept).register(
             trigger=trigger, mode=HERE, privileged=True
         )
-    builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(answers.missed).register(
+    missed = journal.kept("GET answer:", answers.missed, answers.request_of)
+    builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(missed).register(
         prefix="answer:*", eventTypes=["keymiss"], commands=["get"], mode=HERE, privileged=True
     )
     builder("KeysReader", desc="shardqa: documents of any writer").foreach(ingest.settle).register(
@@ -64,3 +67,8 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=HERE
     )
     shard.follow(ingest.settle_all)
+
+
+def key_of(record: Any) -> str:
+    """For the log: the key or the corpus that a trigger was sent with."""
+    return str(record[1])[:120] if len(record) > 1 else "without arguments"

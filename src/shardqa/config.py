@@ -4,7 +4,7 @@ import difflib
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import (
@@ -81,6 +81,7 @@ class Settings(BaseSettings):
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")
     concurrency: int = Field(64, ge=1, description="requests served at once by one API process; more get 429")
+    log: Literal["text", "json"] = Field("text", description="how the API logs: lines for people, or JSON objects")
     http_host: str = "127.0.0.1"
     http_port: int = Field(8080, ge=1, le=65535)
     http_hosts: str = Field(

@@ -22,6 +22,8 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 PLAIN = {
     "address",
     "answer_lines",
+    "request",
+    "spans",
     "keys",
     "transient",
     "schema",

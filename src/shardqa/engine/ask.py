@@ -26,6 +26,7 @@ from shardqa.schema import (
     MergedCandidates,
     Timing,
 )
+from shardqa.spans import note, span
 
 BEFORE_TIMES = b',"timing":'  # the last field of an Answer
 TIMES = b'{"cache":%.3f,"terms":0.0,"rank":0.0,"read":0.0,"total":%.3f}}'  # of an answer that this process kept
@@ -73,21 +74,29 @@ class Asking(Ranking):
         if min_score is not None and not 0 <= min_score <= 1:
             raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
         asked = checks.question(question)
-        timing = Timing()
-        found, cache, told, failed = None, None, None, list[str]()
-        try:
-            async with asyncio.timeout(self.settings.timeout):
-                if not fresh:
-                    found, cache, told = await self._cached(corpus, k, asked, timing)
-                if found is None:
-                    found, failed = await self._ask_shards(corpus, k, asked, timing, fresh, told)
-        except TimeoutError:
-            raise AnswerTimeout(
-                f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by SHARDQA_TIMEOUT"
-            ) from None
-        timing.total = since(start)
-        line = answer_when or self.settings.answer_when
-        return conclude(found, question, corpus, self.settings.model, n_best, line, min_score, cache, failed, timing)
+        with span("ask", corpus=corpus, k=k) as current:
+            timing = Timing()
+            found, cache, told, failed = None, None, None, list[str]()
+            try:
+                async with asyncio.timeout(self.settings.timeout):
+                    if not fresh:
+                        with span("cache"):
+                            found, cache, told = await self._cached(corpus, k, asked, timing)
+                    if found is None:
+                        found, failed = await self._ask_shards(corpus, k, asked, timing, fresh, told)
+            except TimeoutError:
+                raise AnswerTimeout(
+                    f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by "
+                    "SHARDQA_TIMEOUT"
+                ) from None
+            timing.total = since(start)
+            line = answer_when or self.settings.answer_when
+            with span("merge"):
+                answer = conclude(
+                    found, question, corpus, self.settings.model, n_best, line, min_score, cache, failed, timing
+                )
+            note(current, cache=answer.cache or "none", partial=answer.partial, no_answer=answer.no_answer)
+        return answer
 
     def kept_reply(
         self,
@@ -184,11 +193,13 @@ class Asking(Ranking):
         self, corpus: str, k: int, question: str, timing: Timing, fresh: bool, told: Told | None
     ) -> tuple[MergedCandidates, list[str]]:
         for ranking in range(1, RANKINGS + 1):
-            ranked = await self.rank(question, corpus, k, told if ranking == 1 else None)
+            with span("retrieve", k=k):
+                ranked = await self.rank(question, corpus, k, told if ranking == 1 else None)
             timing.terms, timing.rank = ranked.terms_ms, ranked.rank_ms
             start = perf_counter()
             try:
-                found, failed = await self.readers.read(ranked, question, k, fresh, is_last=ranking == RANKINGS)
+                with span("read", passages=len(ranked.passages)):
+                    found, failed = await self.readers.read(ranked, question, k, fresh, is_last=ranking == RANKINGS)
                 break
             except WrongShard:
                 if ranking == RANKINGS:  # no shard is left that could be asked

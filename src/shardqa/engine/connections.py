@@ -8,8 +8,10 @@ connections that may be two.
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, TypeAlias
 
 from redis.asyncio import Redis
@@ -28,7 +30,7 @@ from redis.exceptions import (
     TimeoutError,
 )
 
-from shardqa import errors
+from shardqa import errors, request
 from shardqa.config import Settings
 from shardqa.engine.liveness import Liveness, Unresponsive
 from shardqa.errors import (
@@ -45,7 +47,11 @@ Argument: TypeAlias = str | bytes | int | float
 CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that does not even refuse
 CONNECTIONS = 10_000  # to one node, as many as it takes itself; requests are bounded at the door, not by refusals here
 REDIRECTS = 4  # MOVED and ASK followed for one command: a slot moves once, and may move on
+SLOW_SECONDS = 1.0  # a command that takes longer is logged
 REFRESH_SECONDS = 0.5  # least time between two looks at the topology, however many questions fail meanwhile
+
+log = logging.getLogger("shardqa.engine")
+log.addHandler(logging.NullHandler())  # the command line says its faults itself
 
 BY_CODE: dict[str, type[ShardqaError]] = {
     cls.code: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, ShardqaError)
@@ -134,6 +140,28 @@ def _forget_kept(node: ClusterNode) -> None:
         connection.mark_for_reconnect()
 
 
+def _note(node: ClusterNode, args: Sequence[Argument], seconds: float, fault: ShardqaError | None = None) -> None:
+    """A line of the log for what was slow or failed; never what people ask."""
+    command, ms = " ".join(_words(args)), seconds * 1_000
+    extra = {"node": str(node.name), "command": command, "ms": round(ms, 1), "request": request.current.get()}
+    what = f"failed: {fault}" if fault is not None else "is slow"
+    level = logging.WARNING if fault is not None else logging.INFO
+    log.log(level, "shard %s: %s %s (%.0f ms) %s", node.name, command, what, ms, extra["request"], extra=extra)
+
+
+def _words(args: Sequence[Argument]) -> list[str]:
+    """The command's name, and its trigger or the head of its key."""
+    name = str(args[0])
+    words = args[1:3] if name == "RG.TRIGGERONKEY" else args[1:2]
+    return [name, *(_shown(word) for word in words)]
+
+
+def _shown(word: Argument) -> str:
+    text = word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word)
+    head, brace, _ = text.partition("}")
+    return text[:120] if text.startswith("doc:") else f"{head}{brace}"[:80] if brace else text.partition(":")[0][:80]
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What one node said: a value or the fault."""
@@ -213,6 +241,18 @@ class Shards:
 
         `seconds`: for one that may take longer than a question.
         """
+        start = perf_counter()
+        try:
+            reply = await self._on(node, args, seconds)
+        except ShardqaError as fault:
+            if fault.status >= 500:
+                _note(node, args, perf_counter() - start, fault)
+            raise
+        if (took := perf_counter() - start) >= SLOW_SECONDS:
+            _note(node, args, took)
+        return reply
+
+    async def _on(self, node: ClusterNode, args: Sequence[Argument], seconds: float | None) -> Any:
         name = str(node.name)
         try:
             async with asyncio.timeout(seconds or self._settings.timeout):

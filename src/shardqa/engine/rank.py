@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from time import perf_counter
 
-from shardqa import checks, keys
+from shardqa import checks, keys, request
 from shardqa.description import record_of
 from shardqa.engine.connected import Connected, came_and_failed, since
 from shardqa.errors import ClusterUnavailable, UnknownCorpus
@@ -48,7 +48,8 @@ class Ranking(Connected):
         told = told or await self._terms(question, corpus)
         failed = told.failed
         start = perf_counter()
-        command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(told.statistics.record()))
+        statistics = {**told.statistics.record(), request.FIELD: request.current.get()}
+        command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(statistics))
         with self.epochs.reading(corpus) as reading:
             ranks, failed_ranks = came_and_failed(await self.masters.everywhere(*command), record_of)
             failed = sorted({*failed, *failed_ranks})

@@ -1,0 +1,50 @@
+"""What is slow or fails on this shard, in the Redis log, with the id of the request that asked.
+
+The id comes with a Rank and is remembered with the ranking; the GET that reads it finds it there. Nothing that people
+ask is logged.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from shardqa.errors import ShardqaError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from shardqa.gears_functions.runtime import Runtime
+
+SLOW_SECONDS = 1.0
+
+
+class Journal:
+    """The worker's loop only."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def kept(
+        self, name: str, function: Callable[[Any], Awaitable[Any]], describe: Callable[[Any], str]
+    ) -> Callable[[Any], Awaitable[Any]]:
+        """The function, with a line for each run that is slow or fails. `describe` says of which record, afterwards."""
+
+        async def noted(record: Any) -> Any:
+            start = perf_counter()
+            try:
+                result = await function(record)
+            except Exception as error:
+                if not _is_the_callers(error):
+                    self._runtime.log(f"{name} failed: {error} ({describe(record)})", "warning")
+                raise
+            if (seconds := perf_counter() - start) >= SLOW_SECONDS:
+                self._runtime.log(f"{name} took {seconds:.1f} s ({describe(record)})", "notice")
+            return result
+
+        return noted
+
+
+def _is_the_callers(error: Exception) -> bool:
+    """What was asked for is at fault, and the caller is told."""
+    return isinstance(error, ShardqaError) and error.status < 500

@@ -1,0 +1,15 @@
+"""Which request this task works for: its id goes from HTTP through the engine to the shards, and into their logs."""
+
+import re
+from contextvars import ContextVar
+
+MAX_ID = 64
+ID = re.compile(rf"[0-9A-Za-z-]{{1,{MAX_ID}}}")
+FIELD = "request"  # of the statistics that a Rank brings along: shards of earlier versions pass it over
+
+current: ContextVar[str] = ContextVar("shardqa_request", default="")  # empty outside of HTTP
+
+
+def checked(given: object) -> str:
+    """An id that came from elsewhere, fit for a line of a log; empty where it is none."""
+    return given if isinstance(given, str) and ID.fullmatch(given) else ""

@@ -1,0 +1,64 @@
+"""Spans of OpenTelemetry, where somebody wants them: off, and not even imported, until `use` or `configure` is called.
+
+They hold names, numbers and corpora, and never what people ask.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")  # OpenTelemetry's own variables
+NOTHING: AbstractContextManager[None] = nullcontext()
+
+_tracer: Any = None
+
+
+def use(tracer: Any) -> None:
+    """An opentelemetry.trace.Tracer; None switches spans off."""
+    global _tracer
+    _tracer = tracer
+
+
+def is_wanted() -> bool:
+    """Whether the environment names a collector."""
+    return any(os.environ.get(name) for name in ENDPOINTS)
+
+
+def configure(service: str = "shardqa") -> None:
+    """Sends spans to the collector that the environment names. Raises ImportError without the extra `otel`."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    name = os.environ.get("OTEL_SERVICE_NAME", service)
+    provider = TracerProvider(resource=Resource.create({"service.name": name}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    use(provider.get_tracer("shardqa"))
+
+
+def span(name: str, **attributes: Any) -> AbstractContextManager[Any]:
+    """Around a part of the work; an exception that leaves it is noted on it."""
+    if _tracer is None:
+        return NOTHING
+    found: AbstractContextManager[Any] = _tracer.start_as_current_span(name, attributes=attributes)
+    return found
+
+
+def served(name: str, headers: Mapping[str, str]) -> AbstractContextManager[Any]:
+    """Around a request, below the caller's span where `traceparent` names one."""
+    if _tracer is None:
+        return NOTHING
+    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    parent = TraceContextTextMapPropagator().extract(headers)
+    found: AbstractContextManager[Any] = _tracer.start_as_current_span(name, context=parent, kind=SpanKind.SERVER)
+    return found
+
+
+def note(current: Any, **attributes: Any) -> None:
+    """On what `span` gave; nothing where that is nothing."""
+    if current is not None:
+        current.set_attributes(attributes)
