@@ -75,6 +75,20 @@ class NotJson(ShardqaError):
     status = 415
 
 
+class NotForm(ShardqaError):
+    """The Content-Type is another than multipart/form-data."""
+
+    code = "not_form"
+    status = 415
+
+
+class BadForm(ShardqaError):
+    """A form that can't be read, holds no file, or more than files."""
+
+    code = "bad_form"
+    status = 400
+
+
 class BadJson(ShardqaError):
     code = "bad_json"
     status = 400

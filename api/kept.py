@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 from pydantic import ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from shardqa.api import streaming
 from shardqa.api.state import State
 from shardqa.http_schema import Question
 
@@ -36,7 +37,7 @@ class KeptReplies:
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != PATH:
+        if scope["type"] != "http" or scope["path"] != PATH or streaming.wanted(scope):
             await self.app(scope, receive, send)
             return
         if scope["method"] == "POST":

@@ -144,7 +144,7 @@ class _Refused(Exception):
 
 
 def _bound(scope: Scope) -> int:
-    return MAX_DOCUMENTS_BODY if scope["path"].startswith(("/v1/documents", "/v1/files/")) else MAX_BODY
+    return MAX_DOCUMENTS_BODY if scope["path"].startswith(("/v1/documents", "/v1/files")) else MAX_BODY
 
 
 def _too_large(met: str, bound: int) -> BodyTooLarge:

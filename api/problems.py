@@ -34,6 +34,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "bad_data": ("A file breaks its format", "Correct the file at the place named."),
     "bad_document": ("A document that can't be used", "Send its text as UTF-8 text that is not empty."),
     "bad_document_id": ("Not a document id", "Use 1 to 512 bytes of text without control characters."),
+    "bad_form": ("Not a form of files", "Send multipart/form-data whose parts are files, each with a filename."),
     "bad_http": ("Not HTTP as this server takes it", "Use a library for HTTP/1.1, and wait for replies."),
     "bad_json": ("The body is not JSON", "Send one JSON value, encoded as UTF-8."),
     "bad_key": ("Not a key of this form", "docs/keys.md lists the forms."),
@@ -53,6 +54,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "invalid_request": ("The request has a wrong field", "Correct the fields named in errors; /docs lists them all."),
     "method_not_allowed": ("Not a method of this address", "Use a method named in the Allow header."),
     "no_such_route": ("No such address", "GET /docs lists all addresses."),
+    "not_form": ("The body has another type", "Send files as multipart/form-data, or one by PUT /v1/files/{name}."),
     "not_json": ("The body has another type", "Send JSON with the header Content-Type: application/json."),
     "question_too_long": ("The question is too long", "Ask it in one short sentence."),
     "setup": ("The server lacks something", "Run `shardqa doctor` on the server."),
@@ -186,6 +188,8 @@ def _of_http(request: Request, error: HTTPException) -> tuple[ShardqaError, Mapp
     if error.status_code == 405:
         allowed = _allowed(request)
         return faults.MethodNotAllowed(f"{path} does not take {request.method}; it takes {allowed}"), {"Allow": allowed}
+    if error.status_code == 400 and request.headers.get("content-type", "").startswith("multipart/"):
+        return faults.BadForm(f"the form can't be read: {error.detail}"), {}
     if error.status_code == 400:
         return faults.BadJson(f"the body can't be read: {error.detail}"), {}
     log.error("no problem is written for the HTTP error %s %s", error.status_code, error.detail)

@@ -11,6 +11,8 @@ from shardqa.api.metrics import Metrics
 from shardqa.config import Settings
 from shardqa.engine import Engine
 
+JSON, LINES = "application/json", "application/x-ndjson"
+
 
 @dataclass(frozen=True)
 class State:
@@ -30,11 +32,23 @@ def _state(request: Request) -> State:
     return state
 
 
+def json_or_lines(request: Request) -> None:
+    """The same, and lines of JSON."""
+    if content_type(request) not in (JSON, LINES):
+        sent = request.headers.get("content-type", "")
+        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} or {LINES} is wanted")
+
+
+def content_type(request: Request) -> str:
+    """Without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def json_only(request: Request) -> None:
     """Refuses bodies of another type. Forms on other sites can't send JSON unasked, so their posts stay out too."""
-    sent = request.headers.get("content-type", "")
-    if sent.partition(";")[0].strip().lower() != "application/json":
-        raise NotJson(f"the Content-Type is {sent[:80]!r}, and application/json is wanted")
+    if content_type(request) != JSON:
+        sent = request.headers.get("content-type", "")
+        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} is wanted")
 
 
 Shared = Annotated[State, Depends(_state)]

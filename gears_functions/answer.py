@@ -20,7 +20,7 @@ import orjson
 
 from shardqa import checks, keys, places
 from shardqa.config import MAX_K, MAX_N_BEST
-from shardqa.errors import BadDocument, BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
+from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
 from shardqa.models import evidence, metrics, reader, sentences
 from shardqa.models.scoring import shipped_scoring
 
@@ -313,15 +313,7 @@ def _loaded(key: str, score: float, hash: Any, blob: Any) -> Loaded | None:
         return None
     text, start, title, marks = hash
     ids = None if isinstance(blob, Exception) else np.frombuffer(blob, dtype="<i4")
-    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, _marks(marks))
-
-
-def _marks(value: bytes | None) -> places.Raw:
-    """A passage's places; none where another writer left something else there."""
-    try:
-        return places.check(value or b"")
-    except BadDocument:
-        return []
+    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.kept(marks))
 
 
 def _spans(

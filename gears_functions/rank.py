@@ -76,7 +76,7 @@ class Ranks:
         limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
         demand = permissions.to_ask_with_statistics if given else permissions.to_ask
         await demand(self._shard.runtime, corpus)
-        statistics, request = _parse(given[0]) if given else (None, "")
+        statistics, request = parse_statistics(given[0]) if given else (None, "")
         start = perf_counter()
         ranking = await self.ranking(corpus, question, limit, statistics, request)
         us = round((perf_counter() - start) * 1e6)
@@ -184,7 +184,7 @@ class Ranks:
         return total(
             [
                 await self._statistics(corpus, question),
-                *(_parse(reply[0])[0] for reply in replies if not isinstance(reply, Exception)),
+                *(parse_statistics(reply[0])[0] for reply in replies if not isinstance(reply, Exception)),
             ]
         )
 
@@ -205,7 +205,7 @@ class Ranks:
                 runtime.log(f"{key!r} was not written: {reply}", "verbose")
 
 
-def _parse(raw: str | bytes) -> tuple[CorpusStatistics, str]:
+def parse_statistics(raw: str | bytes) -> tuple[CorpusStatistics, str]:
     """The statistics, and the id of the request that came along."""
     try:
         record = orjson.loads(raw)

@@ -15,6 +15,7 @@ from shardqa.gears_functions.answer import Answers
 from shardqa.gears_functions.catalogue import Catalogues
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.ingest import Ingest
+from shardqa.gears_functions.passages import Passages
 from shardqa.gears_functions.rank import Ranks
 from shardqa.gears_functions.shard.journal import Journal
 from shardqa.gears_functions.shard.model_sync import ModelSync
@@ -47,6 +48,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Shard": ranks.shard,
         "Documents": catalogues.documents,
         "Drop": catalogues.drop,
+        "Passages": Passages(shard).passages,
         "Ingest": ingest.ingest,
         "Delete": delete.delete,
         "Push": copies.push,

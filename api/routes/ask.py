@@ -1,23 +1,39 @@
-"""POST and GET /v1/ask: one question, one answer."""
+"""/v1/ask: one question, one answer, or its steps as events; /v1/ask/batch: many at once."""
 
-from typing import Annotated
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from shardqa.answer_lines import AnswerWhen
+from shardqa.api import problems, streaming
+from shardqa.api.faults import InternalError
 from shardqa.api.leaving import unless_left
 from shardqa.api.state import Shared, State, json_only
 from shardqa.config import MAX_K, MAX_N_BEST
-from shardqa.http_schema import Question
-from shardqa.schema import Answer
+from shardqa.errors import ShardqaError
+from shardqa.http_schema import Answers, Asked, Problem, Question, Questions
+from shardqa.schema import Answer, Step
 
+AT_ONCE = 8  # questions of one batch on their way to shards
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The answer; with `Accept: text/event-stream` each step on the way to it as an event, too",
+        "content": {streaming.EVENTS: {"schema": {"type": "string"}}},
+    }
+}
+
+log = logging.getLogger("shardqa.api")
 router = APIRouter(prefix="/v1", tags=["questions"])
 
 
 @router.post(
     "/ask",
     response_model=Answer,
+    responses=EVENTS,
     summary="Ask a question",
     dependencies=[Depends(json_only)],
 )
@@ -29,7 +45,7 @@ async def post_ask(asked: Question, request: Request, state: Shared) -> Response
     return await _ask(asked, request, state)
 
 
-@router.get("/ask", response_model=Answer, summary="Ask a question by address")
+@router.get("/ask", response_model=Answer, responses=EVENTS, summary="Ask a question by address")
 async def get_ask(
     request: Request,
     state: Shared,
@@ -48,10 +64,67 @@ async def get_ask(
     return await _ask(asked, request, state)
 
 
+@router.post("/ask/batch", response_model=Answers, summary="Ask many questions", dependencies=[Depends(json_only)])
+async def post_batch(asked: Questions, request: Request, state: Shared) -> Response:
+    """Each has its own outcome, in the order of the request; one that fails does not harm the others."""
+    return await unless_left(request, _ask_all(asked.questions, request, state))
+
+
+async def _ask_all(questions: list[Question], request: Request, state: State) -> Response:
+    places = asyncio.Semaphore(AT_ONCE)
+    request_id = problems.request_id(request.scope)
+
+    async def one(asked: Question) -> Asked:
+        try:
+            async with places:
+                answer = await _answer(asked, state)
+        except ShardqaError as fault:
+            problem = problems.of(fault, request_id)
+            return Asked(status=problem.status, problem=problem)
+        except Exception:  # one that nobody foresaw must not take along the other answers
+            log.exception("a question of request %s failed", request_id)
+            unforeseen = InternalError("an unexpected fault; the server's log has its cause")
+            return Asked(status=unforeseen.status, problem=problems.of(unforeseen, request_id))
+        return Asked(status=200, answer=answer)
+
+    results = await asyncio.gather(*(one(asked) for asked in questions))
+    return Response(Answers(results=results).model_dump_json(), media_type="application/json")
+
+
 async def _ask(asked: Question, request: Request, state: State) -> Response:
-    work = state.engine.ask(
-        asked.question, asked.corpus, asked.k, asked.n_best, asked.min_score, asked.fresh, asked.answer_when
-    )
-    answer = await unless_left(request, work)
-    state.metrics.observe(answer)
+    if streaming.wanted(request.scope):
+        return await _stream(asked, request, state)
+    answer = await unless_left(request, _answer(asked, state))
     return Response(answer.model_dump_json(), media_type="application/json")
+
+
+async def _answer(asked: Question, state: State, told: Callable[[Step], None] | None = None) -> Answer:
+    answer = await state.engine.ask(
+        asked.question,
+        asked.corpus,
+        asked.k,
+        asked.n_best,
+        asked.min_score,
+        asked.fresh,
+        asked.answer_when,
+        told,
+    )
+    state.metrics.observe(answer)
+    return answer
+
+
+async def _stream(asked: Question, request: Request, state: State) -> Response:
+    """Events `step`, then `answer`, or `problem` where it fails after the first step."""
+    return await streaming.steps(
+        lambda told: _answer(asked, state, told),
+        lambda answer: streaming.event("answer", answer),
+        lambda error: streaming.event("problem", _problem(error, request)),
+    )
+
+
+def _problem(error: Exception, request: Request) -> Problem:
+    request_id = problems.request_id(request.scope)
+    if isinstance(error, ShardqaError):
+        return problems.of(error, request_id)
+    log.error("request %s failed", request_id, exc_info=error)
+    return problems.of(InternalError("an unexpected fault; the server's log has its cause"), request_id)

@@ -2,19 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Path, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 
 from shardqa.api import problems
 from shardqa.api.faults import BadJson, DuplicateDocument, InternalError
 from shardqa.api.leaving import unless_left
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.state import Shared, State, json_only
+from shardqa.api.state import LINES, Shared, State, content_type, json_or_lines
 from shardqa.engine.catalogue import MAX_PAGE
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
 from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes
@@ -36,10 +37,14 @@ CorpusOfAll = Annotated[
 @router.post(
     "/documents",
     summary="Add documents",
-    dependencies=[Depends(json_only)],
+    dependencies=[Depends(json_or_lines)],
     status_code=201,
     responses={
-        200: {"model": Ingested | Outcomes, "description": "Unchanged, or a list of which all were taken"},
+        200: {
+            "model": Ingested | Outcomes,
+            "description": "Unchanged, or a list of which all were taken; for lines, an Outcome on each line",
+            "content": {LINES: {"schema": {"type": "string"}}},
+        },
         201: {"model": Ingested, "description": "Added or changed"},
         207: {"model": Outcomes, "description": "A list of which some were refused"},
     },
@@ -59,14 +64,20 @@ CorpusOfAll = Annotated[
                             },
                         ]
                     }
-                }
+                },
+                LINES: {"schema": {"type": "string", "description": "A NewDocument on each line"}},
             },
         }
     },
 )
 async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = None) -> Response:
-    """One object, or a list of them. Each document can be asked about once its outcome is here."""
+    """One object, or a list of them. Each document can be asked about once its outcome is here.
+
+    With `Content-Type: application/x-ndjson`, one object on each line; each line of the reply is the outcome of one.
+    """
     name = corpus if corpus is not None else state.settings.corpus
+    if content_type(request) == LINES:
+        return StreamingResponse(_add_lines(await request.body(), name, request, state), media_type=LINES)
     sent = _parse(await request.body())
     if isinstance(sent, list):
         return await unless_left(request, _add_list(sent, name, request, state))
@@ -155,17 +166,8 @@ async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: S
                 f"document {problems.shown(document.id)!r} is number {earlier} and {n} of the list; the first was taken"
             )
             return _refused(document.id, fault_twice, request_id)
-        try:
-            async with places:
-                ingested = await _put(document, state)
-        except ShardqaError as fault_met:
-            return _refused(document.id, fault_met, request_id)
-        except Exception:  # one that nobody foresaw must not take along the outcomes of those that are stored
-            log.exception("document %d of request %s failed", n, request_id)
-            return _refused(
-                document.id, InternalError("an unexpected fault; the server's log has its cause"), request_id
-            )
-        return Outcome(document=document.id, status=201 if ingested.changed else 200, ingested=ingested)
+        async with places:
+            return await _outcome(document, request_id, state)
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(add(n, one)) for n, one in enumerate(sent)]
@@ -174,6 +176,51 @@ async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: S
     outcomes = Outcomes(results=results, taken=len(results) - refused, refused=refused)
     state.metrics.documents.labels("refused").inc(refused)
     return Response(outcomes.model_dump_json(exclude_none=True), 207 if refused else 200, media_type="application/json")
+
+
+async def _add_lines(body: bytes, corpus: str, request: Request, state: State) -> AsyncIterator[bytes]:
+    """A line for each line, in order, as soon as it is done; AT_ONCE are on their way."""
+    request_id = problems.request_id(request.scope)
+    lines = (line for line in body.splitlines() if line.strip())
+    under_way = deque[asyncio.Task[Outcome]]()
+    try:
+        while True:
+            while len(under_way) < AT_ONCE and (line := next(lines, None)) is not None:
+                under_way.append(asyncio.create_task(_add_line(line, corpus, request_id, state)))
+            if not under_way:
+                return
+            outcome = await under_way[0]
+            under_way.popleft()
+            if outcome.problem is not None:
+                state.metrics.documents.labels("refused").inc()
+            yield outcome.model_dump_json(exclude_none=True).encode() + b"\n"
+    finally:
+        for task in under_way:
+            task.cancel()
+
+
+async def _add_line(line: bytes, corpus: str, request_id: str, state: State) -> Outcome:
+    try:
+        document = NewDocument.model_validate_json(line).document(corpus)
+    except ValidationError as error:
+        found = error.errors()
+        if found[0]["type"] == "json_invalid":
+            return _refused(None, BadJson(f"the line is not JSON: {found[0]['ctx']['error']}"), request_id)
+        fault, at = problems.invalid(found)
+        return _refused(None, fault, request_id, at)
+    return await _outcome(document, request_id, state)
+
+
+async def _outcome(document: Document, request_id: str, state: State) -> Outcome:
+    try:
+        ingested = await _put(document, state)
+    except ShardqaError as fault:
+        return _refused(document.id, fault, request_id)
+    except Exception:  # one that nobody foresaw must not take along the outcomes of those that are stored
+        log.exception("document %r of request %s failed", problems.shown(document.id), request_id)
+        fault_met = InternalError("an unexpected fault; the server's log has its cause")
+        return _refused(document.id, fault_met, request_id)
+    return Outcome(document=document.id, status=201 if ingested.changed else 200, ingested=ingested)
 
 
 async def _put(document: Document, state: State) -> Ingested:

@@ -1,4 +1,4 @@
-"""/v1/files: whole files, read as `shardqa ingest` reads them."""
+"""/v1/files: whole files, one as it is or many by a form, read as `shardqa ingest` reads them."""
 
 import asyncio
 from itertools import islice
@@ -6,18 +6,27 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
+from starlette.datastructures import UploadFile
 
 from shardqa.api import problems
+from shardqa.api.faults import BadForm, NotForm
 from shardqa.api.leaving import unless_left
-from shardqa.api.state import Shared, State
+from shardqa.api.state import Shared, State, content_type
 from shardqa.errors import BadDocument, ShardqaError
-from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut
+from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles
 from shardqa.loader import formats
 from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile
 from shardqa.schema import Ingested
 
 MAX_DOCUMENTS = 10_000  # of one file: one reply names each
+MAX_FILES = 1_000  # of one form
 AT_ONCE = 8  # documents of one file on their way to shards
+FORM = "multipart/form-data"
+FORM_SCHEMA = {
+    "type": "object",
+    "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}},
+    "required": ["file"],
+}
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -57,10 +66,59 @@ async def put_file(
     """
     content = await request.body()
     into = corpus if corpus is not None else state.settings.corpus
-    return await unless_left(request, _add(content, name, into, replace, state))
+    outcome = await unless_left(request, _add(content, name, into, replace, state))
+    return Response(outcome.model_dump_json(), _status(outcome), media_type="application/json")
 
 
-async def _add(content: bytes, name: str, corpus: str, replace: bool, state: State) -> Response:
+@router.post(
+    "/files",
+    summary="Add files by a form",
+    responses={
+        200: {"model": SentFiles, "description": "All were taken"},
+        207: {"model": SentFiles, "description": "Some were refused, or a part was left out"},
+    },
+    openapi_extra={"requestBody": {"required": True, "content": {FORM: {"schema": FORM_SCHEMA}}}},
+)
+async def post_files(
+    request: Request,
+    state: Shared,
+    corpus: Annotated[str | None, Query(description="Without it, the server's default corpus.")] = None,
+    replace: Annotated[bool, Query(description="Take the place of other files' documents of these ids.")] = False,
+) -> Response:
+    """`multipart/form-data` with any number of files, as browsers and `curl -F file=@handbook.pdf` send it.
+
+    Each file has its own outcome. Fields that are no files are refused.
+    """
+    into = corpus if corpus is not None else state.settings.corpus
+    return await unless_left(request, _add_form(request, into, replace, state))
+
+
+async def _add_form(request: Request, corpus: str, replace: bool, state: State) -> Response:
+    if content_type(request) != FORM:
+        raise NotForm(f"the Content-Type is {request.headers.get('content-type', '')[:80]!r}, and {FORM} is wanted")
+    async with request.form(max_files=MAX_FILES, max_fields=0, max_part_size=0) as form:
+        sent = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
+        if not sent:
+            raise BadForm("the form holds no file; send at least one part with a filename")
+        request_id = problems.request_id(request.scope)
+        results = [await _add_one(part, corpus, replace, request_id, state) for part in sent]
+    refused = sum(one.problem is not None for one in results)
+    files = SentFiles(results=results, taken=len(results) - refused, refused=refused)
+    is_whole = all(one.status in (200, 201) for one in results)
+    return Response(files.model_dump_json(exclude_none=True), 200 if is_whole else 207, media_type="application/json")
+
+
+async def _add_one(part: UploadFile, corpus: str, replace: bool, request_id: str, state: State) -> SentFile:
+    name = part.filename or "file"
+    try:
+        outcome = await _add(await part.read(), name, corpus, replace, state)
+    except ShardqaError as fault:
+        problem = problems.of(fault, request_id)
+        return SentFile(file=name, status=problem.status, problem=problem)
+    return SentFile(file=name, status=_status(outcome), outcome=outcome)
+
+
+async def _add(content: bytes, name: str, corpus: str, replace: bool, state: State) -> FileOutcome:
     items = await asyncio.to_thread(_read, content, name)
     places = asyncio.Semaphore(AT_ONCE)
     outcome = FileOutcome(file=name, documents=[], skipped=[], lost=[])
@@ -88,7 +146,7 @@ async def _add(content: bytes, name: str, corpus: str, replace: bool, state: Sta
     state.metrics.documents.labels("refused").inc(len(outcome.skipped))
     if not outcome.documents:
         raise BadDocument("; ".join(f"{one.place}: {one.reason}" for one in outcome.skipped[:3]) or f"{name} is empty")
-    return Response(outcome.model_dump_json(), _status(outcome), media_type="application/json")
+    return outcome
 
 
 def _read(content: bytes, name: str) -> list[Item]:

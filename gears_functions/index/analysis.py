@@ -60,15 +60,15 @@ def words(text: str) -> list[str]:
     if "'" in folded or "’" in folded:
         folded = POSSESSIVE.sub("", folded)
     if MARKS_MATTER.search(folded):
-        found = [word for match in WORD.findall(folded) for word in _forms(match.replace(",", ""))]
+        found = [word for match in WORD.findall(folded) for word in forms(match.replace(",", ""))]
     else:
         found = [match.replace(",", "") for match in PLAIN.findall(folded)]
     if text.isascii():
         return found
-    return [part for word in found for part in _parts(word)]
+    return [part for word in found for part in parts(word)]
 
 
-def _forms(word: str) -> tuple[str, ...]:
+def forms(word: str) -> tuple[str, ...]:
     """A word itself; of one with marks also the plain word, unless that is a single letter, which is another thing.
 
     A dot at the front is often a slip or a file's suffix, and "Disney+" is often written without its plus.
@@ -80,7 +80,7 @@ def _forms(word: str) -> tuple[str, ...]:
     return (word,) if len(marked[1]) == 1 else (marked[1], word)
 
 
-def _parts(word: str) -> list[str]:
+def parts(word: str) -> list[str]:
     """A word itself; of a run of ideographs its pairs, or the one it is."""
     if not IDEOGRAPHS.search(word):
         return [word]

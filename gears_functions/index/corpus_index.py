@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shardqa import keys
-from shardqa.gears_functions.index import bm25, pagerank
+from shardqa.gears_functions.index import bm25, explained, pagerank
 from shardqa.gears_functions.index.analysis import Query, analyse
 from shardqa.gears_functions.index.catalogue import Catalogue, OfDocument
 from shardqa.gears_functions.index.postings import NOBODY, Postings
@@ -197,6 +197,26 @@ class Index:
             scores[slots] += weight * bm25.bm25(tf, words[slots], average, bm25.B)
         return scores
 
+    def explain(self, key: str, query: Query, statistics: CorpusStatistics) -> dict[str, Any] | None:
+        """What the score of a passage in `rank` is made of; None where it is not here."""
+        slot = self._slots.get(key)
+        if slot is None:
+            return None
+        return explained.explain(self._seen(slot), query, statistics)
+
+    def _seen(self, slot: int) -> explained.Seen:
+        """One passage, and how often words stand in it and in its document's others."""
+        document = _view(self._document, np.int32) == self._document[slot]
+        return explained.Seen(
+            words=self._words[slot],
+            title_words=self._title_words[slot],
+            in_body=lambda term: _count(*self._body.term(term), slot),
+            in_title=lambda term: _count(*self._title.term(term), slot),
+            in_pairs=lambda first, second: _count(*self._body.pair(first, second), slot),
+            in_document=lambda term: _total(*self._of_term(self._body, term), document),
+            siblings=self._passages_of[self._document[slot]],
+        )
+
     def _graph(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
         """What PageRank adds, float64 [slots]."""
         share = self.pagerank(query, statistics)
@@ -230,6 +250,14 @@ class Index:
             return slots, tf
         alive = _view(self._alive, np.int8)[slots] != 0
         return slots[alive], tf[alive]
+
+
+def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:
+    return int(tf[slots == slot].sum())
+
+
+def _total(slots: NDArray[np.int32], tf: NDArray[np.int32], among: NDArray[np.bool_]) -> int:
+    return int(tf[among[slots]].sum())
 
 
 def _view(values: array[int], dtype: type[np.signedinteger[Any]]) -> NDArray[Any]:

@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
-from shardqa.schema import Corpora, Document, Ingested
+from shardqa.schema import Answer, Corpora, Document, Ingested
+
+MAX_QUESTIONS = 100  # of one batch
 
 
 class Question(BaseModel):
@@ -41,6 +43,42 @@ class Question(BaseModel):
         except UnicodeEncodeError:
             raise ValueError("holds a lone surrogate; send whole characters") from None
         return question
+
+
+class Questions(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    questions: list[Question] = Field(min_length=1, max_length=MAX_QUESTIONS)
+
+
+class Asked(BaseModel):
+    """What became of one question of a batch: one of the two."""
+
+    status: int  # as if it had been asked alone
+    answer: Answer | None = None
+    problem: "Problem | None" = None
+
+
+class Answers(BaseModel):
+    """In the order of the request."""
+
+    results: list[Asked]
+
+
+class Search(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    question: str = Field(description="A question or words.", json_schema_extra={"maxLength": MAX_QUESTION})
+    corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
+    limit: int = Field(10, description="Passages, 1 to 100.")
+
+
+class Explain(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
+    corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
+    k: int | None = Field(None, description=f"Passages ranked, 1 to {MAX_K}.")
 
 
 class NewDocument(BaseModel):
@@ -125,6 +163,23 @@ class FileOutcome(BaseModel):
     documents: list[Ingested]
     skipped: list[LeftOut]  # documents that were not taken
     lost: list[LeftOut]  # parts of those that were
+
+
+class SentFile(BaseModel):
+    """What became of one file of a form: one of the two."""
+
+    file: str
+    status: int  # as if it had been sent alone
+    outcome: FileOutcome | None = None
+    problem: Problem | None = None
+
+
+class SentFiles(BaseModel):
+    """In the order of the form."""
+
+    results: list[SentFile]
+    taken: int
+    refused: int
 
 
 class FileFormat(BaseModel):

@@ -91,6 +91,14 @@ def check(places: str | bytes) -> Raw:
     return marks
 
 
+def kept(places: bytes | None) -> Raw:
+    """The marks of a stored field; none where another writer left something else there."""
+    try:
+        return check(places or b"")
+    except BadDocument:
+        return []
+
+
 def _is_mark(mark: Any) -> bool:
     return (
         isinstance(mark, list)

@@ -203,3 +203,156 @@ class MergedCandidates(BaseModel):
     candidates: list[Candidate]
     below: Lines  # the reader's: scores under which nothing is answered
     shards: list[ShardUse]
+
+
+class Step(BaseModel):
+    """How far an answer is, while it is made."""
+
+    step: Literal["terms", "rank", "read"]
+    ms: float  # since the question came
+    passages: int  # terms: in the corpus; rank: found; read: read so far
+    documents: list[str] = Field(default_factory=list)  # rank: of the passages found, best first
+    best: Candidate | None = None  # read: of what was read so far
+
+
+class Highlight(BaseModel):
+    """A word of the document that the question looks for: `text[start:end]`, in characters."""
+
+    start: int
+    end: int
+    term: str  # its stem
+
+
+class TermScore(BaseModel):
+    """What one term of the question adds to a passage's score."""
+
+    term: str
+    tf: int  # times in the passage
+    title_tf: int
+    df: int  # passages of the corpus that hold it
+    idf: float
+    body: float  # BM25 of the text
+    title: float  # of the title
+
+
+class PairScore(BaseModel):
+    """The same of two terms in a row."""
+
+    first: str
+    second: str
+    tf: int
+    df: int
+    score: float
+
+
+class RankScore(BaseModel):
+    """What a passage's score is the sum of: terms, pairs and graph."""
+
+    terms: list[TermScore]
+    pairs: list[PairScore]
+    direct: float  # PageRank that terms send to the passage
+    document: float  # mean of the same over its document's passages
+    share: float  # its PageRank; all passages' sum is 1
+    graph: float  # what that adds to the score
+    score: float
+
+
+class FoundPassage(BaseModel):
+    key: str
+    document: str
+    title: str
+    text: str
+    start: int  # its first character in the document
+    end: int
+    score: float
+    highlights: list[Highlight]
+    place: Place | None
+    metadata: dict[str, Any]
+    shard: str  # tag
+    node: str
+    why: RankScore | None = None  # of an explanation
+
+
+class SearchTiming(BaseModel):
+    """Milliseconds."""
+
+    terms: float
+    rank: float
+    load: float
+    total: float
+
+
+class SearchResult(BaseModel):
+    """Passages, best first; nothing was read."""
+
+    question: str
+    corpus: str
+    passages: list[FoundPassage]
+    partial: bool
+    failed: list[str]
+    timing: SearchTiming
+
+
+class Term(BaseModel):
+    """A term of the question in the corpus."""
+
+    term: str
+    df: int  # passages that hold it
+    cf: int  # times in all of them
+    idf: float
+
+
+class ReadSpan(BaseModel):
+    """A candidate with what its score is made of."""
+
+    answer: str
+    document: str
+    start: int
+    end: int
+    passage: str  # key
+    span_logit: float  # start and end logit together
+    null_logit: float  # that the passage does not say
+    margin: float  # their difference
+    lag: float  # 0: of the best passage; 1: of one whose rank score is 0
+    gap: float  # logits above the best span of other words
+    fall: float  # how far the best passage's rank score lies above the second's, a share of it
+    length: float  # ln(1 + words of the question)
+    alone: float  # score by margin and lag, by which spans are ordered
+    log_odds: dict[str, float]  # what each signal adds to the score's log-odds, bias included
+    score: float
+
+
+class GraphNode(BaseModel):
+    id: str
+    kind: Literal["question", "term", "passage", "document", "shard", "answer"]
+    label: str
+
+
+class GraphEdge(BaseModel):
+    source: str
+    target: str
+    weight: float
+
+
+class Graph(BaseModel):
+    """The part of the graph that led to the answer."""
+
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+class Explanation(BaseModel):
+    """Everything an answer was made of, in order."""
+
+    question: str
+    asked: str  # the question as it is ranked and read
+    corpus: str
+    size: int  # passages of the corpus
+    terms: list[Term]
+    passages: list[FoundPassage]  # all that were ranked
+    read: int  # of them, the best that were read
+    sure: float  # the score from which no more is read
+    spans: list[ReadSpan]
+    weights: dict[str, Any]  # the reader's scoring
+    answer: Answer
+    graph: Graph

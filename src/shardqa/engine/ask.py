@@ -1,6 +1,7 @@
 """Answers a question: looks in the caches, ranks passages, asks the shards' readers, merges."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
@@ -13,7 +14,7 @@ from shardqa.engine.connected import since
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import Ranking, Told
-from shardqa.engine.reading import Readers
+from shardqa.engine.reading import Readers, StagedReading
 from shardqa.errors import (
     AnswerTimeout,
     BadLimit,
@@ -24,6 +25,8 @@ from shardqa.errors import (
 from shardqa.schema import (
     Answer,
     MergedCandidates,
+    RankedList,
+    Step,
     Timing,
 )
 from shardqa.spans import note, span
@@ -37,6 +40,29 @@ def between(name: str, value: int, low: int, high: int) -> int:
     if not low <= value <= high:
         raise BadLimit(f"{name}={value} is outside {low} to {high}; choose a number in between")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Tells how far an answer is, to whoever wants to hear it."""
+
+    start: float
+    told: Callable[[Step], None] | None
+
+    def terms(self, terms: Told) -> None:
+        if self.told is not None:
+            self.told(Step(step="terms", ms=since(self.start), passages=terms.statistics["passages"]))
+
+    def ranked(self, ranked: RankedList) -> None:
+        if self.told is not None:
+            documents = list(dict.fromkeys(passage.document for passage in ranked.passages))
+            count = len(ranked.passages)
+            self.told(Step(step="rank", ms=since(self.start), passages=count, documents=documents))
+
+    def read(self, reading: StagedReading, passages: int) -> None:
+        if self.told is not None:
+            best = next(iter(reading.candidates(passages)), None)
+            self.told(Step(step="read", ms=since(self.start), passages=passages, best=best))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +87,11 @@ class Asking(Ranking):
         min_score: float | None = None,
         fresh: bool = False,
         answer_when: AnswerWhen | None = None,
+        told: Callable[[Step], None] | None = None,
     ) -> Answer:
         """Answers `question` from the documents of `corpus`; `fresh` passes all caches of final answers by.
+
+        `told` hears of each step of an answer that is not kept, as soon as it is done.
 
         Raises EmptyQuestion, QuestionTooLong, BadCorpusName, UnknownCorpus, BadLimit, TooManyRequests, AnswerTimeout,
         ClusterUnavailable (no shard answered at all; one that is missing only makes the answer `partial`), ShardFailed.
@@ -75,15 +104,15 @@ class Asking(Ranking):
             raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
         asked = checks.question(question)
         with span("ask", corpus=corpus, k=k) as current:
-            timing = Timing()
-            found, cache, told, failed = None, None, None, list[str]()
+            timing, steps = Timing(), Steps(start, told)
+            found, cache, terms, failed = None, None, None, list[str]()
             try:
                 async with asyncio.timeout(self.settings.timeout):
                     if not fresh:
                         with span("cache"):
-                            found, cache, told = await self._cached(corpus, k, asked, timing)
+                            found, cache, terms = await self._cached(corpus, k, asked, timing)
                     if found is None:
-                        found, failed = await self._ask_shards(corpus, k, asked, timing, fresh, told)
+                        found, failed = await self._ask_shards(corpus, k, asked, timing, fresh, terms, steps)
             except TimeoutError:
                 raise AnswerTimeout(
                     f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by "
@@ -190,16 +219,21 @@ class Asking(Ranking):
         return found
 
     async def _ask_shards(
-        self, corpus: str, k: int, question: str, timing: Timing, fresh: bool, told: Told | None
+        self, corpus: str, k: int, question: str, timing: Timing, fresh: bool, told: Told | None, steps: Steps
     ) -> tuple[MergedCandidates, list[str]]:
         for ranking in range(1, RANKINGS + 1):
             with span("retrieve", k=k):
-                ranked = await self.rank(question, corpus, k, told if ranking == 1 else None)
+                if told is None or ranking > 1:
+                    told = await self._terms(question, corpus)
+                steps.terms(told)
+                ranked = await self.rank(question, corpus, k, told)
+                steps.ranked(ranked)
             timing.terms, timing.rank = ranked.terms_ms, ranked.rank_ms
             start = perf_counter()
             try:
                 with span("read", passages=len(ranked.passages)):
-                    found, failed = await self.readers.read(ranked, question, k, fresh, is_last=ranking == RANKINGS)
+                    reading = await self.readers.staged(ranked, question, k, fresh, ranking == RANKINGS, steps.read)
+                    found, failed = reading.asked(self.settings.sure), reading.failed
                 break
             except WrongShard:
                 if ranking == RANKINGS:  # no shard is left that could be asked

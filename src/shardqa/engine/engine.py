@@ -1,7 +1,8 @@
 """One object that asks, ranks, takes documents and looks at the shards.
 
 An Engine belongs to one asyncio loop; the API has one per process, the CLI one per command. It holds connections,
-the epochs of the corpora and the answers of this process; everything else is in Redis. Its parts: `ask` on `rank`,
+the epochs of the corpora and the answers of this process; everything else is in Redis. Its parts:
+`search` on `ask` on `rank`,
 `documents`, `catalogue` on `overview`, all `connected`.
 """
 
@@ -9,13 +10,13 @@ from types import TracebackType
 from typing import Self
 
 from shardqa.config import Settings
-from shardqa.engine.ask import Asking
 from shardqa.engine.catalogue import Catalogue
 from shardqa.engine.connections import Shards
 from shardqa.engine.documents import Documents
+from shardqa.engine.search import Searching
 
 
-class Engine(Asking, Documents, Catalogue):
+class Engine(Searching, Documents, Catalogue):
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
         """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""

@@ -1,11 +1,12 @@
 """From many shards' replies to one: candidates and the conclusion. Pure functions."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
 from shardqa.answer_lines import AnswerWhen, Lines
-from shardqa.models.scoring import Scoring, Spanned, shipped_scoring, signals_of
+from shardqa.models.scoring import Scoring, Signals, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
 from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, Timing
 
@@ -24,21 +25,36 @@ def candidates_of(
     """
     passages = [passage for reply in replies for passage in reply["passages"].values()]
     ranks = [passage["rank_score"] for passage in passages] if ranks is None else ranks
+    found = scored(replies, question, ranks)
+    return _without_overlaps([_candidate(one.tag, one.span, one.passage, one.score) for one in found])[:KEPT]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A span with all that its score is made of."""
+
+    scoring: Scoring
+    span: dict[str, Any]
+    passage: dict[str, Any]
+    tag: str
+    signals: Signals
+    alone: float
+    score: float
+
+
+def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[Scored]:
+    """All shards' spans in the order of `candidates_of`, those that overlap too."""
     best_rank = max(ranks, default=0.0)
     found = [
-        (scoring, span, reply["passages"][span["passage"]], reply["tag"])
+        (scoring, span, passage, reply["tag"], _alone(scoring, span, passage, best_rank))
         for reply, scoring in zip(replies, map(_scoring, replies), strict=True)
         for span in reply["spans"]
+        for passage in [reply["passages"][span["passage"]]]
     ]
-    found.sort(
-        key=lambda one: (-_alone(one[0], one[1], one[2], best_rank), one[1]["document"], one[1]["start"], one[1]["end"])
-    )
-    signals = signals_of([_spanned(span, passage) for _, span, passage, _ in found], ranks, question)
+    found.sort(key=lambda one: (-one[4], one[1]["document"], one[1]["start"], one[1]["end"]))
+    signals = signals_of([_spanned(one[1], one[2]) for one in found], ranks, question)
     scores = accumulate((one[0].confidence(own) for one, own in zip(found, signals, strict=True)), min)
-    candidates = [
-        _candidate(tag, span, passage, score) for (_, span, passage, tag), score in zip(found, scores, strict=True)
-    ]
-    return _without_overlaps(candidates)[:KEPT]
+    return [Scored(*one[:4], own, one[4], score) for one, own, score in zip(found, signals, scores, strict=True)]
 
 
 def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:

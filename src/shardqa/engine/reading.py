@@ -9,7 +9,7 @@ asked at once then, and the answer is still that of the first stage that is sure
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from redis.asyncio.cluster import ClusterNode
 from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine.connections import Shards
-from shardqa.engine.merging import candidates_of, lines_of
+from shardqa.engine.merging import Scored, candidates_of, lines_of, scored
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.schema import Candidate, MergedCandidates, RankedList, ShardUse
 
@@ -57,13 +57,28 @@ class Readers:
         A shard whose tag is moving counts as one that could not, unless the question will be ranked again: then
         (not ``is_last``) WrongShard is raised.
         """
+        reading = await self.staged(ranked, question, k, fresh, is_last)
+        return reading.asked(self._settings.sure), reading.failed
+
+    async def staged(
+        self,
+        ranked: RankedList,
+        question: str,
+        k: int,
+        fresh: bool,
+        is_last: bool = True,
+        told: Callable[["StagedReading", int], None] | None = None,
+    ) -> "StagedReading":
+        """The reading itself, done. `told` is called after each stage, with the passages it covers."""
         reading = StagedReading(self, ranked, question, fresh, is_last)
         try:
             for stage in stages(min(k, max(len(ranked.passages), 1)), self._settings.sure):
                 await reading.upto(stage)
+                if told is not None:
+                    told(reading, min(stage, len(ranked.passages)))
                 if reading.is_sure(stage, self._settings.sure) or reading.is_late:
                     break
-            return reading.asked(self._settings.sure), reading.failed
+            return reading
         finally:
             reading.cancel()
 
@@ -170,14 +185,22 @@ class StagedReading:
         """Of the best `stage` passages."""
         return candidates_of(_only(self._latest(), set(self._order[:stage])), self._question, self._ranks)
 
+    def last_stage(self, sure: float) -> int:
+        """The passages that the answer is made of: those of the first stage that is sure, or all that were read."""
+        every = len(self._order)
+        return next((stage for stage in stages(every, sure) if self.is_sure(stage, sure)), every)
+
+    def scored(self, stage: int) -> list[Scored]:
+        """Of the best `stage` passages, as `candidates`, with what each score is made of."""
+        return scored(_only(self._latest(), set(self._order[:stage])), self._question, self._ranks)
+
     def _latest(self) -> list[dict[str, Any]]:
         """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
         return [self._reads[place][-1].reply for place in sorted(self._reads)]
 
     def asked(self, sure: float) -> MergedCandidates:
         """The candidates of the first stage that is sure, or of all that was read."""
-        every = len(self._order)
-        stage = next((stage for stage in stages(every, sure) if self.is_sure(stage, sure)), every)
+        stage = self.last_stage(sure)
         return MergedCandidates(
             candidates=self.candidates(stage),
             below=lines_of(self._latest()),

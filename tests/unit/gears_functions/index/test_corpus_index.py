@@ -236,3 +236,16 @@ def test_statistics_of_a_moment_ago_still_rank() -> None:
     found.put(keys.passage("c", "d", 0), "", "river river stone")
     assert len(found.rank(asked, statistics, 10)) == 3
     assert len(found.rank(asked, CorpusStatistics(5, 5, 9, 0, {}, {}), 10)) == 3
+
+
+@settings(max_examples=200)
+@given(documents, phrase)
+def test_what_a_score_is_explained_by_adds_up_to_it_exactly(
+    corpus: dict[str, tuple[str, list[str]]], question: str
+) -> None:
+    found, asked = filled(passages_of(corpus)), query(question)
+    statistics = found.statistics(asked)
+    for key, score in found.rank(asked, statistics, 1_000):
+        why = found.explain(key, asked, statistics)
+        assert why is not None
+        assert why["score"] == score

@@ -1,0 +1,66 @@
+"""/v1/search: passages, unread; /v1/explain: what an answer was made of."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response
+
+from shardqa.api.leaving import unless_left
+from shardqa.api.state import Shared, State, json_only
+from shardqa.config import MAX_K
+from shardqa.http_schema import Explain, Search
+from shardqa.schema import Explanation, SearchResult
+
+router = APIRouter(prefix="/v1", tags=["questions"])
+
+Words = Annotated[str, Query(description="A question or words.")]
+Where = Annotated[str | None, Query(description="Where to look; without it, the server's default corpus.")]
+
+
+@router.get("/search", response_model=SearchResult, summary="Search passages by address")
+async def get_search(
+    request: Request,
+    state: Shared,
+    q: Words,
+    corpus: Where = None,
+    limit: Annotated[int, Query(description="Passages, 1 to 100.")] = 10,
+) -> Response:
+    """The same as POST /v1/search."""
+    return await _search(Search(question=q, corpus=corpus, limit=limit), request, state)
+
+
+@router.post("/search", response_model=SearchResult, summary="Search passages", dependencies=[Depends(json_only)])
+async def post_search(sought: Search, request: Request, state: Shared) -> Response:
+    """The passages that rank best, unread. `highlights` are the question's words in the document, exact in characters.
+
+    This is the ranking that questions are answered from.
+    """
+    return await _search(sought, request, state)
+
+
+@router.get("/explain", response_model=Explanation, summary="Explain an answer by address")
+async def get_explain(
+    request: Request,
+    state: Shared,
+    q: Words,
+    corpus: Where = None,
+    k: Annotated[int | None, Query(description=f"Passages ranked, 1 to {MAX_K}.")] = None,
+) -> Response:
+    """The same as POST /v1/explain."""
+    return await _explain(Explain(question=q, corpus=corpus, k=k), request, state)
+
+
+@router.post("/explain", response_model=Explanation, summary="Explain an answer", dependencies=[Depends(json_only)])
+async def post_explain(asked: Explain, request: Request, state: Shared) -> Response:
+    """The answer with all that it was made of: terms, ranks, the graph, spans with their logits, the score's parts."""
+    return await _explain(asked, request, state)
+
+
+async def _search(sought: Search, request: Request, state: State) -> Response:
+    found = await unless_left(request, state.engine.search(sought.question, sought.corpus, sought.limit))
+    return Response(found.model_dump_json(), media_type="application/json")
+
+
+async def _explain(asked: Explain, request: Request, state: State) -> Response:
+    found = await unless_left(request, state.engine.explain(asked.question, asked.corpus, asked.k))
+    return Response(found.model_dump_json(), media_type="application/json")

@@ -1,0 +1,86 @@
+"""Why a passage has its rank score: every number that it is the sum of. Pure; the same formulas as the index's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from shardqa.gears_functions.index.statistics import CorpusStatistics
+
+from shardqa.gears_functions.index import bm25, pagerank
+from shardqa.gears_functions.index.analysis import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A passage as its index sees it."""
+
+    words: int
+    title_words: int
+    in_body: Callable[[str], int]  # a term's count
+    in_title: Callable[[str], int]
+    in_pairs: Callable[[str, str], int]
+    in_document: Callable[[str], int]  # in all passages of its document
+    siblings: int  # passages of its document, itself included
+
+
+def explain(seen: Seen, query: Query, statistics: CorpusStatistics) -> dict[str, Any]:
+    """As JSON; `score` is what `Index.rank` gives, to the last bit: its sums run in the same order."""
+    terms = [_term(seen, term, statistics) for term in query.terms]
+    pairs = [_pair(seen, first, second, statistics) for first, second in query.pairs]
+    score = 0.0
+    for part in terms:
+        score += part["body"]
+        score += part["title"]
+    for part in pairs:
+        score += part["score"]
+    graph = _graph(seen, query, statistics)
+    return {"terms": terms, "pairs": pairs, **graph, "score": score + graph["graph"]}
+
+
+def _term(seen: Seen, term: str, statistics: CorpusStatistics) -> dict[str, Any]:
+    df = statistics.df.get(term, 0)
+    weight = bm25.idf(df, statistics.passages)
+    tf, title_tf = seen.in_body(term), seen.in_title(term)
+    body = weight * _bm25(tf, seen.words, _average(statistics.length, statistics), bm25.B)
+    in_title = _bm25(title_tf, seen.title_words, _average(statistics.title_length, statistics), bm25.TITLE_B)
+    title = bm25.TITLE * weight * in_title
+    return {"term": term, "tf": tf, "title_tf": title_tf, "df": df, "idf": weight, "body": body, "title": title}
+
+
+def _pair(seen: Seen, first: str, second: str, statistics: CorpusStatistics) -> dict[str, Any]:
+    df = statistics.df.get(f"{first} {second}", 0)
+    weight = bm25.PAIRS * bm25.idf(df, statistics.passages)
+    tf = seen.in_pairs(first, second)
+    score = weight * _bm25(tf, seen.words, _average(statistics.length, statistics), bm25.B)
+    return {"first": first, "second": second, "tf": tf, "df": df, "score": score}
+
+
+def _graph(seen: Seen, query: Query, statistics: CorpusStatistics) -> dict[str, float]:
+    """Personalised PageRank: `direct` by the passage's own words, `document` by those of its document."""
+    restarts = {t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)}
+    total = sum(restarts.values())
+    direct, document = 0.0, 0.0
+    for term, restart in restarts.items():
+        each = restart / (total * statistics.cf[term])
+        direct += each * seen.in_body(term)
+        document += each * seen.in_document(term)
+    squared = pagerank.DAMPING * pagerank.DAMPING
+    mean = document / max(seen.siblings, 1)
+    share = (1 - squared) * direct + squared * mean
+    lift = share * statistics.passages
+    return {
+        "direct": direct,
+        "document": mean,
+        "share": share,
+        "graph": pagerank.GRAPH * (lift / (lift + pagerank.GRAPH_HALF)),
+    }
+
+
+def _average(length: int, statistics: CorpusStatistics) -> float:
+    return max(length, 1) / statistics.passages
+
+
+def _bm25(tf: int, words: int, average: float, b: float) -> float:
+    return tf * (bm25.K1 + 1) / (tf + bm25.K1 * (1 - b + b * (words / average))) if tf else 0.0

@@ -1,0 +1,79 @@
+"""Where the terms of a question stand in a text: character ranges, exact for any Unicode.
+
+The same analysis as the index's, with the place of each folded character kept. One thread, as `analysis` says.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterator
+
+from shardqa.gears_functions.index import analysis
+from shardqa.gears_functions.index.analysis import Query
+
+Range = tuple[int, int]
+
+
+def matched(text: str, query: Query) -> list[tuple[int, int, str]]:
+    """(start, end, term) of each word of the text that the question looks for, in order."""
+    wanted: Collection[str] = set(query.terms)
+    found = list(located(text))
+    stems = analysis.stems([word for _, _, word in found])
+    return [(start, end, term) for (start, end, _), term in zip(found, stems, strict=True) if term in wanted]
+
+
+def located(text: str) -> Iterator[tuple[int, int, str]]:
+    """(start, end, folded word) of all words, in order: the words are those of `analysis.words`."""
+    folded, places = _folded(text)
+    pattern = analysis.WORD if analysis.MARKS_MATTER.search(folded) else analysis.PLAIN
+    has_marks = pattern is analysis.WORD
+    for match in pattern.finditer(folded):
+        word = match[0].replace(",", "")
+        at = (places[match.start()][0], places[match.end() - 1][1])
+        for form in analysis.forms(word) if has_marks else (word,):
+            if text.isascii():
+                yield (*at, form)
+            else:
+                yield from _parts(form, match.start(), at, places)
+
+
+def _parts(word: str, start: int, at: Range, places: list[Range]) -> Iterator[tuple[int, int, str]]:
+    """A word itself; of a run of ideographs its pairs, each with its own place."""
+    parts = analysis.parts(word)
+    if parts == [word]:
+        yield (*at, word)
+        return
+    begin = 0
+    for part in parts:
+        begin = word.index(part, begin)
+        yield (places[start + begin][0], places[start + begin + len(part) - 1][1], part)
+
+
+def _folded(text: str) -> tuple[str, list[Range]]:
+    """The text as `analysis.words` looks at it, and which characters of the text each of its characters is of."""
+    folded, places = list[str](), list[Range]()
+    powers = {place: "^" for match in analysis.POWER.finditer(text) for place in [match.start()]}
+    inside = {n for match in analysis.POWER.finditer(text) for n in range(*match.span())}
+    for n, character in enumerate(text):
+        own = "-" if n in inside and character == "⁻" else character
+        for piece in powers.get(n, "") + _fold(own):
+            folded.append(piece)
+            places.append((n, n + 1))
+    return _without_possessives("".join(folded), places)
+
+
+def _fold(character: str) -> str:
+    if character.isascii():
+        return character.lower()
+    return unicodedata.normalize("NFKD", character).translate(analysis.MARKS).casefold()
+
+
+def _without_possessives(folded: str, places: list[Range]) -> tuple[str, list[Range]]:
+    kept, last = list[tuple[int, int]](), 0
+    for match in analysis.POSSESSIVE.finditer(folded):
+        kept.append((last, match.start()))
+        last = match.end()
+    if not kept:
+        return folded, places
+    kept.append((last, len(folded)))
+    return "".join(folded[a:b] for a, b in kept), [place for a, b in kept for place in places[a:b]]

@@ -1,0 +1,96 @@
+"""`Passages`: passages of a ranking with their text, where the question's words stand in them, and why they rank so.
+
+RG.TRIGGER Passages <corpus> <question> <keys: JSON list> [<statistics: the sum of all shards' Terms, JSON>]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from shardqa.gears_functions.index.statistics import CorpusStatistics
+
+from shardqa import checks, keys, places
+from shardqa.errors import BadData
+from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.index import highlights
+from shardqa.gears_functions.index.analysis import Query, query
+from shardqa.gears_functions.rank import MAX_LIMIT, parse_statistics
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.shard.state import ShardState
+
+USAGE = "Passages <corpus> <question> <keys> [<statistics>]"
+
+
+class Passages:
+    """The worker's loop only."""
+
+    def __init__(self, shard: ShardState) -> None:
+        self._shard = shard
+
+    async def passages(self, record: Record) -> str:
+        """Those that are here; who may ask a corpus may see what its answers are made of."""
+        corpus, asked, wanted, *given = arguments.words(record, USAGE, 3, 4)
+        keys.check_corpus(corpus)
+        question = query(checks.question(asked))
+        names = _names(corpus, wanted)
+        statistics = parse_statistics(given[0])[0] if given else None
+        await permissions.to_ask(self._shard.runtime, corpus)
+        await self._shard.synced()
+        commands = [command for name in names for command in _reads(name)]
+        replies = await self._shard.runtime.calls(commands) if commands else []
+        found = [
+            self._one(corpus, name, fields, metadata, question, statistics)
+            for name, fields, metadata in zip(names, replies[::2], replies[1::2], strict=True)
+            if not isinstance(fields, Exception) and fields[0] is not None
+        ]
+        return orjson.dumps({"tag": self._shard.runtime.hashtag(), "passages": found}).decode()
+
+    def _one(
+        self,
+        corpus: str,
+        name: str,
+        fields: list[bytes | None],
+        metadata: Any,
+        question: Query,
+        statistics: CorpusStatistics | None,
+    ) -> dict[str, Any]:
+        text, start, title, marks = fields
+        words = (text or b"").decode("utf-8", "replace")
+        first = int(start or 0)
+        matches = highlights.matched(words, question)
+        why = None if statistics is None else self._shard.index(corpus).explain(name, question, statistics)
+        return {
+            "key": name,
+            "title": (title or b"").decode("utf-8", "replace"),
+            "text": words,
+            "start": first,
+            "place": places.at(places.kept(marks), first),
+            "metadata": metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else "",
+            "highlights": [(first + begin, first + end, term) for begin, end, term in matches],
+            "why": why,
+        }
+
+
+def _reads(name: str) -> tuple[tuple[str, ...], ...]:
+    parsed = keys.parse_passage(name)
+    return (
+        ("HMGET", name, "text", "start", "title", "places"),
+        ("HGET", keys.doc(parsed.corpus, parsed.document), "metadata"),
+    )
+
+
+def _names(corpus: str, wanted: str) -> list[str]:
+    """Raises BadData, BadKey."""
+    try:
+        names = orjson.loads(wanted)
+    except orjson.JSONDecodeError as error:
+        raise BadData(f"the keys are not JSON: {error}; send a list of passage keys") from None
+    if not isinstance(names, list) or len(names) > MAX_LIMIT or not all(isinstance(name, str) for name in names):
+        raise BadData(f"keys={wanted[:80]!r} is no list of at most {MAX_LIMIT:,} passage keys")
+    for name in names:
+        if keys.parse_passage(name).corpus != corpus:
+            raise BadData(f"{name[:80]!r} is no passage of the corpus {corpus!r}; send keys of one corpus")
+    return names

@@ -1,0 +1,67 @@
+"""What an explanation shows, from what was ranked and read. Pure functions."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from shardqa.engine.merging import Scored
+from shardqa.schema import FoundPassage, Graph, GraphEdge, GraphNode, ReadSpan, Term
+
+
+def terms_of(statistics: dict[str, Any], passages: Sequence[FoundPassage]) -> list[Term]:
+    """The question's terms with their numbers over the whole corpus."""
+    idf = {part.term: part.idf for passage in passages if passage.why for part in passage.why.terms}
+    return [
+        Term(term=term, df=statistics["df"].get(term, 0), cf=count, idf=idf.get(term, 0.0))
+        for term, count in statistics["cf"].items()
+    ]
+
+
+def spans_of(found: Sequence[Scored]) -> list[ReadSpan]:
+    return [_span(one) for one in found]
+
+
+def _span(one: Scored) -> ReadSpan:
+    weights, signals = asdict(one.scoring.answer), asdict(one.signals)
+    bias = weights.pop("bias")
+    return ReadSpan(
+        answer=one.span["text"],
+        document=one.span["document"],
+        start=one.span["start"],
+        end=one.span["end"],
+        passage=one.span["passage"],
+        span_logit=one.span["span_logit"],
+        null_logit=one.span["null_logit"],
+        **signals,
+        alone=one.alone,
+        log_odds={"bias": bias, **{name: weight * signals[name] for name, weight in weights.items()}},
+        score=one.score,
+    )
+
+
+def graph_of(question: str, passages: Sequence[FoundPassage], spans: Sequence[ReadSpan]) -> Graph:
+    """From the question over its terms to passages, their documents and shards, and from passages to spans."""
+    nodes = {"question": GraphNode(id="question", kind="question", label=question)}
+    edges = list[GraphEdge]()
+
+    def add(source: str, target: GraphNode, weight: float) -> None:
+        nodes.setdefault(target.id, target)
+        edges.append(GraphEdge(source=source, target=target.id, weight=weight))
+
+    terms = {part.term: part.idf for passage in passages if passage.why for part in passage.why.terms if part.tf}
+    for term, idf in terms.items():
+        add("question", GraphNode(id=f"term {term}", kind="term", label=term), idf)
+    for passage in passages:
+        node = GraphNode(id=passage.key, kind="passage", label=f"{passage.document}, {passage.start:,}")
+        for part in passage.why.terms if passage.why else ():
+            if part.tf:
+                add(f"term {part.term}", node, part.body)
+        nodes.setdefault(node.id, node)
+        document = GraphNode(id=f"document {passage.document}", kind="document", label=passage.document)
+        add(passage.key, document, passage.score)
+        shard = GraphNode(id=f"shard {passage.shard}", kind="shard", label=passage.node)
+        if not any(edge.source == document.id for edge in edges):
+            add(document.id, shard, 1.0)
+    for n, span in enumerate(spans):
+        add(span.passage, GraphNode(id=f"answer {n}", kind="answer", label=span.answer), span.score)
+    return Graph(nodes=list(nodes.values()), edges=edges)

@@ -1,0 +1,65 @@
+"""/v1/search, /v1/explain, questions in batches, and an answer's steps as events."""
+
+import json
+
+import httpx
+import pytest
+
+TEXT = "🦉 The mill was built by Ada Holm in 1871."
+QUESTION = "Who built the mill?"
+
+
+@pytest.fixture
+def filled(http: httpx.Client, corpus: str) -> str:
+    http.post("/v1/documents", json={"id": "mill", "corpus": corpus, "text": TEXT, "metadata": {"year": 1871}})
+    return corpus
+
+
+def test_a_search_marks_words_by_exact_offsets(http: httpx.Client, filled: str) -> None:
+    by_address = http.get("/v1/search", params={"q": QUESTION, "corpus": filled}).json()
+    by_body = http.post("/v1/search", json={"question": QUESTION, "corpus": filled, "limit": 1}).json()
+    for found in (by_address, by_body):
+        (one,) = found["passages"]
+        assert (one["document"], one["metadata"]) == ("mill", {"year": 1871})
+        assert [TEXT[mark["start"] : mark["end"]] for mark in one["highlights"]] == ["mill", "built"]
+
+
+def test_an_explanation_has_the_answer_and_its_parts(http: httpx.Client, filled: str) -> None:
+    by_address = http.get("/v1/explain", params={"q": QUESTION, "corpus": filled}).json()
+    by_body = http.post("/v1/explain", json={"question": QUESTION, "corpus": filled}).json()
+    assert by_address["answer"]["answer"] == by_body["spans"][0]["answer"] == "Ada Holm"
+
+
+def test_a_question_of_a_batch_that_fails_harms_no_other(http: httpx.Client, filled: str) -> None:
+    sent = [{"question": QUESTION, "corpus": filled}, {"question": "?"}, {"question": QUESTION, "corpus": "nobody"}]
+    results = http.post("/v1/ask/batch", json={"questions": sent}).json()["results"]
+    assert [one["status"] for one in results] == [200, 422, 404]
+    assert results[0]["answer"]["answer"] == "Ada Holm"
+    assert [one["problem"]["code"] for one in results[1:]] == ["empty_question", "unknown_corpus"]
+    assert http.post("/v1/ask/batch", json={"questions": []}).status_code == 422
+    assert http.post("/v1/ask/batch", json={"questions": sent[:1] * 101}).status_code == 422
+
+
+def events(reply: httpx.Response) -> list[tuple[str, dict[str, object]]]:
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    found = []
+    for block in reply.text.strip().split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+def test_an_answer_comes_with_its_steps_as_events(http: httpx.Client, filled: str) -> None:
+    accept = {"accept": "text/event-stream"}
+    asked = {"question": QUESTION, "corpus": filled}
+    told = events(http.post("/v1/ask", json=asked, headers=accept))
+    assert [data.get("step") for name, data in told if name == "step"][:3] == ["terms", "rank", "read"]
+    assert told[-1][0] == "answer"
+    assert told[-1][1]["answer"] == "Ada Holm"
+    kept = events(http.get("/v1/ask", params={"q": QUESTION, "corpus": filled}, headers=accept))
+    assert [name for name, _ in kept] == ["answer"]
+
+
+def test_a_fault_before_the_first_step_is_a_problem(http: httpx.Client) -> None:
+    reply = http.get("/v1/ask", params={"q": QUESTION, "corpus": "nobody"}, headers={"accept": "text/event-stream"})
+    assert (reply.status_code, reply.json()["code"]) == (404, "unknown_corpus")

@@ -1,0 +1,70 @@
+"""Search and explanations on three real shards."""
+
+import asyncio
+
+import pytest
+
+from shardqa.engine import Engine
+from shardqa.errors import BadLimit, UnknownCorpus
+from shardqa.schema import Document, Step
+
+TEXT = "🦉 The mills of {place} were built by Ada {place}son in {year}. Élan’s river drove them."
+PLACES = ["Hallow", "Brennick", "Tarn", "Ostby", "Quill", "Merrow"]
+TEXTS = {f"{place} {n}.md": TEXT.format(place=place, year=1800 + n) for n, place in enumerate(PLACES)}
+QUESTION = "Who built the mill of Tarn?"
+
+
+@pytest.fixture
+async def filled(engine: Engine) -> Engine:
+    await asyncio.gather(
+        *(engine.put(Document(id=one, text=text, metadata={"of": one})) for one, text in TEXTS.items())
+    )
+    return engine
+
+
+async def test_a_search_gives_the_ranking_with_the_words_marked_where_they_stand(filled: Engine, corpus: str) -> None:
+    found = await filled.search(QUESTION, limit=4)
+    ranked = await filled.rank(QUESTION, corpus, 4)
+    assert [(one.key, one.score) for one in found.passages] == [(one.key, one.score) for one in ranked.passages]
+    best = found.passages[0]
+    assert (best.document, best.metadata) == ("Tarn 2.md", {"of": "Tarn 2.md"})
+    text = TEXTS[best.document]
+    assert text[best.start : best.end] == best.text
+    assert [text[mark.start : mark.end] for mark in best.highlights] == ["mills", "Tarn", "built"]
+
+
+async def test_what_can_not_be_searched_is_refused(filled: Engine) -> None:
+    with pytest.raises(UnknownCorpus):
+        await filled.search(QUESTION, "nobody")
+    with pytest.raises(BadLimit):
+        await filled.search(QUESTION, limit=101)
+
+
+async def test_an_explanation_adds_up_to_the_answer(filled: Engine) -> None:
+    why = await filled.explain(QUESTION)
+    assert why.answer.answer == "Ada Tarnson"
+    assert {term.term: term.df for term in why.terms} == {"built": 6, "mill": 6, "tarn": 1}
+    for passage in why.passages:
+        assert passage.why is not None
+        assert passage.why.score == passage.score
+    best = why.spans[0]
+    assert (best.answer, best.score) == (why.answer.answer, why.answer.score)
+    assert best.margin == pytest.approx(best.span_logit - best.null_logit)
+    assert set(best.log_odds) == {"bias", "margin", "lag", "gap", "fall", "length"}
+    nodes = {node.id: node.kind for node in why.graph.nodes}
+    assert {"question", "term", "passage", "document", "shard", "answer"} == set(nodes.values())
+    assert all(edge.source in nodes and edge.target in nodes for edge in why.graph.edges)
+
+
+async def test_the_steps_of_an_answer_are_told_in_order(filled: Engine) -> None:
+    steps = list[Step]()
+    answer = await filled.ask(QUESTION, fresh=True, told=steps.append)
+    assert [step.step for step in steps][:3] == ["terms", "rank", "read"]
+    assert steps[0].passages == len(TEXTS)
+    assert steps[1].documents[0] == "Tarn 2.md"
+    best = steps[-1].best
+    assert best is not None
+    assert best.answer == answer.answer
+    again = list[Step]()
+    await filled.ask(QUESTION, told=again.append)
+    assert not again, "a kept answer has none"
