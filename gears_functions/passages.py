@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from shardqa.gears_functions.index.statistics import CorpusStatistics
 
 from shardqa import checks, keys, places
 from shardqa.errors import BadData
@@ -16,6 +15,7 @@ from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.index import highlights
 from shardqa.gears_functions.index.analysis import Query, query
 from shardqa.gears_functions.rank import MAX_LIMIT, parse_statistics
+from shardqa.statistics import CorpusStatistics
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shardqa.gears_functions.index.statistics import CorpusStatistics
-
 from shardqa.gears_functions.index import bm25, pagerank
 from shardqa.gears_functions.index.analysis import Query
+from shardqa.statistics import CorpusStatistics
 
 
 @dataclass(frozen=True, slots=True)

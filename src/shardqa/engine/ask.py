@@ -51,7 +51,7 @@ class Steps:
 
     def terms(self, terms: Told) -> None:
         if self.told is not None:
-            self.told(Step(step="terms", ms=since(self.start), passages=terms.statistics["passages"]))
+            self.told(Step(step="terms", ms=since(self.start), passages=terms.statistics.passages))
 
     def ranked(self, ranked: RankedList) -> None:
         if self.told is not None:

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 from shardqa.engine.merging import Scored
 from shardqa.schema import FoundPassage, Graph, GraphEdge, GraphNode, ReadSpan, Term
+from shardqa.statistics import CorpusStatistics
 
 
-def terms_of(statistics: dict[str, Any], passages: Sequence[FoundPassage]) -> list[Term]:
+def terms_of(statistics: CorpusStatistics, passages: Sequence[FoundPassage]) -> list[Term]:
     """The question's terms with their numbers over the whole corpus."""
     idf = {part.term: part.idf for passage in passages if passage.why for part in passage.why.terms}
     return [
-        Term(term=term, df=statistics["df"].get(term, 0), cf=count, idf=idf.get(term, 0.0))
-        for term, count in statistics["cf"].items()
+        Term(term=term, df=statistics.df.get(term, 0), cf=count, idf=idf.get(term, 0.0))
+        for term, count in statistics.cf.items()
     ]
 
 

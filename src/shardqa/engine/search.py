@@ -8,8 +8,9 @@ from typing import Any
 
 from shardqa import checks, keys, metadata
 from shardqa.config import MAX_K
+from shardqa.description import record_of
 from shardqa.engine.ask import Asking, between
-from shardqa.engine.connected import record_of, since
+from shardqa.engine.connected import since
 from shardqa.engine.explanation import graph_of, spans_of, terms_of
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.models.scoring import shipped_scoring
@@ -23,6 +24,7 @@ from shardqa.schema import (
     SearchResult,
     SearchTiming,
 )
+from shardqa.statistics import CorpusStatistics
 
 MAX_FOUND = 100  # passages of one search
 
@@ -73,7 +75,7 @@ class Searching(Asking):
             question=question,
             asked=asked,
             corpus=corpus,
-            size=told.statistics["passages"],
+            size=told.statistics.passages,
             terms=terms_of(told.statistics, passages),
             passages=passages,
             read=min(stage, len(passages)),
@@ -84,7 +86,7 @@ class Searching(Asking):
             graph=graph_of(question, passages, spans),
         )
 
-    async def _load(self, ranked: RankedList, statistics: dict[str, Any] | None) -> list[FoundPassage]:
+    async def _load(self, ranked: RankedList, statistics: CorpusStatistics | None) -> list[FoundPassage]:
         """Those of the list that are still there, in its order; with `statistics`, why they rank so."""
         by_node: dict[str, list[str]] = defaultdict(list)
         for passage in ranked.passages:
@@ -96,12 +98,12 @@ class Searching(Asking):
         return [_found(passage, found[passage.key]) for passage in ranked.passages if passage.key in found]
 
     async def _load_from(
-        self, name: str, ranked: RankedList, wanted: list[str], statistics: dict[str, Any] | None
+        self, name: str, ranked: RankedList, wanted: list[str], statistics: CorpusStatistics | None
     ) -> list[dict[str, Any]]:
         node = self.masters.node(name)
         if node is None:
             raise ClusterUnavailable(f"node {name} left the cluster while it was asked; ask again")
-        given = [] if statistics is None else [json.dumps(statistics)]
+        given = [] if statistics is None else [json.dumps(statistics.record())]
         command = ("RG.TRIGGER", "Passages", ranked.corpus, ranked.question, json.dumps(wanted), *given)
         found: list[dict[str, Any]] = record_of(await self.masters.on(node, *command))["passages"]
         return found
