@@ -133,7 +133,7 @@ class Ranks:
         """Of a Rank, for the log."""
         found = ""
         with suppress(BadData):
-            found = _parse(record[4])[1] if len(record) > 4 else ""
+            found = parse_statistics(record[4])[1] if len(record) > 4 else ""
         return f"request {found or 'without an id'}, corpus {str(record[1])[:80] if len(record) > 1 else ''}"
 
     # ---- ranking
