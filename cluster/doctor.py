@@ -21,6 +21,7 @@ from shardqa.topology import Node
 Verdict = Literal["ok", "warning", "bad", "unknown"]
 Connect = Callable[[str, int], Redis]  # (host, port) -> client as the user who asks
 EVICTS_DOCUMENTS = "allkeys"  # policies of this kind drop documents, not just cached answers
+ALMOST = 0.9  # of a worker's MEMORY, past which functions are about to fail
 WAYS_OUT = {  # by the code of Redis' refusal
     "OOM": "delete documents ('shardqa delete'), or CONFIG SET maxmemory to more",
     "NOREPLICAS": "start this node's replicas, or CONFIG SET min-replicas-to-write to fewer",
@@ -186,13 +187,24 @@ def _put_away(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
 def _sandbox(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
     """What keeps functions from the machine (docs/operating.md, Sandbox); nothing before the worker is ready."""
     found = info.get("shardqa_sandbox")
-    if found == "off":
+    if str(found).startswith("off"):
         remedy = "load the module without SANDBOX no, unless its functions need the machine"
-        yield Finding(node.address, "sandbox", "warning", "off", remedy)
+        yield Finding(node.address, "sandbox", "warning", str(found), remedy)
     elif found and "missing" in str(found):
         yield Finding(node.address, "sandbox", "warning", str(found), "a newer kernel, or a container that lets it")
     elif found:
         yield Finding(node.address, "sandbox", "ok", str(found))
+    yield from _worker_memory(node, info)
+
+
+def _worker_memory(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
+    """Where the module was loaded with MEMORY."""
+    limit, used = int(info.get("shardqa_memory_limit_mb", 0)), int(info.get("shardqa_allocated_mb", 0))
+    if limit and used > ALMOST * limit:
+        remedy = "load the module with more MEMORY, or spread the documents over more shards"
+        yield Finding(node.address, "worker's memory", "warning", f"{used} of {limit} MB", remedy)
+    elif limit:
+        yield Finding(node.address, "worker's memory", "ok", f"{used} of {limit} MB")
 
 
 def _persistence(node: Node, client: Redis) -> Iterable[Finding]:

@@ -29,7 +29,7 @@ static const struct number {
     {"INTER_OP_PARALLELISM", offsetof(struct settings, inter_op), 0, MOST_THREADS, "a number from 0 to 1024",
      "the operators of a run follow one another"},
     {"BACKEND_MEMORY_LIMIT", offsetof(struct settings, memory_limit_mb), 0, 1 << 30, "megabytes from 0 to 1073741824",
-     "models live in the worker's process; bound that with the service manager"},
+     "models live in the worker's process; bound that with MEMORY"},
 };
 
 static bool is_backend(const RedisString *name) {

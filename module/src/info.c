@@ -113,6 +113,7 @@ static void security_section(RedisInfoCtx *ctx) {
     static const char *const categories[] = {"none", "standard", "own"};
     redis.InfoAddSection(ctx, "security");
     redis.InfoAddFieldCString(ctx, "acl_categories", categories[shardqa.acl]);
+    number(ctx, "memory_limit_mb", shardqa.settings.memory_mb);
 }
 
 static void content_section(RedisInfoCtx *ctx) {

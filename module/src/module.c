@@ -19,8 +19,9 @@
 #include "text.h"
 #include "tick.h"
 #include "worker_link.h"
+#include "worker_user.h"
 
-enum { MODULE_VERSION = 100, REDIS_WANTED = 0x00070000 };
+enum { MODULE_VERSION = 100, REDIS_WANTED = 0x00070000, MEMORY_LEAST = 512, MEMORY_MOST = 1 << 24 /* MB */ };
 
 struct shardqa shardqa = {.settings = {.threads = 1,
                                        .timeout_ms = 10000,
@@ -73,6 +74,19 @@ static const char *set_name(const RedisString *value) {
     return "shardqa, ai or rg";
 }
 
+static const char *set_network(const RedisString *value) {
+    shardqa.settings.any_network = text_is(value, "any");
+    return shardqa.settings.any_network || text_is(value, "peers") ? NULL : "peers or any";
+}
+
+/* Less than MEMORY_LEAST a worker does not even start with. */
+static const char *set_memory(const RedisString *value) {
+    long long wanted = -1;
+    bool good = text_number(value, 0, MEMORY_MOST, &wanted) && (wanted == 0 || wanted >= MEMORY_LEAST);
+    if (good) shardqa.settings.memory_mb = wanted;
+    return good ? NULL : "megabytes from 512 to 16777216, or 0 (no limit)";
+}
+
 static const char *set_python(const RedisString *value) {
     if (!text_is(value, "none")) return set_text(&shardqa.settings.python, value);
     shardqa.settings.workerless = true;
@@ -86,6 +100,9 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     if (config_argument(name, value, &wanted)) return wanted;
     if (text_is(name, "PYTHON")) return set_python(value);
     if (text_is(name, "NAME")) return set_name(value);
+    if (text_is(name, "USER")) return worker_user(value, &s->user);
+    if (text_is(name, "NETWORK")) return set_network(value);
+    if (text_is(name, "MEMORY")) return set_memory(value);
     if (text_is(name, "READABLE")) return set_text(&s->readable, value);
     if (text_is(name, "WRITABLE")) return set_text(&s->writable, value);
     if (text_is(name, "SANDBOX")) {
@@ -99,7 +116,7 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     if (text_is(name, "HEARTBEAT")) return set_number(&s->heartbeat_ms, value, 0, 86400000, "milliseconds from 0 (never) to 86400000");
     if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, REPLAY, SANDBOX, READABLE, WRITABLE, HOME, NAME, or of RedisAI's";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, NAME, or of RedisAI's";
 }
 
 static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {

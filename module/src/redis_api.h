@@ -341,6 +341,7 @@ typedef struct {
     F(const char *, ServerInfoGetFieldC, (RedisServerInfo *, const char *))                                                                \
     F(long long, ServerInfoGetFieldSigned, (RedisServerInfo *, const char *, int *))                                                       \
     F(void, FreeServerInfo, (RedisCtx *, RedisServerInfo *))                                                                               \
+    F(int, GetClusterNodeInfo, (RedisCtx *, const char *id, char *ip, char *master_id, int *port, int *flags))                             \
     F(const char *, GetMyClusterID, (void))                                                                                                \
     F(void, GetRandomHexChars, (char *, size_t))                                                                                           \
     F(uint64_t, MonotonicMicroseconds, (void))

@@ -36,6 +36,9 @@ struct settings {
     char *readable;           /* owned; paths with colons between them that functions may read besides the libraries; NULL */
     char *writable;           /* owned; the same for writing */
     bool no_sandbox;          /* SANDBOX no: the worker may do what Redis may */
+    bool any_network;         /* NETWORK any: it may connect wherever the node may */
+    long long memory_mb;      /* it may allocate; 0: as much as there is */
+    char *user;               /* owned; "uid:gid" of the worker; NULL: those of Redis */
     char *home;               /* owned; HOME of the worker, NULL: / */
     long long threads;        /* of the worker's models */
     long long timeout_ms;     /* deadline of requests and misses; 0 none */
@@ -120,6 +123,18 @@ struct activity {
     char last_running[1024]; /* what the worker computed when it last ended */
 };
 
+enum { PEERS_MOST = 64 };
+
+/* Connections to other nodes on their way (peers.c). */
+struct peers {
+    int fd; /* our end; -1: none */
+    int count;
+    struct {
+        char id[8]; /* of the request */
+        int fd;     /* owned */
+    } under_way[PEERS_MOST];
+};
+
 struct counters {
     long long hits;             /* GETs of a hooked prefix that found a value */
     long long misses;           /* … that went to the worker */
@@ -153,6 +168,7 @@ struct shardqa {
     struct settings settings;
     struct worker_link link;
     struct activity activity;
+    struct peers peers;
 
     int valkey;            /* its version, a byte each of major, minor and patch; 0: the server is Redis */
     enum acl_categories acl;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "activity.h"
+#include "peers.h"
 #include "state.h"
 
 enum {
@@ -84,11 +85,12 @@ static void close_in_forked_child(void) {
         if (*fds[i] >= 0) close(*fds[i]);
         *fds[i] = -1;
     }
+    peers_close_in_child();
 }
 
 void process_init(void) {
     struct worker_link *link = &shardqa.link;
-    link->fd = link->error_fd = link->pidfd = -1;
+    link->fd = link->error_fd = link->pidfd = shardqa.peers.fd = -1;
     pthread_atfork(NULL, NULL, close_in_forked_child);
 }
 
@@ -101,16 +103,20 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 }
 
-/* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as 4 and `errors` as 1 and 2. */
-static int spawn(int theirs, int errors, int page, pid_t *pid) {
+/* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as 4, `peers` as 5 and `errors` as 1 and 2. */
+static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     char home[4096];
     snprintf(home, sizeof home, "HOME=%s", shardqa.settings.home ? shardqa.settings.home : "/");
     char readable[4200], writable[4200];
     snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s", shardqa.settings.readable ? shardqa.settings.readable : "");
     snprintf(writable, sizeof writable, "SHARDQA_WRITABLE=%s", shardqa.settings.writable ? shardqa.settings.writable : "");
+    char user[64], memory[64];
+    snprintf(user, sizeof user, "SHARDQA_USER=%s", shardqa.settings.user ? shardqa.settings.user : "");
+    snprintf(memory, sizeof memory, "SHARDQA_MEMORY=%lld", shardqa.settings.memory_mb);
+    char *network = shardqa.settings.any_network ? "SHARDQA_NETWORK=any" : "SHARDQA_NETWORK=peers";
     char *sandbox = shardqa.settings.no_sandbox ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
     char *argv[] = {shardqa.settings.python, "-I", "-m", "shardqa.module.worker", NULL};
-    char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", home, "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, sandbox, readable, writable, NULL};
+    char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", home, "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -119,7 +125,8 @@ static int spawn(int theirs, int errors, int page, pid_t *pid) {
     posix_spawn_file_actions_adddup2(&actions, errors, 2);
     posix_spawn_file_actions_adddup2(&actions, theirs, 3);
     posix_spawn_file_actions_adddup2(&actions, page, ACTIVITY_FD);
-    posix_spawn_file_actions_addclosefrom_np(&actions, ACTIVITY_FD + 1); /* the AOF and outgoing links are not CLOEXEC in Redis */
+    posix_spawn_file_actions_adddup2(&actions, peers, PEERS_FD);
+    posix_spawn_file_actions_addclosefrom_np(&actions, PEERS_FD + 1); /* the AOF and outgoing links are not CLOEXEC in Redis */
     posix_spawnattr_init(&attributes);
     signals_as_at_birth(&attributes);
     int error = posix_spawn(pid, argv[0], &actions, &attributes, argv, environment);
@@ -132,8 +139,8 @@ static int set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL
 
 /* Moves a descriptor above the child's own, so that no dup2 there overwrites one that is still needed. */
 static int out_of_the_way(int fd) {
-    if (fd < 0 || fd > ACTIVITY_FD) return fd;
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, ACTIVITY_FD + 1);
+    if (fd < 0 || fd > PEERS_FD) return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, PEERS_FD + 1);
     close(fd);
     return moved;
 }
@@ -171,8 +178,10 @@ int process_start(int *socket) {
     int error = make_pairs(sockets, errors);
     if (error != 0) return error;
     int page = out_of_the_way(activity_open());
-    error = page < 0 ? errno : spawn(sockets[1], errors[1], page, &pid);
+    int peers = page < 0 ? -1 : out_of_the_way(peers_open());
+    error = peers < 0 ? errno : spawn(sockets[1], errors[1], page, peers, &pid);
     if (page >= 0) close(page);
+    if (peers >= 0) close(peers);
     close(sockets[1]);
     close(errors[1]);
     if (error != 0) {
@@ -247,5 +256,6 @@ int process_end(char *how, size_t size) {
     }
     for (int i = 0; i < LAST_READS && link->error_fd >= 0 && read_errors(link) > 0; i++) continue; /* its last words */
     close_errors(link);
+    peers_close();
     return signal;
 }

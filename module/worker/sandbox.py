@@ -9,13 +9,16 @@ append only file or read redis.conf. Each wall is put up where the kernel has it
 * landlock (Linux 5.13): files are read below the interpreter's, the package's and the system's libraries, below /proc
   and /sys, and below READABLE; written below WRITABLE alone. From 6.7 on no TCP port can be listened on, from 6.12 on
   no signal and no abstract socket reaches another process.
-* seccomp: no new process or program, no socket but TCP, no listening, no tracing, mounting, io_uring or bpf, no signal
-  to another process.
+* seccomp: no new process or program, no listening, no tracing, mounting, io_uring or bpf, no signal to another process.
+* network: no socket and no connection; those to other nodes come from the module (gears/connecting.py). It stands by
+  seccomp and by Landlock, each by itself. With NETWORK any: TCP to anywhere.
 * capabilities: root's are given up; with them it could read the memory of any process.
 * limits: no core files, which would hold documents.
+* user: with USER another one than Redis', changed to before all else; a worker that can't does not go on.
+* memory: with MEMORY a bound on what is allocated (RLIMIT_DATA: files that are mapped don't count). What needs more
+  fails with MemoryError, and the rest goes on.
 
-Rejected: Landlock's ports for connections, since peers may get new ports later and rules can't be loosened; so a
-function may connect anywhere by TCP. pip can't run in here: what functions need is installed beforehand.
+pip can't run in here: what functions need is installed beforehand.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 VARIABLE, READABLE, WRITABLE = "SHARDQA_SANDBOX", "SHARDQA_READABLE", "SHARDQA_WRITABLE"
+NETWORK, USER, MEMORY = "SHARDQA_NETWORK", "SHARDQA_USER", "SHARDQA_MEMORY"
 FILES = 4096  # descriptors that may be open at once
 
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/proc", "/sys", "/opt/cuda")
@@ -42,6 +46,7 @@ SETTINGS = (  # of libraries: /etc as a whole would show redis.conf and its pass
 )
 DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/dri", "/dev/kfd", "/proc/self/oom_score_adj")  # written, too
 
+PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
 CAPABILITIES_VERSION = 0x20080522  # of capset(2)
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
@@ -55,7 +60,8 @@ TRUNCATE = 1 << 14
 IOCTL_DEV = 1 << 15
 ALL_FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1}  # by version; from 3 on with TRUNCATE
 OF_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
-BIND_TCP = 1
+BIND_TCP, CONNECT_TCP = 1, 2
+NETWORK_SINCE = 4  # landlock's version that knows TCP
 SCOPES = 3  # abstract sockets and signals
 
 # ---- seccomp(2)
@@ -69,7 +75,7 @@ AF_INET, AF_INET6 = 2, 10
 SOCK_STREAM, SOCK_TYPES = 1, 0xF
 
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # audit architecture, column in the tables
-CLONE, CLONE3, SOCKET = (56, 220), (435, 435), (41, 198)
+CLONE, CLONE3, SOCKET, CONNECT = (56, 220), (435, 435), (41, 198), (42, 203)
 KILLS = (
     (62, 129),
     (200, 130),
@@ -124,16 +130,25 @@ class Missing(Exception):
 
 
 def confine(environment: Mapping[str, str]) -> str:
-    """Puts up what walls there are, in a process of one thread; returns what is in force, as INFO shows it."""
-    if environment.get(VARIABLE, "yes") == "no":
-        return "off"
+    """Puts up what walls there are, in a process of one thread; returns what is in force, as INFO shows it.
+
+    Raises OSError where the process can't become the user that it shall run as.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
-    walls = []
+    asked = [wall for wall in (_user(libc, environment.get(USER, "")), _memory(environment.get(MEMORY, ""))) if wall]
+    if environment.get(VARIABLE, "yes") == "no":
+        return " ".join(["off", *asked])
+    walls: list[str] = []
+    any_network = environment.get(NETWORK) == "any"
     steps: tuple[tuple[str, Callable[[], str]], ...] = (
         ("no_new_privs", lambda: _no_new_privs(libc)),
         ("capabilities", lambda: _no_capabilities(libc)),
-        ("landlock", lambda: _landlock(libc, _split(environment, READABLE), _split(environment, WRITABLE))),
-        ("seccomp", lambda: _seccomp(libc)),
+        (
+            "landlock",
+            lambda: _landlock(libc, _split(environment, READABLE), _split(environment, WRITABLE), any_network),
+        ),
+        ("seccomp", lambda: _seccomp(libc, any_network)),
+        ("network", lambda: _network(walls, any_network)),
         ("limits", _limits),
     )
     for name, close in steps:
@@ -142,7 +157,36 @@ def confine(environment: Mapping[str, str]) -> str:
         except Missing as error:
             walls.append(f"{name}:missing({error})")
             print(f"sandbox: {name} is not in force: {error}", file=sys.stderr)
-    return " ".join(walls)
+    return " ".join([*walls, *asked])
+
+
+def _user(libc: ctypes.CDLL, wanted: str) -> str:
+    if not wanted:
+        return ""
+    user, group = map(int, wanted.split(":"))
+    os.setgroups([])
+    os.setresgid(group, group, group)
+    os.setresuid(user, user, user)
+    libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # else /proc/self belongs to root from here on
+    return f"user:{user}"
+
+
+def _memory(wanted: str) -> str:
+    if wanted in ("", "0"):
+        return ""
+    limit = int(wanted) << 20
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    return f"memory:{wanted}MB"
+
+
+def _network(walls: list[str], any_network: bool) -> str:
+    """What the walls before it made of the network."""
+    if any_network:
+        return ":any"
+    versions = [int(wall.removeprefix("landlock")) for wall in walls if wall.removeprefix("landlock").isdigit()]
+    if "seccomp" not in walls and not any(version >= NETWORK_SINCE for version in versions):
+        raise Missing(f"needs_seccomp_or_landlock_{NETWORK_SINCE}")
+    return ":peers"
 
 
 def _split(environment: Mapping[str, str], name: str) -> list[str]:
@@ -183,12 +227,14 @@ def own_folders() -> list[str]:
     return sorted(os.path.realpath(folder) for folder in found if folder)
 
 
-def _landlock(libc: ctypes.CDLL, readable: list[str], writable: list[str]) -> str:
+def _landlock(libc: ctypes.CDLL, readable: list[str], writable: list[str], any_network: bool) -> str:
     version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:
         raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
     files = ALL_FILES.get(version, ALL_FILES[2] | TRUNCATE)
-    attributes = struct.pack("<QQQ", files, BIND_TCP, SCOPES)[: 8 if version < 4 else 16 if version < 6 else 24]
+    tcp = BIND_TCP if any_network else BIND_TCP | CONNECT_TCP
+    size = 8 if version < NETWORK_SINCE else 16 if version < 6 else 24
+    attributes = struct.pack("<QQQ", files, tcp, SCOPES)[:size]
     ruleset = libc.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     if ruleset < 0:
         raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
@@ -222,11 +268,11 @@ def _allow(libc: ctypes.CDLL, ruleset: int, paths: Iterable[str], access: int) -
 # ---- system calls
 
 
-def _seccomp(libc: ctypes.CDLL) -> str:
+def _seccomp(libc: ctypes.CDLL, any_network: bool) -> str:
     machine = MACHINES.get(platform.uname().machine)
     if machine is None or sys.byteorder != "little":
         raise Missing(f"no_table_of_system_calls_for_{platform.uname().machine}")
-    program = filter_program(*machine, os.getpid())
+    program = filter_program(*machine, os.getpid(), any_network)
     code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in program))
     whole = struct.pack("@HxxxxxxP", len(program), ctypes.addressof(code))
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, whole, 0, 0) != 0:
@@ -237,7 +283,7 @@ def _seccomp(libc: ctypes.CDLL) -> str:
 Line = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
 
-def filter_program(architecture: int, column: int, pid: int) -> list[Line]:
+def filter_program(architecture: int, column: int, pid: int, any_network: bool) -> list[Line]:
     """Classic BPF; each check is a block that falls through to the next."""
     program: list[Line] = [
         (LOAD, 0, 0, ARCHITECTURE),
@@ -259,7 +305,7 @@ def filter_program(architecture: int, column: int, pid: int) -> list[Line]:
             *((BITS, 0, 1, NAMESPACES), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)),
         ],
     )
-    program += _checked(
+    tcp_alone = _checked(
         SOCKET[column],
         [
             *((LOAD, 0, 0, ARGUMENT), (EQUAL, 2, 0, AF_INET), (EQUAL, 1, 0, AF_INET6), (RETURN, 0, 0, DENY)),
@@ -267,6 +313,8 @@ def filter_program(architecture: int, column: int, pid: int) -> list[Line]:
             *((EQUAL, 1, 0, SOCK_STREAM), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)),
         ],
     )
+    none_at_all = [line for number in (SOCKET, CONNECT) for line in _checked(number[column], [(RETURN, 0, 0, DENY)])]
+    program += tcp_alone if any_network else none_at_all
     for numbers in KILLS:
         first = [(LOAD, 0, 0, ARGUMENT), (EQUAL, 1, 0, pid), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)]
         program += _checked(numbers[column], first)

@@ -3,10 +3,25 @@
 Any thread may add; a coroutine sends what changed once a second.
 """
 
+import resource
 import threading
 from collections import deque
+from pathlib import Path
 
 RECENT = 1000  # times a percentile looks back on
+
+
+def allocated() -> int:
+    """Bytes of this process that MEMORY bounds: what RLIMIT_DATA counts, stacks of threads included."""
+    status = Path("/proc/self/status").read_text()
+    found = [line.split()[1] for line in status.splitlines() if line.startswith("VmData:")]
+    return int(found[0]) << 10 if found else 0
+
+
+def bound_on_memory() -> str:
+    """For messages: the bound where there is one."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return "" if limit == resource.RLIM_INFINITY else f" ({limit >> 20} MB, the module's argument MEMORY)"
 
 
 class WorkerStatistics:

@@ -31,7 +31,7 @@ from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
 from shardqa.module.worker.socket_threads import Work
-from shardqa.module.worker.statistics import WorkerStatistics
+from shardqa.module.worker.statistics import WorkerStatistics, allocated
 from shardqa.module.worker.threads import Cancelled, Threads
 
 WATCH = "watch"  # target of an EVENT that is for watches
@@ -257,6 +257,7 @@ class Worker:
         shard.statistics.set("functions_running", len(self._running))
         shard.statistics.set("events_queued", self._events.queued())
         shard.statistics.set("models_queued", shard.models.queued())
+        shard.statistics.set("allocated_mb", allocated() >> 20)
         shard.models.send_runs()
         changes = shard.statistics.changes()
         if changes:

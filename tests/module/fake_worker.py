@@ -6,6 +6,7 @@ share mistakes with the real worker.
 """
 
 import ctypes
+import errno
 import faulthandler
 import json
 import mmap
@@ -76,6 +77,13 @@ def wait_while_blocked() -> None:
         time.sleep(0.002)
 
 
+def pinged(descriptor: int) -> str:
+    with socket.socket(fileno=descriptor) as connected:
+        connected.setblocking(True)
+        connected.sendall(b"PING\r\n")
+        return connected.recv(100).decode().strip()
+
+
 class Page:
     """The page shared with the module: heartbeat and one slot (docs/frames.md)."""
 
@@ -98,6 +106,7 @@ class Page:
 class FakeWorker:
     def __init__(self) -> None:
         self.socket = socket.socket(fileno=3)
+        self.peers = socket.socket(fileno=int(os.environ["SHARDQA_PEERS_FD"]))
         self.page = Page()
         faulthandler.register(signal.SIGUSR2, all_threads=True)
         self.inbox: deque[tuple[int, int, bytes]] = deque()
@@ -288,6 +297,28 @@ class FakeWorker:
             self.send(PROGRESS, id, pack([]))
         if after == b"answers":
             self.send(REPLY, id, b"+OK\r\n")
+
+    def do_peers(self, id: int, *nodes: bytes) -> None:
+        """Asks for a connection to each; JSON of what PING gives there, or of the error."""
+        for number, node in enumerate(nodes):
+            self.peers.send(struct.pack("<Q", number) + node.ljust(40)[:40])
+        found: dict[int, str] = {}
+        while len(found) < len(nodes):
+            data, descriptors, _, _ = socket.recv_fds(self.peers, 12, 1)
+            number, error = struct.unpack("<Qi", data)
+            found[number] = errno.errorcode[error] if error else pinged(descriptors[0])
+        self.send(REPLY, id, bulk(json.dumps([found[number] for number in range(len(nodes))])))
+
+    def do_peer_noise(self, id: int) -> None:
+        with socket.socket() as own:
+            for size in (0, 1, 47, 49, 4096):
+                socket.send_fds(self.peers, [b"x" * size or b" "], [own.fileno()])
+        self.send(REPLY, id, b"+OK\r\n")
+
+    def do_peer_close(self, id: int) -> None:
+        self.peers.send(struct.pack("<Q", 1) + b"f" * 40)
+        self.peers.close()
+        self.send(REPLY, id, b"+OK\r\n")
 
     def do_late(self, id: int, *_words: bytes) -> None:
         wait_while_blocked()

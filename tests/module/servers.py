@@ -44,7 +44,13 @@ class Server(Node):
     """A node with a fake worker, or none. `options` are lines of redis.conf, `arguments` those of the module."""
 
     def __init__(
-        self, folder: Path, *options: str, arguments: str = "", worker: bool = True, module: Path | None = MODULE
+        self,
+        folder: Path,
+        *options: str,
+        arguments: str = "",
+        worker: bool = True,
+        module: Path | None = MODULE,
+        cluster: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         lines = (*CONFIGURATION.split("\n"), *options)
@@ -52,6 +58,7 @@ class Server(Node):
             folder,
             environment=self._environment(folder),
             module=module,
+            cluster=cluster,
             extra=tuple(tuple(words) for line in lines if (words := shlex.split(line))),
         )
         self.worker = worker

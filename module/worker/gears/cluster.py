@@ -17,6 +17,7 @@ from redis.crc import key_slot
 
 from shardqa import topology
 from shardqa.module.worker.calls import WORKER, Argument, Calls, first
+from shardqa.module.worker.gears.connecting import Connecting, PeerConnection
 from shardqa.module.worker.gears.hashtags import tag_of_slot
 from shardqa.topology import Node
 
@@ -36,6 +37,7 @@ class Cluster:
         self._nodes: list[Node] | None = None  # None before the first look
         self._master: Node | None = None  # of this shard: this node or whom it replicates
         self._clients: dict[str, Redis] = {}  # by address
+        self._connecting = Connecting.inherited()
 
     def hashtag(self) -> str:
         """Any thread. Raises redis.ResponseError when this shard owns no slots."""
@@ -127,10 +129,17 @@ class Cluster:
                 socket_connect_timeout=CONNECT_TIMEOUT,
                 socket_timeout=None,  # redis-py's own is 5 seconds; `patience` is the only one here
                 retry=Retry(NoBackoff(), 0),  # a message must not come twice; connections are checked before use
+                **self._way_to(node),
             )
             # Another may have made one meanwhile: one pool a node, or the bound is none.
             client = self._clients.setdefault(node.address, Redis.from_pool(pool))
         return client
+
+    def _way_to(self, node: Node) -> dict[str, Any]:
+        """How a connection is made, for redis-py's pool."""
+        if self._connecting is None:
+            return {}
+        return {"connection_class": PeerConnection, "connecting": self._connecting, "node": node}
 
     async def _config(self, name: str) -> str | None:
         reply = first(await self._calls.run_async(WORKER, [("CONFIG", "GET", name)]))

@@ -17,6 +17,7 @@ from redis import RedisError
 from shardqa.errors import ShardqaError
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.steps import Chain, Step
+from shardqa.module.worker.statistics import bound_on_memory
 from shardqa.module.worker.threads import Breakable, Cancelled, Threads
 
 MAX_ERRORS = 1000  # error texts one run keeps; the rest is counted
@@ -107,6 +108,8 @@ def describe(error: BaseException) -> str:
         return str(error)
     if isinstance(error, Cancelled):
         return "TIMEOUT the function was stopped: it ran too long, or its client left"
+    if isinstance(error, MemoryError):
+        return f"OOM the function needed more memory than the worker may have{bound_on_memory()}"
     if isinstance(error, FlatError):
         return str(error) or "ERR flat_error without a text"
     name = type(error).__name__

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -46,10 +47,92 @@ def needs(wall: str) -> None:
         "s = socket.socket(); s.listen()",
     ],
 )
-def test_seccomp_refuses(code: str) -> None:
+@pytest.mark.parametrize("network", ["any", "peers"])
+def test_seccomp_refuses(code: str, network: str) -> None:
     needs("seccomp")
-    done = confined(code)
+    done = confined(code, **{sandbox.NETWORK: network})
     assert "PermissionError" in done.stderr, (done.stdout, done.stderr)
+
+
+CONNECT = """
+import struct
+listening = socket.socket(fileno={fd})
+s = socket.socket(fileno={other})
+s.connect(listening.getsockname())
+"""
+
+
+@pytest.mark.parametrize("wall", ["seccomp", "landlock"])
+def test_each_wall_by_itself_keeps_the_network_out(wall: str) -> None:
+    """Also with a socket from before the walls, as one from elsewhere would be."""
+    needs(wall)
+    if wall == "landlock" and landlock_version() < sandbox.NETWORK_SINCE:
+        pytest.skip("this kernel's landlock does not know TCP")
+    other = {"seccomp": "CREATE_RULESET = 9999", "landlock": "MACHINES = {}"}[wall]
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as free:
+        code = CONNECT.format(fd=listening.fileno(), other=free.fileno())
+        command = [sys.executable, "-c", CONFINED.format(code=code).replace("print(", f"sandbox.{other}\nprint(", 1)]
+        kept = (listening.fileno(), free.fileno())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, pass_fds=kept)
+    assert "network:peers" in done.stdout
+    assert "PermissionError" in done.stderr, (done.stdout, done.stderr)
+
+
+def test_any_network_is_tcp_to_anywhere() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        code = f"socket.create_connection(('127.0.0.1', {listening.getsockname()[1]}))"
+        done = confined(code, **{sandbox.NETWORK: "any"})
+    assert done.returncode == 0, done.stderr
+    assert "network:any" in done.stdout
+
+
+def test_without_either_wall_the_missing_network_is_named() -> None:
+    fakes = "sandbox.CREATE_RULESET, sandbox.MACHINES = 9999, {}"
+    command = [sys.executable, "-c", CONFINED.format(code="").replace("print(", f"{fakes}\nprint(", 1)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "network:missing(needs_seccomp_or_landlock_4)" in done.stdout
+
+
+def landlock_version() -> int:
+    walls = [wall.removeprefix("landlock") for wall in in_force().split() if wall.startswith("landlock")]
+    return int(walls[0])
+
+
+def test_what_needs_more_memory_than_it_may_have_fails_and_the_rest_goes_on() -> None:
+    code = """
+try:
+    bytearray(1 << 30)
+except MemoryError:
+    from shardqa.module.worker.gears.execution import describe
+    print(describe(MemoryError()), len(bytearray(1 << 20)))
+"""
+    done = confined(code, **{sandbox.MEMORY: "600"})
+    assert "memory:600MB" in done.stdout
+    assert "OOM the function needed more memory than the worker may have (600 MB, the module's argument MEMORY)" in (
+        done.stdout
+    )
+    assert done.stdout.endswith(f"{1 << 20}\n"), done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_it_becomes_the_user_it_shall_run_as_for_good() -> None:
+    """Before all imports: this Python may lie where that user can't read."""
+    code = f"""
+import importlib.util, os, sys
+spec = importlib.util.spec_from_file_location('sandbox', {sandbox.__file__!r})
+sandbox = importlib.util.module_from_spec(spec); spec.loader.exec_module(sandbox)
+import platform, resource, threading
+print(sandbox.confine({{'SHARDQA_USER': '65534:65533', 'SHARDQA_SANDBOX': 'no'}}))
+print(os.getresuid(), os.getresgid(), os.getgroups())
+print(open('/proc/self/status').read().count('CapEff:\t0000000000000000'))
+try:
+    os.setresuid(0, 0, 0)
+except PermissionError:
+    print('for good')
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    wanted = "off user:65534\n(65534, 65534, 65534) (65533, 65533, 65533) []\n1\nfor good\n"
+    assert done.stdout == wanted, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -82,7 +165,6 @@ def test_landlock_refuses(code: str) -> None:
         "import shardqa.gears_functions.registration",
         "t = threading.Thread(target=print); t.start(); t.join()",
         "socket.socketpair()",
-        "socket.socket(socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)",
         "open('/proc/self/status').read()",
         "open('/proc/cpuinfo').read()",
         "open('/dev/null', 'w').write('x')",
@@ -122,7 +204,7 @@ def test_no_core_file_holds_documents() -> None:
 
 def test_what_is_in_force_is_named() -> None:
     names = [wall.partition(":")[0].rstrip("0123456789") for wall in in_force().split()]
-    assert names == ["no_new_privs", "capabilities", "landlock", "seccomp", "limits"]
+    assert names == ["no_new_privs", "capabilities", "landlock", "seccomp", "network", "limits"]
 
 
 def test_a_missing_wall_is_named_and_the_rest_stands() -> None:
@@ -141,9 +223,10 @@ def test_it_can_be_left_off() -> None:
     assert (done.stdout, done.returncode) == ("off\n", 0)
 
 
+@pytest.mark.parametrize("any_network", [False, True])
 @pytest.mark.parametrize(("machine", "column"), [("x86_64", 0), ("aarch64", 1)])
-def test_the_filter_of_each_machine_is_well_formed(machine: str, column: int) -> None:
-    program = sandbox.filter_program(sandbox.MACHINES[machine][0], column, 77)
+def test_the_filter_of_each_machine_is_well_formed(machine: str, column: int, any_network: bool) -> None:
+    program = sandbox.filter_program(sandbox.MACHINES[machine][0], column, 77, any_network)
     assert len(program) < 4096  # the kernel's bound
     for place, (code, yes, no, _) in enumerate(program):
         if code & 7 == 5:  # jumps stay inside

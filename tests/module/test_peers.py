@@ -1,0 +1,83 @@
+"""Connections that the module makes for its worker: to nodes of the cluster, and to nothing else."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .servers import Server, until  # noqa: TID251 (this package is tests/module)
+
+NOBODY = "f" * 40
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    """Two nodes that know each other."""
+    folder = tmp_path_factory.mktemp("peers")
+    nodes = [Server(folder / name, cluster=True).start() for name in ("one", "other")]
+    one, other = nodes
+    one.client().execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, other.config.bus_port)
+    until(lambda: all(knows(node, id_of(other)) and knows(node, id_of(one)) for node in nodes))
+    yield one, other
+    for node in nodes:
+        node.stop()
+
+
+def id_of(node: Server) -> str:
+    return str(node.client(decode_responses=True).execute_command("CLUSTER", "MYID"))
+
+
+def knows(node: Server, id: str) -> bool:
+    listed = node.client(decode_responses=True).execute_command("CLUSTER", "NODES").splitlines()
+    return any(line.startswith(id) and "handshake" not in line for line in listed)
+
+
+def connected(node: Server, *ids: str) -> list[str]:
+    """For each id, in the order asked: what the peer answered to PING on the connection, or the name of the error."""
+    return [str(found) for found in json.loads(node.order("peers", *ids))]
+
+
+def test_a_node_of_the_cluster_is_connected(two: tuple[Server, Server]) -> None:
+    one, other = two
+    assert connected(one, id_of(other)) == ["+PONG"]
+
+
+def test_many_at_once_are_each_connected(two: tuple[Server, Server]) -> None:
+    one, other = two
+    assert connected(one, *[id_of(other)] * 60) == ["+PONG"] * 60
+
+
+def test_what_the_cluster_does_not_know_is_not_connected(two: tuple[Server, Server]) -> None:
+    one, _ = two
+    assert connected(one, NOBODY, "127.0.0.1", "") == ["ENOENT"] * 3
+
+
+def test_a_node_that_is_down_is_an_error(two: tuple[Server, Server]) -> None:
+    one, other = two
+    id = id_of(other)
+    other.stop()
+    try:
+        assert connected(one, id) == ["ECONNREFUSED"]
+    finally:
+        other.start()
+
+
+def test_what_is_no_request_is_passed_over(two: tuple[Server, Server]) -> None:
+    one, other = two
+    one.order("peer_noise")
+    assert connected(one, id_of(other)) == ["+PONG"]
+    assert one.info()["worker_restarts"] == 0
+
+
+def test_a_node_outside_a_cluster_has_no_peers(server: Server) -> None:
+    assert connected(server, NOBODY) == ["ENOENT"]
+
+
+def test_a_worker_that_closes_its_end_or_dies_leaves_nothing_open(two: tuple[Server, Server]) -> None:
+    one, other = two
+    pid = one.pid()
+    one.order("peer_close")
+    one.kill_worker()
+    until(lambda: one.info()["worker_state"] == "ready" and one.info()["worker_restarts"] == 1)
+    assert connected(one, id_of(other)) == ["+PONG"]
+    assert one.pid() == pid
