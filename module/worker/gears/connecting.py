@@ -80,4 +80,4 @@ class PeerConnection(Connection):
     async def _connect(self) -> None:
         async with asyncio.timeout(self.socket_connect_timeout):
             self._connected = await self._connecting.connect(self._node)
-        await super()._connect()
+        await super()._connect()  # type: ignore[no-untyped-call, unused-ignore]
