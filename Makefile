@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-one lint test-c asan torture bench bench-models clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-one lint test-c asan torture bench bench-models clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -80,6 +80,9 @@ test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T
 
 test-compat: setup-test ## the retired redisai client, in an environment of its own (part of make test)
 	@$(BIN)/python -m pytest -q -rs tests/compat/test_redisai_client.py
+
+test-clients: setup-test ## libraries of others on shardqa, each in an environment of its own; downloads them once
+	@$(BIN)/python -m pytest -q -rs tests/clients
 
 lint: $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models ## ruff and mypy --strict
 	@$(BIN)/ruff check .

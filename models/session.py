@@ -15,7 +15,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as faults
 
 from shardqa.errors import BadModel
 from shardqa.machine import release_freed
-from shardqa.models.reader import Batch, Row, batches
+from shardqa.models.reader import MAX_BATCH_ROWS, Batch, Row, batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,10 +64,10 @@ class ReaderSession:
         start, end = self._session.run(["start_logits", "end_logits"], batch.feeds())
         return start, end
 
-    def read(self, rows: Sequence[Row]) -> list[Logits]:
-        """Start and end logits of each row, in the order given, without padding."""
+    def read(self, rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS) -> list[Logits]:
+        """Start and end logits of each row, in the order given, without padding; ``max_rows`` share a batch."""
         found: list[Logits | None] = [None] * len(rows)
-        for batch in batches(rows):
+        for batch in batches(rows, max_rows):
             starts, ends = self.logits(batch)
             for line, number in enumerate(batch.rows):
                 length = len(rows[number])

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from shardqa.config import Settings as Settings
     from shardqa.engine import Engine as Engine
     from shardqa.errors import ShardqaError as ShardqaError
+    from shardqa.models.pipeline import pipeline as pipeline
 
 __version__ = "0.1.0"
 
@@ -25,6 +26,7 @@ PUBLIC = {
     "Engine": "shardqa.engine",
     "Settings": "shardqa.config",
     "ShardqaError": "shardqa.errors",
+    "pipeline": "shardqa.models.pipeline",
 }
 __all__ = [*PUBLIC, "__version__"]
 
