@@ -27,7 +27,7 @@ from shardqa.models.toolchain.conversion.export import export
 
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("SHARDQA_SHARED", ROOT.parent / "shared"))
-ORACLE = ROOT / "tests" / "compat" / "pipeline_oracle.py"
+ORACLE = ROOT / "tests" / "clients" / "pipeline_oracle.py"
 BLOCKS = 4
 
 
@@ -66,7 +66,7 @@ def same(some: list[Any], others: list[Any]) -> float:
 
 def main(
     python: Annotated[
-        Path, typer.Option(help="Interpreter that has transformers 4.57; tests/compat/test_pipeline.py makes it.")
+        Path, typer.Option(help="Interpreter that has transformers 4.57; tests/clients/test_pipeline.py makes it.")
     ] = Path(sys.prefix) / "transformers-4" / "bin" / "python",
     file: Annotated[Path, typer.Option("--squad", help="SQuAD file.")] = SHARED / "data" / "squad" / "dev-v1.1.json.gz",
     limit: Annotated[int, typer.Option(help="Questions.", min=BLOCKS)] = 200,

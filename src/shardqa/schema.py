@@ -194,6 +194,7 @@ class Answer(BaseModel):
     failed: list[str]  # nodes that did not answer
     shards: list[ShardUse]
     model: str
+    warnings: list[str] = Field(default_factory=list)  # what speaks against the answer beside its score
     timing: Timing
 
 

@@ -35,6 +35,7 @@ PLAIN = {
     "description",
     "machine",
     "statistics",
+    "languages",
     "metadata",
     "places",
     "topology",

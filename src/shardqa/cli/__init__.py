@@ -1,13 +1,14 @@
 """The `shardqa` program: its commands, and the one place where a fault becomes a line and an exit code.
 
-A user's mistake (ShardqaError) is one line on stderr and exit code 1, never a traceback; anything else is a bug and
-keeps its traceback.
+A user's mistake (ShardqaError) is one line on stderr and an exit code of `output`, never a traceback; anything else
+is a bug and keeps its traceback.
 """
 
 import sys
 from typing import Annotated
 
 import typer
+from typer.rich_utils import rich_format_error
 
 import shardqa
 from shardqa.cli import (
@@ -19,18 +20,19 @@ from shardqa.cli import (
     demo,
     doctor,
     eval,
+    faults,
     ingest,
     models,
+    output,
     prepare,
     stages,
     status,
     up,
 )
+from shardqa.cli.output import INTERRUPTED, USAGE, print_json
 from shardqa.errors import ShardqaError
 
-REMEDIES = {  # by the fault's code: ways out on the command line, where the fault itself names none
-    "unknown_corpus": "name another with --corpus, or make it with 'shardqa ingest'",
-}
+UsageError = typer.BadParameter.__bases__[0]  # typer has no public name for it
 
 app = typer.Typer(
     name="shardqa",
@@ -74,7 +76,14 @@ def shardqa_(
 
 def main() -> None:
     try:
-        app()
-    except ShardqaError as error:
-        print("; ".join(filter(None, (f"shardqa: {error}", REMEDIES.get(error.code)))), file=sys.stderr)
-        sys.exit(1)
+        ended = app(standalone_mode=False)
+    except ShardqaError as fault:
+        sys.exit(faults.report(fault))
+    except UsageError as error:
+        rich_format_error(error)
+        if output.wants_json(sys.argv):
+            print_json(faults.problem("usage", 422, error.format_message()).model_dump(exclude_none=True))
+        sys.exit(USAGE)
+    except typer.Abort:
+        sys.exit(INTERRUPTED)
+    sys.exit(ended if isinstance(ended, int) else 0)

@@ -16,7 +16,7 @@ from shardqa.cli.connection import (
     settings_of,
     with_engine,
 )
-from shardqa.cli.output import out, print_json
+from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
 from shardqa.schema import Answer, Candidate
 
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
@@ -40,7 +40,7 @@ def ask(
     user: UserOption = None,
     password: PasswordOption = None,
 ) -> None:
-    """Ask a question; prints the answer in its sentence, its document, score and times.
+    """Ask a question; prints the answer in its sentence, its document, score and times. Exits with 1 without an answer.
 
     Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
     """
@@ -50,6 +50,10 @@ def ask(
         print_json(answer.model_dump(mode="json"))
     else:
         show(answer)
+    for warning in answer.warnings if as_json else ():
+        say(f"warning: {warning}")
+    if answer.partial or answer.no_answer:
+        raise typer.Exit(PARTLY if answer.partial else NOTHING)
 
 
 def show(answer: Answer) -> None:
@@ -69,6 +73,8 @@ def show(answer: Answer) -> None:
     for candidate in answer.n_best[1 if answer.answer is not None else 0 :]:
         _line("also", _candidate(candidate))
     _line("time", Text(times(answer)))
+    for warning in answer.warnings:
+        _line("warning", Text(warning, style="yellow"))
     if answer.partial:
         _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
 

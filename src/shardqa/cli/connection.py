@@ -11,11 +11,12 @@ from pydantic import SecretStr, ValidationError
 from redis import Redis
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
+from shardqa.cli.faults import WrongSetting
 from shardqa.cluster import node as talk
 from shardqa.cluster import state
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.errors import SetupError, ShardqaError
+from shardqa.errors import ShardqaError
 
 Result = TypeVar("Result")
 SEED_SECONDS = 2.0  # for one node of several to answer, before the next is tried
@@ -53,7 +54,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def settings_of(redis: str | None, user: str | None, password: str | None, **others: Any) -> Settings:
     """Flags over environment over config file over, for `redis`, the local cluster of ./.data where one runs.
 
-    Raises SetupError for values that are not what they should be.
+    Raises WrongSetting for values that are not what they should be.
     """
     flags = {"redis": redis, "user": user, "password": SecretStr(password) if password else None, **others}
     given = {name: value for name, value in flags.items() if value is not None}
@@ -66,10 +67,10 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         if not name:  # of several together, among them a password
-            raise SetupError(first["msg"].removeprefix("Value error, ")) from None
-        raise SetupError(f"{name}={first.get('input')!r}: {first['msg']}; see 'shardqa COMMAND --help'") from None
+            raise WrongSetting(first["msg"].removeprefix("Value error, ")) from None
+        raise WrongSetting(f"{name}={first.get('input')!r}: {first['msg']}; see 'shardqa COMMAND --help'") from None
     except (ValueError, FileNotFoundError) as error:
-        raise SetupError(str(error)) from None
+        raise WrongSetting(str(error)) from None
     return settings
 
 

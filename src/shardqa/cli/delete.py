@@ -14,9 +14,8 @@ from shardqa.cli.connection import (
     with_engine,
 )
 from shardqa.cli.ingest import PUT_SECONDS
-from shardqa.cli.output import print_json, say
+from shardqa.cli.output import NOTHING, PARTLY, print_json, say
 from shardqa.engine import Engine
-from shardqa.errors import UnknownDocument
 
 
 def delete(
@@ -44,4 +43,5 @@ def delete(
             say(f"deleted {id_}")
     missing = [id_ for id_, was_there in deleted.items() if not was_there]
     if missing:
-        raise UnknownDocument(f"corpus {settings.corpus!r} has no document {', '.join(map(repr, missing))}")
+        say(f"corpus {settings.corpus!r} has no document {', '.join(map(repr, missing))}")
+        raise typer.Exit(NOTHING if len(missing) == len(deleted) else PARTLY)

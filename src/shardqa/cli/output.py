@@ -10,6 +10,7 @@ from rich.table import Table
 
 # Exit codes; 0 is well.
 NOTHING = 1  # no answer, nothing found
+FAILED = 1  # a fault that is none of the others
 USAGE = 2  # what was asked for can't be
 NO_CLUSTER = 3  # no connection, or none that answers
 PARTLY = 4  # some of it failed; the rest is done
@@ -22,6 +23,12 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 def say(text: str) -> None:
     """News for the person at the terminal."""
     err.print(text, markup=False)
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON: where it is at fault, nobody else has read it."""
+    before = words[: words.index("--")] if "--" in words else words
+    return "--json" in before
 
 
 def print_json(value: Any) -> None:

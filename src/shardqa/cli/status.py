@@ -20,7 +20,7 @@ from shardqa.cli.connection import (
     seed_of,
     settings_of,
 )
-from shardqa.cli.output import print_json, print_table
+from shardqa.cli.output import PARTLY, print_json, print_table
 from shardqa.cluster import tags
 from shardqa.config import Settings
 from shardqa.errors import ClusterUnavailable
@@ -61,11 +61,11 @@ def status(
         rows = list(threads.map(partial(_node_status, settings=settings), nodes))
     if as_json:
         print_json([asdict(row) for row in rows])
-        return
-    names = [field.name.replace("_", " ") for field in fields(NodeStatus)]
-    print_table(names, [list(asdict(row).values()) for row in rows], f"cluster of {settings.redis}")
+    else:
+        names = [field.name.replace("_", " ") for field in fields(NodeStatus)]
+        print_table(names, [list(asdict(row).values()) for row in rows], f"cluster of {settings.redis}")
     if any(row.worker == "unreachable" for row in rows):
-        raise typer.Exit(1)
+        raise typer.Exit(PARTLY)
 
 
 def _nodes(settings: Settings) -> list[Node]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
+from shardqa import languages
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.models.scoring import Scoring, Signals, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
@@ -152,5 +153,6 @@ def conclude(
         failed=failed,
         shards=asked.shards if cache is None else [use.model_copy(update=KEPT_USE) for use in asked.shards],
         model=model,
+        warnings=languages.warnings(question),
         timing=timing,
     )

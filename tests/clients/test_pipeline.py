@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 SEEDS = HERE.parents[1] / "seeds"
 PACKAGES = ["transformers==4.57.6"]
 SAME = 0.995  # of the spans, at least
-QUESTIONS = 80
+QUESTIONS = 60
 MOST = 600  # characters of most contexts: torch takes its time
 
 
@@ -63,7 +63,7 @@ def asked() -> list[tuple[str, str]]:
 def calls() -> list[dict[str, Any]]:
     """One at a time, many at once, every parameter, contexts of many windows, marks and scripts beyond Latin."""
     pairs = asked()
-    long = "\n\n".join(dict.fromkeys(context for _, context in pairs[:5]))
+    long = "\n\n".join(dict.fromkeys(context for _, context in pairs[:3]))
     odd = "Zoë’s café «L'Étoile» opened in Gdańsk in 1998, e\u0301tage 3; 東京タワー is 332.9 m tall. It costs $4.5m."
     found: list[dict[str, Any]] = [{"question": question, "context": context} for question, context in pairs]
     found += [{"question": [q for q, _ in pairs[:3]], "context": long, "top_k": 3}]
@@ -103,7 +103,7 @@ def test_it_gives_the_spans_that_the_pipeline_of_transformers_gives(
     assert [shape(one) for one in ours] == [shape(one) for one in theirs]
     pairs = list(zip(flat(ours), flat(theirs), strict=True))
     wrong = [(a, b) for a, b in pairs if (a["start"], a["end"], a["answer"]) != (b["start"], b["end"], b["answer"])]
-    assert len(pairs) > 120
+    assert len(pairs) > 110
     assert len(wrong) <= (1 - SAME) * len(pairs), wrong
     far = [(a, b) for a, b in pairs if (a, b) not in wrong and abs(a["score"] - b["score"]) > 1e-3]
     assert not far

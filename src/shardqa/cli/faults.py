@@ -1,0 +1,50 @@
+"""Faults on the command line: the line they print, the exit code they end with, and their JSON where that was asked."""
+
+import sys
+from uuid import uuid4
+
+from shardqa.cli import output
+from shardqa.cli.output import FAILED, NO_CLUSTER, NOTHING, USAGE, print_json, say
+from shardqa.errors import SetupError, ShardqaError
+from shardqa.http_schema import Problem
+
+REMEDIES = {  # by the fault's code: ways out on the command line, where the fault itself names none
+    "unknown_corpus": "name another with --corpus, or make it with 'shardqa ingest'",
+}
+NOT_FOUND = 404
+UNREACHABLE = (429, 503, 504)  # nobody there, too busy, too slow
+
+
+class WrongSetting(SetupError):
+    """A flag, a variable or a line of the settings' file that is not what it should be."""
+
+    status = 422
+
+
+def exit_code(fault: ShardqaError) -> int:
+    if fault.status == NOT_FOUND:
+        return NOTHING
+    if fault.status in UNREACHABLE:
+        return NO_CLUSTER
+    return USAGE if fault.status < 500 else FAILED
+
+
+def report(fault: ShardqaError) -> int:
+    """Tells a fault, and returns the exit code."""
+    say("; ".join(filter(None, (f"shardqa: {fault}", REMEDIES.get(fault.code)))))
+    if output.wants_json(sys.argv):
+        print_json(problem(fault.code, fault.status, str(fault)).model_dump(exclude_none=True))
+    return exit_code(fault)
+
+
+def problem(code: str, status: int, detail: str) -> Problem:
+    """As the API has it, with a remedy that names commands rather than routes."""
+    return Problem(
+        type=f"/docs#{code}",
+        title=code.replace("_", " ").capitalize(),
+        status=status,
+        detail=detail,
+        instance=f"urn:uuid:{uuid4()}",
+        code=code,
+        remedy=REMEDIES.get(code, "see 'shardqa COMMAND --help'"),
+    )
