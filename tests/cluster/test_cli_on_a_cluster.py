@@ -43,9 +43,13 @@ def test_documents_go_in_are_asked_and_go_out_again(run: Run, tmp_path: Path) ->
     assert (answer["answer"], answer["document"]) == ("1820", "mill.md")
     text = "The mill of Brennick was built in 1820 by Ada Holm."
     assert text[answer["start"] : answer["end"]] == "1820"
-    run("delete", "mill.md")
+    warned = said(run("ask", "Wann wurde die Mühle von Brennick gebaut und von wem?", "--json", "--when", "unsure"))
+    assert "seems to be German" in warned["warnings"][0]
+    assert said(run("ask", "What does the ferry cost?", "--json", code=1))["no_answer"] is True
+    assert "has no document 'none'" in run("delete", "mill.md", "none", code=4).stderr
     gone = run("ask", "When was the mill of Brennick built?", code=1)
     assert "there is no corpus" in gone.stderr
+    assert said(run("ask", "When was the mill built?", "--json", code=1))["code"] == "unknown_corpus"
 
 
 def test_an_unknown_corpus_is_told_in_words_of_the_command_line(run: Run, corpus: str) -> None:

@@ -5,7 +5,7 @@ is a bug and keeps its traceback.
 """
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.rich_utils import rich_format_error
@@ -32,7 +32,7 @@ from shardqa.cli import (
 from shardqa.cli.output import INTERRUPTED, USAGE, print_json
 from shardqa.errors import ShardqaError
 
-UsageError = typer.BadParameter.__bases__[0]  # typer has no public name for it
+UsageError: Any = typer.BadParameter.__bases__[0]  # typer has no public name for it
 
 app = typer.Typer(
     name="shardqa",

@@ -21,10 +21,11 @@ from shardqa.cli.connection import (
     with_engine,
 )
 from shardqa.cli.eval import spread
+from shardqa.cli.faults import WrongSetting
 from shardqa.cli.output import print_json, print_table
 from shardqa.cli.seeds import shipped_seeds
 from shardqa.engine import Engine
-from shardqa.errors import BadData, SetupError
+from shardqa.errors import BadData
 from shardqa.loader.tasks import together
 from shardqa.models import squad
 
@@ -90,7 +91,7 @@ def _levels(text: str) -> list[int]:
     except ValueError:
         levels = []
     if not levels or not all(1 <= level <= 256 for level in levels):
-        raise SetupError(f"--concurrency {text!r} is not a list of numbers from 1 to 256, like 1,4,16")
+        raise WrongSetting(f"--concurrency {text!r} is not a list of numbers from 1 to 256, like 1,4,16")
     return levels
 
 

@@ -12,11 +12,11 @@ from shardqa import checks
 from shardqa.cli.bench import percentile
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.eval import LimitOption, corpus_of, prepare, read_questions, spread
+from shardqa.cli.faults import WrongSetting
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.config import MAX_K, Settings
 from shardqa.engine import Engine
 from shardqa.engine.reading import StagedReading, stages
-from shardqa.errors import SetupError
 from shardqa.models import metrics
 from shardqa.models.squad import Question
 
@@ -86,7 +86,7 @@ def _numbers(text: str, low: float, high: float) -> list[float]:
     except ValueError:
         found = []
     if not found or not all(low <= number <= high for number in found):
-        raise SetupError(f"{text!r} is not a list of numbers from {low:g} to {high:g}, separated by commas")
+        raise WrongSetting(f"{text!r} is not a list of numbers from {low:g} to {high:g}, separated by commas")
     return found
 
 

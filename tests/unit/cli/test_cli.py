@@ -13,7 +13,8 @@ import typer
 from rich.text import Text
 
 from shardqa import cli
-from shardqa.cli import ask, bench, connection, eval, foreground
+from shardqa.cli import ask, bench, connection, eval, foreground, output
+from shardqa.http_schema import Problem
 from shardqa.models.squad import Question
 from shardqa.schema import Answer, Timing
 
@@ -121,7 +122,7 @@ def test_a_cluster_that_is_not_there_is_one_line_and_a_way_out(
 ) -> None:
     monkeypatch.chdir(Path(__file__).parents[3])
     done = run(*words)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (3, "")
     assert done.err.startswith("shardqa: ")
     assert len(done.err.splitlines()) == 1
     assert "shardqa up" in done.err
@@ -136,7 +137,6 @@ def test_a_cluster_that_is_not_there_is_one_line_and_a_way_out(
         (["eval", "ask", "/nowhere.json"], "/nowhere.json"),
         (["bench", "ask", "--questions", "/nowhere.jsonl"], "/nowhere.jsonl"),
         (["bench", "ask", "--concurrency", "many"], "many"),
-        (["up", "--shards", "0", "--data", "unused"], "at least 1"),
     ],
 )
 def test_a_wrong_value_is_named_without_a_traceback(
@@ -144,8 +144,36 @@ def test_a_wrong_value_is_named_without_a_traceback(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = run(*words)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert says in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "fault"),
+    [
+        (["ask", "Who?", "--redis", NOBODY], 3, "cluster_unavailable"),
+        (["ask", "Who?", "--redis", "nonsense"], 2, "setup"),
+        (["ask", "--nonsense"], 2, "usage"),
+        (["ask"], 2, "usage"),
+    ],
+)
+def test_with_json_a_fault_is_a_problem_on_stdout(run: Run, words: list[str], code: int, fault: str) -> None:
+    done = run(*words, "--json")
+    problem = Problem.model_validate_json(done.out)
+    assert (done.code, problem.code) == (code, fault)
+    assert problem.detail
+    assert done.err
+
+
+def test_words_after_two_dashes_are_no_options() -> None:
+    assert output.wants_json(["shardqa", "ask", "--json"])
+    assert not output.wants_json(["shardqa", "ask", "--", "--json"])
+
+
+def test_up_without_shards_is_refused(run: Run, tmp_path: Path) -> None:
+    done = run("up", "--shards", "0", "--data", str(tmp_path / "unused"))
+    assert (done.code, done.out) == (1, "")
+    assert "at least 1" in done.err
 
 
 def test_redis_6_stops_up_with_both_versions(run: Run, tmp_path: Path) -> None:
@@ -165,10 +193,10 @@ def test_data_of_another_version_stops_up(run: Run, tmp_path: Path) -> None:
     assert "layout 0" in done.err
 
 
-def test_a_fault_leaves_the_program_as_one_line_and_exit_code_1(tmp_path: Path) -> None:
+def test_a_fault_leaves_the_program_as_one_line_and_its_exit_code(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "shardqa.cli", "status", "--redis", NOBODY]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (3, "", 1)
 
 
 def test_down_where_nothing_runs_says_so(run: Run, tmp_path: Path) -> None:
