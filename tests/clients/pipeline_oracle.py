@@ -9,17 +9,19 @@ import json
 import sys
 import time
 import warnings
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 
 def main(checkpoint: str, calls: str, out: str) -> None:
     import torch
-    from transformers import AutoModelForQuestionAnswering, AutoTokenizer, pipeline
 
+    theirs: Any = import_module("transformers")  # of another version than ours, which type checkers see
     warnings.simplefilter("ignore")
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
-    model = AutoModelForQuestionAnswering.from_pretrained(checkpoint, dtype=torch.float32)
-    answer = pipeline("question-answering", model=model, tokenizer=tokenizer, device="cpu")
+    tokenizer = theirs.AutoTokenizer.from_pretrained(checkpoint)
+    model = theirs.AutoModelForQuestionAnswering.from_pretrained(checkpoint, dtype=torch.float32)
+    answer = theirs.pipeline("question-answering", model=model, tokenizer=tokenizer, device="cpu")
     given = json.loads(Path(calls).read_text())
     answer(**given[0])
     began = time.perf_counter()
