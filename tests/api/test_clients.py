@@ -59,6 +59,21 @@ def test_many_documents_have_an_outcome_each(client: Client, corpus: str) -> Non
     assert [answer[:1] if answer else answer for answer in answers] == ["2", "3"]
 
 
+def test_a_corpus_is_listed_searched_explained_and_dropped(client: Client, corpus: str) -> None:
+    client.add_many([{"id": f"boat/{n}", "text": f"Boat {n} is {n} metres long."} for n in range(1, 8)], corpus)
+    assert {one.id for one in client.documents(corpus, page=3)} == {f"boat/{n}" for n in range(1, 8)}
+    found = client.search("boat 3", corpus, limit=2)
+    assert found.passages[0].document == "boat/3"
+    assert found.passages[0].highlights
+    assert client.explain("How long is boat 3?", corpus).answer.document == "boat/3"
+    asked = client.ask_batch(["How long is boat 3?", ""], corpus)
+    assert [one.status for one in asked] == [200, 422]
+    assert client.corpus(corpus).corpus is not None
+    assert client.drop(corpus).documents == 7
+    with pytest.raises(UnknownCorpus):
+        client.ask("How long is boat 3?", corpus)
+
+
 def test_a_file_is_put_as_it_is(client: Client, corpus: str, tmp_path: Path) -> None:
     file = tmp_path / "mill #1.html"
     file.write_text("<h1>Mill</h1><p>Ada Holm built it in 1871.</p>")
@@ -76,6 +91,8 @@ async def test_the_async_client_does_the_same(api: Server, corpus: str) -> None:
         questions = ["Who built the mill?", "When was the mill built?"]
         assert [one.answer async for one in client.ask_many(questions, corpus)] == ["Ada Holm", "1871"]
         assert (await client.ready()).status == "ready"
+        assert [one.id async for one in client.documents(corpus, page=1)]
+        assert (await client.search("mill", corpus)).passages[0].document == "mill"
         await client.delete("mill", corpus)
         with pytest.raises(UnknownDocument):
             await client.delete("mill", corpus)

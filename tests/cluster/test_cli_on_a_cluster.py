@@ -20,11 +20,20 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def run(cluster: LocalCluster, corpus: str, tmp_path: Path) -> Run:
     """`run("ask", "Who?")`: the program as a process, on the shared cluster and this test's own corpus."""
 
-    def run_(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    def run_(*words: str, code: int = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
-        env = {**clean, "SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus}
-        command = [sys.executable, "-m", "shardqa.cli", *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=110, check=False)
+        env = {**clean, "SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus, **(env or {})}
+        command = [str(Path(sys.executable).parent / "shardqa"), *words]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env=env,
+            cwd=tmp_path,
+            timeout=110,
+            check=False,
+        )
         assert done.returncode == code, done.stderr
         return done
 
@@ -56,6 +65,31 @@ def test_an_unknown_corpus_is_told_in_words_of_the_command_line(run: Run, corpus
     said = run("ask", "When was the mill of Brennick built?", code=1).stderr
     remedy = "name another with --corpus, or make it with 'shardqa ingest'"
     assert said == f"shardqa: there is no corpus {corpus!r}; {remedy}\n"
+
+
+def test_a_corpus_is_looked_at_and_dropped(run: Run, corpus: str, tmp_path: Path) -> None:
+    (tmp_path / "mill.txt").write_text("The mill of Brennick was built in 1820.")
+    (tmp_path / "weir.txt").write_text("The weir was raised by Tom Reed.")
+    run("ingest", "mill.txt", "weir.txt")
+    assert [one["documents"] for one in said(run("corpora", "--json"))["corpora"] if one["name"] == corpus] == [2]
+    assert sorted(one["id"] for one in said(run("ls", "--json"))["documents"]) == ["mill.txt", "weir.txt"]
+    listed = run("ls", "--limit", "1")
+    assert len(listed.stdout.splitlines()) == 2
+    assert "--limit 0 lists all" in listed.stderr
+    assert run("show", "mill.txt").stdout == "The mill of Brennick was built in 1820.\n"
+    assert "'shardqa ls' lists them" in run("show", "none", code=1).stderr
+    assert "raised by »Tom« Reed" in run("search", "Who is Tom?").stdout
+    assert said(run("search", "zzz", "--json", code=1))["passages"] == []
+    completed = {"_SHARDQA_COMPLETE": "complete_bash", "COMP_WORDS": f"shardqa ls --corpus {corpus[:5]}"}
+    assert corpus in run("", env={**completed, "COMP_CWORD": "3"}).stdout.split()
+    assert "add --yes" in run("drop", corpus, code=2).stderr
+    assert said(run("drop", corpus, "--yes", "--wait", "--json")) == {
+        "corpus": corpus,
+        "documents": 2,
+        "removed": 2,
+        "done": True,
+    }
+    run("ls", code=1)
 
 
 def test_running_an_ingest_again_writes_nothing(run: Run) -> None:

@@ -16,6 +16,7 @@ from shardqa.cli import (
     backup,
     bench,
     config,
+    corpora,
     delete,
     demo,
     doctor,
@@ -47,7 +48,13 @@ app.command("demo")(demo.demo)
 app.command("status")(status.status)
 app.command("ingest")(ingest.ingest_)
 app.command("ask")(ask.ask)
+app.command("search")(corpora.search)
+app.command("corpora")(corpora.corpora)
+app.command("ls")(corpora.ls)
+app.command("show")(corpora.show)
+app.command("rm")(delete.delete)
 app.command("delete")(delete.delete)
+app.command("drop")(corpora.drop)
 app.command("prepare")(prepare.prepare)
 app.command("doctor")(doctor.doctor_)
 app.command("backup")(backup.backup)

@@ -11,6 +11,7 @@ from pydantic import SecretStr, ValidationError
 from redis import Redis
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
+from shardqa.cli import completion
 from shardqa.cli.faults import WrongSetting
 from shardqa.cluster import node as talk
 from shardqa.cluster import state
@@ -45,9 +46,14 @@ DataOption = Annotated[
 CorpusOption = Annotated[
     str | None,
     typer.Option(
-        "--corpus", envvar="SHARDQA_CORPUS", metavar="NAME", help="Corpus of documents, like 'handbook-2026'."
+        "--corpus",
+        envvar="SHARDQA_CORPUS",
+        metavar="NAME",
+        help="Corpus of documents, like 'handbook-2026'.",
+        autocompletion=completion.corpora,
     ),
 ]
+CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help="Its name.", autocompletion=completion.corpora)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

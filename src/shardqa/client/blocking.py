@@ -16,8 +16,18 @@ from shardqa.client import calls
 from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, headers
 from shardqa.client.exchange import Exchange
 from shardqa.client.retries import Budget, Retries
-from shardqa.http_schema import FileOutcome, Formats, Listed, NewDocument, Outcomes, Ready
-from shardqa.schema import Answer, Document, Ingested
+from shardqa.errors import ClusterUnavailable
+from shardqa.http_schema import Asked, FileOutcome, Formats, Listed, NewDocument, Outcomes, Question, Ready
+from shardqa.schema import (
+    Answer,
+    Document,
+    DocumentInfo,
+    Dropping,
+    Explanation,
+    Ingested,
+    OneCorpus,
+    SearchResult,
+)
 
 Result = TypeVar("Result")
 
@@ -87,6 +97,18 @@ class Client:
                 for one in waiting:
                     one.cancel()
 
+    def ask_batch(self, questions: Iterable[str | Question], corpus: str | None = None) -> list[Asked]:
+        """Up to a hundred questions in one request, each with its answer or its problem."""
+        return self._send(calls.ask_batch(questions, corpus))
+
+    def search(self, question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
+        """The passages that rank best, with the question's words marked; nothing is read."""
+        return self._send(calls.search(question, corpus, limit))
+
+    def explain(self, question: str, corpus: str | None = None, k: int | None = None) -> Explanation:
+        """The answer, and everything it was made of."""
+        return self._send(calls.explain(question, corpus, k))
+
     def add(
         self,
         text: str,
@@ -111,6 +133,26 @@ class Client:
     ) -> FileOutcome:
         """Puts a file as it is: PDF, Word, HTML and all that `formats` lists. Its name is its document's id."""
         return self._send(calls.add_file(file, name, corpus, replace))
+
+    def documents(self, corpus: str | None = None, page: int = 100) -> Iterator[DocumentInfo]:
+        """All documents of a corpus, asked for page by page. Raises ClusterUnavailable where a shard is missing."""
+        cursor = None
+        while True:
+            found = self._send(calls.documents(corpus, cursor, page))
+            if found.partial:
+                raise ClusterUnavailable(f"{', '.join(found.failed)} did not answer: some documents are not listed")
+            yield from found.documents
+            cursor = found.cursor
+            if cursor is None:
+                return
+
+    def corpus(self, name: str) -> OneCorpus:
+        """Its size, or how far its removal is. Raises UnknownCorpus."""
+        return self._send(calls.corpus(name))
+
+    def drop(self, name: str) -> Dropping:
+        """Ends a corpus: it can't be asked from now on, and the shards go on removing it."""
+        return self._send(calls.drop(name))
 
     def document(self, id: str, corpus: str | None = None) -> Document:
         """Raises UnknownDocument."""

@@ -13,8 +13,21 @@ from pydantic import BaseModel, ValidationError
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client.faults import RequestFailed
 from shardqa.errors import BadDocument, BadDocumentId
-from shardqa.http_schema import FileOutcome, Formats, Listed, NewDocument, Outcome, Outcomes, Question, Ready
-from shardqa.schema import Answer, Document, Ingested
+from shardqa.http_schema import (
+    Answers,
+    Asked,
+    Explain,
+    FileOutcome,
+    Formats,
+    Listed,
+    NewDocument,
+    Outcome,
+    Outcomes,
+    Question,
+    Ready,
+    Search,
+)
+from shardqa.schema import Answer, Document, DocumentList, Dropping, Explanation, Ingested, OneCorpus, SearchResult
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 TIMEOUT = 60.0  # seconds of one attempt: a document of the largest size takes a while
@@ -82,6 +95,26 @@ def ask(
     return Call("POST", "/v1/ask", _as(Answer), json=asked.model_dump_json(exclude_none=True).encode())
 
 
+def ask_batch(questions: Iterable[str | Question], corpus: str | None) -> Call[list[Asked]]:
+    asked = [one if isinstance(one, Question) else Question.model_construct(question=one) for one in questions]
+    sent = [
+        {**one.model_dump(exclude_none=True), **({"corpus": corpus} if one.corpus is None and corpus else {})}
+        for one in asked
+    ]
+    read = _as(Answers)
+    return Call("POST", "/v1/ask/batch", lambda reply: read(reply).results, json=orjson.dumps({"questions": sent}))
+
+
+def search(question: str, corpus: str | None, limit: int) -> Call[SearchResult]:
+    sent = Search.model_construct(question=question, corpus=corpus, limit=limit)
+    return Call("POST", "/v1/search", _as(SearchResult), json=sent.model_dump_json(exclude_none=True).encode())
+
+
+def explain(question: str, corpus: str | None, k: int | None) -> Call[Explanation]:
+    sent = Explain.model_construct(question=question, corpus=corpus, k=k)
+    return Call("POST", "/v1/explain", _as(Explanation), json=sent.model_dump_json(exclude_none=True).encode())
+
+
 def add(document: NewDocument) -> Call[Ingested]:
     return Call("POST", "/v1/documents", _as(Ingested), json=document.model_dump_json().encode())
 
@@ -127,6 +160,18 @@ def document(id: str, corpus: str | None) -> Call[Document]:
 
 def delete(id: str, corpus: str | None) -> Call[None]:
     return Call("DELETE", f"/v1/documents/{_id(id)}", lambda reply: None, {"corpus": corpus}, gone_is_done=True)
+
+
+def documents(corpus: str | None, cursor: str | None, limit: int) -> Call[DocumentList]:
+    return Call("GET", "/v1/documents", _as(DocumentList), {"corpus": corpus, "cursor": cursor, "limit": limit})
+
+
+def corpus(name: str) -> Call[OneCorpus]:
+    return Call("GET", f"/v1/corpora/{_id(name)}", _as(OneCorpus))
+
+
+def drop(name: str) -> Call[Dropping]:
+    return Call("DELETE", f"/v1/corpora/{_id(name)}", _as(Dropping))
 
 
 def corpora() -> Call[Listed]:

@@ -19,7 +19,8 @@ from shardqa.models.squad import Question
 from shardqa.schema import Answer, Timing
 
 COMMANDS = [
-    "up", "down", "demo", "status", "ingest", "ask", "delete", "prepare", "doctor", "module-path",
+    "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
+    "drop", "prepare", "doctor", "module-path",
     "backup", "restore", "config show",
     "eval retrieval", "eval ask", "bench ask", "bench stages",
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",

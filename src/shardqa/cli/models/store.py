@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shardqa.cli import completion
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.output import out, print_json, print_table, say
 from shardqa.cli.prepare import STORE_SECONDS
@@ -25,7 +26,12 @@ StoreOption = Annotated[
     ),
 ]
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A name, an address or its first digits, or a folder.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A name, an address or its first digits, or a folder.",
+        autocompletion=completion.models,
+    ),
 ]
 
 

@@ -1,0 +1,38 @@
+"""What shells complete: names of corpora and models, asked for live. Silent and quick, whatever is wrong."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from shardqa.errors import ShardqaError
+
+SECONDS = 2.0  # a shell waits for it
+
+
+def corpora(incomplete: str) -> list[str]:
+    """Names of corpora that begin so; none where no cluster answers in time."""
+    from shardqa.cli.connection import settings_of
+    from shardqa.engine import Engine
+
+    async def names() -> list[str]:
+        async with asyncio.timeout(SECONDS):
+            async with await Engine.connect(settings_of(None, None, None)) as engine:
+                return [one.name for one in (await engine.corpora()).corpora]
+
+    try:
+        found = asyncio.run(names())
+    except (ShardqaError, OSError):  # a TimeoutError is an OSError
+        return []
+    return [name for name in found if name.startswith(incomplete)]
+
+
+def models(incomplete: str) -> list[str]:
+    """Names in the models' store."""
+    try:
+        from shardqa.models.toolchain.store import Store, default_root
+
+        root = os.environ.get("SHARDQA_STORE")
+        entries = Store(Path(root) if root else default_root()).entries()
+    except (ShardqaError, OSError, ImportError):
+        return []
+    return [name for entry in entries for name in entry.names if name.startswith(incomplete)]

@@ -1,0 +1,182 @@
+"""`shardqa corpora`, `ls`, `show`, `search` and `drop`: what is there, without asking anything."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from shardqa.cli.connection import (
+    CorpusArgument,
+    CorpusOption,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+    with_engine,
+)
+from shardqa.cli.faults import WrongSetting
+from shardqa.cli.output import NOTHING, PARTLY, out, print_json, print_table, say
+from shardqa.engine import Engine
+from shardqa.errors import UnknownDocument
+from shardqa.schema import DocumentInfo, Dropping, FoundPassage
+
+SHOWN = 1_000  # documents of a list, unless more are asked for
+MARKS = ("»", "«")  # around the question's words where there is no colour
+
+
+def corpora(
+    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+) -> None:
+    """A table of the corpora: documents, passages, characters, bytes. Exits with 1 where there are none.
+
+    Example: shardqa corpora
+    """
+    found = with_engine(settings_of(redis, user, password), lambda engine: engine.corpora())
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        rows = [(one.name, one.documents, one.passages, one.characters, one.bytes) for one in found.corpora]
+        print_table(("name", "documents", "passages", "characters", "bytes"), rows)
+    _end(found.failed, bool(found.corpora))
+
+
+def ls(
+    corpus: CorpusOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Documents listed; 0 lists all.")] = SHOWN,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """A table of a corpus' documents: id, title, passages, bytes, source.
+
+    Example: shardqa ls --corpus handbook --limit 0
+    """
+    settings = settings_of(redis, user, password, corpus=corpus)
+
+    async def work(engine: Engine) -> list[DocumentInfo]:
+        found = []
+        async for document in engine.every_document(settings.corpus):
+            found.append(document)
+            if limit and len(found) > limit:
+                break
+        return found
+
+    found = with_engine(settings, work)
+    shown = found[: limit or None]
+    if as_json:
+        print_json({"corpus": settings.corpus, "documents": [one.model_dump(mode="json") for one in shown]})
+    else:
+        rows = [(one.id, one.title, one.passages, one.bytes, one.source) for one in shown]
+        print_table(("id", "title", "passages", "bytes", "source"), rows)
+    if len(found) > len(shown):
+        say(f"there are more than {limit:,}; --limit 0 lists all")
+
+
+def show(
+    id: Annotated[str, typer.Argument(help="A document's id, as 'ls' and 'ask' show it.")],
+    corpus: CorpusOption = None,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Print a document's text; with --json, all that is kept of it.
+
+    Example: shardqa show lake-ysolde.md --corpus seeds
+    """
+    settings = settings_of(redis, user, password, corpus=corpus)
+    document = with_engine(settings, lambda engine: engine.get(settings.corpus, id))
+    if document is None:
+        raise UnknownDocument(f"there is no document {id!r} in the corpus {settings.corpus!r}; 'shardqa ls' lists them")
+    if as_json:
+        print_json(document.model_dump(mode="json"))
+    else:
+        out.print(document.text, markup=False, end="" if document.text.endswith("\n") else "\n")
+
+
+def search(
+    question: Annotated[str, typer.Argument(help="A question or words.")],
+    corpus: CorpusOption = None,
+    limit: Annotated[int, typer.Option("--limit", help="Passages, 1 to 100.")] = 10,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """The passages that rank best, with the question's words marked; no reader runs. Exits with 1 without any.
+
+    Example: shardqa search "observatory telescope" --corpus seeds --limit 3
+    """
+    settings = settings_of(redis, user, password, corpus=corpus)
+    found = with_engine(settings, lambda engine: engine.search(question, None, limit))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        for n, passage in enumerate(found.passages, 1):
+            where = f", {passage.place}" if passage.place is not None else ""
+            head = f"{passage.document}{where} ({passage.title}), characters {passage.start} to {passage.end}"
+            out.print(Text.assemble((f"{n:>3}  ", "dim"), (head, "bold"), (f"  {passage.score:.3f}", "dim")))
+            out.print(Text.assemble("     ", marked(passage)))
+    _end(found.failed, bool(found.passages))
+
+
+def marked(passage: FoundPassage) -> Text:
+    """A passage on one line, its highlights marked."""
+    text, after = Text(), 0
+    for mark in passage.highlights:
+        words = passage.text[mark.start : mark.end]
+        text.append(_line(passage.text[after : mark.start]))
+        text.append(_line(words) if out.is_terminal else f"{MARKS[0]}{_line(words)}{MARKS[1]}", "bold green")
+        after = mark.end
+    text.append(_line(passage.text[after:]))
+    return text
+
+
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
+def drop(
+    corpus: CorpusArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask whether that is meant.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the last document is removed.")] = False,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Drop a corpus with all its documents. It can't be asked at once; the shards then remove it bit by bit.
+
+    Example: shardqa drop handbook-2025 --yes --wait
+    """
+    settings = settings_of(redis, user, password)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise WrongSetting("nobody is there to be asked whether that is meant; add --yes")
+        typer.confirm(f"Drop the corpus {corpus} with all its documents?", abort=True, err=True)
+
+    async def work(engine: Engine) -> Dropping:
+        begun = await engine.drop(corpus)
+        if wait and not begun.done:
+            async for _ in engine.dropping(corpus):
+                pass
+            return begun.model_copy(update={"removed": begun.documents, "done": True})
+        return begun
+
+    done = with_engine(settings, work)
+    if as_json:
+        print_json(done.model_dump(mode="json"))
+    else:
+        say(f"dropped {corpus}: {done.removed:,} of {done.documents:,} documents removed")
+
+
+def _end(failed: list[str], found: bool) -> None:
+    """Exits where something is missing."""
+    if failed:
+        say(f"without the documents of {', '.join(failed)}")
+        raise typer.Exit(PARTLY)
+    if not found:
+        raise typer.Exit(NOTHING)
