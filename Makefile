@@ -14,7 +14,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-one lint test-c asan torture bench bench-models clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose lint test-c asan torture bench bench-models clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -99,6 +99,9 @@ torture: setup-test ## random commands, frames and dumps under sanitizers; MINUT
 	@$(MAKE) -s -C module sanitized
 	@SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	    $(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)
+
+test-compose: $(VENV)/stamp-install $(VENV)/stamp-dev ## containers for real: up, kill each node, down and up; needs Docker
+	@$(BIN)/python -m pytest -q -s -rs tests/compose
 
 bench: setup $(VENV)/stamp-dev ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run

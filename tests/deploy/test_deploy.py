@@ -1,0 +1,291 @@
+"""What `deploy/` holds: units, manifests, alerts, dashboard; checked by the tools that read them, where those are."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import kubernetes_validate
+import pytest
+import yaml
+
+from shardqa.api.metrics import Metrics
+from shardqa.cluster import redis_server
+from shardqa.config import Settings, check_names
+from tests.nodes import free_port, wait_until
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+MANIFESTS = [one for one in yaml.safe_load_all((DEPLOY / "kubernetes" / "shardqa.yaml").read_text()) if one]
+KUBERNETES = ("1.25", "1.29", "1.33")  # whose schemas the manifests are held against
+METRIC = re.compile(r"\b(shardqa_[a-z_]+|up)\b")
+EXPOSURE = 20  # tenths, of systemd's 0 to 100: below 30 it says OK
+
+
+def tool(name: str) -> str:
+    """A program of Prometheus' package, in PATH or where `make setup-test` puts it."""
+    found = shutil.which(name) or shutil.which(name, path=str(ROOT / ".venv" / "prometheus"))
+    if found is None:
+        pytest.skip(f"{name} is not here; .ci/promtool .venv/prometheus fetches it")
+    return found
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+# ---- Prometheus and Grafana
+
+
+def dashboard() -> Any:
+    return json.loads((DEPLOY / "grafana" / "shardqa.json").read_text())
+
+
+def expressions() -> list[str]:
+    """Of the dashboard's panels, for all instances."""
+    found = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
+    return [expr.replace("$instance", ".*") for expr in found]
+
+
+def alerts() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def names_told() -> set[str]:
+    """All names that /metrics may tell."""
+    found = {"up"}
+    for family in Metrics().registry.collect():
+        kinds = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
+        found |= {family.name + suffix for suffix in kinds.get(family.type, [""])}
+    return found
+
+
+@pytest.mark.parametrize("expr", [*expressions(), *(rule["expr"] for rule in alerts())])
+def test_each_expression_asks_for_metrics_that_there_are(expr: str) -> None:
+    names = set(METRIC.findall(expr))
+    assert names
+    assert not names - names_told()
+
+
+def test_every_metric_is_on_the_dashboard() -> None:
+    shown = {name for expr in expressions() for name in METRIC.findall(expr)}
+    missing = {
+        family.name
+        for family in Metrics().registry.collect()
+        if not any(name.startswith(family.name) for name in shown)
+    }
+    assert not missing
+
+
+def test_panels_of_the_dashboard_do_not_overlap() -> None:
+    cells = [
+        (x, y)
+        for panel in dashboard()["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+    assert len({panel["id"] for panel in dashboard()["panels"]}) == len(dashboard()["panels"])
+
+
+def test_alerts_are_rules_that_fire_when_they_should() -> None:
+    assert "SUCCESS" in run(tool("promtool"), "check", "rules", DEPLOY / "prometheus" / "alerts.yml")
+    assert "SUCCESS" in run(tool("promtool"), "test", "rules", "alerts_test.yml", cwd=DEPLOY / "prometheus")
+    assert "SUCCESS" in run(tool("promtool"), "check", "config", DEPLOY / "prometheus" / "scrape.yml")
+
+
+def test_each_alert_has_a_case_that_fires_it_and_a_remedy() -> None:
+    cases = yaml.safe_load((DEPLOY / "prometheus" / "alerts_test.yml").read_text())["tests"]
+    fired = {one["alertname"] for case in cases for one in case["alert_rule_test"] if one["exp_alerts"]}
+    assert fired == {rule["alert"] for rule in alerts()}
+    assert all(rule["annotations"]["remedy"] for rule in alerts())
+
+
+@contextmanager
+def prometheus(folder: Path, target: str) -> Iterator[httpx.Client]:
+    """One that scrapes `target` every half second."""
+    port = free_port()
+    scrape = {"job_name": "shardqa", "static_configs": [{"targets": [target]}]}
+    config = {"global": {"scrape_interval": "500ms"}, "scrape_configs": [scrape]}
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    words = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb"]
+    with (folder / "log").open("wb") as log:
+        command = [tool("prometheus"), *words, f"--web.listen-address=127.0.0.1:{port}"]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            yield client
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_prometheus_evaluates_every_panel_over_a_running_api(tmp_path: Path) -> None:
+    """As Grafana would ask it; Grafana itself is in no distribution that tests run on."""
+    metrics = Metrics()
+    serve(metrics)
+    with serving(metrics) as target, prometheus(tmp_path, target) as client:
+        wait_until(lambda: is_scraped(client), "Prometheus has scraped twice")
+        serve(metrics)
+        for expr in expressions():
+            wait_until(lambda expr=expr: query(client, expr), f"{expr} has a value")  # type: ignore[misc]
+
+
+def serve(metrics: Metrics) -> None:
+    """Some traffic of each kind."""
+    metrics.requests.labels("POST", "/v1/ask", "200").inc()
+    metrics.rejected.labels("too_many_requests").inc()
+    metrics.connected.set(1)
+    for cache in ("none", "process", "redis"):
+        metrics.asked.labels("total", cache).observe(0.05)
+    for partial in ("true", "false"):
+        metrics.answers.labels("answered", partial).inc()
+    metrics.documents.labels("changed").inc()
+
+
+@contextmanager
+def serving(metrics: Metrics) -> Iterator[str]:
+    """HOST:PORT of /metrics alone."""
+
+    class Tell(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            serve(metrics)
+            body = metrics.text()
+            self.send_response(200)
+            self.send_header("content-type", "text/plain; version=0.0.4")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Tell)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def query(client: httpx.Client, expr: str) -> list[Any]:
+    reply = client.get("/api/v1/query", params={"query": expr, "time": time.time()})
+    assert reply.status_code == 200, reply.text
+    found: list[Any] = reply.json()["data"]["result"]
+    return [one for one in found if one["value"][1] != "NaN"]
+
+
+def is_scraped(client: httpx.Client) -> bool:
+    try:
+        return bool(query(client, "count_over_time(up[1m]) > 1"))
+    except httpx.TransportError:
+        return False
+
+
+# ---- systemd
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_units_are_what_systemd_reads_and_open_little(unit: Path, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not here")
+    here = {"/opt/shardqa/bin/python": sys.executable, "/usr/bin/redis-server": redis_server.find_server()}
+    text = unit.read_text()
+    for path, found in here.items():
+        text = text.replace(f"ExecStart={path} ", f"ExecStart={found} ")
+    (tmp_path / unit.name).write_text(text)
+    name = unit.name.replace("@", "@7000")
+    said = run("systemd-analyze", "verify", "--man=no", tmp_path / name)
+    assert unit.name.split("@")[0].split(".")[0] not in said, said
+    run("systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE}", tmp_path / name)
+
+
+def test_units_set_what_the_programs_know() -> None:
+    text = "\n".join(unit.read_text() for unit in UNITS)
+    check_names(set(re.findall(r"SHARDQA_[A-Z_]+", text)))
+
+
+# ---- Kubernetes
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_manifests_are_what_kubernetes_takes(version: str) -> None:
+    """By the schemas of its API, of which kubernetes-validate brings a copy; strict: no field too many."""
+    for manifest in MANIFESTS:
+        kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_a_field_that_kubernetes_does_not_know_is_noticed() -> None:
+    (service, *_) = MANIFESTS
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate({**service, "spce": {}}, KUBERNETES[0], strict=True)
+
+
+def pods() -> list[tuple[str, dict[str, Any]]]:
+    having = [one for one in MANIFESTS if "template" in one.get("spec", {})]
+    return [(one["metadata"]["name"], one["spec"]["template"]) for one in having]
+
+
+@pytest.mark.parametrize(("name", "pod"), pods())
+def test_pods_have_no_rights_they_do_not_need(name: str, pod: dict[str, Any]) -> None:
+    spec = pod["spec"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in spec["containers"]:
+        wanted = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+        assert container["securityContext"] == wanted
+        assert container["resources"]["limits"]["memory"]
+
+
+def test_manifests_fit_together() -> None:
+    """Selectors meet labels, names that are referred to exist, variables are settings."""
+    labels = [pod["metadata"]["labels"] for _, pod in pods()]
+    for manifest in MANIFESTS:
+        selector = manifest.get("spec", {}).get("selector")
+        wanted = selector.get("matchLabels", selector) if selector else {}
+        assert any(wanted.items() <= one.items() for one in labels), manifest["metadata"]["name"]
+    maps = {one["metadata"]["name"]: one["data"] for one in MANIFESTS if one["kind"] == "ConfigMap"}
+    variables = set[str]()
+    for _, pod in pods():
+        for volume in pod["spec"]["volumes"]:
+            assert volume.get("configMap", {"name": "shardqa-node"})["name"] in maps
+        for container in pod["spec"]["containers"]:
+            variables |= {variable["name"] for variable in container["env"]}
+            if container["command"][0] == "sh":
+                assert Path(container["command"][1]).name in maps["shardqa-node"]
+    check_names(variables)
+    assert Settings(redis=addresses()).addresses[5] == ("shardqa-node-5.shardqa-nodes", 6379)
+
+
+def addresses() -> str:
+    (_, api) = pods()[-1]
+    found = {one["name"]: one.get("value") for one in api["spec"]["containers"][0]["env"]}
+    return str(found["SHARDQA_REDIS"])
+
+
+@pytest.mark.parametrize("script", ["start.sh", "prepare.sh"])
+def test_scripts_of_the_manifests_are_shell(script: str, tmp_path: Path) -> None:
+    (data,) = [one["data"] for one in MANIFESTS if one["kind"] == "ConfigMap"]
+    (tmp_path / script).write_text(data[script])
+    run("sh", "-n", tmp_path / script)
+    if shutil.which("shellcheck"):
+        run("shellcheck", tmp_path / script)
