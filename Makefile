@@ -29,7 +29,7 @@ build: packages-build ## compile module/shardqa.so
 
 setup: packages-run $(VENV)/stamp-install build ## install what is missing, without starting anything
 
-setup-test: packages-test $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models build
+setup-test: packages-test $(VENV)/stamp-install $(VENV)/prometheus/promtool $(VENV)/stamp-dev $(VENV)/stamp-models build
 
 .PHONY: packages-run packages-build packages-test
 packages-run:
@@ -37,6 +37,9 @@ packages-run:
 
 packages-build:
 	@.ci/install-packages build
+
+$(VENV)/prometheus/promtool: $(VENV)/stamp-venv
+	@.ci/promtool $(VENV)/prometheus || echo 'shardqa: tests of the alerts are skipped' >&2
 
 packages-test:
 	@PYTHON=$(PYTHON) .ci/install-packages redis build python chromium strace
