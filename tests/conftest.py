@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("untimed")
 nodes.stay_apart()
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch comes: test processes share the cores as they are
 
 
 @pytest.fixture

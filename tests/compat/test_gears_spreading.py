@@ -9,14 +9,15 @@ import pytest
 from redis import Redis, RedisCluster, ResponseError
 from redis.exceptions import TryAgainError
 
-from shardqa.cluster.local import LocalCluster
 from tests.compat.scripts import ANSWERS, echo, send
-from tests.nodes import wait_until
+from tests.nodes import running_cluster, wait_until
 
 
 @pytest.fixture(scope="module")
-def cluster(bare_cluster: LocalCluster) -> RedisCluster:
-    return RedisCluster(host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True)
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    """Of its own: its tests unregister whatever there is."""
+    with running_cluster(tmp_path_factory.mktemp("cluster") / "data", shards=3) as found:
+        yield RedisCluster(host="127.0.0.1", port=found.state.port, decode_responses=True)
 
 
 @pytest.fixture

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.cli.connection import JsonOption
-from shardqa.cli.models import candidates as sampling
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.errors import BadData
 from shardqa.models import shipped
 from shardqa.models.scoring import SCORING_FILE, Scoring
-from shardqa.models.toolchain import calibrate as fitting
-from shardqa.models.toolchain import measure as reading
-from shardqa.models.toolchain import no_answer_metrics
+
+if TYPE_CHECKING:
+    from shardqa.models.toolchain import calibrate as fitting
 
 ReaderArgument = Annotated[Path, typer.Argument(help="Folder of an ONNX reader.")]
 ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads of the network.", min=1)]
@@ -48,6 +47,8 @@ def candidates(
 
     Example: shardqa models candidates my-reader-int8 --squad train-v2.0.json.gz --held-out 0.02 --out found.jsonl
     """
+    from shardqa.cli.models import candidates as sampling
+
     if sum(map(bool, (squad, domain, seeds))) != 1:
         raise BadData("give one of --squad, --domain and --seeds")
     if domain:
@@ -76,6 +77,8 @@ def calibrate(
 
     Example: shardqa models calibrate my-reader-int8 --candidates found.jsonl
     """
+    from shardqa.models.toolchain import calibrate as fitting
+
     asked = [one for path in found for one in fitting.read_candidates(path)]
     tests = [one for path in test or [] for one in fitting.read_candidates(path)]
     kept = Scoring.load(reader) if keep_spans else None
@@ -117,6 +120,9 @@ def measure(
 
     Example: shardqa models measure my-reader-int8 dev-v2.0.json.gz --limit 500
     """
+    from shardqa.models.toolchain import measure as reading
+    from shardqa.models.toolchain import no_answer_metrics
+
     reads = list(reading.read_all(reader, questions, limit, threads))
     answerable = [one for one in reads if one.question.answers]
     forced = reading.scores(answerable) if answerable else None
