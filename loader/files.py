@@ -32,7 +32,6 @@ class SourceFiles:
     def __init__(self, paths: Iterable[Path], prefix: str = "", follow_links: bool = False) -> None:
         self._files = [file for path in paths for file in _files(path, follow_links)]
         self._prefix = prefix
-        self._follow_links = follow_links
         self.total = sum(file.size for file in self._files)
         self._before = 0  # bytes of the files that are done
         self._source: SourceFile | None = None

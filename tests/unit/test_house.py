@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import vulture
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "shardqa"
@@ -227,3 +228,46 @@ def test_the_picture_is_what_its_script_draws() -> None:
     pictures = ROOT / "docs" / "pictures"
     drawn = runpy.run_path(str(pictures / "overview.py"))["picture"]()
     assert drawn == (pictures / "overview.svg").read_text(), "run python docs/pictures/overview.py"
+
+
+# Found by name alone, or kept for people who call them.
+CALLED_BY_OTHERS = {
+    "MAX_PASSAGE",  # says what a test holds
+    "JsonLines",  # by logging's configuration
+    "__dir__",
+    "__getattr__",
+    "ask_many",  # of the clients
+    "create_app",  # by uvicorn
+    "do_GET",  # by http.server, as the next two
+    "do_POST",
+    "log_message",
+    "every_document",  # of an engine
+    "read_mbox",  # by loader.formats, as are the next two
+    "read_tar",
+    "read_zip",
+    "send_400_response",  # by uvicorn's protocol
+    "settings_customise_sources",  # by pydantic
+    "with_latency",  # of model cards
+    *("avg", "batchgroupby", "countby", "distinct", "groupby"),  # of RedisGears' builder
+    *("continueFailed", "continueRun"),  # of RedisGears' future
+}
+DECORATED = ["@app.*", "@router.*", "@*.command", "@*.callback", "@*validator*"]
+
+
+def test_no_function_class_or_constant_is_there_for_nobody() -> None:
+    finder = vulture.Vulture(ignore_names=sorted(CALLED_BY_OTHERS), ignore_decorators=DECORATED)
+    paths = [p for p in sources() if p.suffix == ".py" and "tests" not in p.parts]
+    finder.scavenge([str(path) for path in paths])
+    unused = [item for item in finder.get_unused_code(min_confidence=60) if item.typ not in ("variable", "attribute")]
+    unused += [item for item in finder.unused_vars if str(item.name).isupper()]
+    assert not [f"{Path(item.filename).relative_to(ROOT)}:{item.first_lineno} {item.name}" for item in unused]
+
+
+def test_no_two_classes_have_one_name() -> None:
+    found: dict[str, list[str]] = {}
+    for path in sources():
+        if path.suffix == ".py" and room_of(path) is not None and "tests" not in path.parts:
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not {name: places for name, places in found.items() if len(places) > 1}

@@ -27,14 +27,6 @@ class KeptLayer:
     """Of the feed-forward."""
 
 
-def everything(sizes: Sizes) -> list[KeptLayer]:
-    """All layers whole."""
-    return [
-        KeptLayer(number, tuple(range(size.heads)), tuple(range(size.width)))
-        for number, size in enumerate(sizes.layers)
-    ]
-
-
 def slimmed(reader: SpanReader, kept: Sequence[KeptLayer], hidden: Sequence[int] | None = None) -> SpanReader:
     """A new reader of the kept parts; ``hidden`` are the hidden units that stay, all unless given.
 

@@ -31,10 +31,6 @@ class RunPlan:
         added = (Step(Kind.MAP, convert),) if self.convert else ()
         return self.steps + added + ((Step(Kind.COLLECT),) if self.collect else ())
 
-    def is_global(self) -> bool:
-        """Whether a step of its own moves records between shards."""
-        return any(step.kind in (Kind.COLLECT, Kind.REPARTITION) for step in self.steps)
-
 
 def convert(record: Any) -> Any:
     """convertToStr: str() of a record; bytes stay bytes, so that data is never spelled as Python source."""
