@@ -55,7 +55,7 @@ class Row:
 
     topic: str
     text: str
-    question: squad.Question
+    question: squad.SquadQuestion
 
 
 def write(shared: Path, tokenizer: Tokenizer, rows: int, out: Path, seed: int) -> None:

@@ -54,7 +54,7 @@ def shards_of(paragraphs: Split, count: int) -> list[Index]:
     return shards
 
 
-def measure(shards: Sequence[Index], questions: Sequence[squad.Question]) -> Measured:
+def measure(shards: Sequence[Index], questions: Sequence[squad.SquadQuestion]) -> Measured:
     measured = Measured([], [], [])
     for question in questions:
         asked = query(keys.normalise_question(question.text))

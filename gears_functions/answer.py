@@ -27,7 +27,7 @@ from shardqa.models.scoring import shipped_scoring
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardqa.gears_functions.rank import Ranking, Ranks
+    from shardqa.gears_functions.rank import Ranks, ShardRanking
     from shardqa.gears_functions.shard.model_sync import ModelSync
     from shardqa.gears_functions.shard.state import ShardState
     from shardqa.gears_functions.shard.timings import Timings
@@ -59,7 +59,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSpan:
     """A span of a passage."""
 
     passage: Loaded
@@ -99,7 +99,7 @@ class Phases:
         return {**self.us, "total": round((perf_counter() - self._start) * 1e6)}
 
 
-class Answers:
+class AnswerFunction:
     def __init__(
         self,
         shard: ShardState,
@@ -114,7 +114,7 @@ class Answers:
         self._copies = copies
         self._override_reply = override_reply
         # (corpus, model, question) -> all spans of each passage read, by its key: a question is read in stages.
-        self._stages: OrderedDict[tuple[str, str, str], dict[str, list[Found]]] = OrderedDict()  # oldest first
+        self._stages: OrderedDict[tuple[str, str, str], dict[str, list[FoundSpan]]] = OrderedDict()  # oldest first
         self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
 
     async def missed(self, event: dict[str, Any]) -> None:
@@ -192,7 +192,9 @@ class Answers:
 
     # ---- passages
 
-    async def _passages(self, parsed: keys.AnswerKey, question: str, phases: Phases) -> tuple[Ranking, list[Loaded]]:
+    async def _passages(
+        self, parsed: keys.AnswerKey, question: str, phases: Phases
+    ) -> tuple[ShardRanking, list[Loaded]]:
         """The best k, read from the keyspace. One that is gone leaves the index, and the next best comes in."""
         for _ in range(ATTEMPTS):
             ranking = await self._ranking(parsed, question)
@@ -207,7 +209,7 @@ class Answers:
             )
         raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
 
-    async def _ranking(self, parsed: keys.AnswerKey, question: str) -> Ranking:
+    async def _ranking(self, parsed: keys.AnswerKey, question: str) -> ShardRanking:
         await self._shard.synced()
         ranking = self._ranks.remembered(parsed.corpus, keys.question_in_key(question))
         if (
@@ -237,7 +239,7 @@ class Answers:
 
     # ---- reading
 
-    def _known(self, stage: tuple[str, str, str], passages: list[Loaded]) -> dict[str, list[Found]]:
+    def _known(self, stage: tuple[str, str, str], passages: list[Loaded]) -> dict[str, list[FoundSpan]]:
         """Spans, by passage, of what an earlier stage of the question read.
 
         None where this is no later stage: who asks for as many passages once more wants them read anew.
@@ -251,13 +253,13 @@ class Answers:
             if passage.key in before and all(span.passage.text == passage.text for span in before[passage.key])
         }
 
-    def _remember(self, stage: tuple[str, str, str], spans: dict[str, list[Found]]) -> None:
+    def _remember(self, stage: tuple[str, str, str], spans: dict[str, list[FoundSpan]]) -> None:
         self._stages[stage] = spans
         self._stages.move_to_end(stage)
         if len(self._stages) > STAGES_KEPT:
             self._stages.popitem(last=False)
 
-    def _best(self, spans: list[Found], passages: list[Loaded], scoring: Scoring) -> list[Found]:
+    def _best(self, spans: list[FoundSpan], passages: list[Loaded], scoring: Scoring) -> list[FoundSpan]:
         """The best of all, best first."""
         best_rank = max((passage.score for passage in passages), default=0.0)
         spans.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
@@ -265,7 +267,7 @@ class Answers:
 
     async def _read(
         self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
-    ) -> tuple[dict[str, list[Found]], Scoring]:
+    ) -> tuple[dict[str, list[FoundSpan]], Scoring]:
         """The best spans of each passage, by its key, and what scores them."""
         batches = reader.batches(rows)
         scoring, *logits = await asyncio.gather(
@@ -318,14 +320,14 @@ def _loaded(key: str, score: float, hash: Any, blob: Any) -> Loaded | None:
 
 def _spans(
     passage: Loaded, pieces: PassageTokens, row: reader.Row, starts: NDArray[np.float32], ends: NDArray[np.float32]
-) -> list[Found]:
+) -> list[FoundSpan]:
     """The passage's best spans that say something: what overlaps a good one often leaves its comma or article over."""
     null = reader.null_logit(starts, ends)
     offsets = pieces.offsets
     numbers = sentences.numbers(passage.text, offsets)
     best = reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
     found = [
-        Found(
+        FoundSpan(
             passage,
             int(offsets[span.start_token, 0]),
             int(offsets[span.end_token, 1]),
@@ -340,5 +342,5 @@ def _spans(
     return [span for span in found if metrics.normalise(passage.text[span.start : span.end])]
 
 
-def _score(scoring: Scoring, span: Found, best_rank: float) -> float:
+def _score(scoring: Scoring, span: FoundSpan, best_rank: float) -> float:
     return scoring.score(span.span_logit, span.null_logit, span.passage.score, best_rank)

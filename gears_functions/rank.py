@@ -36,7 +36,7 @@ REMEMBERED = 512  # rankings kept for the GET that follows; a few dozen kilobyte
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class ShardRanking:
     question: str  # normalised, in full: keys may hold only its hash
     epoch: int  # of the corpus when it was ranked
     limit: int
@@ -54,7 +54,9 @@ class Ranks:
     def __init__(self, shard: ShardState, timings: Timings) -> None:
         self._shard = shard
         self._timings = timings
-        self._recent: OrderedDict[tuple[str, str], Ranking] = OrderedDict()  # (corpus, question in keys), oldest first
+        self._recent: OrderedDict[tuple[str, str], ShardRanking] = (
+            OrderedDict()
+        )  # (corpus, question in keys), oldest first
         self._writes: set[asyncio.Task[None]] = set()  # rank: keys on their way, held so that they are not collected
 
     # ---- functions
@@ -145,7 +147,7 @@ class Ranks:
         limit: int,
         statistics: CorpusStatistics | None = None,
         request: str = "",
-    ) -> Ranking:
+    ) -> ShardRanking:
         """The best passages of this shard; without `statistics` the other shards are asked for theirs.
 
         Raises ClusterUnavailable when one of them does not answer: with less than all numbers the order is another;
@@ -157,15 +159,15 @@ class Ranks:
         epoch = await self._shard.epoch(corpus)
         # Nothing is awaited from here to the list: it is of this epoch.
         passages = self._shard.index(corpus).rank(query(question), statistics, limit)
-        ranking = Ranking(question, epoch, limit, passages, request)
+        ranking = ShardRanking(question, epoch, limit, passages, request)
         self._remember(corpus, ranking)
         return ranking
 
-    def remembered(self, corpus: str, question_in_key: str) -> Ranking | None:
+    def remembered(self, corpus: str, question_in_key: str) -> ShardRanking | None:
         """The last ranking of a question, by the form it has in keys; it may be of an older epoch."""
         return self._recent.get((corpus, question_in_key))
 
-    def _remember(self, corpus: str, ranking: Ranking) -> None:
+    def _remember(self, corpus: str, ranking: ShardRanking) -> None:
         name = (corpus, keys.question_in_key(ranking.question))
         self._recent[name] = ranking
         self._recent.move_to_end(name)
@@ -188,14 +190,14 @@ class Ranks:
             ]
         )
 
-    async def _show(self, corpus: str, ranking: Ranking) -> None:
+    async def _show(self, corpus: str, ranking: ShardRanking) -> None:
         """Sends the list to its `rank:` key, ahead of the reply on the same socket, and does not wait for it."""
         task = asyncio.create_task(self._write(corpus, ranking))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         await asyncio.sleep(0)
 
-    async def _write(self, corpus: str, ranking: Ranking) -> None:
+    async def _write(self, corpus: str, ranking: ShardRanking) -> None:
         runtime = self._shard.runtime
         key = keys.rank(corpus, runtime.hashtag(), ranking.question)
         pairs = [word for passage, score in ranking.passages for word in (score, passage)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from shardqa.gears_functions.answer import Answers
+from shardqa.gears_functions.answer import AnswerFunction
 from shardqa.gears_functions.catalogue import Catalogues
 from shardqa.gears_functions.delete import Delete
 from shardqa.gears_functions.ingest import Ingest
@@ -40,7 +40,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     ingest = Ingest(shard, delete)
     catalogues = Catalogues(shard)
     copies = ModelSync(runtime)
-    answers = Answers(shard, ranks, copies, timings, override_reply)
+    answers = AnswerFunction(shard, ranks, copies, timings, override_reply)
     commands: dict[str, Callable[..., Any]] = {
         "Terms": ranks.terms,
         "Rank": ranks.rank,

@@ -14,7 +14,7 @@ from shardqa.loader.source_file import Item, NotAFile, Skipped, SourceFile, prin
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file to read; or, with a reason, one not to."""
 
     path: Path
@@ -46,7 +46,7 @@ class SourceFiles:
             yield from self._read(file)
             self._before += file.size
 
-    def _read(self, file: Found) -> Iterator[Item]:
+    def _read(self, file: FoundFile) -> Iterator[Item]:
         if file.refused:
             yield Skipped(printable(str(file.path)), file.refused)
             return
@@ -69,7 +69,7 @@ class SourceFiles:
             source.close()
 
 
-def _files(path: Path, follow_links: bool) -> Iterator[Found]:
+def _files(path: Path, follow_links: bool) -> Iterator[FoundFile]:
     """A single file is named by its own name, those of a folder by their path below it."""
     if path.is_dir():
         yield from _below(path, follow_links)
@@ -79,7 +79,7 @@ def _files(path: Path, follow_links: bool) -> Iterator[Found]:
         raise BadDocument(f"{printable(str(path))} is neither a file nor a folder; check its name")
 
 
-def _below(root: Path, follow_links: bool) -> Iterator[Found]:
+def _below(root: Path, follow_links: bool) -> Iterator[FoundFile]:
     walked: set[tuple[int, int]] = set()  # folders, so that links can't lead in circles
     for folder, folders, names in os.walk(root, followlinks=follow_links):
         about = os.stat(folder)
@@ -94,11 +94,11 @@ def _below(root: Path, follow_links: bool) -> Iterator[Found]:
                 yield _found(Path(folder, name), root, follow_links)
 
 
-def _found(file: Path, folder: Path, follow_links: bool) -> Found:
+def _found(file: Path, folder: Path, follow_links: bool) -> FoundFile:
     name = printable(file.relative_to(folder).as_posix())
     if not follow_links and file.is_symlink():
-        return Found(file, name, refused="a link, which may lead out of the folder; --follow-links reads it")
+        return FoundFile(file, name, refused="a link, which may lead out of the folder; --follow-links reads it")
     try:
-        return Found(file, name, file.stat().st_size)
+        return FoundFile(file, name, file.stat().st_size)
     except OSError as error:
-        return Found(file, name, refused=f"can't be read: {error.strerror}")
+        return FoundFile(file, name, refused=f"can't be read: {error.strerror}")

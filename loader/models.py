@@ -21,13 +21,13 @@ Shard = tuple[ClusterNode, str]  # a master and its tag
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ReaderModel:
     name: str
     blob: bytes  # ONNX
     label: str  # what AI.MODELGET … META shows as the tag: name, digest and scoring, by which an equal reader is known
 
     @classmethod
-    def read(cls, name: str, folder: Path) -> "Model":
+    def read(cls, name: str, folder: Path) -> "ReaderModel":
         """Raises BadModel when the folder has no model file, or no scoring."""
         path = folder / MODEL_FILE
         try:
@@ -39,7 +39,7 @@ class Model:
         return cls(name, blob, Scoring.load(folder).on_label(f"{name}@{sha256(blob).hexdigest()[:16]}"))
 
 
-async def store(engine: Engine, shards: Sequence[Shard], model: Model) -> list[str]:
+async def store(engine: Engine, shards: Sequence[Shard], model: ReaderModel) -> list[str]:
     """Stores the model on every master that has not this very one; returns those it stored it on.
 
     Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
@@ -48,7 +48,7 @@ async def store(engine: Engine, shards: Sequence[Shard], model: Model) -> list[s
     return [str(node.name) for (node, _), is_new in zip(shards, stored, strict=True) if is_new]
 
 
-async def _store_on(engine: Engine, shard: Shard, model: Model) -> bool:
+async def _store_on(engine: Engine, shard: Shard, model: ReaderModel) -> bool:
     node, tag = shard
     key = keys.model(model.name, tag)
     if await label_of(engine, node, key) == model.label:

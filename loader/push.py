@@ -10,7 +10,7 @@ from shardqa import keys
 from shardqa.engine import Engine
 from shardqa.errors import BadData, BadModel
 from shardqa.loader import models, preparation
-from shardqa.loader.models import Model, Shard
+from shardqa.loader.models import ReaderModel, Shard
 from shardqa.loader.preparation import Prepared
 from shardqa.models import shipped
 from shardqa.models.check_reader import check_reader
@@ -28,7 +28,7 @@ async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -
     """
     check_reader(folder, MAX_ROW_TOKENS)
     check_tokenizer(folder)
-    reader = Model.read(name, folder)
+    reader = ReaderModel.read(name, folder)
     registered = await preparation.register(engine)
     if not replace:
         await _check_free(engine, registered.shards, reader)
@@ -50,7 +50,7 @@ def _rules(folder: Path) -> Any:
     return {name: value for name, value in found.items() if name not in ("truncation", "padding")}
 
 
-async def _check_free(engine: Engine, shards: Sequence[Shard], reader: Model) -> None:
+async def _check_free(engine: Engine, shards: Sequence[Shard], reader: ReaderModel) -> None:
     found = (models.label_of(engine, node, keys.model(reader.name, tag)) for node, tag in shards)
     for (node, _), label in zip(shards, await asyncio.gather(*found), strict=True):
         if label not in (None, reader.label):

@@ -30,7 +30,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SquadQuestion:
     """A question with what is right to answer."""
 
     id: str
@@ -50,7 +50,7 @@ class QuestionSet:
 
     paragraphs: tuple[Paragraph, ...]
     """SQuAD's contexts; empty for a file of questions alone."""
-    questions: tuple[Question, ...]
+    questions: tuple[SquadQuestion, ...]
 
 
 def read(path: Path | str) -> QuestionSet:
@@ -78,7 +78,7 @@ def of_squad(path: Path | str, root: object) -> QuestionSet:
     """The same of JSON that was read already from what `path` names; raises BadData."""
     path = Path(path)
     paragraphs: list[Paragraph] = []
-    questions: list[Question] = []
+    questions: list[SquadQuestion] = []
     for a, article in enumerate(_field(path, "", root, "data", list)):
         where = f"data[{a}]"
         title = _field(path, where, article, "title", str)
@@ -96,7 +96,7 @@ def is_held_out(paragraph: str, share: float) -> bool:
     return int.from_bytes(hashlib.sha256(title.encode()).digest()[:4], "big") < share * 2**32
 
 
-def _squad_questions(path: Path, where: str, paragraph: object, document: str) -> list[Question]:
+def _squad_questions(path: Path, where: str, paragraph: object, document: str) -> list[SquadQuestion]:
     questions = []
     for q, entry in enumerate(_field(path, where, paragraph, "qas", list)):
         inner = f"{where}.qas[{q}]"
@@ -106,7 +106,7 @@ def _squad_questions(path: Path, where: str, paragraph: object, document: str) -
             text = _field(path, f"{inner}.answers[{n}]", answer, "text", str)
             starts.setdefault(text, start if isinstance(start, int) else -1)
         questions.append(
-            Question(
+            SquadQuestion(
                 _field(path, inner, entry, "id", str),
                 _field(path, inner, entry, "question", str),
                 tuple(starts),
@@ -117,7 +117,7 @@ def _squad_questions(path: Path, where: str, paragraph: object, document: str) -
     return questions
 
 
-def read_lines(path: Path | str) -> tuple[Question, ...]:
+def read_lines(path: Path | str) -> tuple[SquadQuestion, ...]:
     """Read one question a line, blank lines skipped; raises BadData with the line, OSError as open() does."""
     path = Path(path)
     return tuple(
@@ -127,7 +127,7 @@ def read_lines(path: Path | str) -> tuple[Question, ...]:
     )
 
 
-def _line_question(path: Path, where: str, line: str) -> Question:
+def _line_question(path: Path, where: str, line: str) -> SquadQuestion:
     try:
         entry = json.loads(line)
     except json.JSONDecodeError as error:
@@ -139,7 +139,7 @@ def _line_question(path: Path, where: str, line: str) -> Question:
     document = entry.get("document")
     if document is not None and not isinstance(document, str):
         raise _bad(path, where, f'"document" is {document!r}, a string or null is needed')
-    return Question(
+    return SquadQuestion(
         _field(path, where, entry, "id", str),
         _field(path, where, entry, "question", str),
         tuple(dict.fromkeys(answers)),

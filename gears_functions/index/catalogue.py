@@ -21,7 +21,7 @@ class OfDocument:
     metadata: str  # JSON object, or nothing
 
 
-class Catalogue:
+class IndexCatalogue:
     def __init__(self) -> None:
         self._buckets: dict[str, dict[str, OfDocument | None]] = {}  # bucket -> id -> what was told
         self.bytes = 0  # of all documents' texts

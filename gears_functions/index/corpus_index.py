@@ -15,7 +15,7 @@ import numpy as np
 from shardqa import keys
 from shardqa.gears_functions.index import bm25, explained, pagerank
 from shardqa.gears_functions.index.analysis import Query, analyse
-from shardqa.gears_functions.index.catalogue import Catalogue, OfDocument
+from shardqa.gears_functions.index.catalogue import IndexCatalogue, OfDocument
 from shardqa.gears_functions.index.postings import NOBODY, Postings
 from shardqa.statistics import CorpusStatistics
 
@@ -39,7 +39,7 @@ class Index:
         self._title_words = array("i")  # by slot: words of the title
         self._ends = array("i")  # by slot: last character of the document that it covers, plus 1
         self._passages_of = array("i")  # by document number: passages alive
-        self.catalogue = Catalogue()  # of the documents that have passages
+        self.catalogue = IndexCatalogue()  # of the documents that have passages
         self._length = 0  # words of all passages alive
         self._title_length = 0  # words of all their titles
 

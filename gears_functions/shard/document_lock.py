@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from shardqa import keys
 
 if TYPE_CHECKING:
-    from shardqa.gears_functions.shard.epochs import Epochs
+    from shardqa.gears_functions.shard.epochs import ShardEpochs
     from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 
 
@@ -44,7 +44,7 @@ class HeldDocuments:
 class DocumentLock:
     """The worker's loop only."""
 
-    def __init__(self, held: HeldDocuments, epochs: Epochs, sync: KeyspaceSync) -> None:
+    def __init__(self, held: HeldDocuments, epochs: ShardEpochs, sync: KeyspaceSync) -> None:
         self._held = held
         self._epochs = epochs
         self._sync = sync

@@ -31,7 +31,7 @@ RETRY_SECONDS = 0.5  # until the next attempt, where a slot was moving or Redis 
 
 
 @dataclass(slots=True)
-class Progress:
+class DropProgress:
     """Of this worker, on one corpus."""
 
     documents: int = 0
@@ -44,16 +44,16 @@ class Dropped:
         self._runtime = runtime
         self._hide = hide
         self._marks: dict[str, set[str]] = {}  # corpus -> buckets
-        self._progress: dict[str, Progress] = {}
+        self._progress: dict[str, DropProgress] = {}
         self._task: asyncio.Task[None] | None = None
 
     def covers(self, corpus: str, bucket: str) -> bool:
         marks = self._marks.get(corpus)
         return marks is not None and bucket in marks
 
-    def progress(self, corpus: str) -> Progress | None:
+    def progress(self, corpus: str) -> DropProgress | None:
         """None where nothing is left to remove."""
-        return self._progress.setdefault(corpus, Progress()) if corpus in self._marks else None
+        return self._progress.setdefault(corpus, DropProgress()) if corpus in self._marks else None
 
     def corpora(self) -> list[str]:
         return sorted(self._marks)
@@ -65,7 +65,7 @@ class Dropped:
         """
         new = [bucket for bucket in buckets if not self.covers(corpus, bucket)]
         self._cover(corpus, new)
-        self._progress.setdefault(corpus, Progress()).documents += sum(documents.get(bucket, 0) for bucket in new)
+        self._progress.setdefault(corpus, DropProgress()).documents += sum(documents.get(bucket, 0) for bucket in new)
         commands = [("SET", keys.drop(corpus, bucket), documents.get(bucket, 0)) for bucket in new]
         for command, reply in zip(commands, await self._runtime.calls(commands), strict=True):
             if isinstance(reply, Exception) and not transient.is_refusal(reply):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument, Runtime
 
 
-class Epochs:
+class ShardEpochs:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._known: dict[tuple[str, str], int] = {}  # (tag, corpus) -> epoch; masters only: they alone change it

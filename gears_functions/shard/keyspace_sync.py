@@ -22,12 +22,12 @@ from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.runtime import write
 from shardqa.gears_functions.shard import dropped, slots
 from shardqa.gears_functions.shard.dropped import Dropped
-from shardqa.gears_functions.shard.retries import Retries
+from shardqa.gears_functions.shard.retries import ShardRetries
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import KeyEvent, Reply, Runtime
     from shardqa.gears_functions.shard.document_lock import HeldDocuments
-    from shardqa.gears_functions.shard.epochs import Epochs
+    from shardqa.gears_functions.shard.epochs import ShardEpochs
 
 PREFIX = "passage:"
 DIGITS = 9  # of a size in bytes: any client may write the field
@@ -42,12 +42,12 @@ WAIT_SECONDS = 2.0  # from the beginning of a scan that questions wait for its e
 
 
 class KeyspaceSync:
-    def __init__(self, runtime: Runtime, epochs: Epochs, held: HeldDocuments) -> None:
+    def __init__(self, runtime: Runtime, epochs: ShardEpochs, held: HeldDocuments) -> None:
         self.corpora: dict[str, Index] = {}
         self._runtime = runtime
         self._epochs = epochs
         self._held = held
-        self.retries = Retries(runtime, epochs, self)
+        self.retries = ShardRetries(runtime, epochs, self)
         self._synced = asyncio.Event()  # set while the index holds all that the keyspace does
         # The last scan's start; where Redis refuses it, it begins anew soon. None before the first.
         self._scanning_since: float | None = None

@@ -19,14 +19,14 @@ from shardqa.transient import is_refusal
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
-    from shardqa.gears_functions.shard.epochs import Epochs
+    from shardqa.gears_functions.shard.epochs import ShardEpochs
     from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 
 MOVING_SECONDS = 0.2  # between looks at slots that are on their way here or away
 
 
-class Retries:
-    def __init__(self, runtime: Runtime, epochs: Epochs, sync: KeyspaceSync) -> None:
+class ShardRetries:
+    def __init__(self, runtime: Runtime, epochs: ShardEpochs, sync: KeyspaceSync) -> None:
         self._runtime = runtime
         self._epochs = epochs
         self._sync = sync

@@ -26,7 +26,7 @@ from shardqa.gears_functions.runtime import write
 from shardqa.gears_functions.shard import slots
 from shardqa.gears_functions.shard.document_lock import DocumentLock, HeldDocuments
 from shardqa.gears_functions.shard.dropped import Dropped
-from shardqa.gears_functions.shard.epochs import Epochs
+from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.transient import is_refusal
 
@@ -39,7 +39,7 @@ class ShardState:
     def __init__(self, runtime: Runtime, tokenizer: Tokenizer) -> None:
         self.runtime = runtime
         self.tokenizer = tokenizer
-        self.epochs = Epochs(runtime)
+        self.epochs = ShardEpochs(runtime)
         self._held = HeldDocuments()
         self._sync = KeyspaceSync(runtime, self.epochs, self._held)
         self._lock = DocumentLock(self._held, self.epochs, self._sync)

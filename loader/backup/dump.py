@@ -23,8 +23,8 @@ from shardqa.engine import Engine
 from shardqa.engine.connections import Argument
 from shardqa.errors import BadBackup, BadKey, ShardFailed
 from shardqa.loader import preparation
-from shardqa.loader.backup.file import Kind, Writer
-from shardqa.loader.models import Model
+from shardqa.loader.backup.file import RecordKind, Writer
+from shardqa.loader.models import ReaderModel
 from shardqa.loader.retry import retry
 from shardqa.models import shipped
 
@@ -58,15 +58,15 @@ async def dump(engine: Engine, path: Path, replace: bool = False, all_keys: bool
     before = await _slots(engine)
     with Writer(path, replace) as writer:
         dumped = Dumped(str(path))
-        writer.add(Kind.ABOUT, [json.dumps(_about(len(before))).encode()])
+        writer.add(RecordKind.ABOUT, [json.dumps(_about(len(before))).encode()])
         await _functions(engine, writer, dumped)
         await _models(engine, writer, dumped)
         for node in engine.masters.nodes():
             await _keyspace(engine, node, writer, dumped, all_keys)
         if await _slots(engine) != before:
             raise BadBackup("slots moved between shards meanwhile; run the backup again once they rest")
-        dumped.documents = writer.counts.get(Kind.DOCUMENT.name, 0)
-        dumped.keys = writer.counts.get(Kind.KEY.name, 0)
+        dumped.documents = writer.counts.get(RecordKind.DOCUMENT.name, 0)
+        dumped.keys = writer.counts.get(RecordKind.KEY.name, 0)
         dumped.bytes = writer.close()
     return dumped
 
@@ -100,7 +100,9 @@ async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
                     dumped.left_out.append(f"function {id_}: {node.name} has another script of this name")
                 continue
             seen[id_] = code
-            writer.add(Kind.FUNCTION, [_bytes(session[name]) for name in ("ID", "user", "sessionDescription", "code")])
+            writer.add(
+                RecordKind.FUNCTION, [_bytes(session[name]) for name in ("ID", "user", "sessionDescription", "code")]
+            )
             dumped.functions += 1
         for id_ in await _inactive(engine, node):
             dumped.left_out.append(f"function {id_}: inactive on {node.name}, whose worker could not run its script")
@@ -120,7 +122,7 @@ async def _inactive(engine: Engine, node: ClusterNode) -> list[str]:
 
 async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
     """Readers, once each: every shard has its own copy, under its own tag."""
-    own = Model.read(shipped.NAME, shipped.checked_folder()).label
+    own = ReaderModel.read(shipped.NAME, shipped.checked_folder()).label
     seen: dict[str, dict[str, Any]] = {}
     for node in engine.masters.nodes():
         for key in sorted(_text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):
@@ -134,7 +136,7 @@ async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
                     dumped.left_out.append(f"model {key}: another one of this name is in the backup")
                 continue
             seen[name] = meta
-            writer.add(Kind.MODEL, _model(name, meta, await on(engine, node, "AI.MODELGET", key, "BLOB")))
+            writer.add(RecordKind.MODEL, _model(name, meta, await on(engine, node, "AI.MODELGET", key, "BLOB")))
             dumped.models += 1
 
 
@@ -165,7 +167,7 @@ async def _scanned(engine: Engine, node: ClusterNode) -> AsyncIterator[list[byte
             return
 
 
-Found = tuple[Kind, list[bytes]] | str | None  # a record, why there is none, or none is wanted
+Found = tuple[RecordKind, list[bytes]] | str | None  # a record, why there is none, or none is wanted
 
 
 async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
@@ -177,7 +179,7 @@ async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
     if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:")):
         return None
     content = await _on_key(engine, key, "DUMP")
-    return None if content is None else (Kind.KEY, [key, await _expires(engine, key), content])
+    return None if content is None else (RecordKind.KEY, [key, await _expires(engine, key), content])
 
 
 def _document(key: bytes) -> keys.DocKey | None:
@@ -199,7 +201,7 @@ async def _hash(engine: Engine, key: bytes, parsed: keys.DocKey) -> Found:
     if not words:
         return None
     expires = await _expires(engine, key)
-    return Kind.DOCUMENT, [parsed.corpus.encode(), parsed.document.encode(), expires, *words]
+    return RecordKind.DOCUMENT, [parsed.corpus.encode(), parsed.document.encode(), expires, *words]
 
 
 async def _expires(engine: Engine, key: bytes) -> bytes:

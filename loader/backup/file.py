@@ -33,7 +33,7 @@ MAX_RECORD = (1 << 30) + (1 << 20)  # bytes: the largest model, and what stands 
 LEVEL = 1  # of deflate: texts shrink to a half, at the speed of a disk
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     ABOUT = 1  # JSON: where and when it was made
     FUNCTION = 2  # id, user, description, code
     MODEL = 3  # name, backend, device, tag, batch size, minimal batch size, its timeout, blob
@@ -44,7 +44,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    kind: Kind
+    kind: RecordKind
     items: list[bytes]
 
 
@@ -109,7 +109,7 @@ class Writer:
             self._file.close()
         self._part.unlink(missing_ok=True)  # not there any more after `close`
 
-    def add(self, kind: Kind, items: Sequence[bytes]) -> None:
+    def add(self, kind: RecordKind, items: Sequence[bytes]) -> None:
         """Raises BadBackup where the disk takes no more, or one record is too large."""
         content = pack(items)
         if len(content) > MAX_RECORD:
@@ -119,13 +119,13 @@ class Writer:
         head = HEAD.pack(kind, len(content), len(stored))
         self._put(head, _digest(self._number, head, stored), stored)
         self._number += 1
-        if kind is not Kind.END:
+        if kind is not RecordKind.END:
             self.counts[kind.name] = self.counts.get(kind.name, 0) + 1
 
     def close(self) -> int:
         """Ends the file and gives it its name; returns its bytes."""
         end = {"records": self.counts, "digest": self._all.hexdigest()}
-        self.add(Kind.END, [json.dumps(end).encode()])
+        self.add(RecordKind.END, [json.dumps(end).encode()])
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -160,7 +160,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class Reader:
+class BackupReader:
     """One pass over a backup; each raises BadBackup at the first byte that is not as it was written."""
 
     def __init__(self, path: Path) -> None:
@@ -186,7 +186,7 @@ class Reader:
     def about(self) -> dict[str, object]:
         """What the first record says."""
         record = next(self.records(), None)
-        if record is None or record.kind is not Kind.ABOUT:
+        if record is None or record.kind is not RecordKind.ABOUT:
             raise self._bad("it does not say where it is from")
         found = json.loads(record.items[0])
         return found if isinstance(found, dict) else {}
@@ -200,7 +200,7 @@ class Reader:
         while True:
             so_far = digest.hexdigest()
             record = self._record(digest, number, size)
-            if record.kind is Kind.END:
+            if record.kind is RecordKind.END:
                 break
             yield record
             counts[record.kind.name] = counts.get(record.kind.name, 0) + 1
@@ -233,7 +233,7 @@ class Reader:
         for part in (head, wanted, stored):
             digest.update(part)
         try:
-            return Record(Kind(kind), unpack(stored if stored_length == length else _inflated(stored, length)))
+            return Record(RecordKind(kind), unpack(stored if stored_length == length else _inflated(stored, length)))
         except (ValueError, zlib.error) as error:
             raise self._bad(f"record {number} can't be read ({error})") from error
 

@@ -19,7 +19,7 @@ from shardqa.engine import Engine
 from shardqa.errors import BadBackup, BadDocument, BadDocumentId, DocumentTooLarge, ShardFailed, ShardqaError
 from shardqa.loader import preparation
 from shardqa.loader.backup.dump import MADE_AGAIN, on
-from shardqa.loader.backup.file import Kind, Reader, Record
+from shardqa.loader.backup.file import BackupReader, Record, RecordKind
 from shardqa.loader.ingest import PATIENCE, PATIENCE_PER_MEGABYTE, PER_SHARD
 from shardqa.loader.models import label_of
 from shardqa.loader.retry import WORKER_SECONDS, retry
@@ -53,7 +53,7 @@ async def restore(
     Raises BadBackup before anything is written, where the file is not as it was written or the cluster is not empty;
     and ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    with Reader(path) as reader:
+    with BackupReader(path) as reader:
         await asyncio.to_thread(reader.check)
         if not merge:
             await _check_empty(engine)
@@ -95,11 +95,11 @@ class _Run:
     async def _read_all(self, records: Iterator[Record], queue: _Queue, tasks: int) -> None:
         while (record := await asyncio.to_thread(next, records, None)) is not None:
             match record.kind:
-                case Kind.FUNCTION:
+                case RecordKind.FUNCTION:
                     await self._function(record.items)  # in their order: one may need another
-                case Kind.MODEL:
+                case RecordKind.MODEL:
                     await self._model(record.items)
-                case Kind.DOCUMENT | Kind.KEY:
+                case RecordKind.DOCUMENT | RecordKind.KEY:
                     await queue.put(record)
             self._progress(self.restored)
         for _ in range(tasks):
@@ -107,7 +107,7 @@ class _Run:
 
     async def _put_all(self, queue: _Queue) -> None:
         while (record := await queue.get()) is not None:
-            await (self._document(record.items) if record.kind is Kind.DOCUMENT else self._key(record.items))
+            await (self._document(record.items) if record.kind is RecordKind.DOCUMENT else self._key(record.items))
             self._progress(self.restored)
 
     async def _function(self, items: list[bytes]) -> None:

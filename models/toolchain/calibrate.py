@@ -87,7 +87,7 @@ class CalibrationQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScoringOutcome:
     """How a scoring treats questions, percent unless said otherwise."""
 
     domain: str
@@ -299,7 +299,7 @@ def scores(scoring: Scoring, asked: Sequence[CalibrationQuestion]) -> tuple[NDAr
 
 def outcomes(
     scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced"
-) -> Iterator[Outcome]:
+) -> Iterator[ScoringOutcome]:
     """What a scoring does with the questions of each domain."""
     for domain in dict.fromkeys(one.domain for one in asked):
         yield outcome(scoring, [one for one in asked if one.domain == domain], when)
@@ -307,7 +307,7 @@ def outcomes(
 
 def left_out(
     asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced", kept: Scoring | None = None
-) -> Iterator[Outcome]:
+) -> Iterator[ScoringOutcome]:
     """The same of each domain by a scoring that was fitted without it; nothing for a single domain."""
     for domain in dict.fromkeys(one.domain for one in asked):
         others = [one for one in asked if one.domain != domain]
@@ -315,14 +315,14 @@ def left_out(
             yield outcome(fit(others, kept), [one for one in asked if one.domain == domain], when)
 
 
-def outcome(scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced") -> Outcome:
+def outcome(scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced") -> ScoringOutcome:
     """What a scoring does with questions of one domain; a kind of which there are none counts as 0."""
     score, right = scores(scoring, asked)
     kinds = {kind: np.array([one.kind == kind for one in asked], dtype=np.bool_) for kind in get_args(Kind)}
     given = score >= scoring.below.of(when)
     met = ~kinds["trick"]
     tricks = kinds["trick"]
-    return Outcome(
+    return ScoringOutcome(
         domain=asked[0].domain,
         questions=len(asked),
         right=_percent(right[kinds["answerable"]]),

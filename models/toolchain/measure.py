@@ -48,7 +48,7 @@ class Scores:
 class QuestionRows:
     """A question with its paragraph, cut into rows."""
 
-    question: squad.Question
+    question: squad.SquadQuestion
     text: str
     tokens: PassageTokens
     windows: tuple[tuple[int, Row], ...]
@@ -59,7 +59,7 @@ class QuestionRows:
 class Read:
     """What a reader found for a question."""
 
-    question: squad.Question
+    question: squad.SquadQuestion
     answer: str
     """The best span's text."""
     span_logit: float

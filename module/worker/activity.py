@@ -27,7 +27,7 @@ NONE = -1  # the slot of whoever found none free: its work goes unseen
 VARIABLE = "SHARDQA_ACTIVITY_FD"  # names the descriptor of the page
 
 
-class Kind(IntEnum):
+class ActivityKind(IntEnum):
     IDLE = 0
     FUNCTION = 1
     MODEL = 2
@@ -43,7 +43,7 @@ class Activity:
 
     def begin(
         self,
-        kind: Kind,
+        kind: ActivityKind,
         name: bytes,
         *,
         request: int = 0,
@@ -79,7 +79,7 @@ class Activity:
         if slot == NONE:
             return
         self._watched.pop(slot, None)
-        struct.pack_into("<I", self._page, slot * SLOT_SIZE, Kind.IDLE)
+        struct.pack_into("<I", self._page, slot * SLOT_SIZE, ActivityKind.IDLE)
         self._free.append(slot)
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class Stepping:
         steps: Any = self._awaitable.__await__()
         go_on, value = steps.send, None
         while True:
-            slot = self._activity.begin(Kind.FUNCTION, self._name, request=self._request, seconds=self._seconds)
+            slot = self._activity.begin(ActivityKind.FUNCTION, self._name, request=self._request, seconds=self._seconds)
             try:
                 awaited = go_on(value)
             except StopIteration as stop:

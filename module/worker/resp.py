@@ -23,7 +23,7 @@ OK = b"+OK\r\n"
 NIL = b"$-1\r\n"
 
 
-class FlatError:
+class FlatErrorReply:
     """A value that is sent as an error reply with exactly this text (`flat_error`)."""
 
     __slots__ = ("text",)
@@ -64,7 +64,7 @@ def _encode(value: object, depth: int) -> bytes:
             return b":%d\r\n" % value if -(1 << 63) <= value < 1 << 63 else bulk(b"%d" % value)
         case float():
             return b",%s\r\n" % repr(value).encode() if math.isfinite(value) else bulk(repr(value).encode())
-        case FlatError():
+        case FlatErrorReply():
             return error(value.text)
         case list() | tuple():
             return _aggregate(b"*", [_encode(item, depth + 1) for item in value])

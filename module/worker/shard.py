@@ -12,7 +12,7 @@ from shardqa.module.worker.gears.executions import Executions
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.registrations import Registrations
-from shardqa.module.worker.gears.settings import Settings
+from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.statistics import WorkerStatistics
@@ -30,7 +30,7 @@ class Shard:
     peers: Peers
     executions: Executions
     profiles: Profiles
-    settings: Settings
+    settings: WorkerSettings
     models: Models
     registrations: Registrations
     watches: Watches

@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 
 import uvloop
 
-from shardqa.module.worker.activity import NONE, Activity, Kind, Stepping
+from shardqa.module.worker.activity import NONE, Activity, ActivityKind, Stepping
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class Breakable:
         with self._lock:
             self._thread = threading.get_ident()
         self._slot = activity.begin(
-            Kind.FUNCTION, self.name, request=self.request, seconds=self.seconds, interrupt=self.interrupt
+            ActivityKind.FUNCTION, self.name, request=self.request, seconds=self.seconds, interrupt=self.interrupt
         )
         try:
             if self.cancelled:

@@ -26,7 +26,7 @@ from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registrations
 from shardqa.module.worker.gears.sessions import Sessions
-from shardqa.module.worker.gears.settings import Settings
+from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
@@ -62,7 +62,7 @@ class Worker:
         settings = {name.lower(): value for name, value in zip(config[::2], config[1::2], strict=True)}
         stall = int(settings.get("timeout", "0")) / 1000 or STALL
         calls, threads, statistics = Calls(link), Threads(stall, activity), WorkerStatistics()
-        cluster, gears_settings = Cluster(calls, node, clustered == "1", role), Settings(settings)
+        cluster, gears_settings = Cluster(calls, node, clustered == "1", role), WorkerSettings(settings)
         profiles = Profiles()
         statistics.set("sandbox", confined)
         self._shard = Shard(

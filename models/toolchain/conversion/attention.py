@@ -18,13 +18,13 @@ from onnx import TensorProto
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardqa.models.toolchain.conversion.graph import Graph
+    from shardqa.models.toolchain.conversion.graph import GraphBuilder
 
 MASKED = -10_000.0
 """Added to the attention logits of padding: e^-10000 is 0 in float32."""
 
 
-def padding(graph: Graph, mask: str) -> str:
+def padding(graph: GraphBuilder, mask: str) -> str:
     """What is added to the attention logits, float32 [batch, 1, 1, sequence]; ``mask`` is 1 for tokens, else 0."""
     absent = graph.node("Sub", [graph.constant("one", np.array(1, np.int64)), mask], "absent")
     floats = graph.node("Cast", [absent], "absent.float", to=TensorProto.FLOAT)
@@ -32,7 +32,9 @@ def padding(graph: Graph, mask: str) -> str:
     return graph.node("Unsqueeze", [penalty, graph.constant("middle", np.array([1, 2], np.int64))], "padding")
 
 
-def attention(graph: Graph, name: str, projected: str, bias: NDArray[np.float32], padding: str, heads: int) -> str:
+def attention(
+    graph: GraphBuilder, name: str, projected: str, bias: NDArray[np.float32], padding: str, heads: int
+) -> str:
     """The heads' outputs side by side, [batch, sequence, heads * head size] (Vaswani et al. 2017, section 3.2).
 
     ``projected`` holds query, key and value without ``bias``, [batch, sequence, 3 * heads * head size].
@@ -61,7 +63,7 @@ def attention(graph: Graph, name: str, projected: str, bias: NDArray[np.float32]
     return graph.node("Reshape", [back, shape], f"{name}.context")
 
 
-def _by_head(graph: Graph, name: str, value: str, heads: int, size: int, order: tuple[int, ...]) -> str:
+def _by_head(graph: GraphBuilder, name: str, value: str, heads: int, size: int, order: tuple[int, ...]) -> str:
     """[batch, sequence, heads * size] as [batch, sequence, heads, size], its axes in that order."""
     shape = graph.constant(f"by head.{heads}.{size}", np.array([0, 0, heads, size], np.int64))
     return graph.node(

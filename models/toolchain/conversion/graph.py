@@ -61,7 +61,7 @@ class BertShape:
 
 
 @dataclass(slots=True)
-class Graph:
+class GraphBuilder:
     """Nodes and constants as they pile up."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -92,20 +92,20 @@ class Graph:
 class Layers(Protocol):
     """How the graph's big tables and products are stored and computed; float here, int8 in `quantize.py`."""
 
-    def lookup(self, graph: Graph, name: str, table: NDArray[np.float32], index: str) -> str:
+    def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
         """Rows of a table [rows, width] by an int64 index; returns a float value's name."""
 
-    def product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         """``value @ weight`` with weight [inputs, outputs], without bias; returns a float value's name."""
 
 
 class FloatLayers:
     """Everything in float32: the exact reader that others are measured against."""
 
-    def lookup(self, graph: Graph, name: str, table: NDArray[np.float32], index: str) -> str:
+    def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
         return graph.node("Gather", [graph.constant(f"{name}.table", table), index], name)
 
-    def product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         return graph.node("MatMul", [value, graph.constant(f"{name}.weight", weight)], name)
 
 
@@ -121,7 +121,7 @@ class Output:
 class Head(Protocol):
     """Turns the encoder's last hidden states into named outputs; one encoder may carry several."""
 
-    def write(self, graph: Graph, hidden: str) -> list[Output]:
+    def write(self, graph: GraphBuilder, hidden: str) -> list[Output]:
         """Add the head's nodes; ``hidden`` names float32 [batch, sequence, hidden size]."""
 
 
@@ -141,7 +141,7 @@ class SpanHead:
             raise BadModel("the checkpoint has no span head (qa_outputs); train one: shardqa models train qa")
         return cls(weights["qa_outputs.weight"], weights["qa_outputs.bias"])
 
-    def write(self, graph: Graph, hidden: str) -> list[Output]:
+    def write(self, graph: GraphBuilder, hidden: str) -> list[Output]:
         weight = graph.constant("span.weight", self.weight.T)
         bias = graph.constant("span.bias", self.bias)
         logits = graph.node("Add", [graph.node("MatMul", [hidden, weight], "span"), bias], "logits")
@@ -165,7 +165,7 @@ def network(
     Inputs input_ids, attention_mask, token_type_ids: int64 [batch, sequence]. With ``observe`` the input of every
     product is an output too, named as the product with "?" before it, for calibration.
     """
-    graph = Graph()
+    graph = GraphBuilder()
     hidden = _embeddings(graph, weights, shape, layers)
     mask = padding(graph, "attention_mask")
     watched = _Watched(layers)
@@ -188,15 +188,15 @@ class _Watched:
     inputs: dict[str, str] = field(default_factory=dict)
     """The value that goes into a product, by the product's name."""
 
-    def lookup(self, graph: Graph, name: str, table: NDArray[np.float32], index: str) -> str:
+    def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
         return self.layers.lookup(graph, name, table, index)
 
-    def product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         self.inputs[name] = value
         return self.layers.product(graph, name, value, weight)
 
 
-def _embeddings(graph: Graph, weights: Weights, shape: BertShape, layers: Layers) -> str:
+def _embeddings(graph: GraphBuilder, weights: Weights, shape: BertShape, layers: Layers) -> str:
     tables = "bert.embeddings."
     words = layers.lookup(graph, "words", weights[tables + "word_embeddings.weight"], "input_ids")
     # A Slice, not a Gather over a Range: onnxruntime's fusion of those two loses a dimension and fails.
@@ -211,7 +211,7 @@ def _embeddings(graph: Graph, weights: Weights, shape: BertShape, layers: Layers
 
 
 def _layer(
-    graph: Graph, weights: Weights, shape: BertShape, layers: Layers, number: int, hidden: str, mask: str
+    graph: GraphBuilder, weights: Weights, shape: BertShape, layers: Layers, number: int, hidden: str, mask: str
 ) -> str:
     prefix, short = f"bert.encoder.layer.{number}.", f"layer.{number}"
     context = _attention(graph, weights, shape, layers, number, hidden, mask)
@@ -225,7 +225,7 @@ def _layer(
 
 
 def _attention(
-    graph: Graph, weights: Weights, shape: BertShape, layers: Layers, number: int, hidden: str, mask: str
+    graph: GraphBuilder, weights: Weights, shape: BertShape, layers: Layers, number: int, hidden: str, mask: str
 ) -> str:
     """The heads' outputs side by side; query, key and value are one product."""
     short = f"layer.{number}"
@@ -237,7 +237,7 @@ def _attention(
 
 
 def _add_and_norm(
-    graph: Graph, weights: Weights, shape: BertShape, prefix: str, name: str, value: str, skip: str
+    graph: GraphBuilder, weights: Weights, shape: BertShape, prefix: str, name: str, value: str, skip: str
 ) -> str:
     gain, shift = _norm_constants(graph, weights, f"{prefix}.LayerNorm")
     bias = graph.constant(f"{name}.bias", weights[f"{prefix}.dense.bias"])
@@ -246,14 +246,14 @@ def _add_and_norm(
     return graph.node("LayerNormalization", [total, gain, shift], name, epsilon=shape.epsilon, axis=-1)
 
 
-def _norm_constants(graph: Graph, weights: Weights, prefix: str) -> tuple[str, str]:
+def _norm_constants(graph: GraphBuilder, weights: Weights, prefix: str) -> tuple[str, str]:
     return (
         graph.constant(f"{prefix}.gain", weights[f"{prefix}.weight"]),
         graph.constant(f"{prefix}.shift", weights[f"{prefix}.bias"]),
     )
 
 
-def _model(graph: Graph, outputs: Sequence[Output]) -> onnx.ModelProto:
+def _model(graph: GraphBuilder, outputs: Sequence[Output]) -> onnx.ModelProto:
     names = ["input_ids", "attention_mask", "token_type_ids"]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in names]
     results = [helper.make_tensor_value_info(one.name, TensorProto.FLOAT, one.sizes) for one in outputs]

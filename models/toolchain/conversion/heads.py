@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from shardqa.errors import BadModel
-from shardqa.models.toolchain.conversion.graph import Graph, Head, Layers, Output, SpanHead, Weights, network
+from shardqa.models.toolchain.conversion.graph import GraphBuilder, Head, Layers, Output, SpanHead, Weights, network
 from shardqa.models.toolchain.conversion.reference import Reference
 from shardqa.models.toolchain.multitask.tasks import (
     ANSWERABLE,
@@ -51,7 +51,7 @@ class LinearHead:
     at_first: bool
     """Whether only [CLS] is asked."""
 
-    def write(self, graph: Graph, hidden: str) -> list[Output]:
+    def write(self, graph: GraphBuilder, hidden: str) -> list[Output]:
         name = self.output.name
         if self.at_first:
             first = graph.constant("cls.place", np.array([0], dtype=np.int64))

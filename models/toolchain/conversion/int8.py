@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import TensorProto
 
-from shardqa.models.toolchain.conversion.graph import CONTRIB, Graph
+from shardqa.models.toolchain.conversion.graph import CONTRIB, GraphBuilder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ STATIC_STEPS = 255
 class _Tables:
     """The word table in int8, in either way."""
 
-    def lookup(self, graph: Graph, name: str, table: NDArray[np.float32], index: str) -> str:
+    def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
         steps, scale = quantized(table, axis=1, steps=TABLE_STEPS)
         rows = graph.node("Gather", [graph.constant(f"{name}.table", steps.astype(np.int8)), index], f"{name}.steps")
         scales = graph.node("Gather", [graph.constant(f"{name}.scale", scale), index], f"{name}.scales")
@@ -82,7 +82,7 @@ class _Steps:
     """What stands for zero."""
     signed: bool
 
-    def largest(self, graph: Graph, name: str, value: str) -> str:
+    def largest(self, graph: GraphBuilder, name: str, value: str) -> str:
         """Each token's largest activation."""
         if not self.signed:
             return graph.node("ReduceMax", [value], f"{name}.largest", axes=[-1])
@@ -90,7 +90,7 @@ class _Steps:
         least = graph.constant("least", np.array(LEAST, dtype=np.float32))
         return graph.node("Max", [graph.node("ReduceMax", [size], f"{name}.top", axes=[-1]), least], f"{name}.largest")
 
-    def constants(self, graph: Graph) -> tuple[str, str]:
+    def constants(self, graph: GraphBuilder) -> tuple[str, str]:
         """Names of scale and zero."""
         scale = graph.constant(f"{self.name}.scale", np.array(self.scale, dtype=np.float32))
         return scale, graph.constant(f"{self.name}.zero", np.array(self.zero, dtype=np.uint8))
@@ -126,7 +126,7 @@ class TokenLayers(_Tables):
     group_inputs: int = GROUP_INPUTS
     """About so many inputs share a scale."""
 
-    def product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         if name.endswith(SENSITIVE):
             return self._lifted_product(graph, name, value, weight)
         if name.endswith(EVENED) and name in self.largest:
@@ -135,7 +135,7 @@ class TokenLayers(_Tables):
             weight = weight * factors[:, None]
         return _token_product(graph, name, value, _Columns.of(weight), SIGNED)
 
-    def _lifted_product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+    def _lifted_product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         """In groups of inputs, which GELU gives."""
         groups = max(1, round(len(weight) / self.group_inputs))
         lift = graph.constant("gelu.floor", np.array(GELU_FLOOR, dtype=np.float32))
@@ -163,7 +163,7 @@ def evening(largest: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArra
     return np.exp(np.clip(powers, -MOST_EVENING, MOST_EVENING))
 
 
-def _token_product(graph: Graph, name: str, value: str, columns: _Columns, kind: _Steps) -> str:
+def _token_product(graph: GraphBuilder, name: str, value: str, columns: _Columns, kind: _Steps) -> str:
     """One scale per token of the value and one per column of the weight."""
     scale, zero = kind.constants(graph)
     largest = kind.largest(graph, name, value)
@@ -173,7 +173,9 @@ def _token_product(graph: Graph, name: str, value: str, columns: _Columns, kind:
     return graph.node("Mul", [raw, largest], name)
 
 
-def _int8_product(graph: Graph, name: str, output: str, steps: str, scale: str, zero: str, columns: _Columns) -> str:
+def _int8_product(
+    graph: GraphBuilder, name: str, output: str, steps: str, scale: str, zero: str, columns: _Columns
+) -> str:
     """uint8 steps with their scale and zero, times int8 columns with a scale each."""
     inputs = [
         steps,
@@ -201,7 +203,7 @@ class StaticLayers(_Tables):
     ranges: Mapping[str, Range]
     """By product."""
 
-    def product(self, graph: Graph, name: str, value: str, weight: NDArray[np.float32]) -> str:
+    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         if name.endswith(SENSITIVE):
             return TokenLayers().product(graph, name, value, weight)
         unit, centre = static_scale(self.ranges[name])

@@ -117,6 +117,6 @@ def _readings(
         yield QuestionRows(question, text, tokens, tuple(rows))
 
 
-def _drawn(questions: Sequence[squad.Question], limit: int | None) -> Sequence[squad.Question]:
+def _drawn(questions: Sequence[squad.SquadQuestion], limit: int | None) -> Sequence[squad.SquadQuestion]:
     """The same ones that `measure.measure` draws."""
     return questions if limit is None or limit >= len(questions) else random.Random(0).sample(questions, limit)

@@ -101,9 +101,11 @@ def bf16_gain(checkpoint: Checkpoint) -> float:
     """float32's time over bfloat16's, medians of both in turn on one thread."""
     import torch
 
-    from shardqa.models.toolchain.conversion.torchscript import Reader
+    from shardqa.models.toolchain.conversion.torchscript import TracedReader
 
-    readers = {kind: Reader(checkpoint.weights, checkpoint.shape).to(kind) for kind in (torch.float32, torch.bfloat16)}
+    readers = {
+        kind: TracedReader(checkpoint.weights, checkpoint.shape).to(kind) for kind in (torch.float32, torch.bfloat16)
+    }
     tokens = min(TIMED_TOKENS, len(checkpoint.weights["bert.embeddings.position_embeddings.weight"]))
     row = torch.ones(1, tokens, dtype=torch.int64)
     times: dict[torch.dtype, list[float]] = {kind: [] for kind in readers}

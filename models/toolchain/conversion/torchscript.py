@@ -63,7 +63,7 @@ class _Layer(nn.Module):
         return normalised
 
 
-class Reader(nn.Module):
+class TracedReader(nn.Module):
     """The span reader of a checkpoint, for tracing."""
 
     def __init__(self, weights: Weights, shape: BertShape) -> None:
@@ -92,7 +92,7 @@ class Reader(nn.Module):
 
 def write(checkpoint: Checkpoint, file: Path, halves: bool = False) -> None:
     """Trace the checkpoint's reader into a file, in bfloat16 if ``halves``; raises OSError."""
-    reader = Reader(checkpoint.weights, checkpoint.shape).eval().to(torch.bfloat16 if halves else torch.float32)
+    reader = TracedReader(checkpoint.weights, checkpoint.shape).eval().to(torch.bfloat16 if halves else torch.float32)
     example = (torch.zeros(2, 5, dtype=torch.int64), torch.ones(2, 5, dtype=torch.int64), torch.zeros(2, 5).long())
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -20,7 +20,7 @@ from shardqa.models.toolchain.measure import Read
 if TYPE_CHECKING:
     from redis import Redis
 
-    from shardqa.models.toolchain.ladder.serving import Server
+    from shardqa.models.toolchain.ladder.serving import LadderServer
     from shardqa.models.toolchain.measure import QuestionRows
 
 REDIS_SECONDS = 10.0
@@ -31,7 +31,7 @@ REDIS_SECONDS = 10.0
 class CacheServer:
     """Answers that Redis remembers, and a network for the others."""
 
-    server: Server
+    server: LadderServer
     client: Redis
 
     def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:

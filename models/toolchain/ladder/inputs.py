@@ -23,7 +23,7 @@ SEED = 0
 class LadderQuestion:
     """A question and the paragraph that it is about."""
 
-    question: squad.Question
+    question: squad.SquadQuestion
     text: str
 
 
@@ -65,8 +65,8 @@ def load(path: Path) -> list[LadderQuestion]:
     ]
 
 
-def _question(found: dict[str, object]) -> squad.Question:
-    return squad.Question(**{name: tuple(one) if isinstance(one, list) else one for name, one in found.items()})  # type: ignore[arg-type]
+def _question(found: dict[str, object]) -> squad.SquadQuestion:
+    return squad.SquadQuestion(**{name: tuple(one) if isinstance(one, list) else one for name, one in found.items()})  # type: ignore[arg-type]
 
 
 def readings(

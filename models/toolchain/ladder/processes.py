@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from shardqa.errors import SetupError
 from shardqa.models.toolchain.ladder.job import Job
-from shardqa.models.toolchain.ladder.worker import Scored, Timed
+from shardqa.models.toolchain.ladder.worker import ScoreShares, Timed
 
 SAID_LINES = 5
 """Last lines of a dead process's stderr that are passed on."""
@@ -41,11 +41,11 @@ def time_step(name: str, jobs: Sequence[Job]) -> list[Ran]:
     return [Ran(start, one) for start, one in zip(starts, timed, strict=True)]
 
 
-def score_step(name: str, job: Job) -> Scored:
+def score_step(name: str, job: Job) -> ScoreShares:
     """Run a job that scores; raises SetupError when its process dies."""
     with _Process(name, job) as process:
         process.first_answer()
-        return Scored(**process.message())
+        return ScoreShares(**process.message())
 
 
 class _Process:

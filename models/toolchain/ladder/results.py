@@ -13,7 +13,7 @@ import numpy as np
 
 from shardqa.models.toolchain.ladder.processes import Ran
 from shardqa.models.toolchain.ladder.steps import LadderStep
-from shardqa.models.toolchain.ladder.worker import Scored
+from shardqa.models.toolchain.ladder.worker import ScoreShares
 
 WANTED_GAIN = 30.0
 """Times the throughput of the first step, without the cache."""
@@ -51,8 +51,8 @@ class Rung:
     figures: Figures | None = None
     """None when a process died."""
     fault: str = ""
-    scored: Scored | None = None
-    refusing: Scored | None = None
+    scored: ScoreShares | None = None
+    refusing: ScoreShares | None = None
     """With questions that have no answer among them."""
     unscored: str = ""
     """Why there is no score."""

@@ -24,8 +24,8 @@ from shardqa.models.toolchain.ladder import inputs, weights
 from shardqa.models.toolchain.ladder.job import TORCH, TRANSFORMERS
 from shardqa.models.toolchain.ladder.processes import Ran, score_step, time_step
 from shardqa.models.toolchain.ladder.results import Ladder, Rung, figures, rung, with_shares
-from shardqa.models.toolchain.ladder.steps import LadderStep, Models, sides, steps
-from shardqa.models.toolchain.ladder.worker import Scored
+from shardqa.models.toolchain.ladder.steps import LadderModels, LadderStep, sides, steps
+from shardqa.models.toolchain.ladder.worker import ScoreShares
 from shardqa.models.windows import WINDOW_TOKENS
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ ScoreSets = dict[str, tuple[Path, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LadderSettings:
     """What to climb with."""
 
     checkpoint: Path | None
@@ -63,7 +63,7 @@ class Settings:
     """Measure what is shown beside the ladder too."""
 
 
-def run(settings: Settings, work: Path, report: Report = lambda news: None) -> Ladder:
+def run(settings: LadderSettings, work: Path, report: Report = lambda news: None) -> Ladder:
     """Measure all steps; ``work`` is an empty folder for networks and inputs, about 1 GB.
 
     A step whose process dies is in the result with its fault. Raises BadModel for networks, BadData for questions that
@@ -80,7 +80,7 @@ def run(settings: Settings, work: Path, report: Report = lambda news: None) -> L
     return Ladder(machine.label(), told, settings.rounds, with_shares(rungs), tiny=settings.checkpoint is None)
 
 
-def _models(settings: Settings, work: Path, report: Report) -> Models:
+def _models(settings: LadderSettings, work: Path, report: Report) -> LadderModels:
     random = settings.checkpoint is None
     folder = settings.checkpoint or weights.write_random(work / "tiny", weights.TINY, shipped.folder())
     checkpoint = _trained(folder)
@@ -97,7 +97,7 @@ def _models(settings: Settings, work: Path, report: Report) -> Models:
     export(folder, work / "float32", check=check)
     if settings.reader is None:
         quantize(folder, work / "int8", check=check)
-    return Models(
+    return LadderModels(
         base=base,
         checkpoint=folder,
         exact=work / "float32",
@@ -149,7 +149,7 @@ def _positions(checkpoint: Checkpoint) -> int:
     return len(checkpoint.weights["bert.embeddings.position_embeddings.weight"])
 
 
-def _drawn(settings: Settings, models: Models, longest: int, work: Path) -> tuple[Path, str]:
+def _drawn(settings: LadderSettings, models: LadderModels, longest: int, work: Path) -> tuple[Path, str]:
     """The file of the timed questions, and what to say of them."""
     asked = inputs.draw(settings.questions, settings.count)
     inputs.save(asked, work / "timed.json")
@@ -194,7 +194,7 @@ def _scored(rungs: Sequence[Rung], found: Sequence[LadderStep], sets: ScoreSets,
     return scored
 
 
-def _score_sets(settings: Settings, models: Models, work: Path) -> ScoreSets:
+def _score_sets(settings: LadderSettings, models: LadderModels, work: Path) -> ScoreSets:
     inputs.save(inputs.draw(settings.questions, settings.scored), work / "scored.json")
     sets: ScoreSets = {"scored": (work / "scored.json", None)}
     if settings.refusals is not None:
@@ -209,7 +209,7 @@ def _score_sets(settings: Settings, models: Models, work: Path) -> ScoreSets:
 
 
 def _with_scores(one: Rung, step: LadderStep, sets: ScoreSets) -> Rung:
-    found: dict[str, Scored] = {}
+    found: dict[str, ScoreShares] = {}
     for name, (file, scoring) in sets.items():
         job = replace(step.jobs[0], inputs=str(file), scored=True, scoring=scoring)
         try:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     """Start and end logits of a batch, float32 [rows, tokens] each."""
 
 
-class Server(Protocol):
+class LadderServer(Protocol):
     """Answers questions."""
 
     def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
@@ -35,7 +35,7 @@ class Server(Protocol):
 
 
 @contextmanager
-def opened(job: Job) -> Iterator[Server]:
+def opened(job: Job) -> Iterator[LadderServer]:
     """The server that a job names; raises BadModel for a folder that is no reader, SetupError for want of Redis."""
     server = NetworkServer(_run_of(job), job.longest if job.padded else 0)
     if job.backend == CACHE:

@@ -35,7 +35,7 @@ class LadderStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class LadderModels:
     """The networks of the steps, as folders."""
 
     base: Path
@@ -52,7 +52,7 @@ class Models:
     checkpoint_backend: str = TRANSFORMERS
 
 
-def steps(models: Models, inputs: Path, longest: int, seconds: float, cores: list[int]) -> list[LadderStep]:
+def steps(models: LadderModels, inputs: Path, longest: int, seconds: float, cores: list[int]) -> list[LadderStep]:
     """The counted steps, bottom first; raises nothing."""
     unscored = RANDOM_WEIGHTS if models.checkpoint_is_random else ""
 
@@ -92,7 +92,7 @@ def steps(models: Models, inputs: Path, longest: int, seconds: float, cores: lis
     ]
 
 
-def sides(models: Models, counted: list[LadderStep], flags: set[str]) -> Iterator[LadderStep]:
+def sides(models: LadderModels, counted: list[LadderStep], flags: set[str]) -> Iterator[LadderStep]:
     """What is shown beside the ladder; ``flags`` are the processor's."""
     plain, int8 = counted[2], counted[4]
     job = plain.jobs[0]

@@ -20,7 +20,7 @@ from typing import TextIO
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain.ladder import inputs
 from shardqa.models.toolchain.ladder.job import CACHE, Job
-from shardqa.models.toolchain.ladder.serving import Server, opened
+from shardqa.models.toolchain.ladder.serving import LadderServer, opened
 from shardqa.models.toolchain.measure import QuestionRows, Read
 
 WARM_UP = 4
@@ -46,7 +46,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoreShares:
     """How right a process's answers were, percent."""
 
     questions: int
@@ -81,7 +81,7 @@ def _say(out: TextIO, message: dict[str, object]) -> None:
     out.flush()
 
 
-def _timed(server: Server, readings: Sequence[QuestionRows], job: Job, control: TextIO) -> Timed:
+def _timed(server: LadderServer, readings: Sequence[QuestionRows], job: Job, control: TextIO) -> Timed:
     # One by one: more at once would take memory that the timed way does not need.
     for one in readings if job.backend == CACHE else readings[:WARM_UP]:
         server.answers([one])
@@ -98,23 +98,25 @@ def _timed(server: Server, readings: Sequence[QuestionRows], job: Job, control: 
     return Timed(questions, passed, [] if job.batched else times, memory("Rss"), memory("Pss"))
 
 
-def _scored(server: Server, readings: Sequence[QuestionRows], job: Job) -> Scored:
+def _scored(server: LadderServer, readings: Sequence[QuestionRows], job: Job) -> ScoreShares:
     chunks = (readings[first : first + CHUNK_QUESTIONS] for first in range(0, len(readings), CHUNK_QUESTIONS))
     reads = [one for chunk in chunks for one in server.answers(chunk)]
     return _refusing(reads, Path(job.scoring)) if job.scoring else _answering(reads)
 
 
-def _answering(reads: Sequence[Read]) -> Scored:
+def _answering(reads: Sequence[Read]) -> ScoreShares:
     percent = 100 / len(reads)
-    return Scored(len(reads), percent * sum(one.exact_match for one in reads), percent * sum(one.f1 for one in reads))
+    return ScoreShares(
+        len(reads), percent * sum(one.exact_match for one in reads), percent * sum(one.f1 for one in reads)
+    )
 
 
-def _refusing(reads: Sequence[Read], scoring: Path) -> Scored:
+def _refusing(reads: Sequence[Read], scoring: Path) -> ScoreShares:
     from shardqa.models.scoring import Scoring
     from shardqa.models.toolchain.no_answer_metrics import no_answer_metrics
 
     found = no_answer_metrics(reads, Scoring.load(scoring))
-    return Scored(found.questions, found.exact_match, found.f1)
+    return ScoreShares(found.questions, found.exact_match, found.f1)
 
 
 def memory(kind: str) -> int:

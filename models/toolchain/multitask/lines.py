@@ -76,7 +76,7 @@ Label = SpanLabel | AnswerableLabel | SequenceLabel | WordLabels
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TaskExample:
     """A text, perhaps with a question, and its label for one task."""
 
     question: str
@@ -89,7 +89,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LineFault:
     """A line or question that can't be learnt from."""
 
     where: str
@@ -98,7 +98,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedLines:
     """What a task's files must hold."""
 
     kind: str
@@ -135,37 +135,37 @@ class _Wrong(Exception):
 
 
 def read(
-    paths: Sequence[Path], wanted: Wanted, texts: Texts, skip_faulty: bool = False
-) -> tuple[list[Example], list[Fault]]:
+    paths: Sequence[Path], wanted: WantedLines, texts: Texts, skip_faulty: bool = False
+) -> tuple[list[TaskExample], list[LineFault]]:
     """Read all examples of a task's files.
 
     With ``skip_faulty`` what can't be used is left out and reported, else BadData names the first ones by line and
     counts them. Raises BadData also when nothing is left or a file can't be read.
     """
-    examples: list[Example] = []
-    faults: list[Fault] = []
+    examples: list[TaskExample] = []
+    faults: list[LineFault] = []
     for path in paths:
         try:
             found = list(_file(path, wanted, texts))
         except OSError as error:
             raise BadData(f"{path} can't be read: {error.strerror}; correct the recipe") from None
-        wrong = [one for one in found if isinstance(one, Fault)]
+        wrong = [one for one in found if isinstance(one, LineFault)]
         if wrong and not skip_faulty:
             raise BadData(f"{_described(wrong)}; correct the file, or leave them out with --skip-faulty")
         faults += wrong
-        examples += [one for one in found if isinstance(one, Example)]
+        examples += [one for one in found if isinstance(one, TaskExample)]
     if not examples:
         raise BadData(f"{', '.join(map(str, paths)) or 'no file'}: nothing to learn from; give a file with examples")
     return examples, faults
 
 
-def _described(faults: Sequence[Fault]) -> str:
+def _described(faults: Sequence[LineFault]) -> str:
     shown = "; ".join(f"{fault.where}: {fault.what}" for fault in faults[:MAX_SHOWN])
     more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
     return f"{len(faults)} examples can't be used: {shown}{more}"
 
 
-def _file(path: Path, wanted: Wanted, texts: Texts) -> Iterator[Example | Fault]:
+def _file(path: Path, wanted: WantedLines, texts: Texts) -> Iterator[TaskExample | LineFault]:
     if not path.name.removesuffix(".gz").endswith(".jsonl"):
         yield from _squad(path, wanted, texts)
         return
@@ -174,14 +174,14 @@ def _file(path: Path, wanted: Wanted, texts: Texts) -> Iterator[Example | Fault]
             yield _tried(f"{path}, line {number}", _line, line, wanted, texts)
 
 
-def _tried(where: str, make: Callable[..., Example], *given: object) -> Example | Fault:
+def _tried(where: str, make: Callable[..., TaskExample], *given: object) -> TaskExample | LineFault:
     try:
         return make(*given)
     except (_Wrong, Misaligned, QuestionTooLong, BadDocument, BadData) as error:
-        return Fault(where, str(error))
+        return LineFault(where, str(error))
 
 
-def _squad(path: Path, wanted: Wanted, texts: Texts) -> Iterator[Example | Fault]:
+def _squad(path: Path, wanted: WantedLines, texts: Texts) -> Iterator[TaskExample | LineFault]:
     if wanted.kind not in (SPAN, ANSWERABLE):
         raise BadData(f"{path} is taken for SQuAD's JSON, in which no {wanted.kind} labels are; give a .jsonl file")
     found = squad.read_squad(path)
@@ -193,7 +193,7 @@ def _squad(path: Path, wanted: Wanted, texts: Texts) -> Iterator[Example | Fault
         yield _tried(where, _asked, question.text, text, span, question.answers, wanted, texts)
 
 
-def _line(line: str, wanted: Wanted, texts: Texts) -> Example:
+def _line(line: str, wanted: WantedLines, texts: Texts) -> TaskExample:
     try:
         entry = json.loads(line)
     except json.JSONDecodeError as error:
@@ -209,7 +209,7 @@ def _line(line: str, wanted: Wanted, texts: Texts) -> Example:
     return _words_line(entry, wanted, texts)
 
 
-def _span_line(entry: dict[str, Any], wanted: Wanted, texts: Texts) -> Example:
+def _span_line(entry: dict[str, Any], wanted: WantedLines, texts: Texts) -> TaskExample:
     text = _field(entry, "text", str)
     if "answer" not in entry:
         raise _Wrong('"answer" is missing, [start, end] or null is needed')
@@ -221,8 +221,8 @@ def _span_line(entry: dict[str, Any], wanted: Wanted, texts: Texts) -> Example:
 
 
 def _asked(
-    question: str, text: str, span: tuple[int, int] | None, answers: Sequence[str], wanted: Wanted, texts: Texts
-) -> Example:
+    question: str, text: str, span: tuple[int, int] | None, answers: Sequence[str], wanted: WantedLines, texts: Texts
+) -> TaskExample:
     """An example of a question, whose first answer must stand at its place."""
     pieces = None
     if span is not None:
@@ -243,7 +243,7 @@ def _pieces(tokens: PassageTokens, start: int, end: int) -> Pieces | None:
     return (int(touching[0]), int(touching[-1])) if len(touching) else None
 
 
-def _sequence_label(entry: dict[str, Any], wanted: Wanted) -> str:
+def _sequence_label(entry: dict[str, Any], wanted: WantedLines) -> str:
     label = entry.get("label")
     if isinstance(label, str):
         return label
@@ -256,7 +256,7 @@ def _sequence_label(entry: dict[str, Any], wanted: Wanted) -> str:
     return wanted.labels[label]
 
 
-def _words_line(entry: dict[str, Any], wanted: Wanted, texts: Texts) -> Example:
+def _words_line(entry: dict[str, Any], wanted: WantedLines, texts: Texts) -> TaskExample:
     text, marks = _token_marks(entry) if "tokens" in entry else _span_marks(entry, wanted)
     words = Words.of(texts.passage(text))
     labels = tuple(_checked(label, wanted) for label in label_words(words, marks, wanted.scheme))
@@ -280,7 +280,7 @@ def _token_marks(entry: dict[str, Any]) -> tuple[str, list[Mark]]:
     return " ".join(tokens), marks
 
 
-def _span_marks(entry: dict[str, Any], wanted: Wanted) -> tuple[str, list[Mark]]:
+def _span_marks(entry: dict[str, Any], wanted: WantedLines) -> tuple[str, list[Mark]]:
     text = _field(entry, "text", str)
     marks = []
     for span in _field(entry, "spans", list):
@@ -291,7 +291,7 @@ def _span_marks(entry: dict[str, Any], wanted: Wanted) -> tuple[str, list[Mark]]
     return text, marks
 
 
-def _checked(label: str, wanted: Wanted) -> str:
+def _checked(label: str, wanted: WantedLines) -> str:
     if wanted.known and label not in wanted.known:
         raise _Wrong(f"the label {label!r} is unknown; known are {', '.join(wanted.known)}")
     if wanted.is_bio and not (label == OUTSIDE or label[:2] in ("B-", "I-")):
@@ -299,7 +299,7 @@ def _checked(label: str, wanted: Wanted) -> str:
     return label
 
 
-def _example(entry: dict[str, Any], texts: Texts, label: Label, asks: bool = False) -> Example:
+def _example(entry: dict[str, Any], texts: Texts, label: Label, asks: bool = False) -> TaskExample:
     text = _field(entry, "text", str)
     question = _field(entry, "question", str) if asks or "question" in entry else ""
     ids = texts.tokenizer.question(question)
@@ -308,7 +308,7 @@ def _example(entry: dict[str, Any], texts: Texts, label: Label, asks: bool = Fal
     tokens = texts.passage(text)
     if not len(tokens):
         raise _Wrong(f"the text {text!r} has no word")
-    return Example(question, text, ids, tokens, label)
+    return TaskExample(question, text, ids, tokens, label)
 
 
 def _range(place: object, text: str) -> tuple[int, int]:

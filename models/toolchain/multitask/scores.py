@@ -13,7 +13,7 @@ from shardqa.models.toolchain.multitask.decoding import (
     SpanResult,
     WordsResult,
 )
-from shardqa.models.toolchain.multitask.lines import AnswerableLabel, Example, SequenceLabel, SpanLabel, WordLabels
+from shardqa.models.toolchain.multitask.lines import AnswerableLabel, SequenceLabel, SpanLabel, TaskExample, WordLabels
 from shardqa.models.toolchain.multitask.session import MultitaskSession
 from shardqa.models.toolchain.multitask.tasks import Task
 from shardqa.models.toolchain.multitask.words import Words, entities
@@ -33,7 +33,7 @@ class TaskScores:
     scores: Scores
 
 
-def measure(session: MultitaskSession, examples: Mapping[str, Sequence[Example]]) -> dict[str, TaskScores]:
+def measure(session: MultitaskSession, examples: Mapping[str, Sequence[TaskExample]]) -> dict[str, TaskScores]:
     """Read every text once and score all tasks' examples, by the tasks' names."""
     asked = list(dict.fromkeys((one.text, one.question) for found in examples.values() for one in found))
     results: dict[tuple[str, str], dict[str, Result]] = {}
@@ -47,7 +47,7 @@ def measure(session: MultitaskSession, examples: Mapping[str, Sequence[Example]]
     }
 
 
-def score(task: Task, judged: Sequence[tuple[Example, Result]]) -> TaskScores:
+def score(task: Task, judged: Sequence[tuple[TaskExample, Result]]) -> TaskScores:
     """Score one task's results.
 
     Spans: EM and F1 by SQuAD's rules, the best span counting where there is an answer; with unanswerable questions
@@ -69,7 +69,7 @@ def score(task: Task, judged: Sequence[tuple[Example, Result]]) -> TaskScores:
     return TaskScores(len(judged), scores)
 
 
-def _judged(example: Example, result: Result) -> Iterator[tuple[str, float]]:
+def _judged(example: TaskExample, result: Result) -> Iterator[tuple[str, float]]:
     """An example's values, 0 to 1, by metric."""
     match example.label, result:
         case SpanLabel(answers=answers), SpanResult(answer=answer):

@@ -34,7 +34,7 @@ MAX_BYTES = 6_291_556
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class FunctionReply:
     """What a function said to an event."""
 
     payload: Any
@@ -59,7 +59,7 @@ class RuntimeApi:
         """HOST:PORT, what AWS_LAMBDA_RUNTIME_API holds."""
         return f"127.0.0.1:{self._server.server_address[1]}"
 
-    def invoke(self, event: object, seconds: float = MAX_SECONDS) -> Reply:
+    def invoke(self, event: object, seconds: float = MAX_SECONDS) -> FunctionReply:
         """Send an event to the function and wait; raises BadModel when no reply comes in time."""
         began = time.perf_counter()
         self._events.put((str(uuid4()), json.dumps(event).encode()))
@@ -67,7 +67,7 @@ class RuntimeApi:
             failed, body = self._replies.get(timeout=seconds)
         except queue.Empty:
             raise BadModel(f"the function did not reply within {seconds:g} s; see what it printed") from None
-        return Reply(json.loads(body), failed, time.perf_counter() - began)
+        return FunctionReply(json.loads(body), failed, time.perf_counter() - began)
 
     def close(self) -> None:
         """Stop serving."""

@@ -18,11 +18,11 @@ HELD_OUT_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedData:
     """Data as a run takes it."""
 
-    learnt: list[examples.Source]
-    held_out: list[examples.Source]
+    learnt: list[examples.ExampleSource]
+    held_out: list[examples.ExampleSource]
     negatives: list[examples.Example]
     faults: list[examples.Fault]
 
@@ -40,7 +40,7 @@ class Prepared:
         return rows[:: max(1, -(-len(rows) // HELD_OUT_ROWS))]
 
 
-def prepare(data: Data, tokenizer: Tokenizer) -> Prepared:
+def prepare(data: Data, tokenizer: Tokenizer) -> PreparedData:
     """Read and label the files; raises BadData as `examples.read` does, OSError as open() does."""
     paths = [Path(name) for name in data.checked().train]
     sources, faults = examples.read(paths, tokenizer, data.skip_faulty)
@@ -51,10 +51,12 @@ def prepare(data: Data, tokenizer: Tokenizer) -> Prepared:
         for path in (paths if data.negatives else [])
         for negative in examples.hard_negatives(*_of_file(path, learnt), tokenizer)
     ]
-    return Prepared(learnt, held_out, negatives, faults)
+    return PreparedData(learnt, held_out, negatives, faults)
 
 
-def _of_file(path: Path, learnt: Sequence[examples.Source]) -> tuple[list[examples.Source], squad.QuestionSet]:
+def _of_file(
+    path: Path, learnt: Sequence[examples.ExampleSource]
+) -> tuple[list[examples.ExampleSource], squad.QuestionSet]:
     """A file's questions, and the sources that come from it."""
     questions = squad.read_squad(path)
     ids = {question.id for question in questions.questions}

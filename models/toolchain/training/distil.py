@@ -22,7 +22,7 @@ from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
 from shardqa.models.toolchain.folders import written_whole
 from shardqa.models.toolchain.training import loop, qa
 from shardqa.models.toolchain.training.batches import LearningBatch
-from shardqa.models.toolchain.training.data import Prepared, prepare
+from shardqa.models.toolchain.training.data import PreparedData, prepare
 from shardqa.models.toolchain.training.network import Layer, Sizes, SpanReader
 from shardqa.models.toolchain.training.recipe import Recipe, Teaching
 from shardqa.models.toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
@@ -120,7 +120,9 @@ def distil(
     return found
 
 
-def distil_task(student: SpanReader, teachers: Sequence[SpanReader], prepared: Prepared, recipe: Recipe) -> DistilTask:
+def distil_task(
+    student: SpanReader, teachers: Sequence[SpanReader], prepared: PreparedData, recipe: Recipe
+) -> DistilTask:
     """The task of learning from teachers."""
     base = qa.span_task(student, prepared, recipe.data, recipe.schedule.seed)
     pairs = paired(len(student.encoder.layers), len(teachers[0].encoder.layers))

@@ -38,10 +38,10 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ExampleSource:
     """A question as the file has it, beside its example: what choosing negatives and reporting need."""
 
-    question: squad.Question
+    question: squad.SquadQuestion
     example: Example
 
 
@@ -54,14 +54,16 @@ class Fault:
     what: str
 
 
-def read(paths: Sequence[Path], tokenizer: Tokenizer, skip_faulty: bool = False) -> tuple[list[Source], list[Fault]]:
+def read(
+    paths: Sequence[Path], tokenizer: Tokenizer, skip_faulty: bool = False
+) -> tuple[list[ExampleSource], list[Fault]]:
     """Label every question of SQuAD files.
 
     A question whose answer does not stand where the file says, or that is too long to be read, is a fault: with
     ``skip_faulty`` it is left out and reported, else BadData names the first ones. Raises BadData also when nothing is
     left, and OSError as open() does.
     """
-    sources: list[Source] = []
+    sources: list[ExampleSource] = []
     faults: list[Fault] = []
     for path in paths:
         found = list(_label_file(squad.read_squad(path), tokenizer))
@@ -69,7 +71,7 @@ def read(paths: Sequence[Path], tokenizer: Tokenizer, skip_faulty: bool = False)
         if wrong and not skip_faulty:
             raise BadData(f"{path}: {_described(wrong)}; correct the file, or leave them out with --skip-faulty")
         faults += wrong
-        sources += [one for one in found if isinstance(one, Source)]
+        sources += [one for one in found if isinstance(one, ExampleSource)]
     if not sources:
         raise BadData(f"{', '.join(map(str, paths)) or 'no file'}: no question to learn from; give a SQuAD file")
     return sources, faults
@@ -81,7 +83,7 @@ def _described(faults: Sequence[Fault]) -> str:
     return f"{len(faults)} of its questions can't be learnt from: {shown}{more}"
 
 
-def _label_file(questions: squad.QuestionSet, tokenizer: Tokenizer) -> Iterator[Source | Fault]:
+def _label_file(questions: squad.QuestionSet, tokenizer: Tokenizer) -> Iterator[ExampleSource | Fault]:
     texts = {paragraph.id: paragraph.text for paragraph in questions.paragraphs}
     passages: dict[str, PassageTokens] = {}
     for question in questions.questions:
@@ -92,7 +94,9 @@ def _label_file(questions: squad.QuestionSet, tokenizer: Tokenizer) -> Iterator[
         yield _label(question, text, passages[question.document], tokenizer)
 
 
-def _label(question: squad.Question, text: str, passage: PassageTokens, tokenizer: Tokenizer) -> Source | Fault:
+def _label(
+    question: squad.SquadQuestion, text: str, passage: PassageTokens, tokenizer: Tokenizer
+) -> ExampleSource | Fault:
     try:
         ids = tokenizer.question(question.text)
     except QuestionTooLong as error:
@@ -100,7 +104,7 @@ def _label(question: squad.Question, text: str, passage: PassageTokens, tokenize
     if not len(ids):
         return Fault(question.id, f"the question is {question.text!r}, words are needed")
     if not question.answers:
-        return Source(question, Example(ids, passage.ids, None))
+        return ExampleSource(question, Example(ids, passage.ids, None))
     answer, start = question.answers[0], question.starts[0]
     met = text[start : start + len(answer)] if start >= 0 else ""
     if met != answer:
@@ -108,7 +112,7 @@ def _label(question: squad.Question, text: str, passage: PassageTokens, tokenize
     span = align(passage.offsets, start, start + len(answer))
     if span is None:
         return Fault(question.id, f"its answer {answer!r} has no wordpiece")
-    return Source(question, Example(ids, passage.ids, span))
+    return ExampleSource(question, Example(ids, passage.ids, span))
 
 
 def align(offsets: NDArray[np.int32], start: int, end: int) -> tuple[int, int] | None:
@@ -120,7 +124,9 @@ def align(offsets: NDArray[np.int32], start: int, end: int) -> tuple[int, int] |
     return (int(touching[0]), int(touching[-1])) if len(touching) else None
 
 
-def hard_negatives(sources: Iterable[Source], questions: squad.QuestionSet, tokenizer: Tokenizer) -> list[Example]:
+def hard_negatives(
+    sources: Iterable[ExampleSource], questions: squad.QuestionSet, tokenizer: Tokenizer
+) -> list[Example]:
     """For every answerable question the paragraph of its article that looks most like an answer but lacks it.
 
     Likeness is the summed rarity (inverse document frequency within the article) of the question's wordpieces that the
@@ -166,7 +172,7 @@ class _Shelf:
         rarity = {piece: float(np.log(len(paragraphs) / count)) for piece, count in counts.items()}
         return cls(tuple(paragraph.text.lower() for paragraph in paragraphs), passages, pieces, rarity)
 
-    def likest(self, source: Source) -> NDArray[np.int32] | None:
+    def likest(self, source: ExampleSource) -> NDArray[np.int32] | None:
         """The passage most like the question among those without any of its answers."""
         answers = [answer.lower() for answer in source.question.answers]
         asked = set(source.example.question.tolist())

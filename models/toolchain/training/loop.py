@@ -70,7 +70,7 @@ class Schedule:
         return self
 
 
-class Task(Protocol, Generic[Rows]):
+class TrainingTask(Protocol, Generic[Rows]):
     """What a run learns."""
 
     @property
@@ -145,7 +145,7 @@ def precision(on: torch.device) -> contextlib.AbstractContextManager[Any]:
     return torch.autocast(on.type, torch.bfloat16) if bfloat16_pays(on) else contextlib.nullcontext()
 
 
-def steps_of(task: Task[Any], schedule: Schedule) -> list[TrainingStep]:
+def steps_of(task: TrainingTask[Any], schedule: Schedule) -> list[TrainingStep]:
     """Every batch of a run, in order."""
     steps: list[TrainingStep] = []
     for passed in range(-int(-schedule.passes // 1)):
@@ -156,7 +156,7 @@ def steps_of(task: Task[Any], schedule: Schedule) -> list[TrainingStep]:
 
 
 def train(
-    task: Task[Any],
+    task: TrainingTask[Any],
     schedule: Schedule,
     work: Path,
     identity: dict[str, Any],
@@ -182,7 +182,7 @@ def train(
 class _Run:
     def __init__(
         self,
-        task: Task[Any],
+        task: TrainingTask[Any],
         schedule: Schedule,
         work: Path,
         identity: dict[str, Any],

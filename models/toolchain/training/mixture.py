@@ -23,7 +23,7 @@ from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain.folders import written_whole
 from shardqa.models.toolchain.training.recipe import read_toml, section
-from shardqa.models.toolchain.training.retrieved import Passages
+from shardqa.models.toolchain.training.retrieved import PassageRows
 from shardqa.models.toolchain.training.styles import Styles
 
 TRAIN_FILE, HELD_OUT, MANIFEST = "train.json.gz", "held-out", "mixture.json"
@@ -36,7 +36,7 @@ ALIKE = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MixtureSource:
     """A SQuAD file and what is taken of it."""
 
     file: str = ""
@@ -53,7 +53,7 @@ class Source:
     answerable: bool = True
     """Take the questions that have an answer."""
 
-    def checked(self) -> Source:
+    def checked(self) -> MixtureSource:
         """Itself; raises BadData with the first setting out of its range."""
         for name, fits, wanted in (
             ("file", bool(self.file), "a SQuAD file"),
@@ -77,24 +77,24 @@ class Mixture:
     apart: tuple[str, ...] = ()
     """SQuAD files for measuring: a paragraph that stands in one of them is never learnt from."""
     styles: Styles = field(default_factory=Styles)
-    sources: tuple[Source, ...] = ()
+    sources: tuple[MixtureSource, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> Mixture:
         """Read a mixture's TOML; raises BadData with the setting that is unknown, of the wrong kind or out of range."""
         found = read_toml(path)
         styles = section(path, "styles", Styles, found.pop("styles", {})).checked()
-        sources = tuple(section(path, "sources", Source, one).checked() for one in found.pop("sources", []))
+        sources = tuple(section(path, "sources", MixtureSource, one).checked() for one in found.pop("sources", []))
         if not sources:
             raise BadData(f"{path} has no [[sources]]; name one file or more")
         return section(path, "", cls, {**found, "styles": styles, "sources": sources})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """A question with the paragraph that it is asked of."""
 
-    question: squad.Question
+    question: squad.SquadQuestion
     title: str
     context: str
 
@@ -134,7 +134,7 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
     apart = {_start(one.text) for name in mixture.apart for one in squad.read_squad(name).paragraphs}
     random = Random(mixture.seed)
     train, counts = Book(), {}
-    taken: list[tuple[Source, list[Asked]]] = []
+    taken: list[tuple[MixtureSource, list[AskedQuestion]]] = []
     with written_whole(out) as folder:
         for source in mixture.sources:
             learnt, held_out = _parted(source, apart)
@@ -157,17 +157,17 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
     return told
 
 
-def _parted(source: Source, apart: set[str]) -> tuple[list[Asked], list[Asked]]:
+def _parted(source: MixtureSource, apart: set[str]) -> tuple[list[AskedQuestion], list[AskedQuestion]]:
     """A file's questions: those to learn from and those held out."""
     found = squad.read_squad(source.file)
     paragraphs = {one.id: one for one in found.paragraphs}
-    learnt: list[Asked] = []
-    held_out: list[Asked] = []
+    learnt: list[AskedQuestion] = []
+    held_out: list[AskedQuestion] = []
     for question in found.questions:
         assert question.document is not None, "SQuAD's questions have a paragraph"
         paragraph = paragraphs[question.document]
         title = f"{paragraph.title} {_hash(paragraph.text)}" if source.by_context else paragraph.title
-        asked = Asked(question, title, paragraph.text)
+        asked = AskedQuestion(question, title, paragraph.text)
         if squad.is_held_out(f"{title}/0", source.held_out):
             held_out.append(asked)
         elif _start(paragraph.text) not in apart:
@@ -175,7 +175,7 @@ def _parted(source: Source, apart: set[str]) -> tuple[list[Asked], list[Asked]]:
     return learnt, held_out
 
 
-def _write_held_out(folder: Path, source: Source, held_out: Sequence[Asked]) -> None:
+def _write_held_out(folder: Path, source: MixtureSource, held_out: Sequence[AskedQuestion]) -> None:
     if not held_out:
         return
     book = Book()
@@ -185,14 +185,16 @@ def _write_held_out(folder: Path, source: Source, held_out: Sequence[Asked]) -> 
     book.write(folder / HELD_OUT / f"{Path(source.file).name.removesuffix('.gz')}.gz")
 
 
-def _add_negatives(mixture: Mixture, taken: Sequence[tuple[Source, list[Asked]]], train: Book, random: Random) -> int:
+def _add_negatives(
+    mixture: Mixture, taken: Sequence[tuple[MixtureSource, list[AskedQuestion]]], train: Book, random: Random
+) -> int:
     """Add questions to passages of all sources that are like them and lack the answer; returns how many."""
     if not any(source.negatives for source, _ in taken):
         return 0
     tokenizer = Tokenizer.load(mixture.tokenizer)
     shelf = list(dict.fromkeys((one.title, one.context) for _, chosen in taken for one in chosen))
     pieces = [tokenizer.passage(context).ids for _, context in shelf]
-    passages = Passages(pieces)
+    passages = PassageRows(pieces)
     before = train.questions
     for source, chosen in taken:
         answerable = [one for one in chosen if one.question.answers]
@@ -205,7 +207,7 @@ def _add_negatives(mixture: Mixture, taken: Sequence[tuple[Source, list[Asked]]]
 
 
 def _unanswering(
-    one: Asked, shelf: Sequence[tuple[str, str]], passages: Passages, tokenizer: Tokenizer
+    one: AskedQuestion, shelf: Sequence[tuple[str, str]], passages: PassageRows, tokenizer: Tokenizer
 ) -> Iterator[tuple[str, str]]:
     """The likest passage without any of the question's answers, if there is one."""
     try:

@@ -23,7 +23,14 @@ from shardqa.models.toolchain.conversion.quantize import quantize
 from shardqa.models.toolchain.conversion.verify import Verdict
 from shardqa.models.toolchain.folders import written_whole
 from shardqa.models.toolchain.multitask import lines
-from shardqa.models.toolchain.multitask.lines import Example, Fault, SequenceLabel, Texts, Wanted, WordLabels
+from shardqa.models.toolchain.multitask.lines import (
+    LineFault,
+    SequenceLabel,
+    TaskExample,
+    Texts,
+    WantedLines,
+    WordLabels,
+)
 from shardqa.models.toolchain.multitask.scores import TaskScores, measure
 from shardqa.models.toolchain.multitask.session import MultitaskSession
 from shardqa.models.toolchain.multitask.tasks import CONTROL, OUTSIDE, SETTING, Task, TaskSet
@@ -51,10 +58,10 @@ class PreparedTasks:
     """Data as a run takes it; examples by the tasks' names."""
 
     tasks: TaskSet
-    learnt: Mapping[str, Sequence[Example]]
-    dev: Mapping[str, Sequence[Example]]
+    learnt: Mapping[str, Sequence[TaskExample]]
+    dev: Mapping[str, Sequence[TaskExample]]
     """Of the tasks that are measured."""
-    faults: tuple[Fault, ...]
+    faults: tuple[LineFault, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +121,17 @@ def prepare(recipe: MultitaskRecipe, tokenizer: Tokenizer) -> PreparedTasks:
     Raises BadData as `lines.read` does, BadModel when the vocabulary has too few free tokens.
     """
     texts = Texts(tokenizer)
-    learnt: dict[str, list[Example]] = {}
-    dev: dict[str, list[Example]] = {}
-    faults: list[Fault] = []
+    learnt: dict[str, list[TaskExample]] = {}
+    dev: dict[str, list[TaskExample]] = {}
+    faults: list[LineFault] = []
     tasks: list[Task] = []
     controls = control_tokens(tokenizer, len(recipe.task)) if recipe.form == CONTROL else [None] * len(recipe.task)
     for entry, control in zip(recipe.task, controls, strict=True):
-        wanted = Wanted(entry.kind, entry.scheme, entry.labels)
+        wanted = WantedLines(entry.kind, entry.scheme, entry.labels)
         learnt[entry.name], wrong = lines.read(_paths(entry.train), wanted, texts, recipe.skip_faulty)
         faults += wrong
         labels = entry.labels or found_labels(wanted, learnt[entry.name])
-        known = Wanted(entry.kind, entry.scheme, labels)
+        known = WantedLines(entry.kind, entry.scheme, labels)
         if entry.dev:
             dev[entry.name], wrong = lines.read(_paths(entry.dev), known, texts, recipe.skip_faulty)
             faults += wrong
@@ -136,7 +143,7 @@ def _paths(names: Sequence[str]) -> list[Path]:
     return [Path(name) for name in names]
 
 
-def found_labels(wanted: Wanted, examples: Sequence[Example]) -> tuple[str, ...]:
+def found_labels(wanted: WantedLines, examples: Sequence[TaskExample]) -> tuple[str, ...]:
     """The labels that examples have, in the order of the alphabet; in the scheme bio the types of entities."""
     found: set[str] = set()
     for example in examples:
@@ -227,7 +234,7 @@ def write_network(network: MultitaskNetwork, start: Checkpoint, out: Path) -> No
 
 
 def convert(
-    checkpoint: Path, out: Path, precision: str, dev: Mapping[str, Sequence[Example]], threads: int
+    checkpoint: Path, out: Path, precision: str, dev: Mapping[str, Sequence[TaskExample]], threads: int
 ) -> dict[str, TaskScores]:
     """Write the ONNX folder of a checkpoint, and measure it on every task; the scores go into its card."""
     CONVERSIONS[precision](checkpoint, out)

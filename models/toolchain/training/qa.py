@@ -12,7 +12,7 @@ from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain import cards
 from shardqa.models.toolchain.folders import written_whole
 from shardqa.models.toolchain.training import curves, loop
-from shardqa.models.toolchain.training.data import Prepared, prepare
+from shardqa.models.toolchain.training.data import PreparedData, prepare
 from shardqa.models.toolchain.training.network import SpanReader
 from shardqa.models.toolchain.training.recipe import Data, Recipe
 from shardqa.models.toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
@@ -60,7 +60,7 @@ def train(
     return found
 
 
-def span_task(network: SpanReader, prepared: Prepared, data: Data, seed: int) -> SpanTask:
+def span_task(network: SpanReader, prepared: PreparedData, data: Data, seed: int) -> SpanTask:
     """The task of learning spans from prepared data."""
     return SpanTask(
         network,
@@ -78,7 +78,7 @@ def identity(recipe: Recipe) -> dict[str, Any]:
     return {"recipe": recipe.as_json(), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
 
 
-def reported(prepared: Prepared, last: loop.Progress, task: SpanTask) -> Report:
+def reported(prepared: PreparedData, last: loop.Progress, task: SpanTask) -> Report:
     """The report of a run that has ended."""
     with loop.measuring(task.trained):
         held_out = task.held_out_loss(loop.CPU)

@@ -20,7 +20,7 @@ COMMON = 3_000
 """Wordpieces in more passages than this are not looked for: they cost most and tell least."""
 
 
-class Passages:
+class PassageRows:
     """Passages by wordpiece; never changes once made."""
 
     def __init__(self, passages: Sequence[NDArray[np.int32]]) -> None:

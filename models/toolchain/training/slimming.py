@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from shardqa.errors import BadModel
-from shardqa.models.toolchain.training.network import Layer, LayerSize, Sizes, SpanReader
+from shardqa.models.toolchain.training.network import Layer, LayerSize, SpanReader
 
 
 @dataclass(frozen=True, slots=True)

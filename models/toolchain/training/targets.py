@@ -15,11 +15,11 @@ import numpy as np
 from shardqa.models.reader import Row
 from shardqa.models.toolchain.multitask.lines import (
     AnswerableLabel,
-    Example,
     Label,
     Pieces,
     SequenceLabel,
     SpanLabel,
+    TaskExample,
     WordLabels,
 )
 from shardqa.models.toolchain.multitask.tasks import CONTROL, Task, TaskSet
@@ -63,11 +63,11 @@ class TaskBatch:
 class _Sheet:
     """A text, perhaps a question, and its labels by task."""
 
-    example: Example
+    example: TaskExample
     labels: dict[str, Label] = field(default_factory=dict)
 
 
-def task_rows(tasks: TaskSet, examples: Mapping[str, Sequence[Example]], max_tokens: int) -> list[TaskRow]:
+def task_rows(tasks: TaskSet, examples: Mapping[str, Sequence[TaskExample]], max_tokens: int) -> list[TaskRow]:
     """The rows of all tasks' examples, by the tasks' names; texts too long for a row become several."""
     rows: list[TaskRow] = []
     for sheet in _sheets(examples):
@@ -78,7 +78,7 @@ def task_rows(tasks: TaskSet, examples: Mapping[str, Sequence[Example]], max_tok
     return rows
 
 
-def _sheets(examples: Mapping[str, Sequence[Example]]) -> list[_Sheet]:
+def _sheets(examples: Mapping[str, Sequence[TaskExample]]) -> list[_Sheet]:
     """Examples put together by text and question; a second label of a task for the same has a sheet of its own."""
     sheets: list[_Sheet] = []
     found: dict[tuple[str, str], _Sheet] = {}
@@ -127,7 +127,7 @@ def _control_rows(tasks: TaskSet, sheet: _Sheet, max_tokens: int) -> list[TaskRo
     return rows
 
 
-def target(task: Task, label: Label, example: Example, first: int, row: Row) -> NDArray[np.int64]:
+def target(task: Task, label: Label, example: TaskExample, first: int, row: Row) -> NDArray[np.int64]:
     """What the task's head should say of a row that begins with the text's wordpiece ``first``; see TaskRow.targets."""
     match label:
         case SpanLabel(pieces=pieces):
@@ -149,7 +149,7 @@ def _within(pieces: Pieces | None, first: int, row: Row) -> Pieces | None:
     return (begin, end) if row.passage.start <= begin and end < row.passage.stop else None
 
 
-def _word_target(task: Task, labels: Sequence[str], example: Example, first: int, row: Row) -> NDArray[np.int64]:
+def _word_target(task: Task, labels: Sequence[str], example: TaskExample, first: int, row: Row) -> NDArray[np.int64]:
     places = {label: place for place, label in enumerate(task.labels)}
     pieces = np.full(len(example.tokens), IGNORED, dtype=np.int64)
     pieces[Words.of(example.tokens).first] = [places[label] for label in labels]

@@ -122,11 +122,11 @@ def load(file: File, threads: int, reach: Reach) -> Model:
             return OnnxModel(file.blob, file.device, threads)
         if package == "torch":
             _load_libraries_of_torch()
-            from shardqa.module.worker.ai.torch_backend import Script, TorchModel
+            from shardqa.module.worker.ai.torch_backend import TorchModel, TorchScript
 
             if file.backend == "TORCH":
                 return TorchModel(file.blob, file.device, threads)
-            return Script(file.blob, file.device, file.inputs, threads, reach)
+            return TorchScript(file.blob, file.device, file.inputs, threads, reach)
         raise ImportError
     except ImportError as error:
         why = str(error) or "not supported yet"

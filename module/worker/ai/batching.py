@@ -19,10 +19,10 @@ from typing import Any, cast
 import numpy as np
 
 from shardqa.machine import release_freed
-from shardqa.module.worker.activity import Activity, Kind
+from shardqa.module.worker.activity import Activity, ActivityKind
 from shardqa.module.worker.ai import backend
 from shardqa.module.worker.ai.backend import File, Model, ModelError
-from shardqa.module.worker.ai.scripts import Call, Reach
+from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.module.worker.ai.tensors import Array
 
 MOST = 1 << 30  # rows, or milliseconds, of a model's batching, as the module bounds it
@@ -47,7 +47,7 @@ class Request:
     arrays: Sequence[Array]  # in the order of the model's inputs
     done: Callable[["Result | Exception"], None]  # called once, in the thread that ran
     deadline: float | None = None  # of time.monotonic(); later the request is dropped with Expired
-    call: Call | None = None  # of a script
+    call: ScriptCall | None = None  # of a script
     cancelled: bool = False  # set by any thread: nobody waits for it any more
     put: float = field(default_factory=time.perf_counter)
 
@@ -85,7 +85,7 @@ class Expired(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownActivity:
     """How the module sees the model at work (activity.py)."""
 
     activity: Activity
@@ -93,7 +93,7 @@ class Shown:
     model: int  # the module's id
 
     def begin(self) -> int:
-        return self.activity.begin(Kind.MODEL, self.name, subject=self.model)
+        return self.activity.begin(ActivityKind.MODEL, self.name, subject=self.model)
 
 
 class LoadedModel:
@@ -104,7 +104,7 @@ class LoadedModel:
         load: Callable[[], Model],
         batching: Batching,
         loaded: Callable[["LoadedModel", ModelError | None], None],
-        shown: Shown,
+        shown: ShownActivity,
         id: bytes = b"",
     ) -> None:
         self._shown = shown

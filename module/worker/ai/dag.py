@@ -19,7 +19,7 @@ from shardqa.module.worker import frames, resp
 from shardqa.module.worker.ai import messages, tensors
 from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result
 from shardqa.module.worker.ai.model_error import ModelError
-from shardqa.module.worker.ai.scripts import Call
+from shardqa.module.worker.ai.scripts import ScriptCall
 from shardqa.module.worker.ai.tensors import Array, BadTensor
 from shardqa.module.worker.frames import MalformedFrame
 
@@ -35,9 +35,9 @@ class Get:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ModelRun:
     model: bytes  # the module's id
-    call: Call | None  # of a script
+    call: ScriptCall | None  # of a script
     inputs: Sequence[str]
     outputs: Sequence[str]
 
@@ -46,7 +46,7 @@ class Run:
 class Dag:
     timeout: int  # milliseconds; 0: none
     values: dict[tuple[int, str], Array] = field(default_factory=dict)  # (operation that made it, name)
-    operations: list[Get | Run | None] = field(default_factory=list)  # None: a TENSORSET, whose value is there
+    operations: list[Get | ModelRun | None] = field(default_factory=list)  # None: a TENSORSET, whose value is there
     sources: list[dict[str, int]] = field(default_factory=list)  # per operation: the ones that make its inputs
     persist: list[tuple[int, str]] = field(default_factory=list)
 
@@ -74,9 +74,9 @@ class _Items:
         name, _, shape = layout.partition(b" ")
         return tensors.decode(name.decode(), tensors.parse_shape(shape), self.item())
 
-    def call(self, context: str) -> Call:
+    def call(self, context: str) -> ScriptCall:
         function, variadic, counted = self.text(), self.number(), self.number()
-        return Call(context, function, variadic, counted == 1, self.texts(), self.texts())
+        return ScriptCall(context, function, variadic, counted == 1, self.texts(), self.texts())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ScriptOrder:
     model: bytes
     timeout: int  # milliseconds; 0: none
     outputs: int
-    call: Call
+    call: ScriptCall
     arrays: list[Array]
 
 
@@ -115,7 +115,7 @@ def read(payload: bytes, context: str) -> Dag:
     return dag
 
 
-def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get | Run | None, Sequence[str]]:
+def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get | ModelRun | None, Sequence[str]]:
     """The next operation, and the names it sets."""
     kind = items.item()
     if kind == b"set":
@@ -128,15 +128,15 @@ def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get |
         raise MalformedFrame(f"a DAG has no operation {kind[:20]!r}")
     model = items.item()
     call = items.call(context) if kind == b"script" else None
-    run = Run(model, call, items.texts(), items.texts())
+    run = ModelRun(model, call, items.texts(), items.texts())
     return run, run.outputs
 
 
-class Execution:
+class DagExecution:
     """One DAG at work. `find` gives the model of an id, `done` is called once, in whatever thread ends it."""
 
     def __init__(
-        self, dag: Dag, find: Callable[[bytes], LoadedModel | None], done: Callable[[Execution], None]
+        self, dag: Dag, find: Callable[[bytes], LoadedModel | None], done: Callable[[DagExecution], None]
     ) -> None:
         self._dag = dag
         self._find = find
@@ -212,7 +212,7 @@ class Execution:
             self._flying[index] = (model, request)
         model.put(request)
 
-    def _finish(self, index: int, run: Run, result: Result | Exception) -> None:
+    def _finish(self, index: int, run: ModelRun, result: Result | Exception) -> None:
         if isinstance(result, Result) and len(result.outputs) != len(run.outputs):
             result = ModelError("ERR Number of keys given as OUTPUTS here does not match model definition")
         with self._lock:
@@ -251,7 +251,7 @@ def _values(array: Array) -> list[Any]:
     return flat
 
 
-def answer(execution: Execution) -> list[bytes]:
+def answer(execution: DagExecution) -> list[bytes]:
     """The items of DAG_DONE. Raises BadTensor, PayloadTooLarge."""
     persisted = execution.persisted()
     layout = messages.form_of(persisted, None).layout if persisted else b""

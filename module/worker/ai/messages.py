@@ -79,7 +79,7 @@ Described = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class OutputForm:
     """What follows from types and shapes of outputs, for their TENSORS frame."""
 
     described: Described
@@ -97,7 +97,7 @@ class Form:
         return True
 
 
-def form_of(outputs: Sequence[Array], last: Form | None) -> Form:
+def form_of(outputs: Sequence[Array], last: OutputForm | None) -> OutputForm:
     """The form of a model's outputs, which mostly is that of its last ones. Raises BadTensor, PayloadTooLarge."""
     try:
         if last is not None and last.fits(outputs):
@@ -107,7 +107,7 @@ def form_of(outputs: Sequence[Array], last: Form | None) -> Form:
         raise BadTensor("the model gives a sequence or a map, which is no tensor; export it without") from None
 
 
-def answer(id: int, form: Form, outputs: Sequence[Array], microseconds: int) -> bytes:
+def answer(id: int, form: OutputForm, outputs: Sequence[Array], microseconds: int) -> bytes:
     """A whole TENSORS frame: microseconds, layout, data of every output. Raises BadTensor, PayloadTooLarge."""
     if not form.before:
         data = [tensors.encode(output)[2] for output in outputs]
@@ -120,16 +120,16 @@ def answer(id: int, form: Form, outputs: Sequence[Array], microseconds: int) -> 
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _form(described: Described) -> Form:
+def _form(described: Described) -> OutputForm:
     """Raises BadTensor, PayloadTooLarge."""
     named = [tensors.described(dtype, shape) for dtype, shape in described]
     layout = ";".join(f"{name} {shape}" for name, shape, _ in named).encode()
     if any(wanted != dtype for (_, _, wanted), (dtype, _) in zip(named, described, strict=True)):
-        return Form(described, layout, (), 0)
+        return OutputForm(described, layout, (), 0)
     sizes = [math.prod(shape) * dtype.itemsize for dtype, shape in described]
     before = [LENGTH.pack(size) for size in sizes]
     before[0] = LENGTH.pack(len(layout)) + layout + before[0]
     payload = START.size - HEADER.size + sum(map(len, before)) + sum(sizes)
     if payload > MAX_PAYLOAD:
         raise PayloadTooLarge(f"outputs of {sum(sizes)} bytes are more than {MAX_PAYLOAD}; ask for less at once")
-    return Form(described, layout, before, payload)
+    return OutputForm(described, layout, before, payload)

@@ -18,7 +18,7 @@ from shardqa.module.worker import resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import dag, messages
 from shardqa.module.worker.ai.backend import File, ModelError
-from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, Shown, batching_of, loader
+from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, ShownActivity, batching_of, loader
 from shardqa.module.worker.ai.scripts import Reach
 from shardqa.module.worker.ai.tensors import Array, BadTensor
 from shardqa.module.worker.calls import Calls, Rights, first
@@ -35,7 +35,7 @@ LOOK = 0.1  # seconds between two looks for runs that take too long
 
 
 @dataclass(slots=True)
-class Runs:
+class RunStatistics:
     calls: int = 0
     microseconds: int = 0
     samples: int = 0
@@ -60,16 +60,18 @@ class Models:
         self._limit = limit  # seconds a run may take; 0: no limit
         if limit:
             threading.Thread(target=self._watch, name="runs", daemon=True).start()
-        self._ran: dict[bytes, Runs] = {}  # by model id: what was not told yet of runs that no EXECUTE asked for
+        self._ran: dict[
+            bytes, RunStatistics
+        ] = {}  # by model id: what was not told yet of runs that no EXECUTE asked for
         self._lock = threading.Lock()  # of the dictionaries below: reading, loop's and models' threads use them
         self._settled = threading.Condition(self._lock)
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
         self._ids: dict[str, bytes] = {}  # key -> id
         self._loading = 0
         self._computing = threading.Lock()  # held by the reading thread that computes: the other one reads
-        self._form: messages.Form | None = None  # of the last answer, from any thread: the next is mostly like it
+        self._form: messages.OutputForm | None = None  # of the last answer, from any thread: the next is mostly like it
         self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id, as the next
-        self._graphs: dict[int, dag.Execution] = {}
+        self._graphs: dict[int, dag.DagExecution] = {}
 
     def load(self, frame: Frame) -> None:
         """MODELLOAD: model id, backend, device, tag, three numbers of batching, key, names, names, blob."""
@@ -94,7 +96,7 @@ class Models:
 
         load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         with self._lock:
-            shown = Shown(self._activity, b"model " + key, int(id) if id.isdigit() else 0)
+            shown = ShownActivity(self._activity, b"model " + key, int(id) if id.isdigit() else 0)
             self._models[id] = LoadedModel(load, batching, loaded, shown, id)
             self._loading += 1
 
@@ -150,11 +152,11 @@ class Models:
         except BadTensor as error:
             self._link.send(Type.REPLY, frame.id, resp.error(f"ERR {error}"))
             return
-        execution = dag.Execution(ordered, self._models.get, partial(self._end_graph, frame.id))
+        execution = dag.DagExecution(ordered, self._models.get, partial(self._end_graph, frame.id))
         self._graphs[frame.id] = execution
         execution.start()
 
-    def _end_graph(self, id: int, execution: dag.Execution) -> None:
+    def _end_graph(self, id: int, execution: dag.DagExecution) -> None:
         try:
             self._link.send_list(Type.DAG_DONE, id, dag.answer(execution))
         except (BadTensor, PayloadTooLarge) as error:
@@ -258,7 +260,7 @@ class Models:
 
     def _count(self, id: bytes, result: Result | Exception) -> None:
         with self._lock:
-            runs = self._ran.setdefault(id, Runs())
+            runs = self._ran.setdefault(id, RunStatistics())
             runs.calls += 1
             if isinstance(result, Result):
                 runs.microseconds += result.microseconds

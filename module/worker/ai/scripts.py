@@ -8,7 +8,7 @@ from shardqa.module.worker.ai.tensors import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptCall:
     """One call of a function of a script."""
 
     context: str  # names the request in calls, which have its user's rights

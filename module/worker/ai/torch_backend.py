@@ -18,7 +18,7 @@ import torch
 
 from shardqa.module.worker.ai import tensors
 from shardqa.module.worker.ai.model_error import ModelError
-from shardqa.module.worker.ai.scripts import Call, Reach
+from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.module.worker.ai.tensors import Array, BadTensor
 
 LONGEST = 900  # characters of an error: TorchScript adds a traceback
@@ -51,7 +51,7 @@ class TorchModel:
         """TorchScript can't be interrupted."""
 
 
-class Script:
+class TorchScript:
     splits = False
     outputs: Sequence[str] = ()
 
@@ -71,7 +71,7 @@ class Script:
             _check_entry_point(name, self._function(name))
         self.inputs: Sequence[str] = list(entry_points)
 
-    def call(self, call: Call, arrays: Sequence[Array]) -> list[Array]:
+    def call(self, call: ScriptCall, arrays: Sequence[Array]) -> list[Array]:
         """Raises ModelError."""
         if call.entry_point and call.function not in self.inputs:
             raise ModelError(f"ERR Function does not exist: {call.function}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.registrations import Registration, StreamOptions
-from shardqa.module.worker.gears.steps import Step
+from shardqa.module.worker.gears.steps import GearsStep
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.sessions import Session
@@ -44,7 +44,7 @@ COMMON = ("regex", "noScan", "trigger", "eventTypes", "keyTypes", "commands", "r
 def run_plan_of(
     reader: str,
     argument: Any,
-    steps: tuple[Step, ...],
+    steps: tuple[GearsStep, ...],
     convert: bool,
     collect: bool,
     mode: str,
@@ -73,7 +73,7 @@ def registration_of(
     session: Session,
     reader: str,
     prefix: str,
-    steps: tuple[Step, ...],
+    steps: tuple[GearsStep, ...],
     convert: bool,
     collect: bool,
     mode: str,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker.gears import sugar
 from shardqa.module.worker.gears.arguments import MODES, READERS, registration_of, run_plan_of
-from shardqa.module.worker.gears.steps import Kind, Step, is_async
+from shardqa.module.worker.gears.steps import GearsStep, Kind, is_async
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.sessions import Session
@@ -27,7 +27,7 @@ class Builder:
         self._reader = reader
         self._default = defaultArg
         self._description = desc
-        self._steps: list[Step] = []
+        self._steps: list[GearsStep] = []
 
     # ---- steps ----
 
@@ -50,7 +50,7 @@ class Builder:
     def localgroupby(self, extractor: Function, reducer: Function) -> Builder:
         """One record {'key', 'value'} a key; `reducer(key, accumulator, record)` gives the accumulator."""
         _check_function("localgroupby", reducer)
-        self._steps.append(Step(Kind.LOCALGROUPBY, reducer, extractor=_extractor("localgroupby", extractor)))
+        self._steps.append(GearsStep(Kind.LOCALGROUPBY, reducer, extractor=_extractor("localgroupby", extractor)))
         return self
 
     def limit(self, length: int, start: int = 0) -> Builder:
@@ -58,17 +58,17 @@ class Builder:
         for name, number in (("length", length), ("start", start)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise ValueError(f"limit wants a {name} from 0 on, not {number!r}")
-        self._steps.append(Step(Kind.LIMIT, numbers=(length, start)))
+        self._steps.append(GearsStep(Kind.LIMIT, numbers=(length, start)))
         return self
 
     def collect(self) -> Builder:
         """Moves all records to the shard that the run was sent to."""
-        self._steps.append(Step(Kind.COLLECT))
+        self._steps.append(GearsStep(Kind.COLLECT))
         return self
 
     def repartition(self, extractor: Function) -> Builder:
         """Moves every record to the shard that owns the slot of `extractor(record)`."""
-        self._steps.append(Step(Kind.REPARTITION, _extractor("repartition", extractor)))
+        self._steps.append(GearsStep(Kind.REPARTITION, _extractor("repartition", extractor)))
         return self
 
     # ---- sugar ----
@@ -95,7 +95,7 @@ class Builder:
         return self.map(sugar.reducing(reducer))
 
     def count(self) -> Builder:
-        self._steps.append(Step(Kind.LOCALCOUNT))
+        self._steps.append(GearsStep(Kind.LOCALCOUNT))
         return self.collect().accumulate(sugar.add)
 
     def countby(self, extractor: Function = sugar.itself) -> Builder:
@@ -149,7 +149,7 @@ class Builder:
 
     def _step(self, kind: Kind, function: Function) -> Builder:
         _check_function(kind.value, function)
-        self._steps.append(Step(kind, function))
+        self._steps.append(GearsStep(kind, function))
         return self
 
 

@@ -16,7 +16,7 @@ from redis import RedisError
 
 from shardqa.errors import ShardqaError
 from shardqa.module.worker.calls import Rights
-from shardqa.module.worker.gears.steps import Chain, Step
+from shardqa.module.worker.gears.steps import Chain, GearsStep
 from shardqa.module.worker.statistics import bound_on_memory
 from shardqa.module.worker.threads import Breakable, Cancelled, Threads
 
@@ -94,7 +94,7 @@ def enter(execution: Execution | None) -> None:
     _current.set(execution)
 
 
-async def run_steps(execution: Execution, steps: Sequence[Step], records: list[Any]) -> list[Any]:
+async def run_steps(execution: Execution, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
     """`records` after all steps, here; errors are kept by the execution."""
     chain = Chain(execution, steps)
     return await chain.feed(records) + await chain.end()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker import resp
 from shardqa.module.worker.gears.executions import NO_CLUSTER, Run
-from shardqa.module.worker.gears.steps import Step
+from shardqa.module.worker.gears.steps import GearsStep
 
 if TYPE_CHECKING:
     from shardqa.module.worker.shard import Shard
@@ -112,7 +112,7 @@ class ExecutionCommands:
         return resp.OK
 
 
-def _step(step: Step) -> list[Any]:
+def _step(step: GearsStep) -> list[Any]:
     function = step.function
     name = getattr(function, "__name__", step.kind.value) if function is not None else step.kind.value
     return ["type", step.kind.value, "duration", 0, "name", name, "arg", "" if function is None else repr(function)]

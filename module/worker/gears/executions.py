@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shardqa.module.worker.gears.cluster import Cluster
     from shardqa.module.worker.gears.parts import Part
     from shardqa.module.worker.gears.profiles import Profiles
-    from shardqa.module.worker.gears.settings import Settings
+    from shardqa.module.worker.gears.settings import WorkerSettings
 
 NO_CLUSTER = "0" * 40  # where a shard's id would stand
 
@@ -67,7 +67,7 @@ class Run:
 
 
 class Executions:
-    def __init__(self, cluster: Cluster, settings: Settings, profiles: Profiles) -> None:
+    def __init__(self, cluster: Cluster, settings: WorkerSettings, profiles: Profiles) -> None:
         self._cluster = cluster
         self._profiles = profiles
         self._settings = settings

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardqa.module.worker.gears import readers
 from shardqa.module.worker.gears.exchange import Far, Inbox, Near, Out
 from shardqa.module.worker.gears.plans import GIVEN, Member, RunPlan, owners, slot_of
-from shardqa.module.worker.gears.steps import Chain, Kind, Stage, Step, stages
+from shardqa.module.worker.gears.steps import Chain, GearsStep, Kind, Stage, stages
 from shardqa.module.worker.threads import Cancelled
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ class Part:
             for target, chosen in (await self._targets(stage.then, records)).items():
                 await outs[target].put(chosen)
 
-    async def _targets(self, step: Step, records: list[Any]) -> dict[str, list[Any]]:
+    async def _targets(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
         return await self.execution.threads.in_pool(self.execution, self._by_target, step, records)
 
-    def _by_target(self, step: Step, records: list[Any]) -> dict[str, list[Any]]:
+    def _by_target(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
         assert step.function is not None
         found: dict[str, list[Any]] = {}
         for record in records:

@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.crc import key_slot
 
-from shardqa.module.worker.gears.steps import Kind, Step
+from shardqa.module.worker.gears.steps import GearsStep, Kind
 from shardqa.topology import SLOTS
 
 GIVEN = "given"  # a reader of records that are there already: the initiating shard's alone
@@ -20,16 +20,16 @@ class RunPlan:
 
     reader: str
     argument: Any
-    steps: tuple[Step, ...]
+    steps: tuple[GearsStep, ...]
     convert: bool  # convertToStr
     local: bool  # this shard alone
     collect: bool
     options: Mapping[str, Any] = field(default_factory=dict)  # of the reader, by RedisGears' names
 
-    def all_steps(self) -> tuple[Step, ...]:
+    def all_steps(self) -> tuple[GearsStep, ...]:
         """The steps with those that `convertToStr` and `collect` stand for."""
-        added = (Step(Kind.MAP, convert),) if self.convert else ()
-        return self.steps + added + ((Step(Kind.COLLECT),) if self.collect else ())
+        added = (GearsStep(Kind.MAP, convert),) if self.convert else ()
+        return self.steps + added + ((GearsStep(Kind.COLLECT),) if self.collect else ())
 
 
 def convert(record: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.execution import Execution
 from shardqa.module.worker.gears.plans import GIVEN, RunPlan
-from shardqa.module.worker.gears.steps import GLOBAL, Step
+from shardqa.module.worker.gears.steps import GLOBAL, GearsStep
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class Registration:
     reader: str  # 'KeysReader', 'StreamReader' or 'CommandReader'
     mode: str
     description: str | None
-    steps: tuple[Step, ...]
+    steps: tuple[GearsStep, ...]
     convert: bool  # convertToStr
     collect: bool = True
     prefix: str = ""  # KeysReader

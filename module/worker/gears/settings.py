@@ -38,7 +38,7 @@ KNOWN = {
 NAMES = {name.lower(): name for name in KNOWN}
 
 
-class Settings:
+class WorkerSettings:
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._arguments = arguments  # of the module, names in lower case
         self._values: dict[str, int | str] = {name: setting.value for name, setting in KNOWN.items()}
@@ -75,13 +75,13 @@ class Settings:
         return resp.OK
 
 
-def reply_to_get(settings: Settings, names: list[str]) -> bytes:
+def reply_to_get(settings: WorkerSettings, names: list[str]) -> bytes:
     found = [(name, settings.get(name)) for name in names]
     missing = "ERR (error) Unsupported config parameter: "
     return _array([resp.error(missing + name) if value is None else resp.encode(value) for name, value in found])
 
 
-def reply_to_set(settings: Settings, words: list[str]) -> bytes:
+def reply_to_set(settings: WorkerSettings, words: list[str]) -> bytes:
     return _array([settings.set(name, value) for name, value in zip(words[::2], words[1::2], strict=True)])
 
 

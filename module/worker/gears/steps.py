@@ -40,7 +40,7 @@ GLOBAL = (Kind.COLLECT, Kind.REPARTITION)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GearsStep:
     kind: Kind
     function: Function | None = None
     extractor: Function | None = None  # of LOCALGROUPBY
@@ -62,7 +62,7 @@ def is_async(function: Any) -> bool:
 class Operation:
     """One step at work. `call` is what the user's function makes of a record, `take` what becomes of that."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: GearsStep) -> None:
         self.step = step
         self.milliseconds = 0.0
 
@@ -103,7 +103,7 @@ class ForEach(Operation):
 
 
 class Accumulate(Operation):
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: GearsStep) -> None:
         super().__init__(step)
         self._value: Any = None
         self._any = False
@@ -120,7 +120,7 @@ class Accumulate(Operation):
 
 
 class LocalGroupBy(Operation):
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: GearsStep) -> None:
         super().__init__(step)
         self._groups: dict[Any, Any] = {}
         self._key: Any = None  # of the record that is called for
@@ -139,7 +139,7 @@ class LocalGroupBy(Operation):
 
 
 class Limit(Operation):
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: GearsStep) -> None:
         super().__init__(step)
         self._length, self._skip = step.numbers
 
@@ -152,7 +152,7 @@ class Limit(Operation):
 
 
 class LocalCount(Operation):
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: GearsStep) -> None:
         super().__init__(step)
         self._count = 0
 
@@ -193,7 +193,7 @@ class Suspended:
 class Chain:
     """Steps of which none is global. Used by one coroutine."""
 
-    def __init__(self, execution: Execution, steps: Sequence[Step]) -> None:
+    def __init__(self, execution: Execution, steps: Sequence[GearsStep]) -> None:
         self._execution = execution
         self.operations = [OPERATIONS[step.kind](step) for step in steps if step.kind not in GLOBAL]
 
@@ -302,13 +302,13 @@ def _task_cancelled() -> bool:
 class Stage:
     """The steps between two global ones, and the global step that their records go to (None: they are the results)."""
 
-    steps: tuple[Step, ...]
-    then: Step | None
+    steps: tuple[GearsStep, ...]
+    then: GearsStep | None
 
 
-def stages(steps: Sequence[Step]) -> list[Stage]:
+def stages(steps: Sequence[GearsStep]) -> list[Stage]:
     found: list[Stage] = []
-    begun: list[Step] = []
+    begun: list[GearsStep] = []
     for step in steps:
         if step.kind in GLOBAL:
             found.append(Stage(tuple(begun), step))

@@ -11,7 +11,7 @@ from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, User
 from shardqa.cli.ingest import PUT_SECONDS
 from shardqa.cli.output import PARTLY, out, print_json, say
 from shardqa.loader.backup.dump import dump
-from shardqa.loader.backup.file import Reader
+from shardqa.loader.backup.file import BackupReader
 from shardqa.loader.backup.restoring import Restored, restore
 
 SHOWN = 20  # of what was left out
@@ -87,7 +87,7 @@ def restore_(
 
 
 def _check(file: Path, as_json: bool) -> None:
-    with Reader(file) as reader:
+    with BackupReader(file) as reader:
         counts, about = reader.check(), reader.about()
     if as_json:
         print_json({"path": str(file), "about": about, "records": counts})

@@ -34,7 +34,7 @@ KINDS = ("computed", "redis", "process")  # where the answer comes from
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     kind: str
     concurrency: int
     questions: int
@@ -73,7 +73,7 @@ def bench_ask(
         raise BadData(f"{questions} can't be read: {error.strerror}; name one with --questions") from None
     if not texts:
         raise BadData(f"{questions} holds no questions")
-    rows: list[Row] = []
+    rows: list[BenchRow] = []
     for kind in KINDS:
         settings = settings_of(
             redis, user, password, corpus=corpus, k=k, timeout=60.0, cache_megabytes=64 if kind == "process" else 0
@@ -95,13 +95,15 @@ def _levels(text: str) -> list[int]:
     return levels
 
 
-async def _rows(engine: Engine, kind: str, texts: Sequence[str], requests: int, levels: Sequence[int]) -> list[Row]:
+async def _rows(
+    engine: Engine, kind: str, texts: Sequence[str], requests: int, levels: Sequence[int]
+) -> list[BenchRow]:
     for text in texts if kind != "computed" else texts[:3]:
         await engine.ask(text)  # warms connections; for the cached kinds, the caches
     return [await _row(engine, kind, list(islice(cycle(texts), requests)), level) for level in levels]
 
 
-async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int) -> Row:
+async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int) -> BenchRow:
     left = iter(texts)
     times: list[float] = []
 
@@ -115,7 +117,7 @@ async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int
     await together(take() for _ in range(concurrency))
     seconds = perf_counter() - start
     p50, p90, p99 = (round(percentile(times, share), 2) for share in (0.5, 0.9, 0.99))
-    return Row(kind, concurrency, len(times), p50, p90, p99, round(len(times) / seconds, 1))
+    return BenchRow(kind, concurrency, len(times), p50, p90, p99, round(len(times) / seconds, 1))
 
 
 def percentile(values: Sequence[float], share: float) -> float:

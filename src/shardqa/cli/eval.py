@@ -30,7 +30,7 @@ from shardqa.loader.retry import retry
 from shardqa.loader.source_file import Item
 from shardqa.loader.tasks import together
 from shardqa.models import metrics, squad
-from shardqa.models.squad import Question, QuestionSet
+from shardqa.models.squad import QuestionSet, SquadQuestion
 from shardqa.schema import Document
 
 CONCURRENCY = 4  # questions in flight: two cores are busy with two, two more keep the batches filled
@@ -63,7 +63,7 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerShares:
     """Shares in percent. `forced` takes the best candidate even where the answer is "no answer", as SQuAD 1.1 wants."""
 
     file: str
@@ -104,7 +104,7 @@ def eval_retrieval(
         await prepare(engine, found, settings.corpus)
         start = monotonic()
 
-        async def rank(question: Question) -> int | None:
+        async def rank(question: SquadQuestion) -> int | None:
             listed = await engine.rank(question.text, settings.corpus, RANK_LIMIT)
             order = list(dict.fromkeys(passage.document for passage in listed.passages))
             return order.index(question.document) + 1 if question.document in order else None
@@ -149,13 +149,15 @@ def eval_ask(
         redis, user, password, corpus=corpus or corpus_of(file, found), timeout=60.0, cache_megabytes=0
     )
 
-    async def work(engine: Engine) -> Answers:
+    async def work(engine: Engine) -> AnswerShares:
         await prepare(engine, found, settings.corpus)
         start = monotonic()
 
-        async def answer(question: Question) -> Outcome:
+        async def answer(question: SquadQuestion) -> QuestionOutcome:
             reply = await engine.ask(question.text, settings.corpus, k, 1, fresh=True)
-            return Outcome(question, reply.answer or "", reply.n_best[0].answer if reply.n_best else "", reply.score)
+            return QuestionOutcome(
+                question, reply.answer or "", reply.n_best[0].answer if reply.n_best else "", reply.score
+            )
 
         outcomes = await _each(questions, answer, concurrency, "asking")
         if wrong is not None:
@@ -166,8 +168,8 @@ def eval_ask(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    question: Question
+class QuestionOutcome:
+    question: SquadQuestion
     answer: str  # empty: no answer
     best: str  # best candidate, whatever its score; empty when there was none
     score: float
@@ -177,11 +179,11 @@ class Outcome:
         return metrics.f1(self.answer, self.question.answers) >= RIGHT_F1  # an exact match has F1 1
 
 
-def summed(outcomes: Sequence[Outcome], file: str, corpus: str, k: int, seconds: float) -> Answers:
+def summed(outcomes: Sequence[QuestionOutcome], file: str, corpus: str, k: int, seconds: float) -> AnswerShares:
     """The table's row. EM and F1 are SQuAD's: the best over the accepted answers, averaged over questions."""
     answerable = [o for o in outcomes if o.question.answers]
     unanswerable = [o for o in outcomes if not o.question.answers]
-    return Answers(
+    return AnswerShares(
         file=file,
         corpus=corpus,
         questions=len(outcomes),
@@ -202,7 +204,7 @@ def _percent(values: list[float]) -> float | None:
     return round(100 * sum(values) / len(values), 2) if values else None
 
 
-def spread(questions: Sequence[Question], limit: int | None) -> list[Question]:
+def spread(questions: Sequence[SquadQuestion], limit: int | None) -> list[SquadQuestion]:
     """All, or `limit` of them evenly spread, so that a part of a file of articles is not just its first articles."""
     if limit is None or limit >= len(questions):
         return list(questions)
@@ -243,7 +245,7 @@ class _Listed:
 
 
 async def _each(
-    questions: Sequence[Question], ask: Callable[[Question], Awaitable[Result]], concurrency: int, what: str
+    questions: Sequence[SquadQuestion], ask: Callable[[SquadQuestion], Awaitable[Result]], concurrency: int, what: str
 ) -> list[Result]:
     """`ask` for every question, `concurrency` at a time, results in order; the first lasting fault ends it."""
     results: list[Any] = [None] * len(questions)
@@ -275,14 +277,14 @@ def corpus_of(file: Path, found: QuestionSet) -> str | None:
     return f"eval-{name}"[:64] if found.paragraphs else None
 
 
-def _print(result: Retrieval | Answers, as_json: bool) -> None:
+def _print(result: Retrieval | AnswerShares, as_json: bool) -> None:
     if as_json:
         print_json(asdict(result))
     else:
         print_table(["measure", "value"], list(asdict(result).items()))
 
 
-def _write_wrong(path: Path, outcomes: Sequence[Outcome]) -> None:
+def _write_wrong(path: Path, outcomes: Sequence[QuestionOutcome]) -> None:
     with open(path, "w", encoding="utf-8") as file:
         for o in outcomes:
             if not o.is_right:

@@ -18,13 +18,13 @@ from shardqa.config import MAX_K, Settings
 from shardqa.engine import Engine
 from shardqa.engine.reading import StagedReading, stages
 from shardqa.models import metrics
-from shardqa.models.squad import Question
+from shardqa.models.squad import SquadQuestion
 
 TIMED = 40  # questions asked anew for each row's times
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StageOutcome:
     """What one question gets by one combination of k and sure."""
 
     em: float
@@ -33,7 +33,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StageRow:
     k: int
     sure: float
     em: float  # percent, the best candidate taken for the answer, over the answerable
@@ -64,7 +64,7 @@ def bench_stages(
     combinations = [(int(number), score) for number in _numbers(k, 1, MAX_K) for score in _numbers(sure, 0, 1)]
     settings = settings_of(redis, user, password, corpus=corpus_of(file, found), timeout=60.0, cache_megabytes=0)
 
-    async def work(engine: Engine) -> list[Row]:
+    async def work(engine: Engine) -> list[StageRow]:
         await prepare(engine, found, settings.corpus)
         say(f"reading {len(questions)} questions, {max(k for k, _ in combinations)} passages each")
         outcomes = [await _outcomes(engine, question, combinations) for question in questions]
@@ -90,7 +90,9 @@ def _numbers(text: str, low: float, high: float) -> list[float]:
     return found
 
 
-async def _outcomes(engine: Engine, question: Question, combinations: Sequence[tuple[int, float]]) -> list[Outcome]:
+async def _outcomes(
+    engine: Engine, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
+) -> list[StageOutcome]:
     """Every passage is read once; what each combination would have read is a part of that."""
     text = checks.question(question.text)
     ranked = await engine.rank(text, engine.settings.corpus, max(k for k, _ in combinations))
@@ -100,16 +102,18 @@ async def _outcomes(engine: Engine, question: Question, combinations: Sequence[t
 
 
 def _scored(
-    reading: StagedReading, passages: int, question: Question, combinations: Sequence[tuple[int, float]]
-) -> Iterator[Outcome]:
+    reading: StagedReading, passages: int, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
+) -> Iterator[StageOutcome]:
     for k, sure in combinations:
         every = min(k, passages)
         last = next((stage for stage in stages(every, sure) if reading.is_sure(stage, sure)), every)
         best = next((one.answer for one in reading.candidates(last)), "")
-        yield Outcome(metrics.exact_match(best, question.answers), metrics.f1(best, question.answers), last)
+        yield StageOutcome(metrics.exact_match(best, question.answers), metrics.f1(best, question.answers), last)
 
 
-async def _row(settings: Settings, k: int, sure: float, outcomes: Sequence[Outcome], timed: Sequence[Question]) -> Row:
+async def _row(
+    settings: Settings, k: int, sure: float, outcomes: Sequence[StageOutcome], timed: Sequence[SquadQuestion]
+) -> StageRow:
     engine = await Engine.connect(settings.model_copy(update={"k": k, "sure": sure}))
     times = []
     try:
@@ -121,7 +125,7 @@ async def _row(settings: Settings, k: int, sure: float, outcomes: Sequence[Outco
     finally:
         await engine.close()
     count = len(outcomes)
-    return Row(
+    return StageRow(
         k=k,
         sure=sure,
         em=round(100 * sum(one.em for one in outcomes) / count, 2),

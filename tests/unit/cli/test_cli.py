@@ -15,7 +15,7 @@ from rich.text import Text
 from shardqa import cli
 from shardqa.cli import ask, bench, connection, eval, foreground, output
 from shardqa.http_schema import Problem
-from shardqa.models.squad import Question
+from shardqa.models.squad import SquadQuestion
 from shardqa.schema import Answer, Timing
 
 COMMANDS = [
@@ -241,16 +241,16 @@ def test_a_percentile_is_the_least_value_that_covers_its_share() -> None:
 
 
 def test_a_limited_eval_spreads_over_the_file() -> None:
-    questions = [Question(str(i), "?", (), None) for i in range(10)]
+    questions = [SquadQuestion(str(i), "?", (), None) for i in range(10)]
     assert [q.id for q in eval.spread(questions, 3)] == ["0", "3", "6"]
     assert eval.spread(questions, 99) == questions
 
 
 def test_an_eval_counts_refusals_and_forced_answers_apart() -> None:
-    right = eval.Outcome(Question("1", "?", ("a mill",), "d"), "mill", "mill", 0.9)
-    shy = eval.Outcome(Question("2", "?", ("a weir",), "d"), "", "the weir", 0.1)
-    refused = eval.Outcome(Question("3", "?", (), None), "", "x", 0.1)
-    fooled = eval.Outcome(Question("4", "?", (), None), "x", "x", 0.9)
+    right = eval.QuestionOutcome(SquadQuestion("1", "?", ("a mill",), "d"), "mill", "mill", 0.9)
+    shy = eval.QuestionOutcome(SquadQuestion("2", "?", ("a weir",), "d"), "", "the weir", 0.1)
+    refused = eval.QuestionOutcome(SquadQuestion("3", "?", (), None), "", "x", 0.1)
+    fooled = eval.QuestionOutcome(SquadQuestion("4", "?", (), None), "x", "x", 0.9)
     row = eval.summed([right, shy, refused, fooled], "f", "c", 5, 1.0)
     assert (row.em_forced, row.em, row.right, row.answered, row.refused) == (100.0, 50.0, 50.0, 50.0, 50.0)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shardqa.errors import BadData
-from shardqa.models.squad import Paragraph, Question, read
+from shardqa.models.squad import Paragraph, SquadQuestion, read
 
 
 def squad(*questions: dict[str, Any]) -> dict[str, Any]:
@@ -31,8 +31,8 @@ def test_squad_gives_paragraphs_and_their_questions(tmp_path: Path) -> None:
     found = read(path)
     assert found.paragraphs == (Paragraph("Rivers/0", "Rivers", "The Rhine flows."),)
     assert found.questions == (
-        Question("q1", "What flows?", ("Rhine",), "Rivers/0", starts=(4,)),
-        Question("q2", "What sleeps?", (), "Rivers/0"),
+        SquadQuestion("q1", "What flows?", ("Rhine",), "Rivers/0", starts=(4,)),
+        SquadQuestion("q2", "What sleeps?", (), "Rivers/0"),
     )
 
 
@@ -58,8 +58,8 @@ def test_lines_give_questions_alone(tmp_path: Path) -> None:
     found = read(path)
     assert found.paragraphs == ()
     assert found.questions == (
-        Question("a", "Who?", ("Ada", "Ada Byron"), "ada"),
-        Question("b", "Why?", (), None),
+        SquadQuestion("a", "Who?", ("Ada", "Ada Byron"), "ada"),
+        SquadQuestion("b", "Why?", (), None),
     )
 
 

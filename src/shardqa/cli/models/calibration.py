@@ -100,7 +100,7 @@ def calibrate(
     )
 
 
-def _row(one: fitting.Outcome) -> tuple[str, ...]:
+def _row(one: fitting.ScoringOutcome) -> tuple[str, ...]:
     tricks = "" if one.tricks_refused is None else f"{one.tricks_refused:.1f}"
     told_apart = "" if one.auroc is None else f"{one.auroc:.3f}"
     shares = (f"{share:.1f}" for share in (one.right, one.kept, one.refused))

@@ -39,7 +39,7 @@ class Sample:
 
     documents: list[tuple[str, str, str]]
     """Id, title, text."""
-    questions: list[squad.Question]
+    questions: list[squad.SquadQuestion]
     name: str = "squad"
     """Of the domain."""
     absent: bool = False
@@ -122,11 +122,11 @@ def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float
     inside = [one for one in questions if _title(one) in kept & asked]
     outside = [one for one in sets[0].questions if _title(one) not in kept]
     strangers = random.Random(seed).sample(outside, min(limit, len(outside)))
-    unknown = [squad.Question(one.id, one.text, (), None) for one in strangers]
+    unknown = [squad.SquadQuestion(one.id, one.text, (), None) for one in strangers]
     return Sample(documents, list(_drawn(inside + unknown, limit, seed)))
 
 
-def _title(question: squad.Question) -> str:
+def _title(question: squad.SquadQuestion) -> str:
     return (question.document or "").rpartition("/")[0]
 
 
@@ -143,7 +143,7 @@ def _shelved(
     return kept, documents
 
 
-def _drawn(questions: Sequence[squad.Question], limit: int, seed: int) -> Iterator[squad.Question]:
+def _drawn(questions: Sequence[squad.SquadQuestion], limit: int, seed: int) -> Iterator[squad.SquadQuestion]:
     kinds = [(bool(question.answers), question.document is None) for question in questions]
     for kind in sorted(set(kinds)):
         of_kind = [question for question, found in zip(questions, kinds, strict=True) if found == kind]
@@ -167,7 +167,7 @@ def write(samples: Iterable[Sample], reader: Path, out: Path, k: int, threads: i
 
 
 def _records(
-    library: Library, session: ReaderSession, sample: Sample, question: squad.Question, k: int
+    library: Library, session: ReaderSession, sample: Sample, question: squad.SquadQuestion, k: int
 ) -> Iterator[dict[str, Any]]:
     kind = "answerable" if question.answers else "absent" if question.document is None else "trick"
     head = {"id": question.id, "domain": sample.name, "kind": kind, "question": question.text}

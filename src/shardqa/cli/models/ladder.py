@@ -62,7 +62,7 @@ def ladder(
     if out is not None:
         picture.check_ending(out)
     given = {"count": count, "scored": scored, "rounds": rounds, "seconds": seconds, "sides": sides}
-    settings = run.Settings(
+    settings = run.LadderSettings(
         checkpoint if quick else checkpoint or default_checkpoint(),
         reader,
         base,

@@ -16,7 +16,7 @@ from shardqa.errors import BadData, BadModel, SetupError
 
 if TYPE_CHECKING:
     from shardqa.models.toolchain.packaging.bundles import Bundle
-    from shardqa.models.toolchain.packaging.runtime_api import Reply
+    from shardqa.models.toolchain.packaging.runtime_api import FunctionReply
     from shardqa.models.toolchain.packaging.trial import RamPoint, Trial
 
 KINDS = ("lambda", "functions")
@@ -87,7 +87,7 @@ def package(
 
 def _tried(
     bundle: Bundle, interpreter: str | None, measure: bool, ram_curve: bool, try_: bool
-) -> tuple[Trial | None, list[RamPoint], list[Reply]]:
+) -> tuple[Trial | None, list[RamPoint], list[FunctionReply]]:
     """What was asked for; nothing where no interpreter runs the bundle."""
     from shardqa.models.toolchain.packaging import runtime_api, trial
 
@@ -125,7 +125,7 @@ def _costs(trial: Trial | None) -> list[Row]:
     ]
 
 
-def _client(replies: Sequence[Reply]) -> list[Row]:
+def _client(replies: Sequence[FunctionReply]) -> list[Row]:
     names = ("through the runtime interface client, first answer", "the same, second answer")
     return [(name, f"{reply.seconds:.3f} s", "") for name, reply in zip(names, replies, strict=False)]
 
@@ -169,7 +169,7 @@ def _tell_folder(bundle: Bundle, as_json: bool) -> None:
 
 
 def _record(
-    bundle: Bundle, trial: Trial | None, points: Sequence[RamPoint], replies: Sequence[Reply]
+    bundle: Bundle, trial: Trial | None, points: Sequence[RamPoint], replies: Sequence[FunctionReply]
 ) -> dict[str, Any]:
     return {
         **asdict(bundle),

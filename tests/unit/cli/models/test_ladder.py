@@ -20,7 +20,7 @@ from shardqa.models.toolchain.conversion.checkpoint import Checkpoint  # noqa: E
 from shardqa.models.toolchain.ladder import picture, weights  # noqa: E402
 from shardqa.models.toolchain.ladder import run as running  # noqa: E402
 from shardqa.models.toolchain.ladder.results import Figures, Ladder, Rung, with_shares  # noqa: E402
-from shardqa.models.toolchain.ladder.steps import Models, sides, steps  # noqa: E402
+from shardqa.models.toolchain.ladder.steps import LadderModels, sides, steps  # noqa: E402
 
 STEPS = ["naive", "smaller model", "no padding", "ONNX", "int8", "one thread each"]
 
@@ -58,14 +58,14 @@ def test_another_ending_than_png_or_svg_is_refused_before_anything_is_measured(t
 def test_a_base_without_a_span_head_is_refused(tmp_path: Path) -> None:
     base = weights.write_random(tmp_path / "base", weights.TINY, shipped.folder(), weights.CLASSIFIER)
     (tmp_path / "work").mkdir()
-    settings = running.Settings(tiny.checkpoint(tmp_path / "t"), base=base)
+    settings = running.LadderSettings(tiny.checkpoint(tmp_path / "t"), base=base)
     with pytest.raises(BadModel, match="base has no span head"):
         running.run(settings, tmp_path / "work")
 
 
 def test_a_reader_made_from_another_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    settings = running.Settings(tiny.checkpoint(tmp_path / "t"), reader=shipped.folder())
+    settings = running.LadderSettings(tiny.checkpoint(tmp_path / "t"), reader=shipped.folder())
     with pytest.raises(BadModel, match=r"was made from a checkpoint with the address .* or leave --reader away"):
         running.run(settings, tmp_path / "work")
 
@@ -73,7 +73,7 @@ def test_a_reader_made_from_another_checkpoint_is_refused(tmp_path: Path) -> Non
 @pytest.mark.timeout(300)
 def test_refusing_needs_a_threshold(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    settings = running.Settings(None, refusals=tiny.question_set(tmp_path / "set.json"), count=2)
+    settings = running.LadderSettings(None, refusals=tiny.question_set(tmp_path / "set.json"), count=2)
     with pytest.raises(BadModel, match=r"int8 has no scoring\.json, .* or leave --refusals away"):
         running.run(settings, tmp_path / "work")
 
@@ -97,9 +97,9 @@ def test_a_question_file_that_is_not_there_is_a_wrong_option(tmp_path: Path) -> 
     assert CliRunner().invoke(app, words).exit_code == 2
 
 
-def models(checkpoint_is_random: bool = False) -> Models:
+def models(checkpoint_is_random: bool = False) -> LadderModels:
     base, small, exact, reader = (Path(name) for name in ("base", "small", "exact", "reader"))
-    return Models(base, small, exact, reader, True, checkpoint_is_random, "12 x 768", "6 x 384")
+    return LadderModels(base, small, exact, reader, True, checkpoint_is_random, "12 x 768", "6 x 384")
 
 
 def test_random_weights_are_never_scored() -> None:

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadBackup
-from shardqa.loader.backup.file import DIGEST, HEAD, MAGIC, Kind, Reader, Record, Writer, pack, unpack
+from shardqa.loader.backup.file import DIGEST, HEAD, MAGIC, BackupReader, Record, RecordKind, Writer, pack, unpack
 
 RECORDS = [
-    (Kind.ABOUT, [b"{}"]),
-    (Kind.DOCUMENT, [b"mill", b"a.md", b"", b"text", b"The mill was built in 1820. " * 20]),
-    (Kind.KEY, [b"t\xff\x00", b"17", bytes(range(256))]),
-    (Kind.DOCUMENT, [b"mill", b"b.md", b"", b"text", b""]),
+    (RecordKind.ABOUT, [b"{}"]),
+    (RecordKind.DOCUMENT, [b"mill", b"a.md", b"", b"text", b"The mill was built in 1820. " * 20]),
+    (RecordKind.KEY, [b"t\xff\x00", b"17", bytes(range(256))]),
+    (RecordKind.DOCUMENT, [b"mill", b"b.md", b"", b"text", b""]),
 ]
 
 
@@ -28,7 +28,7 @@ def written(path: Path) -> bytes:
 
 
 def read(path: Path) -> list[Record]:
-    with Reader(path) as reader:
+    with BackupReader(path) as reader:
         return list(reader.records())
 
 
@@ -109,7 +109,7 @@ def test_a_file_of_a_later_version_and_one_that_is_no_backup_are_told_apart(tmp_
 
 
 def test_a_record_that_claims_to_be_huge_is_refused_unread(tmp_path: Path) -> None:
-    (tmp_path / "c").write_bytes(MAGIC + HEAD.pack(Kind.KEY, 1 << 62, 1 << 61) + bytes(DIGEST))
+    (tmp_path / "c").write_bytes(MAGIC + HEAD.pack(RecordKind.KEY, 1 << 62, 1 << 61) + bytes(DIGEST))
     with pytest.raises(BadBackup, match="record 0 is damaged or cut off"):
         read(tmp_path / "c")
 
@@ -119,7 +119,7 @@ def test_content_that_unpacks_to_more_than_it_says_is_refused(tmp_path: Path) ->
     from shardqa.loader.backup import file
 
     stored = zlib.compress(bytes(100_000_000))
-    head = HEAD.pack(Kind.KEY, len(stored) + 1, len(stored))
+    head = HEAD.pack(RecordKind.KEY, len(stored) + 1, len(stored))
     (tmp_path / "c").write_bytes(MAGIC + head + file._digest(0, head, stored) + stored)
     with pytest.raises(BadBackup, match="its length is another"):
         read(tmp_path / "c")
@@ -128,7 +128,7 @@ def test_content_that_unpacks_to_more_than_it_says_is_refused(tmp_path: Path) ->
 def test_a_backup_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
     def break_off() -> None:
         with Writer(tmp_path / "b") as writer:
-            writer.add(Kind.ABOUT, [b"{}"])
+            writer.add(RecordKind.ABOUT, [b"{}"])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -139,7 +139,7 @@ def test_a_backup_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
 def test_a_backup_that_breaks_off_leaves_the_older_one(tmp_path: Path) -> None:
     whole = written(tmp_path / "b")
     with Writer(tmp_path / "b", replace=True) as writer:
-        writer.add(Kind.ABOUT, [b"{}"])
+        writer.add(RecordKind.ABOUT, [b"{}"])
     assert (tmp_path / "b").read_bytes() == whole
     assert os.listdir(tmp_path) == ["b"]
 
@@ -161,7 +161,7 @@ def test_a_full_disk_is_told_in_a_sentence_and_leaves_nothing(tmp_path: Path) ->
         writer._file.close()
         writer._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 - the writer's to close
         with pytest.raises(BadBackup, match="No space left on device"):
-            writer.add(Kind.ABOUT, [b"{}"])
+            writer.add(RecordKind.ABOUT, [b"{}"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -169,4 +169,4 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadBackup, match="No such file"):
         Writer(tmp_path / "nowhere" / "b")
     with pytest.raises(BadBackup, match="No such file"):
-        Reader(tmp_path / "nowhere")
+        BackupReader(tmp_path / "nowhere")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shardqa.answer_lines import Lines
 from shardqa.models.scoring import AnswerWeights, Scoring, SpanWeights
-from shardqa.models.squad import Question
+from shardqa.models.squad import SquadQuestion
 from shardqa.models.toolchain.measure import Read
 from shardqa.models.toolchain.no_answer_metrics import expected_calibration_error, no_answer_metrics
 
@@ -15,7 +15,7 @@ EVEN = Scoring(SpanWeights(0.0, 1.0, -1.0), AnswerWeights(0, 0, 0, 0, 0, 0), Lin
 
 
 def read(answer: str, margin: float, *answers: str) -> Read:
-    return Read(Question("q", "?", answers, "d"), answer, margin, 0.0, 0.0)
+    return Read(SquadQuestion("q", "?", answers, "d"), answer, margin, 0.0, 0.0)
 
 
 def test_a_right_refusal_counts_in_full() -> None:

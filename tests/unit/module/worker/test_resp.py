@@ -107,7 +107,7 @@ def test_an_error_is_one_line_that_begins_with_a_known_code(text: str, line: byt
 
 
 def test_a_flat_error_is_an_error_reply() -> None:
-    assert resp.encode(resp.FlatError("BUSY come back")) == b"-BUSY come back\r\n"
+    assert resp.encode(resp.FlatErrorReply("BUSY come back")) == b"-BUSY come back\r\n"
 
 
 def test_replies_of_a_call_are_parsed_in_order_with_errors_as_items() -> None:

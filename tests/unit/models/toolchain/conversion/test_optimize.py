@@ -33,7 +33,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def traced(reader: Path) -> Path:
     """The reader as torch's own exporter writes it, beside its tokenizer and settings."""
     torch = pytest.importorskip("torch", reason="needs torch (pip install 'shardqa[models]')")
-    from shardqa.models.toolchain.conversion.torchscript import Reader
+    from shardqa.models.toolchain.conversion.torchscript import TracedReader
 
     checkpoint = Checkpoint.load(reader)
     inputs, outputs = ["input_ids", "attention_mask", "token_type_ids"], ["start_logits", "end_logits"]
@@ -41,7 +41,7 @@ def traced(reader: Path) -> Path:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.onnx.export(
-            Reader(checkpoint.weights, checkpoint.shape).eval(),
+            TracedReader(checkpoint.weights, checkpoint.shape).eval(),
             example,
             str(reader / "traced.onnx"),
             input_names=inputs,

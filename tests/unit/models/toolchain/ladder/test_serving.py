@@ -68,7 +68,7 @@ def test_the_cache_gives_what_the_network_gave(readings: list[QuestionRows]) -> 
     class Once:
         """Answers only so many questions."""
 
-        def __init__(self, server: serving.Server) -> None:
+        def __init__(self, server: serving.LadderServer) -> None:
             self.server, self.asked = server, 0
 
         def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:

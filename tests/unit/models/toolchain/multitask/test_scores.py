@@ -10,10 +10,10 @@ from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain.multitask.decoding import AnswerableResult, SequenceResult, SpanResult, WordsResult
 from shardqa.models.toolchain.multitask.lines import (
     AnswerableLabel,
-    Example,
     Label,
     SequenceLabel,
     SpanLabel,
+    TaskExample,
     WordLabels,
 )
 from shardqa.models.toolchain.multitask.scores import score
@@ -25,8 +25,8 @@ TEXT = "the Rhine in Basel"
 PLACES = Task("places", "tokens", ("O", "B-WATER", "I-WATER"), BIO)
 
 
-def example(label: Label) -> Example:
-    return Example("", TEXT, TOKENIZER.question(""), TOKENIZER.passage(TEXT), label)
+def example(label: Label) -> TaskExample:
+    return TaskExample("", TEXT, TOKENIZER.question(""), TOKENIZER.passage(TEXT), label)
 
 
 def words(*labels: str) -> tuple[Mark, ...]:

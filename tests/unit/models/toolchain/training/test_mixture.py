@@ -12,8 +12,8 @@ import pytest
 from shardqa.errors import BadData
 from shardqa.models import shipped, squad
 from shardqa.models.toolchain.training import mixture
-from shardqa.models.toolchain.training.mixture import Mixture, Source
-from shardqa.models.toolchain.training.retrieved import Passages
+from shardqa.models.toolchain.training.mixture import Mixture, MixtureSource
+from shardqa.models.toolchain.training.retrieved import PassageRows
 from shardqa.models.toolchain.training.styles import Styles
 from tests.unit import tiny
 
@@ -34,7 +34,7 @@ def many_articles(path: Path, count: int = 40, together: bool = False) -> Path:
     return path
 
 
-def mixed(tmp_path: Path, *sources: Source, **settings: Any) -> tuple[dict[str, Any], squad.QuestionSet]:
+def mixed(tmp_path: Path, *sources: MixtureSource, **settings: Any) -> tuple[dict[str, Any], squad.QuestionSet]:
     """What was told, and what may be learnt from."""
     out = tmp_path / f"out-{len(list(tmp_path.iterdir()))}"
     told = mixture.mix(Mixture(tokenizer=str(shipped.folder()), sources=sources, **settings), out)
@@ -43,7 +43,7 @@ def mixed(tmp_path: Path, *sources: Source, **settings: Any) -> tuple[dict[str, 
 
 def test_documents_held_out_are_in_their_own_file_and_never_learnt_from(tmp_path: Path) -> None:
     file = many_articles(tmp_path / "set.json")
-    told, learnt = mixed(tmp_path, Source(str(file), held_out=0.3))
+    told, learnt = mixed(tmp_path, MixtureSource(str(file), held_out=0.3))
     held_out = squad.read_squad(next(tmp_path.glob("out-*/held-out/set.json.gz")))
     titles = {one.title for one in held_out.paragraphs}
     assert titles
@@ -54,7 +54,7 @@ def test_documents_held_out_are_in_their_own_file_and_never_learnt_from(tmp_path
 
 def test_paragraphs_of_one_title_are_held_out_one_by_one_where_told(tmp_path: Path) -> None:
     file = many_articles(tmp_path / "set.json", together=True)
-    _, learnt = mixed(tmp_path, Source(str(file), held_out=0.3, by_context=True))
+    _, learnt = mixed(tmp_path, MixtureSource(str(file), held_out=0.3, by_context=True))
     assert 0 < len(learnt.questions) < 40
 
 
@@ -62,13 +62,13 @@ def test_a_paragraph_that_measures_is_left_out_however_it_is_spaced(tmp_path: Pa
     file, apart = many_articles(tmp_path / "set.json", 3), tmp_path / "apart.json"
     paragraph = {"context": "the  VILLAGE 1 lies on hill 1. Its church has 1 bells.", "qas": []}
     apart.write_text(json.dumps({"data": [{"title": "other", "paragraphs": [paragraph]}]}))
-    _, learnt = mixed(tmp_path, Source(str(file)), apart=(str(apart),))
+    _, learnt = mixed(tmp_path, MixtureSource(str(file)), apart=(str(apart),))
     assert {one.title for one in learnt.paragraphs} == {"article 0", "article 2"}
 
 
 def test_a_negative_is_a_passage_that_is_alike_and_lacks_the_answer(tmp_path: Path) -> None:
     file = many_articles(tmp_path / "set.json", 12)
-    told, learnt = mixed(tmp_path, Source(str(file), negatives=1.0))
+    told, learnt = mixed(tmp_path, MixtureSource(str(file), negatives=1.0))
     texts = {one.id: one.text for one in learnt.paragraphs}
     asked = {f"q{number}#no": f"{number} bells" for number in range(12)}
     negatives = [one for one in learnt.questions if not one.answers]
@@ -77,18 +77,20 @@ def test_a_negative_is_a_passage_that_is_alike_and_lacks_the_answer(tmp_path: Pa
 
 
 def test_copies_of_a_question_each_have_an_id_and_a_style_of_their_own(tmp_path: Path) -> None:
-    _, learnt = mixed(tmp_path, Source(str(tiny.question_set(tmp_path / "set.json")), copies=3), styles=Styles(0.5))
+    _, learnt = mixed(
+        tmp_path, MixtureSource(str(tiny.question_set(tmp_path / "set.json")), copies=3), styles=Styles(0.5)
+    )
     assert len(learnt.questions) == len({one.id for one in learnt.questions}) == 12
     assert len({one.text for one in learnt.questions if one.id.startswith("r1")}) == 2
 
 
 def test_only_unanswerable_questions_are_taken_where_told(tmp_path: Path) -> None:
-    _, learnt = mixed(tmp_path, Source(str(tiny.question_set(tmp_path / "set.json")), answerable=False))
+    _, learnt = mixed(tmp_path, MixtureSource(str(tiny.question_set(tmp_path / "set.json")), answerable=False))
     assert [one.id for one in learnt.questions] == ["r3#0"]
 
 
 def test_every_answer_stands_where_the_file_says(tmp_path: Path) -> None:
-    _, learnt = mixed(tmp_path, Source(str(many_articles(tmp_path / "set.json", 9)), share=0.5, negatives=0.5))
+    _, learnt = mixed(tmp_path, MixtureSource(str(many_articles(tmp_path / "set.json", 9)), share=0.5, negatives=0.5))
     texts = {one.id: one.text for one in learnt.paragraphs}
     for one in learnt.questions:
         for answer, start in zip(one.answers, one.starts, strict=True):
@@ -96,7 +98,7 @@ def test_every_answer_stands_where_the_file_says(tmp_path: Path) -> None:
 
 
 def test_one_seed_gives_one_file_and_another_another(tmp_path: Path) -> None:
-    source = Source(str(many_articles(tmp_path / "set.json")), share=0.5, negatives=0.5)
+    source = MixtureSource(str(many_articles(tmp_path / "set.json")), share=0.5, negatives=0.5)
     base = Mixture(tokenizer=str(shipped.folder()), styles=Styles(0.2, 0.2, 0.2, 0.2), sources=(source,))
     found = []
     for number, seed in enumerate((1, 1, 2)):
@@ -128,7 +130,7 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path, text: str, wanted:
         Mixture.read(tmp_path / "mixture.toml")
 
 
-PASSAGES = Passages([np.array(pieces, np.int32) for pieces in ([1, 2, 3], [1, 2, 9], [1, 4, 5], [6, 7, 8])])
+PASSAGES = PassageRows([np.array(pieces, np.int32) for pieces in ([1, 2, 3], [1, 2, 9], [1, 4, 5], [6, 7, 8])])
 
 
 def test_the_search_puts_the_passage_that_shares_the_rarer_wordpieces_first() -> None:

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 from shardqa.cli import app  # noqa: E402
 from shardqa.models.toolchain.training import prune  # noqa: E402
 from shardqa.models.toolchain.training.saved import load_reader  # noqa: E402
-from shardqa.models.toolchain.training.slimming import everything, slimmed  # noqa: E402
+from shardqa.models.toolchain.training.slimming import KeptLayer, slimmed  # noqa: E402
 
 
 def logits(reader: object) -> object:
@@ -28,7 +28,9 @@ def logits(reader: object) -> object:
 
 def test_keeping_everything_changes_nothing(tmp_path: Path) -> None:
     reader = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
-    assert torch.equal(logits(slimmed(reader, everything(reader.encoder.sizes)).eval()), logits(reader))
+    layers = reader.encoder.sizes.layers
+    whole = [KeptLayer(n, tuple(range(size.heads)), tuple(range(size.width))) for n, size in enumerate(layers)]
+    assert torch.equal(logits(slimmed(reader, whole).eval()), logits(reader))
 
 
 def test_removing_a_column_that_is_zero_changes_nothing(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain.multitask.lines import (
     AnswerableLabel,
-    Example,
     Label,
     SequenceLabel,
     SpanLabel,
+    TaskExample,
     WordLabels,
 )
 from shardqa.models.toolchain.multitask.tasks import CONTROL, HEADS, PLAIN, Task, TaskSet
@@ -37,8 +37,8 @@ CONTROLS = TaskSet(CONTROL, tuple(Task(t.name, t.kind, t.labels, t.scheme, 1 + n
 PASSAGE = 6
 
 
-def example(label: Label, question: str = "", text: str = TEXT) -> Example:
-    return Example(question, text, TOKENIZER.question(question), TOKENIZER.passage(text), label)
+def example(label: Label, question: str = "", text: str = TEXT) -> TaskExample:
+    return TaskExample(question, text, TOKENIZER.question(question), TOKENIZER.passage(text), label)
 
 
 def only(rows: Sequence[TaskRow]) -> TaskRow:
