@@ -245,6 +245,7 @@ CALLED_BY_OTHERS = {
     "read_mbox",  # by loader.formats, as are the next two
     "read_tar",
     "read_zip",
+    "_connection_arguments",  # by redis-py's connection
     "send_400_response",  # by uvicorn's protocol
     "settings_customise_sources",  # by pydantic
     "with_latency",  # of model cards

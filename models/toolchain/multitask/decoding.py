@@ -70,7 +70,7 @@ Result = SpanResult | AnswerableResult | SequenceResult | WordsResult
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class DecodedWindow:
     """A row and what the network said of it for one task."""
 
     first: int
@@ -80,7 +80,9 @@ class Window:
     """With heads those of the task's outputs; in the control form [tokens, classes]."""
 
 
-def decode(form: str, task: Task, text: str, tokens: PassageTokens, words: Words, windows: Sequence[Window]) -> Result:
+def decode(
+    form: str, task: Task, text: str, tokens: PassageTokens, words: Words, windows: Sequence[DecodedWindow]
+) -> Result:
     """A task's result; raises BadModel when a logit is not finite."""
     if not all(np.isfinite(logits).all() for window in windows for logits in window.logits):
         raise BadModel(f"the network gave logits of {task.name} that are not finite; export or quantize it again")
@@ -93,19 +95,19 @@ def decode(form: str, task: Task, text: str, tokens: PassageTokens, words: Words
     return _words(task, words, windows)
 
 
-def _answerable(form: str, window: Window) -> float:
+def _answerable(form: str, window: DecodedWindow) -> float:
     (logits,) = window.logits
     odds = logits[0, YES] - logits[0, 1 - YES] if form == CONTROL else logits
     return float(_probabilities(np.array([0.0, odds]))[1])
 
 
-def _sequence(form: str, task: Task, windows: Sequence[Window]) -> SequenceResult:
+def _sequence(form: str, task: Task, windows: Sequence[DecodedWindow]) -> SequenceResult:
     logits = np.mean([window.logits[0][0] if form == CONTROL else window.logits[0] for window in windows], axis=0)
     best = int(logits.argmax())
     return SequenceResult(task.labels[best], float(_probabilities(logits)[best]))
 
 
-def _span(form: str, text: str, tokens: PassageTokens, windows: Sequence[Window]) -> SpanResult:
+def _span(form: str, text: str, tokens: PassageTokens, windows: Sequence[DecodedWindow]) -> SpanResult:
     best = SpanResult("", 0, 0, -np.inf)
     for window in windows:
         start, end = span_logits(window.logits[0]) if form == CONTROL else window.logits
@@ -131,7 +133,7 @@ def span_logits(logits: Floats) -> tuple[Floats, Floats]:
     return start, end
 
 
-def _words(task: Task, words: Words, windows: Sequence[Window]) -> WordsResult:
+def _words(task: Task, words: Words, windows: Sequence[DecodedWindow]) -> WordsResult:
     logits = _word_logits(words, windows, len(task.labels))
     places = logits.argmax(-1) if task.scheme == PLAIN else best_tags(logits, task.labels)
     labels = [task.labels[place] for place in places.tolist()]
@@ -139,7 +141,7 @@ def _words(task: Task, words: Words, windows: Sequence[Window]) -> WordsResult:
     return WordsResult(tuple(Mark(*mark) for mark in marks), tuple(entities(words, labels, task.scheme)))
 
 
-def _word_logits(words: Words, windows: Sequence[Window], classes: int) -> Floats:
+def _word_logits(words: Words, windows: Sequence[DecodedWindow], classes: int) -> Floats:
     """The logits of each word, float32 [words, classes], in the window in which it stands farthest from an edge."""
     found = np.zeros((len(words), classes), dtype=np.float32)
     nearest = np.full(len(words), -1, dtype=np.int64)

@@ -20,7 +20,7 @@ from shardqa.models.reader import Row, batches
 from shardqa.models.session import open_session
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa.models.toolchain.multitask import decoding
-from shardqa.models.toolchain.multitask.decoding import Result, Window
+from shardqa.models.toolchain.multitask.decoding import DecodedWindow, Result
 from shardqa.models.toolchain.multitask.tasks import CONTROL, Task, TaskSet
 from shardqa.models.toolchain.multitask.words import Words
 from shardqa.models.windows import windows
@@ -103,7 +103,7 @@ class MultitaskSession:
         results: dict[str, Result] = {}
         for task in self.tasks.tasks:
             seen = [
-                Window(first, row, self._logits(task, found))
+                DecodedWindow(first, row, self._logits(task, found))
                 for (of, first, row), found in zip(sheet.rows, outputs, strict=True)
                 if of in (None, task)
             ]

@@ -3,7 +3,6 @@
 Loop's thread only.
 """
 
-import array
 import asyncio
 import os
 import socket
@@ -17,7 +16,6 @@ from shardqa.topology import Node
 VARIABLE = "SHARDQA_PEERS_FD"  # names the descriptor; absent where a test plays the module
 NODE_ID = 40  # hex digits
 ANSWER = struct.Struct("<Qi")  # id of the request, errno
-DESCRIPTORS = array.array("i", [0]).itemsize
 
 
 class Connecting:

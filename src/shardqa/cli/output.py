@@ -14,6 +14,7 @@ FAILED = 1  # a fault that is none of the others
 USAGE = 2  # what was asked for can't be
 NO_CLUSTER = 3  # no connection, or none that answers
 PARTLY = 4  # some of it failed; the rest is done
+INTERRUPTED = 130
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)

@@ -16,10 +16,10 @@ from shardqa.models.reader import best_spans
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain.multitask.decoding import (
     AnswerableResult,
+    DecodedWindow,
     Result,
     SequenceResult,
     SpanResult,
-    Window,
     WordsResult,
     best_tags,
     decode,
@@ -40,7 +40,7 @@ def said(form: str, task: Task, *logits: Floats, text: str = TEXT) -> Result:
     """The result of a row without a question, [CLS] [SEP] text [SEP]."""
     tokens = TOKENIZER.passage(text)
     ((first, row),) = windows(TOKENIZER.question(""), tokens.ids)
-    return decode(form, task, text, tokens, Words.of(tokens), [Window(first, row, logits)])
+    return decode(form, task, text, tokens, Words.of(tokens), [DecodedWindow(first, row, logits)])
 
 
 def floats(*values: float) -> Floats:
@@ -145,7 +145,7 @@ def test_a_word_is_judged_in_the_window_that_shows_most_around_it() -> None:
     labels = tuple(f"window {number}" for number in range(len(rows)))
     task = Task("parts", "tokens", labels, PLAIN)
     seen = [
-        Window(first, row, (np.tile(np.eye(len(rows), dtype=np.float32)[number], (len(row), 1)),))
+        DecodedWindow(first, row, (np.tile(np.eye(len(rows), dtype=np.float32)[number], (len(row), 1)),))
         for number, (first, row) in enumerate(rows)
     ]
     result = decode(HEADS, task, text, tokens, Words.of(tokens), seen)
