@@ -119,6 +119,7 @@ static int get(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithNull(ctx);
 }
 
+/* AI.CONFIG GET name | LOADBACKEND backend path | BACKENDSPATH path | MODEL_CHUNK_SIZE bytes */
 int ai_config(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 2) return redis.WrongArity(ctx);
     if (text_is(argv[1], "GET")) return get(ctx, argv, argc);

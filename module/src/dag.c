@@ -332,6 +332,8 @@ static void send(struct builder *b, struct pending *pending) {
     shardqa.counters.executes++;
 }
 
+/* AI.DAGEXECUTE <LOAD count key ... | PERSIST count key ... | ROUTING key> ... [TIMEOUT ms] |> operation [|> operation ...]
+ * AI.DAGEXECUTE_RO: without PERSIST. AI.DAGRUN, AI.DAGRUN_RO: operations without counts as well */
 int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     struct builder b = {.ctx = ctx, .argv = argv, .argc = argc};
     if (redis.IsKeysPositionRequest(ctx)) return report_keys(ctx, argv, argc);

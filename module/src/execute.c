@@ -138,6 +138,10 @@ static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan,
     shardqa.counters.executes++;
 }
 
+/* AI.MODELEXECUTE key INPUTS count key ... OUTPUTS count key ... [TIMEOUT ms]
+ * AI.MODELRUN key [TIMEOUT ms] INPUTS key ... OUTPUTS key ...
+ * AI.SCRIPTEXECUTE key function [KEYS count key ...] [INPUTS count key ...] [ARGS count word ...] [OUTPUTS count key ...] [TIMEOUT ms]
+ * AI.SCRIPTRUN key function [TIMEOUT ms] [INPUTS key ...] [OUTPUTS key ...] */
 int ai_execute(RedisCtx *ctx, RedisString **argv, int argc) {
     struct run_plan plan;
     char error[RUN_ERROR];

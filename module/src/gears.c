@@ -95,6 +95,7 @@ bool may_run_code(RedisCtx *ctx, const char *command) {
     return false;
 }
 
+/* RG.PYEXECUTE code [UNBLOCKING] [ID id] [DESCRIPTION text] [UPGRADE] [REPLACE_WITH id] [REQUIREMENTS name ...] */
 int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 2) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL) || !may_run_code(ctx, "RG.PYEXECUTE")) return REDIS_OK;
@@ -108,11 +109,24 @@ static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long 
     return forward(ctx, argv, argc, timeout_ms, FORWARD_OTHER);
 }
 
+/* RG.CLEARREGISTRATIONSSTATS
+ * RG.PAUSEREGISTRATIONS id ...
+ * RG.UNPAUSEREGISTRATIONS id ...
+ * RG.DUMPEXECUTIONS
+ * RG.GETEXECUTION id [SHARD | CLUSTER]
+ * RG.GETRESULTS id
+ * RG.DROPEXECUTION id
+ * RG.ABORTEXECUTION id
+ * RG.CONFIGSET name value ...
+ * RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id ...]
+ * RG.PYPROFILE verb session [order] */
 int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, shardqa.settings.timeout_ms); }
 
+/* RG.GETRESULTSBLOCKING id */
 int rg_wait(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, 0); }
 
-/* A worker that has the function ends what the function has begun, and then tells us. What it has not, or while it does not answer,
+/* RG.UNREGISTER id
+ * A worker that has the function ends what the function has begun, and then tells us. What it has not, or while it does not answer,
  * is removed without it: what no worker can run must be removable all the same. */
 int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
@@ -128,6 +142,8 @@ int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
+/* RG.TRIGGER trigger [argument ...]
+ * RG.TRIGGERONKEY trigger key [argument ...] */
 int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     int least = text_is(argv[0], "rg.triggeronkey") ? 3 : 2;
     if (argc < least) return redis.WrongArity(ctx);
@@ -151,7 +167,8 @@ int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
 }
 
-/* What the module knows by itself where the worker can't be asked. */
+/* RG.DUMPREGISTRATIONS
+ * What the module knows by itself where the worker can't be asked. */
 int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
     struct buffer reply = {0};
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
@@ -165,6 +182,11 @@ int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
     return forward_for(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_DUMP, NULL);
 }
 
+/* RG.CONFIGGET name ...
+ * RG.PYDUMPREQS
+ * RG.PYSTATS
+ * RG.INFOCLUSTER
+ * RG.REFRESHCLUSTER */
 int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER); }
 
 void gears_forget_worker(void) {

@@ -121,6 +121,7 @@ static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct regis
     return REDIS_OK;
 }
 
+/* shardqa.get key: what GET becomes */
 int shardqa_get(RedisCtx *ctx, RedisString **argv, int argc) {
     struct key_text key;
     if (argc != 2) return redis.WrongArity(ctx);

@@ -260,12 +260,14 @@ int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const 
     return REDIS_OK;
 }
 
+/* AI.MODELSTORE key backend device [TAG tag] [BATCHSIZE n [MINBATCHSIZE n [MINBATCHTIMEOUT ms]]] [INPUTS count name ...] [OUTPUTS count name ...] BLOB file ... */
 int ai_modelstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
     if (shardqa.storing) return model_set_key(ctx, argv[1], shardqa.storing);
     return argc < 6 ? redis.WrongArity(ctx) : model_store(ctx, &a, KIND_MODEL, read_model);
 }
 
+/* AI.MODELSET key backend device [TAG tag] [BATCHSIZE n [MINBATCHSIZE n]] [INPUTS name ...] [OUTPUTS name ...] BLOB file ... */
 int ai_modelset(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2};
     return argc < 4 ? redis.WrongArity(ctx) : model_store(ctx, &a, KIND_MODEL, read_model);
@@ -309,6 +311,7 @@ static void reply_file(RedisCtx *ctx, const struct blob *blob) {
     }
 }
 
+/* AI.MODELGET key [META] [BLOB] */
 int ai_modelget(RedisCtx *ctx, RedisString **argv, int argc) {
     bool meta = false, blob = false;
     if (argc < 2 || argc > 4) return redis.WrongArity(ctx);
@@ -354,6 +357,7 @@ int model_delete(RedisCtx *ctx, RedisString *name) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
+/* AI.MODELDEL key */
 int ai_modeldel(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 2) return redis.WrongArity(ctx);
     return model_open(ctx, argv[1]) ? model_delete(ctx, argv[1]) : REDIS_OK;
@@ -369,7 +373,8 @@ static bool is_in_place(RedisCtx *ctx, const struct model *model) {
     return good;
 }
 
-/* AI._MODELSCAN and AI._SCRIPTSCAN. */
+/* AI._MODELSCAN
+ * AI._SCRIPTSCAN */
 int ai_scan(RedisCtx *ctx, RedisString **argv, int argc) {
     long count = 0;
     enum model_kind kind = text_is(argv[0], "AI._SCRIPTSCAN") ? KIND_SCRIPT : KIND_MODEL;
@@ -400,6 +405,7 @@ static int reply_statistics(RedisCtx *ctx, RedisString *key, const struct model 
     return REDIS_OK;
 }
 
+/* AI.INFO key [RESETSTAT] */
 int ai_info(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 2 && argc != 3) return redis.WrongArity(ctx);
     RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_READ);

@@ -282,6 +282,7 @@ static bool internal_allowed(RedisCtx *ctx) {
     return false;
 }
 
+/* RG._REGISTER payload */
 int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
     if (argc != 2) return redis.WrongArity(ctx);
@@ -330,6 +331,7 @@ static bool unregister(const struct by_id *wanted, bool tell) {
     return true;
 }
 
+/* RG._UNREGISTER id */
 int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     struct by_id wanted;
     if (argc != 2) return redis.WrongArity(ctx);

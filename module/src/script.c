@@ -59,6 +59,7 @@ static bool may_store(RedisCtx *ctx, const char *command) {
     return false;
 }
 
+/* AI.SCRIPTSTORE key device [TAG tag] ENTRY_POINTS count function ... SOURCE source */
 int ai_scriptstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
     if (shardqa.storing) return model_set_key(ctx, argv[1], shardqa.storing);
@@ -66,6 +67,7 @@ int ai_scriptstore(RedisCtx *ctx, RedisString **argv, int argc) {
     return may_store(ctx, "AI.SCRIPTSTORE") ? model_store(ctx, &a, KIND_SCRIPT, read_script) : REDIS_OK;
 }
 
+/* AI.SCRIPTSET key device [TAG tag] SOURCE source */
 int ai_scriptset(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2};
     if (argc < 5) return redis.WrongArity(ctx);
@@ -74,6 +76,7 @@ int ai_scriptset(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- the others ---- */
 
+/* AI.SCRIPTGET key [META] [SOURCE] */
 int ai_scriptget(RedisCtx *ctx, RedisString **argv, int argc) {
     bool meta = false, source = false;
     if (argc < 2 || argc > 4) return redis.WrongArity(ctx);
@@ -98,6 +101,7 @@ int ai_scriptget(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithStringBuffer(ctx, script->blob->data, script->blob->length);
 }
 
+/* AI.SCRIPTDEL key */
 int ai_scriptdel(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 2) return redis.WrongArity(ctx);
     return script_open(ctx, argv[1]) ? model_delete(ctx, argv[1]) : REDIS_OK;

@@ -142,6 +142,7 @@ struct tensor *tensor_read(RedisString **argv, int argc, const char **error) {
     return tensor_new(s.dtype, s.shape, s.rank, data, bytes);
 }
 
+/* AI.TENSORSET key type [dimension ...] [BLOB data | VALUES value ...] */
 int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc) {
     const char *error;
     if (argc < 4) return redis.WrongArity(ctx);
@@ -223,6 +224,7 @@ const char *tensor_read_format(RedisString **argv, int argc, int *format) {
     return (*format & TENSOR_BLOB) && (*format & TENSOR_VALUES) ? "ERR both BLOB and VALUES specified" : NULL;
 }
 
+/* AI.TENSORGET key [META] [BLOB | VALUES] */
 int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
     int format;
     if (argc < 2 || argc > 4) return redis.WrongArity(ctx);

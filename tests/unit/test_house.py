@@ -272,3 +272,26 @@ def test_no_two_classes_have_one_name() -> None:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not {name: places for name, places in found.items() if len(places) > 1}
+
+
+def test_a_line_of_syntax_stands_above_each_command_handler() -> None:
+    source = ROOT / "module" / "src"
+    table = re.findall(r'^    \{"([\w.]+)", (\w+), ', (source / "commands.c").read_text(), re.MULTILINE)
+    code = "\n".join(path.read_text() for path in sorted(source.glob("*.c")))
+    comments = re.findall(r"(/\*(?:(?!\*/).)*\*/)\nint (\w+)\(RedisCtx", code, re.DOTALL)
+    above = {name: words for words, name in comments}
+    assert len(table) > 40
+    assert not [command for command, handler in table if not re.search(rf"\b{command}\b", above.get(handler, ""))]
+
+
+def test_the_tour_of_the_code_matches_the_tree() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    tour = text[text.index("## A tour of the code") :]
+    named = set(re.findall(r"`([\w/.-]+(?:\.py|\.c|\.h|/))`", tour))
+    files = [path.relative_to(ROOT) for path in sources() if path.suffix in (".py", ".c", ".h")]
+    folders = {path.parent for path in files if path.parts[0] not in ("tests", "bench", "docs")} - {Path(".")}
+    known = {path.name for path in files} | {path.as_posix() for path in files}
+    assert not {name for name in named if not name.endswith("/") and name not in known}
+    shown = {Path(name).name for name in named if name.endswith("/")}
+    assert not shown - {part for folder in folders for part in folder.parts}
+    assert not {folder.as_posix() for folder in folders if folder.name not in shown}
