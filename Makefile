@@ -9,6 +9,8 @@ PORT   ?=
 HTTP   ?=
 T      ?=
 
+SANITIZED := dag_arguments peers progress redis_ai rights tensors
+
 RUN_OPTIONS := --data $(DATA) $(if $(SHARDS),--shards $(SHARDS)) $(if $(PORT),--port $(PORT)) $(if $(HTTP),--http $(HTTP))
 export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
@@ -95,13 +97,13 @@ lint: $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models ## ruff and m
 test-c: packages-build ## the pure C files' own tests
 	@$(MAKE) -s -C module test
 
-asan: packages-build ## the same under address and undefined-behaviour sanitizers
-	@$(MAKE) -s -C module asan
-
-torture: setup-test ## random commands, frames and dumps under sanitizers; MINUTES=5
-	@$(MAKE) -s -C module sanitized
+asan: setup-test ## the same, and the module inside Redis, under address and undefined-behaviour sanitizers
+	@$(MAKE) -s -C module asan sanitized
 	@SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
-	    $(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)
+	    $(BIN)/python -m pytest -q $(SANITIZED:%=tests/module/test_%.py)
+
+torture: setup-test ## random commands, frames, dumps and files under sanitizers; MINUTES=5
+	@$(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)
 
 test-compose: $(VENV)/stamp-install $(VENV)/stamp-dev ## containers for real: up, kill each node, down and up; needs Docker
 	@$(BIN)/python -m pytest -q -s -rs tests/compose

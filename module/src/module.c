@@ -27,6 +27,7 @@ struct shardqa shardqa = {.settings = {.threads = 1,
                                        .timeout_ms = 10000,
                                        .max_pending = 4096,
                                        .heartbeat_ms = 3000,
+                                       .backoff_ms = 5000,
                                        .replay = true,
                                        .pyexecute = PYEXECUTE_LOCAL,
                                        .name = "shardqa",
@@ -114,9 +115,10 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     if (text_is(name, "TIMEOUT")) return set_number(&s->timeout_ms, value, 0, 86400000, "milliseconds from 0 (none) to 86400000");
     if (text_is(name, "MAXPENDING")) return set_number(&s->max_pending, value, 1, 1000000, "a number from 1 to 1000000");
     if (text_is(name, "HEARTBEAT")) return set_number(&s->heartbeat_ms, value, 0, 86400000, "milliseconds from 0 (never) to 86400000");
+    if (text_is(name, "BACKOFF")) return set_number(&s->backoff_ms, value, 0, 3600000, "milliseconds from 0 to 3600000");
     if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, NAME, or of RedisAI's";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, NAME, or of RedisAI's";
 }
 
 static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {

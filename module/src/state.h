@@ -44,6 +44,7 @@ struct settings {
     long long timeout_ms;     /* deadline of requests and misses; 0 none */
     long long max_pending;    /* clients that may wait at once */
     long long heartbeat_ms;   /* of silence after which a worker is killed; 0: it never is */
+    long long backoff_ms;     /* longest pause before a worker is started anew */
     bool replay;              /* are stored sessions run again by a new worker? */
     enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
     const char *name;         /* in MODULE LIST and before the sections of INFO; static text */

@@ -23,7 +23,10 @@ bool text_is(const RedisString *string, const char *word) {
 }
 
 bool text_number(const RedisString *string, long long least, long long most, long long *number) {
-    return redis.StringToLongLong(string, number) == REDIS_OK && *number >= least && *number <= most;
+    long long found;
+    if (redis.StringToLongLong(string, &found) != REDIS_OK || found < least || found > most) return false;
+    *number = found;
+    return true;
 }
 
 bool command_is_replayed(RedisCtx *ctx) {

@@ -24,7 +24,6 @@ enum {
     WRITE_SLICE = 256 << 10, /* bytes written per tick, so that one model does not hold the loop */
     WRITE_PARTS = 32,        /* chunks per writev */
     BACKOFF_FIRST = 100,     /* ms until the first restart; doubles */
-    BACKOFF_LAST = 5000,     /* ms at most */
     SETTLED_US = 10000000    /* a worker that was ready this long starts afresh at BACKOFF_FIRST */
 };
 
@@ -167,9 +166,11 @@ static void on_exit_of_worker(int fd, void *data, int mask) {
     link_break("it exited");
 }
 
+static long long backoff_first(void) { return BACKOFF_FIRST < shardqa.settings.backoff_ms ? BACKOFF_FIRST : shardqa.settings.backoff_ms; }
+
 void link_init(const struct link_hooks *above) {
     hooks = above;
-    shardqa.link.backoff_ms = BACKOFF_FIRST;
+    shardqa.link.backoff_ms = backoff_first();
     process_init();
 }
 
@@ -213,7 +214,7 @@ static void arm_restart(void) {
     if (shardqa.shutting_down || link->restart_armed) return;
     link->restart_timer = redis.CreateTimer(shardqa.ctx, link->backoff_ms, on_restart_timer, NULL);
     link->restart_armed = true;
-    link->backoff_ms = link->backoff_ms * 2 > BACKOFF_LAST ? BACKOFF_LAST : link->backoff_ms * 2;
+    link->backoff_ms = link->backoff_ms * 2 > shardqa.settings.backoff_ms ? shardqa.settings.backoff_ms : link->backoff_ms * 2;
 }
 
 static void adopt(int fd) {
@@ -279,7 +280,7 @@ static void take_down(void) {
     redis.Log(shardqa.ctx, "warning", "the worker is gone: %s (%s); waiting clients are answered TRYAGAIN", link->broken_why, how);
     close_link(link);
     link->broken = false;
-    if (settled) link->backoff_ms = BACKOFF_FIRST;
+    if (settled) link->backoff_ms = backoff_first();
     arm_restart();
     hooks->down(signal);
 }

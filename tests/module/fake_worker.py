@@ -27,6 +27,7 @@ READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS, RELEASE = 
 FORGET = 14
 PROGRESS = 74
 RAN = 80
+DAG_DONE = 81
 NAMES = {
     HELLO: "HELLO",
     SESSION: "SESSION",
@@ -430,4 +431,5 @@ class FakeWorker:
         self.send(REPLY, id, b"+OK\r\n")
 
 
-FakeWorker().run()
+if __name__ == "__main__":
+    FakeWorker().run()

@@ -51,12 +51,13 @@ class Server(Node):
         worker: bool = True,
         module: Path | None = MODULE,
         cluster: bool = False,
+        preload: str = PRELOAD,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         lines = (*CONFIGURATION.split("\n"), *options)
         super().__init__(
             folder,
-            environment=self._environment(folder),
+            environment=self._environment(folder, preload),
             module=module,
             cluster=cluster,
             extra=tuple(tuple(words) for line in lines if (words := shlex.split(line))),
@@ -68,11 +69,11 @@ class Server(Node):
         wrapper.write_text(f"#!/bin/sh\nexec {sys.executable} -I {FAKE}\n")
         wrapper.chmod(0o755)
 
-    def _environment(self, folder: Path) -> dict[str, str]:
+    def _environment(self, folder: Path, preload: str) -> dict[str, str]:
         environment = dict(os.environ)
-        if PRELOAD:
+        if preload:
             environment |= {
-                "LD_PRELOAD": PRELOAD,
+                "LD_PRELOAD": preload,
                 "ASAN_OPTIONS": f"detect_leaks=0,allocator_may_return_null=1,log_path={folder / 'asan'}",
             }
         return environment

@@ -324,3 +324,13 @@ def test_after_a_shutdown_that_failed_the_worker_is_still_looked_after(make: Mak
     until(lambda: server.info()["worker_restarts"] == 1)
     until(lambda: server.order("echo", "x") == [b"x"])
     (server.folder / "dump.rdb").rmdir()
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "535822337", "9223372036854775807", "x"])
+def test_a_chunk_size_that_is_refused_changes_nothing(server: Server, size: str) -> None:
+    """Found by torture: 0 was refused and taken all the same, and AI.MODELGET divided by it."""
+    client = server.client()
+    client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "some bytes")
+    assert server.error("AI.CONFIG", "MODEL_CHUNK_SIZE", size) == "ERR MODEL_CHUNK_SIZE: invalid chunk size"
+    assert client.execute_command("AI.CONFIG", "GET", "MODEL_CHUNK_SIZE") == 511 << 20
+    assert client.execute_command("AI.MODELGET", "m", "BLOB") == b"some bytes"

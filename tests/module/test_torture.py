@@ -1,18 +1,51 @@
-"""A short form of `make torture`: every fuzzer once, and the rounds that found something."""
+"""A short form of `make torture`, under sanitizers: every fuzzer once, and the rounds that found something."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from . import torture  # noqa: TID251 (this package is tests/module)
+from .torture import dumps, rounds  # noqa: TID251 (this package is tests/module)
+from .torture.pair import Found, Pair  # noqa: TID251
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[torture.Pair]:
-    with torture.running(tmp_path_factory.mktemp("torture")) as pair:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with rounds.running(tmp_path_factory.mktemp("torture")) as pair:
         yield pair
 
 
-@pytest.mark.parametrize(("name", "seed"), [*((name, 1) for name in torture.FUZZERS), *torture.kept()])
-def test_a_round_finds_nothing(pair: torture.Pair, name: str, seed: int) -> None:
-    torture.play(pair, name, seed)
+@pytest.mark.parametrize("name", rounds.FUZZERS)
+def test_a_round_finds_nothing(pair: Pair, name: str) -> None:
+    counts = rounds.Counts()
+    rounds.play(pair, name, 1, counts, rounds.FUZZERS[name].short)
+    assert counts.steps[name] >= rounds.FUZZERS[name].short
+    assert not counts.found
+
+
+@pytest.mark.parametrize(("name", "seed"), rounds.kept())
+def test_what_was_found_once_is_not_found_again(pair: Pair, name: str, seed: int) -> None:
+    rounds.play(pair, name, seed, rounds.Counts())
+
+
+def test_data_sets_that_differ_are_found(pair: Pair) -> None:
+    replica = pair.replica.client()
+    replica.config_set("replica-read-only", "no")
+    replica.set("only here", 1)
+    with pytest.raises(Found, match="master and replica differ"):
+        pair.check()
+    replica.delete("only here")
+    replica.config_set("replica-read-only", "yes")
+    pair.check()
+
+
+def test_a_checksum_is_that_of_redis(pair: Pair) -> None:
+    for dump in dumps.originals(pair):
+        assert dumps.closed(dump[:-8]) == dump
+
+
+def test_a_sweep_damages_every_byte_that_the_module_wrote() -> None:
+    dump = bytes(range(40))
+    found = [damaged for damaged in dumps.damaged(dump) if len(damaged) == len(dump)]
+    changed = {at for damaged in found for at in range(30) if damaged[at] != dump[at]}
+    assert changed == set(range(dumps.OF_REDIS, 30))
+    assert all(sum(a != b for a, b in zip(damaged[:30], dump[:30], strict=True)) == 1 for damaged in found)
