@@ -77,7 +77,7 @@ $(VENV)/stamp-models: requirements-models.lock .ci/install-torch $(VENV)/stamp-p
 models: setup $(VENV)/stamp-models ## set up what 'shardqa models' needs beyond serving: torch and company
 
 test: setup-test lint test-c asan ## set up and run all tests, JOBS=2 at once
-	@$(BIN)/python -m pytest -q -n $(or $(JOBS),2) --dist loadfile
+	@$(BIN)/python -m pytest -q -n $(or $(JOBS),2) --dist loadfile --cov --cov-report=
 
 test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T="-k offsets"
 	@test -n '$(T)' || { echo 'name one: make test-one T=tests/unit/test_keys.py' >&2; exit 1; }

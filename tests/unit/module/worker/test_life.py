@@ -120,18 +120,18 @@ if holder == 0:
 print(worker.pid, holder, flush=True)
 time.sleep(60)
 """
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    pid, holder = map(int, parent.stdout.readline().split())
-    try:
-        parent.kill()
-        parent.wait()
-        until = time.monotonic() + 10
-        while alive(pid) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert not alive(pid)
-    finally:
-        os.kill(holder, signal.SIGKILL)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid, holder = map(int, parent.stdout.readline().split())
+        try:
+            parent.kill()
+            parent.wait()
+            until = time.monotonic() + 10
+            while alive(pid) and time.monotonic() < until:
+                time.sleep(0.01)
+            assert not alive(pid)
+        finally:
+            os.kill(holder, signal.SIGKILL)
 
 
 def alive(pid: int) -> bool:

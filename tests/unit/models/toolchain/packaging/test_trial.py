@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,19 +32,23 @@ def bundle(folder: Path, handler: str) -> Path:
     return folder
 
 
-def request(api: runtime_api.RuntimeApi, method: str, path: str, body: bytes = b"") -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(api.address, timeout=10)
-    connection.request(method, path, body)
-    return connection.getresponse()
+def request(
+    api: runtime_api.RuntimeApi, method: str, path: str, body: bytes = b""
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """The reply and its body."""
+    with closing(http.client.HTTPConnection(api.address, timeout=10)) as connection:
+        connection.request(method, path, body)
+        reply = connection.getresponse()
+        return reply, reply.read()
 
 
 def serve_one(api: runtime_api.RuntimeApi, verb: str) -> threading.Thread:
     """A runtime client for one event, which replies with what it got."""
 
     def serve() -> None:
-        event = request(api, "GET", NEXT)
+        event, body = request(api, "GET", NEXT)
         name = event.headers["Lambda-Runtime-Aws-Request-Id"]
-        request(api, "POST", f"{runtime_api.VERSION}/invocation/{name}/{verb}", event.read())
+        request(api, "POST", f"{runtime_api.VERSION}/invocation/{name}/{verb}", body)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
@@ -110,8 +115,8 @@ def test_the_runtime_api_knows_a_failure(api: runtime_api.RuntimeApi) -> None:
 
 
 def test_the_runtime_api_refuses_other_paths(api: runtime_api.RuntimeApi) -> None:
-    assert request(api, "GET", "/2018-06-01/other").status == 404
-    assert request(api, "POST", "/other/response", json.dumps({}).encode()).status == 404
+    assert request(api, "GET", "/2018-06-01/other")[0].status == 404
+    assert request(api, "POST", "/other/response", json.dumps({}).encode())[0].status == 404
 
 
 def test_a_function_that_never_replies_is_given_up(api: runtime_api.RuntimeApi) -> None:
