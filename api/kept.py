@@ -59,7 +59,7 @@ class KeptReplies:
         if asked is None or asked.fresh or engine is None:
             return None
         kept = engine.kept_reply(
-            asked.question, asked.corpus, asked.k, asked.n_best, asked.min_score, asked.answer_when
+            asked.question, asked.corpus, asked.k, asked.n_best, asked.min_score, asked.answer_when, asked.filter
         )
         if kept is None:
             return None

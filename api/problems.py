@@ -34,6 +34,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "bad_data": ("A file breaks its format", "Correct the file at the place named."),
     "bad_document": ("A document that can't be used", "Send its text as UTF-8 text that is not empty."),
     "bad_document_id": ("Not a document id", "Use 1 to 512 bytes of text without control characters."),
+    "bad_filter": ("Not a filter", "docs/http.md shows the form; bounds are numbers or dates."),
     "bad_form": ("Not a form of files", "Send multipart/form-data whose parts are files, each with a filename."),
     "bad_http": ("Not HTTP as this server takes it", "Use a library for HTTP/1.1, and wait for replies."),
     "bad_json": ("The body is not JSON", "Send one JSON value, encoded as UTF-8."),

@@ -53,9 +53,11 @@ class Loaded:
     title: str
     ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone
     places: places.Raw  # where its parts stand in the file
+    metadata: str  # of its document, JSON
 
     def record(self) -> dict[str, Any]:
-        return {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
+        told = {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
+        return {**told, "metadata": self.metadata} if self.metadata else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class AnswerFunction:
         self._ranks = ranks
         self._copies = copies
         self._override_reply = override_reply
-        # (corpus, model, question) -> all spans of each passage read, by its key: a question is read in stages.
+        # (corpus, model, question in keys) -> all spans of each passage read, by its key: a question is read in stages.
         self._stages: OrderedDict[tuple[str, str, str], dict[str, list[FoundSpan]]] = OrderedDict()  # oldest first
         self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
 
@@ -154,10 +156,10 @@ class AnswerFunction:
 
     async def _answer(self, parsed: keys.AnswerKey) -> dict[str, Any]:
         phases = Phases()
-        question = self._question(parsed)
+        question, filter_ = self._asked(parsed)
         question_ids = self._shard.tokenizer.question(question)
-        ranking, passages = await self._passages(parsed, question, phases)
-        stage = (parsed.corpus, parsed.model, question)
+        ranking, passages = await self._passages(parsed, question, filter_, phases)
+        stage = (parsed.corpus, parsed.model, parsed.question)
         known = self._known(stage, passages)
         new = [passage for passage in passages if passage.key not in known]
         pieces = [self._pieces(passage) for passage in new]
@@ -179,25 +181,26 @@ class AnswerFunction:
             "batch": len(rows),
         }
 
-    def _question(self, parsed: keys.AnswerKey) -> str:
-        """In full: a long one stands hashed in its key, and was ranked just before."""
+    def _asked(self, parsed: keys.AnswerKey) -> tuple[str, str]:
+        """Question and filter, in full: a long one, and one with a filter, stands hashed in its key, and was ranked
+        just before."""
         if not parsed.question.startswith(keys.HASHED):
-            return checks.question(parsed.question)
+            return checks.question(parsed.question), ""
         ranking = self._ranks.remembered(parsed.corpus, parsed.question)
         if ranking is None:
             raise BadKey(
-                f"this shard does not know the long question {parsed.question}; send RG.TRIGGER Rank with it first"
+                f"this shard does not know the question or filter {parsed.question}; send RG.TRIGGER Rank with it first"
             )
-        return ranking.question
+        return ranking.question, ranking.filter_
 
     # ---- passages
 
     async def _passages(
-        self, parsed: keys.AnswerKey, question: str, phases: Phases
+        self, parsed: keys.AnswerKey, question: str, filter_: str, phases: Phases
     ) -> tuple[ShardRanking, list[Loaded]]:
         """The best k, read from the keyspace. One that is gone leaves the index, and the next best comes in."""
         for _ in range(ATTEMPTS):
-            ranking = await self._ranking(parsed, question)
+            ranking = await self._ranking(parsed, question, filter_)
             phases.done("rank")
             wanted = ranking.passages[: parsed.k]
             loaded = await self._load(wanted)
@@ -209,16 +212,16 @@ class AnswerFunction:
             )
         raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
 
-    async def _ranking(self, parsed: keys.AnswerKey, question: str) -> ShardRanking:
+    async def _ranking(self, parsed: keys.AnswerKey, question: str, filter_: str) -> ShardRanking:
         await self._shard.synced()
-        ranking = self._ranks.remembered(parsed.corpus, keys.question_in_key(question))
+        ranking = self._ranks.remembered(parsed.corpus, keys.question_in_key(question, filter_))
         if (
             ranking is not None
             and ranking.reaches(parsed.k)
             and ranking.epoch == await self._shard.epoch(parsed.corpus)
         ):
             return ranking
-        return await self._ranks.ranking(parsed.corpus, question, parsed.k)
+        return await self._ranks.ranking(parsed.corpus, question, parsed.k, filter_=filter_)
 
     async def _load(self, wanted: list[tuple[str, float]]) -> list[Loaded | None]:
         if not wanted:
@@ -229,12 +232,15 @@ class AnswerFunction:
             for command in (
                 ("HMGET", key, "text", "start", "title", "places"),
                 ("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"),
+                ("HGET", keys.doc_of_passage(key), "metadata"),
             )
         ]
         replies = await self._shard.runtime.calls(commands)
         return [
-            _loaded(key, score, hash, blob)
-            for (key, score), hash, blob in zip(wanted, replies[::2], replies[1::2], strict=True)
+            _loaded(key, score, hash, blob, metadata)
+            for (key, score), hash, blob, metadata in zip(
+                wanted, replies[::3], replies[1::3], replies[2::3], strict=True
+            )
         ]
 
     # ---- reading
@@ -309,13 +315,14 @@ class AnswerFunction:
             self._shard.runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
 
 
-def _loaded(key: str, score: float, hash: Any, blob: Any) -> Loaded | None:
+def _loaded(key: str, score: float, hash: Any, blob: Any, metadata: Any) -> Loaded | None:
     """None when the passage is gone, or can't be read now."""
     if isinstance(hash, Exception) or hash[0] is None:
         return None
     text, start, title, marks = hash
+    packed = metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else ""
     ids = None if isinstance(blob, Exception) else np.frombuffer(blob, dtype="<i4")
-    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.kept(marks))
+    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.kept(marks), packed)
 
 
 def _spans(

@@ -75,11 +75,7 @@ class Passages:
 
 
 def _reads(name: str) -> tuple[tuple[str, ...], ...]:
-    parsed = keys.parse_passage(name)
-    return (
-        ("HMGET", name, "text", "start", "title", "places"),
-        ("HGET", keys.doc(parsed.corpus, parsed.document), "metadata"),
-    )
+    return (("HMGET", name, "text", "start", "title", "places"), ("HGET", keys.doc_of_passage(name), "metadata"))
 
 
 def _names(corpus: str, wanted: str) -> list[str]:

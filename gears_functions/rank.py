@@ -1,7 +1,7 @@
 """`Terms`, `Rank`, `Corpora` and `Shard`: which passages of this shard are likely to answer, and what it holds.
 
 RG.TRIGGER Terms <corpus> <question>
-RG.TRIGGER Rank <corpus> <question> <limit> [<statistics: the sum of all shards' Terms, JSON>]
+RG.TRIGGER Rank <corpus> <question> <limit> [<statistics: the sum of all shards' Terms, JSON> [<filter>]]
 RG.TRIGGER Corpora
 RG.TRIGGER Shard
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from shardqa import checks, keys
+from shardqa import checks, filters, keys
 from shardqa.errors import BadData, ClusterUnavailable, Indexing
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.index.analysis import query
@@ -41,6 +41,7 @@ class ShardRanking:
     epoch: int  # of the corpus when it was ranked
     limit: int
     passages: list[tuple[str, float]]  # key and score, best first
+    filter_: str = ""  # canonical
     request: str = ""  # that asked for it last, for the log
 
     def reaches(self, k: int) -> bool:
@@ -71,16 +72,18 @@ class Ranks:
         return self._reply(epoch=await self._shard.epoch(corpus), **statistics.record())
 
     async def rank(self, record: Record) -> str:
-        usage = "Rank <corpus> <question> <limit> [<statistics>]"
-        corpus, asked, wanted, *given = arguments.words(record, usage, 3, 4)
+        usage = "Rank <corpus> <question> <limit> [<statistics> [<filter>]]"
+        corpus, asked, wanted, *given = arguments.words(record, usage, 3, 5)
         keys.check_corpus(corpus)
         question = checks.question(asked)
         limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
         demand = permissions.to_ask_with_statistics if given else permissions.to_ask
         await demand(self._shard.runtime, corpus)
         statistics, request = parse_statistics(given[0]) if given else (None, "")
+        filter_ = given[1] if len(given) > 1 else ""
+        filters.parse(filter_)
         start = perf_counter()
-        ranking = await self.ranking(corpus, question, limit, statistics, request)
+        ranking = await self.ranking(corpus, question, limit, statistics, filter_, request)
         us = round((perf_counter() - start) * 1e6)
         self._timings.add({"rank": us})
         await self._show(corpus, ranking)
@@ -146,9 +149,11 @@ class Ranks:
         question: str,
         limit: int,
         statistics: CorpusStatistics | None = None,
+        filter_: str = "",
         request: str = "",
     ) -> ShardRanking:
-        """The best passages of this shard; without `statistics` the other shards are asked for theirs.
+        """The best passages of this shard, of the documents that a filter lets through; without `statistics` the other
+        shards are asked for theirs.
 
         Raises ClusterUnavailable when one of them does not answer: with less than all numbers the order is another;
         Indexing while this one is not ready.
@@ -158,8 +163,8 @@ class Ranks:
         await self._shard.synced()
         epoch = await self._shard.epoch(corpus)
         # Nothing is awaited from here to the list: it is of this epoch.
-        passages = self._shard.index(corpus).rank(query(question), statistics, limit)
-        ranking = ShardRanking(question, epoch, limit, passages, request)
+        passages = self._shard.index(corpus).rank(query(question), statistics, limit, filter_)
+        ranking = ShardRanking(question, epoch, limit, passages, filter_, request)
         self._remember(corpus, ranking)
         return ranking
 
@@ -168,7 +173,7 @@ class Ranks:
         return self._recent.get((corpus, question_in_key))
 
     def _remember(self, corpus: str, ranking: ShardRanking) -> None:
-        name = (corpus, keys.question_in_key(ranking.question))
+        name = (corpus, keys.question_in_key(ranking.question, ranking.filter_))
         self._recent[name] = ranking
         self._recent.move_to_end(name)
         if len(self._recent) > REMEMBERED:
@@ -199,7 +204,7 @@ class Ranks:
 
     async def _write(self, corpus: str, ranking: ShardRanking) -> None:
         runtime = self._shard.runtime
-        key = keys.rank(corpus, runtime.hashtag(), ranking.question)
+        key = keys.rank(corpus, runtime.hashtag(), ranking.question, ranking.filter_)
         pairs = [word for passage, score in ranking.passages for word in (score, passage)]
         fill = [("ZADD", key, *pairs), ("EXPIRE", key, RANK_SECONDS)] if pairs else []
         for reply in await runtime.calls([("UNLINK", key), *fill]):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
+from shardqa import filters
 from shardqa.answer_lines import AnswerWhen
 from shardqa.api import problems, streaming
 from shardqa.api.faults import InternalError
@@ -56,10 +57,18 @@ async def get_ask(
     min_score: Annotated[float | None, Query(allow_inf_nan=False, description="0 to 1.")] = None,
     answer_when: Annotated[AnswerWhen | None, Query(description="How sure an answer must be.")] = None,
     fresh: Annotated[bool, Query(description="Compute the answer anew.")] = False,
+    filter: Annotated[str | None, Query(description="Documents that may answer, as the JSON of a Filter.")] = None,
 ) -> Response:
     """The same as POST /v1/ask, for a browser's address bar and for links."""
     asked = Question(
-        question=q, corpus=corpus, k=k, n_best=n_best, min_score=min_score, answer_when=answer_when, fresh=fresh
+        question=q,
+        corpus=corpus,
+        k=k,
+        n_best=n_best,
+        min_score=min_score,
+        answer_when=answer_when,
+        fresh=fresh,
+        filter=filters.of_text(filter) if filter is not None else None,
     )
     return await _ask(asked, request, state)
 
@@ -108,6 +117,7 @@ async def _answer(asked: Question, state: State, told: Callable[[Step], None] | 
         asked.fresh,
         asked.answer_when,
         told,
+        asked.filter,
     )
     state.metrics.observe(answer)
     return answer

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
+from shardqa import filters
 from shardqa.api.leaving import unless_left
 from shardqa.api.state import Shared, State, json_only
 from shardqa.config import MAX_K
@@ -14,6 +15,7 @@ from shardqa.schema import Explanation, SearchResult
 router = APIRouter(prefix="/v1", tags=["questions"])
 
 Words = Annotated[str, Query(description="A question or words.")]
+Conditions = Annotated[str | None, Query(description="Documents that may be found, as the JSON of a Filter.")]
 Where = Annotated[str | None, Query(description="Where to look; without it, the server's default corpus.")]
 
 
@@ -24,9 +26,10 @@ async def get_search(
     q: Words,
     corpus: Where = None,
     limit: Annotated[int, Query(description="Passages, 1 to 100.")] = 10,
+    filter: Conditions = None,
 ) -> Response:
     """The same as POST /v1/search."""
-    return await _search(Search(question=q, corpus=corpus, limit=limit), request, state)
+    return await _search(Search(question=q, corpus=corpus, limit=limit, filter=_parsed(filter)), request, state)
 
 
 @router.post("/search", response_model=SearchResult, summary="Search passages", dependencies=[Depends(json_only)])
@@ -45,9 +48,10 @@ async def get_explain(
     q: Words,
     corpus: Where = None,
     k: Annotated[int | None, Query(description=f"Passages ranked, 1 to {MAX_K}.")] = None,
+    filter: Conditions = None,
 ) -> Response:
     """The same as POST /v1/explain."""
-    return await _explain(Explain(question=q, corpus=corpus, k=k), request, state)
+    return await _explain(Explain(question=q, corpus=corpus, k=k, filter=_parsed(filter)), request, state)
 
 
 @router.post("/explain", response_model=Explanation, summary="Explain an answer", dependencies=[Depends(json_only)])
@@ -56,11 +60,15 @@ async def post_explain(asked: Explain, request: Request, state: Shared) -> Respo
     return await _explain(asked, request, state)
 
 
+def _parsed(filter: str | None) -> filters.Filter | None:
+    return filters.of_text(filter) if filter is not None else None
+
+
 async def _search(sought: Search, request: Request, state: State) -> Response:
-    found = await unless_left(request, state.engine.search(sought.question, sought.corpus, sought.limit))
+    found = await unless_left(request, state.engine.search(sought.question, sought.corpus, sought.limit, sought.filter))
     return Response(found.model_dump_json(), media_type="application/json")
 
 
 async def _explain(asked: Explain, request: Request, state: State) -> Response:
-    found = await unless_left(request, state.engine.explain(asked.question, asked.corpus, asked.k))
+    found = await unless_left(request, state.engine.explain(asked.question, asked.corpus, asked.k, asked.filter))
     return Response(found.model_dump_json(), media_type="application/json")

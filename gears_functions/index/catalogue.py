@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shardqa import keys
+from shardqa.gears_functions.index.attributes import Attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class OfDocument:
 
 class IndexCatalogue:
     def __init__(self) -> None:
-        self._buckets: dict[str, dict[str, OfDocument | None]] = {}  # bucket -> id -> what was told
+        self._buckets: dict[str, dict[str, tuple[str, OfDocument] | None]] = {}  # bucket -> id -> title, and the rest
+        self._attributes = Attributes()
         self.bytes = 0  # of all documents' texts
 
     def __len__(self) -> int:
@@ -32,19 +34,36 @@ class IndexCatalogue:
     def add(self, document: str) -> None:
         self._buckets.setdefault(keys.bucket(document), {})[document] = None
 
-    def tell(self, document: str, told: OfDocument) -> None:
+    def tell(self, document: str, title: str, told: OfDocument) -> None:
         """Of one that was added."""
         documents = self._buckets[keys.bucket(document)]
-        before = documents[document]
-        documents[document] = told
-        self.bytes += told.size - (before.size if before else 0)
+        self._forget(document, documents[document])
+        documents[document] = (title, told)
+        self.bytes += told.size
+        self._attributes.add(document, title, told.metadata)
+
+    def _forget(self, document: str, told: tuple[str, OfDocument] | None) -> None:
+        if told is not None:
+            title, before = told
+            self.bytes -= before.size
+            self._attributes.remove(document, title, before.metadata)
 
     def remove(self, document: str) -> None:
         bucket = keys.bucket(document)
-        told = self._buckets[bucket].pop(document)
-        self.bytes -= told.size if told else 0
+        self._forget(document, self._buckets[bucket].pop(document))
         if not self._buckets[bucket]:
             del self._buckets[bucket]
+
+    def chosen(self, filter_: str) -> frozenset[str]:
+        """Ids of the documents that a canonical filter lets through. Raises BadFilter."""
+        return self._attributes.chosen(filter_, self._every, self._told)
+
+    def _every(self) -> list[str]:
+        return [one for ids in self._buckets.values() for one in ids]
+
+    def _told(self, document: str) -> tuple[str, str]:
+        told = self._buckets[keys.bucket(document)][document]
+        return ("", "") if told is None else (told[0], told[1].metadata)
 
     def buckets(self) -> set[str]:
         return set(self._buckets)

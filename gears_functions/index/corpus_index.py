@@ -22,6 +22,7 @@ from shardqa.statistics import CorpusStatistics
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MASKS = 16  # filters whose slots are remembered while nothing changes
 COMPACT_DEAD = 2_048  # dead slots before compaction is thought of: below, its cost is not worth the memory
 COMPACT_SHARE = 0.5  # dead of all slots: each compaction (about 100 ns a word) is paid by as many removals
 
@@ -40,6 +41,7 @@ class Index:
         self._ends = array("i")  # by slot: last character of the document that it covers, plus 1
         self._passages_of = array("i")  # by document number: passages alive
         self.catalogue = IndexCatalogue()  # of the documents that have passages
+        self._masks: dict[str, NDArray[np.bool_]] = {}  # by filter: the slots it lets through
         self._length = 0  # words of all passages alive
         self._title_length = 0  # words of all their titles
 
@@ -95,10 +97,11 @@ class Index:
         self.remove(key)
         self._append(key, document, title, text, end, fingerprint)
         if of_document is not None:
-            self.catalogue.tell(document, of_document)
+            self.catalogue.tell(document, title, of_document)
         return True
 
     def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int) -> None:
+        self._masks.clear()
         slot = self._slots[key] = len(self._keys)
         body, head = analyse(text), analyse(title)
         self._body.append(slot, (body.content, body.stop))
@@ -124,6 +127,7 @@ class Index:
         slot = self._slots.pop(key, None)
         if slot is None:
             return False
+        self._masks.clear()
         self._alive[slot] = 0
         self._passages_of[self._document[slot]] -= 1
         if not self._passages_of[self._document[slot]]:
@@ -165,35 +169,74 @@ class Index:
             df[f"{first} {second}"] = len(self._of_pair(first, second)[0])
         return CorpusStatistics(len(self), self.documents, self._length, self._title_length, df, cf)
 
-    def rank(self, query: Query, statistics: CorpusStatistics, limit: int) -> list[tuple[str, float]]:
-        """The best `limit` passages with their scores, best first, ties by key; only what the question touches."""
+    def rank(
+        self, query: Query, statistics: CorpusStatistics, limit: int, filter_: str = ""
+    ) -> list[tuple[str, float]]:
+        """The best `limit` passages with their scores, best first, ties by key; only what the question touches.
+
+        Of the documents that `filter_` (canonical) lets through: a passage has the same score with it and without, as
+        the statistics stay those of the whole corpus. Raises BadFilter.
+        """
         if not self._slots or not statistics.passages:
             return []
+        if filter_:
+            return self._best(*self._filtered(query, statistics, filter_), limit)
         scores = self._bm25(query, statistics) + self._graph(query, statistics)
         scores[_view(self._alive, np.int8) == 0] = 0.0
         touched = np.flatnonzero(scores > 0)
-        if len(touched) > limit:
-            worst = np.partition(scores[touched], len(touched) - limit)[len(touched) - limit]
-            touched = touched[scores[touched] >= worst]
-        found = [(self._keys[slot], float(scores[slot])) for slot in touched]
+        return self._best(touched, scores[touched], limit)
+
+    def _filtered(
+        self, query: Query, statistics: CorpusStatistics, filter_: str
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """(slots, scores) of what a filter lets through and the question touches: as `rank` without it, to the last
+        bit."""
+        among = self._among(filter_)
+        chosen = np.flatnonzero(among)
+        scores = self._bm25(query, statistics, among)[chosen]
+        share = self.pagerank(query, statistics, among)[chosen]
+        scores += pagerank.graph_score(share, statistics.passages)
+        touched = scores > 0
+        return chosen[touched], scores[touched]
+
+    def _among(self, filter_: str) -> NDArray[np.bool_]:
+        """By slot: alive, and of a document that the filter lets through; kept until something changes."""
+        kept = self._masks.get(filter_)
+        if kept is None:
+            ids = self.catalogue.chosen(filter_)
+            documents = np.zeros(len(self._passages_of), dtype=np.bool_)
+            documents[[self._documents[one] for one in ids]] = True
+            kept = documents[_view(self._document, np.int32)] & (_view(self._alive, np.int8) != 0)
+            if len(self._masks) >= MASKS:
+                self._masks.clear()
+            self._masks[filter_] = kept
+        return kept
+
+    def _best(self, slots: NDArray[np.intp], scores: NDArray[np.float64], limit: int) -> list[tuple[str, float]]:
+        if len(slots) > limit:
+            worst = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+            slots, scores = slots[scores >= worst], scores[scores >= worst]
+        found = [(self._keys[slot], float(score)) for slot, score in zip(slots, scores, strict=True)]
         found.sort(key=lambda pair: (-pair[1], pair[0]))
         return found[:limit]
 
-    def _bm25(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-        """Of body, title and pairs, float64 [slots]."""
+    def _bm25(
+        self, query: Query, statistics: CorpusStatistics, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Of body, title and pairs, float64 [slots]; 0 outside `among`."""
         scores = np.zeros(len(self._keys))
         words, title_words = _view(self._words, np.int32), _view(self._title_words, np.int32)
         average = max(statistics.length, 1) / statistics.passages
         title_average = max(statistics.title_length, 1) / statistics.passages
         for term in query.terms:
             weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
-            slots, tf = self._of_term(self._body, term)
+            slots, tf = self._of_term(self._body, term, among)
             scores[slots] += weight * bm25.bm25(tf, words[slots], average, bm25.B)
-            slots, tf = self._of_term(self._title, term)
+            slots, tf = self._of_term(self._title, term, among)
             scores[slots] += bm25.TITLE * weight * bm25.bm25(tf, title_words[slots], title_average, bm25.TITLE_B)
         for first, second in query.pairs:
             weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
-            slots, tf = self._of_pair(first, second)
+            slots, tf = self._of_pair(first, second, among)
             scores[slots] += weight * bm25.bm25(tf, words[slots], average, bm25.B)
         return scores
 
@@ -222,8 +265,13 @@ class Index:
         share = self.pagerank(query, statistics)
         return pagerank.graph_score(share, statistics.passages)
 
-    def pagerank(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-        """Personalised PageRank of the passages, float64 [slots]; over all shards it sums to 1, or is 0."""
+    def pagerank(
+        self, query: Query, statistics: CorpusStatistics, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.float64]:
+        """Personalised PageRank of the passages, float64 [slots]; over all shards it sums to 1, or is 0.
+
+        With `among`, of those alone: whole documents, so that a document's mean needs no others.
+        """
         direct, by_document = np.zeros(len(self._keys)), np.zeros(len(self._passages_of))
         document = _view(self._document, np.int32)
         restarts = {
@@ -231,7 +279,7 @@ class Index:
         }
         total = sum(restarts.values())
         for term, restart in restarts.items():
-            slots, tf = self._of_term(self._body, term)
+            slots, tf = self._of_term(self._body, term, among)
             each = restart / (total * statistics.cf[term])
             direct[slots] += each * tf
             # Counts are summed before they are weighed: sums of integers do not depend on the order of passages.
@@ -239,17 +287,24 @@ class Index:
         mean = by_document / np.maximum(_view(self._passages_of, np.int32), 1)
         return pagerank.pagerank(direct, mean[document])
 
-    def _of_term(self, field: Postings, term: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return self._living(*field.term(term))
+    def _of_term(
+        self, field: Postings, term: str, among: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self._living(*field.term(term), among)
 
-    def _of_pair(self, first: str, second: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return self._living(*self._body.pair(first, second))
+    def _of_pair(
+        self, first: str, second: str, among: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self._living(*self._body.pair(first, second), among)
 
-    def _living(self, slots: NDArray[np.int32], tf: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        if len(self._slots) == len(self._keys):
+    def _living(
+        self, slots: NDArray[np.int32], tf: NDArray[np.int32], among: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Those in `among`, of which all are alive; without it, those alive."""
+        if among is None and len(self._slots) == len(self._keys):
             return slots, tf
-        alive = _view(self._alive, np.int8)[slots] != 0
-        return slots[alive], tf[alive]
+        kept = among[slots] if among is not None else _view(self._alive, np.int8)[slots] != 0
+        return slots[kept], tf[kept]
 
 
 def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:

@@ -69,6 +69,13 @@ class BadCursor(ShardqaError):
     status = 422
 
 
+class BadFilter(ShardqaError):
+    """A filter of another form, or with a bound that is none."""
+
+    code = "bad_filter"
+    status = 422
+
+
 class EmptyQuestion(ShardqaError):
     code = "empty_question"
     status = 422

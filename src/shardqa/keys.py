@@ -87,6 +87,12 @@ def drop(corpus: str, bucket: str) -> str:
     return f"drop:{corpus}:{{{bucket}}}"
 
 
+def doc_of_passage(passage_key: str) -> str:
+    """The document's key, of a passage's that is one."""
+    head, _, _ = passage_key.rpartition(":")
+    return "doc:" + head.removeprefix("passage:")
+
+
 def model(name: str, tag: str) -> str:
     return f"model:{name}:{{{tag}}}"
 
@@ -107,17 +113,17 @@ def never(tag: str) -> str:
     return f"never:{{{tag}}}"
 
 
-def rank(corpus: str, tag: str, question: str) -> str:
-    return f"rank:{corpus}:{{{tag}}}:{question_in_key(question)}"
+def rank(corpus: str, tag: str, question: str, filter_: str = "") -> str:
+    return f"rank:{corpus}:{{{tag}}}:{question_in_key(question, filter_)}"
 
 
-def answer(corpus: str, tag: str, epoch: int, model: str, k: int, question: str) -> str:
-    return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question)}"
+def answer(corpus: str, tag: str, epoch: int, model: str, k: int, question: str, filter_: str = "") -> str:
+    return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question, filter_)}"
 
 
-def ask(corpus: str, epoch: str, model: str, k: int, sure: float, question: str) -> str:
+def ask(corpus: str, epoch: str, model: str, k: int, sure: float, question: str, filter_: str = "") -> str:
     """`epoch` is the digest of all shards' epochs (`corpus_epoch`); `sure` the score from which no more is read."""
-    return f"ask:{corpus}:{epoch}:{model}:{k}:{sure:g}:{question_in_key(question)}"
+    return f"ask:{corpus}:{epoch}:{model}:{k}:{sure:g}:{question_in_key(question, filter_)}"
 
 
 def normalise_question(question: str) -> str:
@@ -151,10 +157,13 @@ def seen(text: str) -> str:
     return BLANKS.sub(" ", text).strip(" ")
 
 
-def question_in_key(question: str) -> str:
-    """A normalised question as it stands in keys: itself, or 'BLAKE2-' and 32 hex digits past 256 bytes."""
+def question_in_key(question: str, filter_: str = "") -> str:
+    """A normalised question as it stands in keys: itself, or 'BLAKE2-' and 32 hex digits past 256 bytes, or where a
+    filter (canonical) goes with it."""
     raw = question.encode("utf-8", "surrogatepass")
-    if len(raw) <= MAX_QUESTION_IN_KEY:
+    if filter_:
+        raw += b"\0" + filter_.encode()
+    elif len(raw) <= MAX_QUESTION_IN_KEY:
         return question
     return HASHED + blake2b(raw, digest_size=16).hexdigest()
 

@@ -116,6 +116,7 @@ class RankedList(BaseModel):
 
     corpus: str
     question: str
+    filter: str = ""  # canonical, see shardqa.filters
     passages: list[RankedPassage]
     epochs: dict[str, int]  # tag -> epoch
     is_settled: bool = True  # False: the corpus changed between the two rounds, so the scores are of neither state
@@ -147,6 +148,7 @@ class Candidate(BaseModel):
     rank_score: float
     margin: float  # span logit minus no-answer logit
     place: Place | None = None  # where it stands in the file: page, headings, row …
+    metadata: dict[str, Any] = Field(default_factory=dict)  # of its document
     evidence: list[Evidence] = Field(default_factory=list)  # rising; its own sentence is among them
 
 
@@ -187,6 +189,7 @@ class Answer(BaseModel):
     passage_start: int | None
     place: Place | None = None
     evidence: list[Evidence] = Field(default_factory=list)  # sentences that support it, for "why" and "how"
+    metadata: dict[str, Any] | None = None  # of its document
     n_best: list[Candidate]
     cached: bool
     cache: Literal["process", "redis"] | None

@@ -63,3 +63,23 @@ def test_an_answer_comes_with_its_steps_as_events(http: httpx.Client, filled: st
 def test_a_fault_before_the_first_step_is_a_problem(http: httpx.Client) -> None:
     reply = http.get("/v1/ask", params={"q": QUESTION, "corpus": "nobody"}, headers={"accept": "text/event-stream"})
     assert (reply.status_code, reply.json()["code"]) == (404, "unknown_corpus")
+
+
+def test_a_filter_stands_in_the_body_or_as_json_in_the_address(http: httpx.Client, filled: str) -> None:
+    good, other = {"metadata": {"year": {"lte": 1871}}}, {"metadata": {"year": 1872}}
+    asked = {"question": QUESTION, "corpus": filled}
+    answer = http.post("/v1/ask", json={**asked, "filter": good}).json()
+    assert (answer["answer"], answer["metadata"]) == ("Ada Holm", {"year": 1871})
+    for path in ("/v1/ask", "/v1/search", "/v1/explain"):
+        for wanted, is_there in ((good, True), (other, False)):
+            by_address = http.get(path, params={"q": QUESTION, "corpus": filled, "filter": json.dumps(wanted)}).json()
+            by_body = http.post(path, json={**asked, "filter": wanted}).json()
+            for found in (by_address, by_body):
+                assert len(found.get("passages", found.get("n_best", []))) == count, path
+
+
+def test_a_filter_that_is_none_is_a_problem(http: httpx.Client, filled: str) -> None:
+    wrong = {"question": QUESTION, "filter": {"metadata": {"year": {"gte": "soon"}}}}
+    assert http.post("/v1/ask", json=wrong).json()["code"] == "bad_filter"
+    assert http.get("/v1/ask", params={"q": QUESTION, "filter": "{"}).json()["code"] == "bad_filter"
+    assert http.post("/v1/search", json={"question": "x", "filter": {"near": 1}}).json()["code"] == "invalid_request"

@@ -6,6 +6,7 @@ import pytest
 
 from shardqa.engine import Engine
 from shardqa.errors import BadLimit, UnknownCorpus
+from shardqa.filters import Filter
 from shardqa.schema import Document, Step
 
 TEXT = "🦉 The mills of {place} were built by Ada {place}son in {year}. Élan’s river drove them."
@@ -17,7 +18,10 @@ QUESTION = "Who built the mill of Tarn?"
 @pytest.fixture
 async def filled(engine: Engine) -> Engine:
     await asyncio.gather(
-        *(engine.put(Document(id=one, text=text, metadata={"of": one})) for one, text in TEXTS.items())
+        *(
+            engine.put(Document(id=one, text=text, metadata={"of": one, "year": int(one.split()[1][0])}))
+            for one, text in TEXTS.items()
+        )
     )
     return engine
 
@@ -27,7 +31,7 @@ async def test_a_search_gives_the_ranking_with_the_words_marked_where_they_stand
     ranked = await filled.rank(QUESTION, corpus, 4)
     assert [(one.key, one.score) for one in found.passages] == [(one.key, one.score) for one in ranked.passages]
     best = found.passages[0]
-    assert (best.document, best.metadata) == ("Tarn 2.md", {"of": "Tarn 2.md"})
+    assert (best.document, best.metadata) == ("Tarn 2.md", {"of": "Tarn 2.md", "year": 2})
     text = TEXTS[best.document]
     assert text[best.start : best.end] == best.text
     assert [text[mark.start : mark.end] for mark in best.highlights] == ["mills", "Tarn", "built"]
@@ -68,3 +72,39 @@ async def test_the_steps_of_an_answer_are_told_in_order(filled: Engine) -> None:
     again = list[Step]()
     await filled.ask(QUESTION, told=again.append)
     assert not again, "a kept answer has none"
+
+
+async def test_a_filter_leaves_documents_out_and_changes_no_score(filled: Engine) -> None:
+    chosen = Filter(metadata={"year": {"gte": 3}})
+    plain = await filled.search("Who built the mills?", limit=100)
+    found = await filled.search("Who built the mills?", limit=100, filter=chosen)
+    assert [(one.key, one.score) for one in found.passages] == [
+        (one.key, one.score) for one in plain.passages if one.metadata["year"] >= 3
+    ]
+    assert len(found.passages) == 3
+
+
+async def test_an_answer_is_of_what_its_filter_lets_through_and_brings_the_metadata(filled: Engine) -> None:
+    question = "Who built the mills by the river?"
+    for place, year in (("Ostby", 3), ("Quill", 4)):
+        for cache in (None, "process"):
+            answer = await filled.ask(question, filter=Filter(metadata={"year": year}))
+            assert (answer.answer, answer.metadata, answer.cache) == (
+                f"Ada {place}son",
+                {"of": f"{place} {year}.md", "year": year},
+                cache,
+            )
+    nothing = await filled.ask(question, filter=Filter(metadata={"year": 99}))
+    assert nothing.no_answer
+    assert nothing.n_best == []
+    why = await filled.explain(question, filter=Filter(metadata={"year": 4}))
+    assert [one.document for one in why.passages] == ["Quill 4.md"]
+
+
+async def test_metadata_that_changes_alone_changes_what_a_filter_lets_through(filled: Engine) -> None:
+    chosen = Filter(metadata={"state": "final"})
+    assert (await filled.ask(QUESTION, filter=chosen)).no_answer
+    name = "Tarn 2.md"
+    await filled.put(Document(id=name, text=TEXTS[name], metadata={"state": "final"}))
+    answer = await filled.ask(QUESTION, filter=chosen)
+    assert (answer.answer, answer.metadata) == ("Ada Tarnson", {"state": "final"})

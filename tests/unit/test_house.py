@@ -31,6 +31,7 @@ PLAIN = {
     "http_schema",
     "config",
     "errors",
+    "filters",
     "extras",
     "checks",
     "description",

@@ -91,17 +91,20 @@ class AnswerCache:
             self._size -= kept.size
 
 
-OF_PASSAGE = ("document", "title", "passage", "passage_start", "shard", "rank_score")
+OF_PASSAGE = ("document", "title", "passage", "passage_start", "shard", "rank_score", "metadata")
 """Fields of a Candidate that all those of one passage share."""
 
 
 def pack(asked: MergedCandidates) -> bytes:
     fields = asked.model_dump()
-    numbers: dict[tuple[Any, ...], int] = {}  # passage -> its place
+    numbers: dict[bytes, int] = {}  # passage -> its place
+    passages = list[dict[str, Any]]()
     for candidate in fields["candidates"]:
-        passage = tuple(candidate.pop(name) for name in OF_PASSAGE)
-        candidate["of"] = numbers.setdefault(passage, len(numbers))
-    return orjson.dumps({**fields, "passages": [dict(zip(OF_PASSAGE, passage, strict=True)) for passage in numbers]})
+        passage = {name: candidate.pop(name) for name in OF_PASSAGE}
+        candidate["of"] = numbers.setdefault(orjson.dumps(passage), len(numbers))
+        if candidate["of"] == len(passages):
+            passages.append(passage)
+    return orjson.dumps({**fields, "passages": passages})
 
 
 def unpack(value: bytes) -> MergedCandidates | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
-from shardqa import checks, keys
+from shardqa import checks, filters, keys
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, Settings
 from shardqa.engine.answer_cache import AnswerCache, Finished, Form, pack, unpack
@@ -22,6 +22,7 @@ from shardqa.errors import (
     ShardqaError,
     WrongShard,
 )
+from shardqa.filters import Filter
 from shardqa.schema import (
     Answer,
     MergedCandidates,
@@ -88,13 +89,16 @@ class Asking(Ranking):
         fresh: bool = False,
         answer_when: AnswerWhen | None = None,
         told: Callable[[Step], None] | None = None,
+        filter: Filter | None = None,
     ) -> Answer:
-        """Answers `question` from the documents of `corpus`; `fresh` passes all caches of final answers by.
+        """Answers `question` from the documents of `corpus` that `filter` lets through.
 
-        `told` hears of each step of an answer that is not kept, as soon as it is done.
+        `fresh` passes all caches of final answers by. `told` hears of each step of an answer that is not
+        kept, as soon as it is done.
 
-        Raises EmptyQuestion, QuestionTooLong, BadCorpusName, UnknownCorpus, BadLimit, TooManyRequests, AnswerTimeout,
-        ClusterUnavailable (no shard answered at all; one that is missing only makes the answer `partial`), ShardFailed.
+        Raises EmptyQuestion, QuestionTooLong, BadFilter, BadCorpusName, UnknownCorpus, BadLimit, TooManyRequests,
+        AnswerTimeout, ShardFailed, ClusterUnavailable (no shard answered at all; one that is missing only makes the
+        answer `partial`).
         """
         start = perf_counter()
         corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
@@ -103,6 +107,7 @@ class Asking(Ranking):
         if min_score is not None and not 0 <= min_score <= 1:
             raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
         asked = checks.question(question)
+        filters.canonical(filter)
         with span("ask", corpus=corpus, k=k) as current:
             timing, steps = Timing(), Steps(start, told)
             found, cache, terms, failed = None, None, None, list[str]()
@@ -110,9 +115,9 @@ class Asking(Ranking):
                 async with asyncio.timeout(self.settings.timeout):
                     if not fresh:
                         with span("cache"):
-                            found, cache, terms = await self._cached(corpus, k, asked, timing)
+                            found, cache, terms = await self._cached(corpus, k, asked, filter, timing)
                     if found is None:
-                        found, failed = await self._ask_shards(corpus, k, asked, timing, fresh, terms, steps)
+                        found, failed = await self._ask_shards(corpus, k, asked, filter, timing, fresh, terms, steps)
             except TimeoutError:
                 raise AnswerTimeout(
                     f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by "
@@ -135,6 +140,7 @@ class Asking(Ranking):
         n_best: int | None,
         min_score: float | None,
         answer_when: AnswerWhen | None,
+        filter: Filter | None = None,
     ) -> KeptReply | None:
         """The JSON of the Answer that `ask` would give, where this process has kept all of it but the times.
 
@@ -150,7 +156,7 @@ class Asking(Ranking):
         if epochs is None or not 1 <= form.n_best <= MAX_N_BEST or (min_score is not None and not 0 <= min_score <= 1):
             return None
         try:
-            key = self._ask_key(corpus, epochs, k, checks.question(question))
+            key = self._ask_key(corpus, epochs, k, checks.question(question), filters.canonical(filter))
         except ShardqaError:
             return None
         finished = self._kept.finished(key, form) or self._finish(key, form, corpus)
@@ -183,7 +189,7 @@ class Asking(Ranking):
         return finished
 
     async def _cached(
-        self, corpus: str, k: int, question: str, timing: Timing
+        self, corpus: str, k: int, question: str, filter: Filter | None, timing: Timing
     ) -> tuple[MergedCandidates | None, Literal["process", "redis"] | None, Told | None]:
         """From this process, else from Redis. Where the epochs are not known to be current, the first round, which a
         new question takes anyway, tells them; it comes back for the second."""
@@ -195,7 +201,7 @@ class Asking(Ranking):
                 return None, None, told
             epochs = told.epochs
         start = perf_counter()
-        key = self._ask_key(corpus, epochs, k, question)
+        key = self._ask_key(corpus, epochs, k, question, filters.canonical(filter))
         kept = self._kept.get(key)
         if kept is not None:
             timing.cache = since(start)
@@ -204,8 +210,9 @@ class Asking(Ranking):
         timing.cache = since(start)
         return found, "redis" if found else None, told
 
-    def _ask_key(self, corpus: str, epochs: dict[str, int], k: int, question: str) -> str:
-        return keys.ask(corpus, keys.corpus_epoch(epochs), self.settings.model, k, self.settings.sure, question)
+    def _ask_key(self, corpus: str, epochs: dict[str, int], k: int, question: str, filter_: str) -> str:
+        epoch = keys.corpus_epoch(epochs)
+        return keys.ask(corpus, epoch, self.settings.model, k, self.settings.sure, question, filter_)
 
     async def _stored(self, key: str) -> MergedCandidates | None:
         """The final answer in Redis; a node that is down or a value that is not ours counts as none."""
@@ -219,14 +226,22 @@ class Asking(Ranking):
         return found
 
     async def _ask_shards(
-        self, corpus: str, k: int, question: str, timing: Timing, fresh: bool, told: Told | None, steps: Steps
+        self,
+        corpus: str,
+        k: int,
+        question: str,
+        filter: Filter | None,
+        timing: Timing,
+        fresh: bool,
+        told: Told | None,
+        steps: Steps,
     ) -> tuple[MergedCandidates, list[str]]:
         for ranking in range(1, RANKINGS + 1):
             with span("retrieve", k=k):
                 if told is None or ranking > 1:
                     told = await self._terms(question, corpus)
                 steps.terms(told)
-                ranked = await self.rank(question, corpus, k, told)
+                ranked = await self.rank(question, corpus, k, told, filter)
                 steps.ranked(ranked)
             timing.terms, timing.rank = ranked.terms_ms, ranked.rank_ms
             start = perf_counter()
@@ -240,7 +255,7 @@ class Asking(Ranking):
                     raise
         timing.read = since(start)
         if not failed and ranked.is_settled:
-            await self._store(self._ask_key(corpus, ranked.epochs, k, question), found)
+            await self._store(self._ask_key(corpus, ranked.epochs, k, question, ranked.filter), found)
         return found, failed
 
     async def _store(self, key: str, asked: MergedCandidates) -> None:

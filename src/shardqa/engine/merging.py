@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal
 
-from shardqa import languages
+from shardqa import languages, metadata
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.models.scoring import Scoring, Signals, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
@@ -91,6 +91,7 @@ def _candidate(tag: str, span: dict[str, Any], passage: dict[str, Any], score: f
         margin=span["span_logit"] - span["null_logit"],
         place=Place.model_validate(span["place"]) if span.get("place") else None,
         evidence=_evidence(span, passage),
+        metadata=metadata.unpack(passage.get("metadata")),
     )
 
 
@@ -145,6 +146,7 @@ def conclude(
         passage=answered.passage if answered else None,
         passage_start=answered.passage_start if answered else None,
         place=answered.place if answered else None,
+        metadata=answered.metadata if answered else None,
         evidence=answered.evidence if answered else [],
         n_best=asked.candidates[:n_best],
         cached=cache is not None,

@@ -4,10 +4,12 @@ import json
 from dataclasses import dataclass
 from time import perf_counter
 
-from shardqa import checks, keys, request
+from shardqa import checks, filters, keys, request
 from shardqa.description import record_of
 from shardqa.engine.connected import Connected, came_and_failed, since
+from shardqa.engine.connections import Argument
 from shardqa.errors import ClusterUnavailable, UnknownCorpus
+from shardqa.filters import Filter
 from shardqa.schema import RankedList, RankedPassage
 from shardqa.statistics import CorpusStatistics, total
 
@@ -38,18 +40,22 @@ class Ranking(Connected):
                 self.epochs.learn(reading, epochs)
         return Told(statistics, epochs, failed, since(start))
 
-    async def rank(self, question: str, corpus: str, limit: int, told: Told | None = None) -> RankedList:
+    async def rank(
+        self, question: str, corpus: str, limit: int, told: Told | None = None, filter: Filter | None = None
+    ) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
-        the same however many shards there are; `told` is the first one's where it was made already.
+        the same however many shards there are; `told` is the first one's where it was made already. A filter leaves
+        documents out on the shards, and no score depends on it.
 
-        Raises UnknownCorpus, ClusterUnavailable and what `ask` raises.
+        Raises BadFilter, UnknownCorpus, ClusterUnavailable and what `ask` raises.
         """
-        question = checks.question(question)
+        question, filter_ = checks.question(question), filters.canonical(filter)
         told = told or await self._terms(question, corpus)
         failed = told.failed
         start = perf_counter()
         statistics = {**told.statistics.record(), request.FIELD: request.current.get()}
-        command = ("RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(statistics))
+        command: list[Argument] = ["RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(statistics)]
+        command += [filter_] if filter_ else []
         with self.epochs.reading(corpus) as reading:
             ranks, failed_ranks = came_and_failed(await self.masters.everywhere(*command), record_of)
             failed = sorted({*failed, *failed_ranks})
@@ -65,6 +71,7 @@ class Ranking(Connected):
         return RankedList(
             corpus=corpus,
             question=question,
+            filter=filter_,
             passages=passages[:limit],
             epochs=epochs,
             is_settled=told.epochs == epochs,

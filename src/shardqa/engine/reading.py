@@ -85,7 +85,7 @@ class Readers:
     async def one(self, ranked: RankedList, place: Place, k: int, question: str, fresh: bool) -> _Read:
         """One shard's answer: a GET that its reader fills when it misses."""
         node_name, tag = place
-        key = keys.answer(ranked.corpus, tag, ranked.epochs[tag], self._settings.model, k, question)
+        key = keys.answer(ranked.corpus, tag, ranked.epochs[tag], self._settings.model, k, question, ranked.filter)
         node = self._masters.node(node_name)
         if node is None:
             raise ClusterUnavailable(f"node {node_name} left the cluster while it was asked; ask again")

@@ -13,6 +13,7 @@ from shardqa.engine.ask import Asking, between
 from shardqa.engine.connected import since
 from shardqa.engine.explanation import graph_of, spans_of, terms_of
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
+from shardqa.filters import Filter
 from shardqa.models.scoring import shipped_scoring
 from shardqa.schema import (
     Explanation,
@@ -30,7 +31,9 @@ MAX_FOUND = 100  # passages of one search
 
 
 class Searching(Asking):
-    async def search(self, question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
+    async def search(
+        self, question: str, corpus: str | None = None, limit: int = 10, filter: Filter | None = None
+    ) -> SearchResult:
         """The passages that rank best for `question`, with its words marked. Raises as `ask`."""
         start = perf_counter()
         corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
@@ -38,7 +41,7 @@ class Searching(Asking):
         asked = checks.question(question)
         try:
             async with asyncio.timeout(self.settings.timeout):
-                ranked = await self.rank(asked, corpus, limit)
+                ranked = await self.rank(asked, corpus, limit, filter=filter)
                 loading = perf_counter()
                 found = await self._load(ranked, None)
         except TimeoutError:
@@ -53,16 +56,18 @@ class Searching(Asking):
             timing=timing,
         )
 
-    async def explain(self, question: str, corpus: str | None = None, k: int | None = None) -> Explanation:
+    async def explain(
+        self, question: str, corpus: str | None = None, k: int | None = None, filter: Filter | None = None
+    ) -> Explanation:
         """The answer, and everything it was made of: terms, ranks, graph, spans with logits, score. Raises as `ask`."""
         corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
         k = between("k", self.settings.k if k is None else k, 1, MAX_K)
         asked = checks.question(question)
-        answer = await self.ask(question, corpus, k)
+        answer = await self.ask(question, corpus, k, filter=filter)
         try:
             async with asyncio.timeout(self.settings.timeout):
                 told = await self._terms(asked, corpus)
-                ranked = await self.rank(asked, corpus, k, told)
+                ranked = await self.rank(asked, corpus, k, told, filter)
                 passages = await self._load(ranked, told.statistics)
                 reading = await self.readers.staged(ranked, asked, k, fresh=False)
         except TimeoutError:

@@ -1,0 +1,234 @@
+"""Which documents may answer: conditions on title and metadata, all of which must hold.
+
+    {"title": "Leave", "metadata": {"year": {"gte": 2020}, "tags": ["hr", "legal"], "author.name": "Ada"}}
+
+A plain value must be equal, of a list any, and an object names bounds or `exists`. Of a list in the metadata any item
+may match; a dotted name goes into objects. Bounds are numbers, or dates as ISO 8601 has them (UTC where no zone stands;
+a day alone is all of it), and a value of another kind is outside. Pure functions.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
+
+from shardqa.errors import BadFilter
+
+MAX_CLAUSES = 64
+MAX_VALUES = 1_000  # of one list
+MAX_BYTES = 65_536  # of a filter, as it travels
+TITLE = "title"  # of a clause's field; those of metadata begin with METADATA
+METADATA = "metadata."
+DAY = 86_400_000_000  # microseconds
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DATE = re.compile(r"\d{4}-\d\d-\d\d(T.*| .*)?", re.ASCII)
+
+Scalar: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr | None
+Bound: TypeAlias = StrictInt | StrictFloat | StrictStr
+Value: TypeAlias = tuple[str, Any]
+"""A scalar with its kind: true is not 1, and 1 is 1.0."""
+
+
+class Range(BaseModel):
+    """Bounds, all of which hold; or whether there is such a field at all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    gte: Bound | None = None
+    gt: Bound | None = None
+    lte: Bound | None = None
+    lt: Bound | None = None
+    exists: StrictBool | None = None
+
+
+Condition: TypeAlias = Scalar | list[Scalar] | Range
+
+
+class Filter(BaseModel):
+    """Conditions that all must hold."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"metadata": {"year": {"gte": 2020}, "tags": ["hr", "legal"]}}]},
+    )
+
+    title: Condition = None
+    metadata: dict[str, Condition] = Field(default_factory=dict)
+    all: list["Filter"] = Field(default_factory=list, description="Further filters that must hold, too.")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Clause:
+    field: str  # TITLE, or METADATA and a dotted name
+    test: str  # in, gte, gt, lte, lt, exists
+    value: str  # JSON, so that clauses can be ordered
+
+
+def canonical(given: Filter | None) -> str:
+    """The same text for filters that mean the same by their spelling; empty for none. Raises BadFilter."""
+    clauses = sorted(set(_clauses(given))) if given is not None else []
+    if len(clauses) > MAX_CLAUSES:
+        raise BadFilter(f"the filter has {len(clauses)} conditions, at most {MAX_CLAUSES} are taken")
+    text = orjson.dumps([[one.field, one.test, orjson.loads(one.value)] for one in clauses]).decode() if clauses else ""
+    if len(text.encode()) > MAX_BYTES:
+        raise BadFilter(f"the filter has {len(text):,} characters, at most {MAX_BYTES:,} bytes are taken")
+    return text
+
+
+def of_text(text: str) -> Filter:
+    """From JSON, as it stands in an address. Raises BadFilter."""
+    try:
+        return Filter.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ".".join(map(str, first["loc"]))
+        raise BadFilter(f"filter={text[:80]!r} can't be used: {at or 'it'}: {first['msg']}") from None
+
+
+def parse(text: str) -> list[tuple[str, str, Any]]:
+    """(field, test, value) of what `canonical` wrote. Raises BadFilter for anything else."""
+    try:
+        found = orjson.loads(text) if text else []
+    except orjson.JSONDecodeError as error:
+        raise BadFilter(f"the filter is not JSON: {error}") from None
+    if not isinstance(found, list) or not all(
+        isinstance(one, list) and len(one) == 3 and isinstance(one[0], str) and one[1] in TESTS for one in found
+    ):
+        raise BadFilter(f"{text[:80]!r} is no list of [field, test, value]")
+    for _, test, value in found:
+        _check(test, value)
+    return [(field, test, value) for field, test, value in found]
+
+
+TESTS = ("in", "gte", "gt", "lte", "lt", "exists")
+
+
+def _check(test: str, value: Any) -> None:
+    if test == "in" and not (isinstance(value, list) and all(_is_scalar(one) for one in value)):
+        raise BadFilter(f"{str(value)[:80]} is no list of plain values")
+    if test == "exists" and not isinstance(value, bool):
+        raise BadFilter(f"exists is {str(value)[:80]}; use true or false")
+    if test in ("gte", "gt", "lte", "lt"):
+        bounds(test, value)
+
+
+def _dumped(field: str, value: Any) -> str:
+    """As JSON. Raises BadFilter for what JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadFilter(f"the condition on {field!r} names {value}, which is no value of metadata")
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError as error:
+        raise BadFilter(f"the condition on {field!r} can't be sent: {error}") from None
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _clauses(given: Filter) -> Iterator[Clause]:
+    if given.title is not None:
+        yield from _of_field(TITLE, given.title)
+    for name, condition in given.metadata.items():
+        yield from _of_field(METADATA + name, condition)
+    for other in given.all:
+        yield from _clauses(other)
+
+
+def _of_field(field: str, condition: Condition) -> Iterator[Clause]:
+    if isinstance(condition, Range):
+        named = condition.model_dump(exclude_none=True)
+        if not named:
+            raise BadFilter(f"the condition on {field!r} is empty; use gte, gt, lte, lt or exists")
+        for test, value in named.items():
+            _check(test, value)
+            yield Clause(field, test, _dumped(field, value))
+        return
+    values = condition if isinstance(condition, list) else [condition]
+    if len(values) > MAX_VALUES:
+        raise BadFilter(f"the condition on {field!r} lists {len(values):,} values, at most {MAX_VALUES:,} are taken")
+    listed = sorted({_dumped(field, value) for value in values})
+    yield Clause(field, "in", f"[{','.join(listed)}]")
+
+
+# ---- values
+
+
+def kind_of(scalar: Any) -> Value:
+    """A scalar as it is compared."""
+    if isinstance(scalar, bool):
+        return ("truth", scalar)
+    if isinstance(scalar, int | float):
+        return ("number", scalar) if scalar == scalar else ("none", None)
+    return ("none", None) if scalar is None else ("text", scalar)
+
+
+def values_of(metadata: Any, name: str = METADATA[:-1]) -> Iterator[tuple[str, Value]]:
+    """(field, value) of all plain values in a document's metadata, in objects and lists too."""
+    if isinstance(metadata, dict):
+        for key, value in metadata.items():
+            yield from values_of(value, f"{name}.{key}")
+    elif isinstance(metadata, list):
+        for value in metadata:
+            yield from values_of(value, name)
+    else:
+        yield name, kind_of(metadata)
+
+
+def instant(text: str) -> tuple[int, bool] | None:
+    """(microseconds since 1970, whether it is a day alone) of a date; None for what is none."""
+    if not DATE.fullmatch(text):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds, len(text) == len("2026-01-01")
+
+
+def ordered(value: Value) -> tuple[str, int | float] | None:
+    """(kind, place) among the values that bounds can part; None where they can't."""
+    kind, scalar = value
+    if kind == "number":
+        return kind, scalar
+    found = instant(scalar) if kind == "text" else None
+    return None if found is None else ("date", found[0])
+
+
+def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
+    """(kind, place, whether what is inside lies above it, whether it is inside itself). Raises BadFilter."""
+    is_above, is_inside = test in ("gte", "gt"), test in ("gte", "lte")
+    if isinstance(bound, int | float) and not isinstance(bound, bool):
+        return "number", bound, is_above, is_inside
+    found = instant(bound) if isinstance(bound, str) else None
+    if found is None:
+        raise BadFilter(
+            f"{test}={bound!r} is no bound; use a number, or a date like 2026-01-31 or 2026-01-31T12:00:00Z"
+        )
+    place, is_day = found
+    if is_day and test in ("gt", "lte"):
+        return "date", place + DAY, is_above, test == "gt"  # after the day, or before the next begins
+    return "date", place, is_above, is_inside
+
+
+def holds(clauses: list[tuple[str, str, Any]], title: str, metadata: dict[str, Any]) -> bool:
+    """Whether a document meets all of them: the slow truth that the index is measured against."""
+    found = [(TITLE, kind_of(title)), *values_of(metadata)]
+    return all(_holds(clause, [value for field, value in found if field == clause[0]]) for clause in clauses)
+
+
+def _holds(clause: tuple[str, str, Any], found: list[Value]) -> bool:
+    _, test, wanted = clause
+    if test == "exists":
+        return bool(found) is wanted
+    if test == "in":
+        return any(kind_of(one) == own for one in wanted for own in found)
+    kind, place, is_above, is_inside = bounds(test, wanted)
+    places = [where[1] for value in found if (where := ordered(value)) is not None and where[0] == kind]
+    return any((own > place if is_above else own < place) or (is_inside and own == place) for own in places)

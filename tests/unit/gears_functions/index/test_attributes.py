@@ -1,0 +1,89 @@
+"""Filters on the index against a naive look at each document, and ranks with them against ranks without."""
+
+import json
+import string
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shardqa import filters, keys
+from shardqa.filters import Filter, Range
+from shardqa.gears_functions.index.analysis import query
+from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.statistics import total
+
+names = st.sampled_from(["a", "b", "a.b", "c"])
+dates = st.sampled_from(["2024-02-29", "2024-02-29T12:00:00Z", "2024-03-01T00:30:00+01:00", "2024-03-01", "1.3.2024"])
+scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, -2.5]) | dates
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=2))
+metadatas = st.dictionaries(names, values, max_size=3)
+titles = st.sampled_from(["mill", "the river", ""])
+words = st.lists(st.sampled_from(["mill", "river", "stone", "bridge", "the"]), max_size=6).map(" ".join)
+corpora = st.dictionaries(
+    st.text(string.ascii_lowercase, min_size=1, max_size=3),
+    st.tuples(titles, metadatas, st.lists(words, min_size=1, max_size=3)),
+    max_size=8,
+)
+bounds = st.integers(-3, 3) | st.sampled_from([0.5, "2024-02-29", "2024-03-01", "2024-02-29T23:30:00Z"])
+ranges = st.builds(
+    lambda test, bound: Range.model_validate({test: bound}), st.sampled_from(["gte", "gt", "lte", "lt"]), bounds
+)
+conditions = scalars | st.lists(scalars, max_size=3) | ranges | st.builds(Range, exists=st.booleans())
+wanted = st.builds(Filter, title=st.none() | titles, metadata=st.dictionaries(names, conditions, max_size=2))
+Corpus = dict[str, tuple[str, dict[str, Any], list[str]]]
+
+
+def fill(index: Index, document: str, title: str, metadata: dict[str, Any], texts: list[str]) -> None:
+    for n, text in enumerate(texts):
+        of_document = None if n else OfDocument(1, json.dumps(metadata))
+        index.put(keys.passage("c", document, n), title, text, n, of_document)
+
+
+def filled(corpus: Corpus) -> Index:
+    index = Index()
+    for document, parts in corpus.items():
+        fill(index, document, *parts)
+    return index
+
+
+@settings(max_examples=300)
+@given(corpora, wanted)
+def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus, given_filter: Filter) -> None:
+    text = filters.canonical(given_filter)
+    clauses = filters.parse(text)
+    naive = {one for one, (title, metadata, _) in corpus.items() if filters.holds(clauses, title, metadata)}
+    assert filled(corpus).catalogue.chosen(text) == naive
+
+
+@settings(max_examples=200)
+@given(corpora, corpora, wanted)
+def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus, given_filter: Filter) -> None:
+    text = filters.canonical(given_filter)
+    changed = filled(before)
+    changed.catalogue.chosen(text)  # what is remembered must not outlive the change
+    for key in list(changed):
+        changed.remove(key)
+    for document, parts in after.items():
+        fill(changed, document, *parts)
+    assert changed.catalogue.chosen(text) == filled(after).catalogue.chosen(text)
+
+
+@settings(max_examples=200)
+@given(corpora, wanted, words, st.integers(1, 4))
+def test_ranks_with_a_filter_are_those_without_for_what_it_lets_through_on_any_number_of_shards(
+    corpus: Corpus, given_filter: Filter, question: str, count: int
+) -> None:
+    text, asked = filters.canonical(given_filter), query(question)
+    whole = filled(corpus)
+    statistics = whole.statistics(asked)
+    chosen = whole.catalogue.chosen(text)
+    plain = [(k, s) for k, s in whole.rank(asked, statistics, 99) if keys.parse_passage(k).document in chosen]
+    assert whole.rank(asked, statistics, 99, text) == plain
+    shards = [Index() for _ in range(count)]
+    for n, (document, parts) in enumerate(corpus.items()):
+        fill(shards[n % count], document, *parts)
+    together = total(shard.statistics(asked) for shard in shards)
+    lists = [pair for shard in shards for pair in shard.rank(asked, together, 99, text)]
+    assert sorted(lists, key=lambda pair: (-pair[1], pair[0])) == plain

@@ -1,0 +1,114 @@
+"""What a filter means, and what is none."""
+
+from typing import Any
+
+import pytest
+
+from shardqa import filters
+from shardqa.errors import BadFilter
+from shardqa.filters import Filter
+
+DOCUMENT = {
+    "year": 2021,
+    "ratio": 1.0,
+    "draft": True,
+    "none": None,
+    "tags": ["hr", "legal"],
+    "author": {"name": "Ada", "roles": [{"at": "2024-02-29"}]},
+    "date": "2024-05-01",
+    "at": "2024-05-01T23:30:00+02:00",
+}
+
+
+def holds(**given: Any) -> bool:
+    return filters.holds(filters.parse(filters.canonical(Filter(**given))), "Leave", DOCUMENT)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"year": 2021},
+        {"year": 2021.0},
+        {"year": [1999, 2021]},
+        {"ratio": 1},
+        {"draft": True},
+        {"none": None},
+        {"tags": "legal"},
+        {"tags": ["x", "hr"]},
+        {"author.name": "Ada"},
+        {"author.roles.at": {"gte": "2024-02-29", "lte": "2024-02-29"}},
+        {"year": {"gte": 2021, "lt": 2021.5}},
+        {"date": {"gte": "2024-05-01"}},
+        {"date": {"lte": "2024-05-01"}},
+        {"at": {"lte": "2024-05-01", "gt": "2024-05-01T21:29:59Z"}},
+        {"at": {"lt": "2024-05-01T21:30:00.000001Z"}},
+        {"year": {"exists": True}, "other": {"exists": False}},
+    ],
+)
+def test_what_a_document_meets(metadata: dict[str, Any]) -> None:
+    assert holds(metadata=metadata)
+    assert holds(title="Leave", metadata=metadata)
+    assert not holds(title=["leave"], metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"year": "2021"},
+        {"draft": 1},
+        {"ratio": True},
+        {"year": {"gt": 2021}},
+        {"year": {"gte": "2021-01-01"}},
+        {"date": {"gte": 0}},
+        {"date": {"gt": "2024-05-01"}},
+        {"at": {"gt": "2024-05-01"}},
+        {"tags": ["HR"]},
+        {"author": "Ada"},
+        {"author.name": {"exists": False}},
+        {"year": []},
+    ],
+)
+def test_what_it_does_not(metadata: dict[str, Any]) -> None:
+    assert not holds(metadata=metadata)
+
+
+def test_further_filters_must_hold_too() -> None:
+    assert holds(all=[Filter(title="Leave"), Filter(metadata={"year": 2021})])
+    assert not holds(title="Leave", all=[Filter(metadata={"year": 2022})])
+
+
+def test_the_same_conditions_have_one_spelling() -> None:
+    one = Filter(metadata={"a": ["x", "y", "x"], "b": 1})
+    other = Filter(all=[Filter(metadata={"b": 1}), Filter(metadata={"a": ["y", "x"]})])
+    assert filters.canonical(one) == filters.canonical(other)
+    assert filters.canonical(None) == filters.canonical(Filter()) == ""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"metadata": {"year": {}}},
+        {"metadata": {"year": {"gte": "soon"}}},
+        {"metadata": {"year": {"gte": "2024-13-01"}}},
+        {"metadata": {"year": {"gte": 2**70}}},
+        {"metadata": {"year": float("nan")}},
+        {"metadata": {"year": "\ud800"}},
+        {"metadata": {"year": list(range(1_001))}},
+        {"metadata": {str(n): n for n in range(65)}},
+    ],
+)
+def test_what_is_no_filter_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(BadFilter):
+        filters.canonical(Filter(**given))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"year": 1}', '{"metadata": {"a": {"near": 1}}}', '{"metadata": 1}'])
+def test_json_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(BadFilter):
+        filters.of_text(text)
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[1]", '[["a", "in", 1]]', '[["a", "near", 1]]', '[["a", "gte", []]]'])
+def test_shards_take_the_one_spelling_only(text: str) -> None:
+    with pytest.raises(BadFilter):
+        filters.parse(text)
