@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from shardqa import filters, metadata
 from shardqa.filters import Value
 
 Clause: TypeAlias = tuple[str, str, Any]
-Told: TypeAlias = tuple[str, str]  # title, and metadata as JSON
+Pair: TypeAlias = tuple[str, Value]  # field and value
 
-FEW = 4  # times as many documents meet a condition as are left: looking at each of those is quicker
+FEW = 1  # times as many values meet a condition as documents are left: looking at each of those is quicker
 REMEMBERED = 64  # filters whose documents are kept until one of the documents changes
 
 
@@ -41,7 +40,7 @@ class _Field:
             del self.documents[value]
             self._sorted = None
 
-    def meeting(self, test: str, wanted: Any) -> list[Value]:
+    def meeting(self, test: str, wanted: Any) -> Sequence[Value]:
         """The values that meet a test other than `exists` being false."""
         if test == "in":
             return [value for one in wanted if (value := filters.kind_of(one)) in self.documents]
@@ -53,7 +52,7 @@ class _Field:
             return values[(bisect_left if is_inside else bisect_right)(places, place) :]
         return values[: (bisect_right if is_inside else bisect_left)(places, place)]
 
-    def of_values(self, values: list[Value]) -> set[str]:
+    def of_values(self, values: Iterable[Value]) -> set[str]:
         return set[str]().union(*(self.documents[value] for value in values))
 
     def _in_order(self) -> dict[str, tuple[list[int | float], list[Value]]]:
@@ -72,71 +71,60 @@ class _Field:
 class Attributes:
     def __init__(self) -> None:
         self._fields: dict[str, _Field] = {}
+        self._pairs: dict[str, frozenset[Pair]] = {}  # of each document
         self._kept: OrderedDict[str, frozenset[str]] = OrderedDict()  # by filter, latest use last
 
     def add(self, document: str, title: str, packed: str) -> None:
-        for name, value in _values(title, packed):
+        """`packed` is its metadata as JSON."""
+        pairs = {(filters.TITLE, filters.kind_of(title)), *filters.values_of(metadata.unpack(packed))}
+        self._pairs[document] = frozenset(pairs)
+        for name, value in pairs:
             self._fields.setdefault(name, _Field()).add(value, document)
         self._kept.clear()
 
-    def remove(self, document: str, title: str, packed: str) -> None:
-        """With what it was added with."""
-        for name, value in _values(title, packed):
+    def remove(self, document: str) -> None:
+        for name, value in self._pairs.pop(document, frozenset()):
             self._fields[name].remove(value, document)
             if not self._fields[name].documents:
                 del self._fields[name]
         self._kept.clear()
 
-    def chosen(self, filter_: str, every: Callable[[], list[str]], told: Callable[[str], Told]) -> frozenset[str]:
-        """The documents that a canonical filter lets through. `every` are all; `told` gives one's title and metadata.
+    def chosen(self, filter_: str, every: Callable[[], list[str]]) -> frozenset[str]:
+        """The documents that a canonical filter lets through. `every` are all.
 
-        The condition that few meet goes first; one that many do is then asked of those few alone. Raises BadFilter.
+        The condition that few values meet goes first; one that many do is then asked of those documents alone. Raises
+        BadFilter.
         """
         kept = self._kept.get(filter_)
         if kept is None:
-            kept = self._kept[filter_] = frozenset(self._found(filters.parse(filter_), every, told))
+            kept = self._kept[filter_] = frozenset(self._found(filters.parse(filter_), every))
             if len(self._kept) > REMEMBERED:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(filter_)
         return kept
 
-    def _found(self, clauses: list[Clause], every: Callable[[], list[str]], told: Callable[[str], Told]) -> set[str]:
+    def _found(self, clauses: list[Clause], every: Callable[[], list[str]]) -> set[str]:
         absent = [clause for clause in clauses if clause[1:] == ("exists", False)]
-        present = [self._values_meeting(clause) for clause in clauses if clause not in absent]
-        present.sort(key=lambda one: one.count)
+        present = [(clause, self._meeting(clause)) for clause in clauses if clause not in absent]
+        present.sort(key=lambda one: len(one[1]))
         found: set[str] | None = None
-        for one in present:
-            if found is not None and one.count > FEW * len(found):
-                found = {document for document in found if filters.holds([one.clause], *_unpacked(told(document)))}
+        for clause, values in present:
+            if found is not None and len(values) > FEW * len(found):
+                found = {document for document in found if self._meets(document, clause)}
             else:
-                of_values = one.field.of_values(one.values)
+                of_values = self._field(clause[0]).of_values(values)
                 found = of_values if found is None else found & of_values
         rest = set(every()) if found is None else found
         for name, _, _ in absent:
-            field = self._fields.get(name, _Field())
-            rest -= field.of_values(list(field.documents))
+            rest -= self._field(name).of_values(self._field(name).documents)
         return rest
 
-    def _values_meeting(self, clause: Clause) -> _Meeting:
+    def _field(self, name: str) -> _Field:
+        return self._fields.get(name) or _Field()
+
+    def _meeting(self, clause: Clause) -> Sequence[Value]:
         name, test, wanted = clause
-        field = self._fields.get(name, _Field())
-        values = field.meeting(test, wanted)
-        count = sum(len(field.documents[value]) for value in values)
-        return _Meeting(clause, field, values, count)
+        return self._field(name).meeting(test, wanted)
 
-
-@dataclass(frozen=True, slots=True)
-class _Meeting:
-    clause: Clause
-    field: _Field
-    values: list[Value]
-    count: int  # documents, those with several values more than once
-
-
-def _unpacked(told: Told) -> tuple[str, dict[str, Any]]:
-    title, packed = told
-    return title, metadata.unpack(packed)
-
-
-def _values(title: str, packed: str) -> set[tuple[str, Value]]:
-    return {(filters.TITLE, filters.kind_of(title)), *filters.values_of(metadata.unpack(packed))}
+    def _meets(self, document: str, clause: Clause) -> bool:
+        return filters.meets(clause, [value for name, value in self._pairs[document] if name == clause[0]])

@@ -24,7 +24,7 @@ class OfDocument:
 
 class IndexCatalogue:
     def __init__(self) -> None:
-        self._buckets: dict[str, dict[str, tuple[str, OfDocument] | None]] = {}  # bucket -> id -> title, and the rest
+        self._buckets: dict[str, dict[str, int]] = {}  # bucket -> id -> bytes of the text
         self._attributes = Attributes()
         self.bytes = 0  # of all documents' texts
 
@@ -32,38 +32,29 @@ class IndexCatalogue:
         return sum(map(len, self._buckets.values()))
 
     def add(self, document: str) -> None:
-        self._buckets.setdefault(keys.bucket(document), {})[document] = None
+        self._buckets.setdefault(keys.bucket(document), {})[document] = 0
 
     def tell(self, document: str, title: str, told: OfDocument) -> None:
         """Of one that was added."""
-        documents = self._buckets[keys.bucket(document)]
-        self._forget(document, documents[document])
-        documents[document] = (title, told)
-        self.bytes += told.size
+        sizes = self._buckets[keys.bucket(document)]
+        self.bytes += told.size - sizes[document]
+        sizes[document] = told.size
+        self._attributes.remove(document)
         self._attributes.add(document, title, told.metadata)
-
-    def _forget(self, document: str, told: tuple[str, OfDocument] | None) -> None:
-        if told is not None:
-            title, before = told
-            self.bytes -= before.size
-            self._attributes.remove(document, title, before.metadata)
 
     def remove(self, document: str) -> None:
         bucket = keys.bucket(document)
-        self._forget(document, self._buckets[bucket].pop(document))
+        self.bytes -= self._buckets[bucket].pop(document)
+        self._attributes.remove(document)
         if not self._buckets[bucket]:
             del self._buckets[bucket]
 
     def chosen(self, filter_: str) -> frozenset[str]:
         """Ids of the documents that a canonical filter lets through. Raises BadFilter."""
-        return self._attributes.chosen(filter_, self._every, self._told)
+        return self._attributes.chosen(filter_, self._every)
 
     def _every(self) -> list[str]:
         return [one for ids in self._buckets.values() for one in ids]
-
-    def _told(self, document: str) -> tuple[str, str]:
-        told = self._buckets[keys.bucket(document)][document]
-        return ("", "") if told is None else (told[0], told[1].metadata)
 
     def buckets(self) -> set[str]:
         return set(self._buckets)

@@ -220,10 +220,11 @@ def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
 def holds(clauses: list[tuple[str, str, Any]], title: str, metadata: dict[str, Any]) -> bool:
     """Whether a document meets all of them: the slow truth that the index is measured against."""
     found = [(TITLE, kind_of(title)), *values_of(metadata)]
-    return all(_holds(clause, [value for field, value in found if field == clause[0]]) for clause in clauses)
+    return all(meets(clause, [value for field, value in found if field == clause[0]]) for clause in clauses)
 
 
-def _holds(clause: tuple[str, str, Any], found: list[Value]) -> bool:
+def meets(clause: tuple[str, str, Any], found: list[Value]) -> bool:
+    """Whether the values of its field do."""
     _, test, wanted = clause
     if test == "exists":
         return bool(found) is wanted
