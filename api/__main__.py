@@ -1,21 +1,28 @@
 """`python -m shardqa.api`: serves the app. WEB_CONCURRENCY (uvicorn's own variable) sets the number of processes."""
 
+import argparse
+import asyncio
 import os
 import sys
 
 from pydantic import ValidationError
+from redis.exceptions import RedisError
 
 from shardqa import extras
 from shardqa.config import Settings
+from shardqa.errors import ShardqaError
 
 try:
     import uvicorn
 
     from shardqa.api import logs, metrics
     from shardqa.api.door import Bounded
+    from shardqa.api.entry import is_loopback
+    from shardqa.engine import Engine
 except ModuleNotFoundError as fault:
     sys.exit(extras.missing("the API", fault, "api"))
 
+KEYS_SECONDS = 5.0  # to look whether there are keys, at the start
 KEEP_ALIVE = 30  # seconds that an idle connection stays open
 GRACE = 10  # seconds that running requests get when the process is told to stop
 BACKLOG = 512  # connections that wait to be accepted
@@ -23,13 +30,60 @@ BACKLOG = 512  # connections that wait to be accepted
 
 def main() -> int:
     try:
+        _take_flags()
         settings, processes = Settings(), _processes()
+        _check_tls(settings)
+        asyncio.run(_check_keys(settings))
     except (ValidationError, ValueError, FileNotFoundError) as error:
         print(f"shardqa: {error}", file=sys.stderr)
         return 1
     with metrics.shared_by(processes):
         _serve(settings, processes)
     return 0
+
+
+def _take_flags() -> None:
+    """Into the environment, where every process of this port looks."""
+    parser = argparse.ArgumentParser(prog="python -m shardqa.api", description="Settings come from SHARDQA_*.")
+    parser.add_argument("--tls-cert", metavar="FILE", help="certificate for https (SHARDQA_HTTP_TLS_CERT)")
+    parser.add_argument("--tls-key", metavar="FILE", help="its key (SHARDQA_HTTP_TLS_KEY)")
+    given = parser.parse_args()
+    for name, value in (("SHARDQA_HTTP_TLS_CERT", given.tls_cert), ("SHARDQA_HTTP_TLS_KEY", given.tls_key)):
+        if value is not None:
+            os.environ[name] = value
+
+
+def _check_tls(settings: Settings) -> None:
+    """Raises ValueError."""
+    files = (settings.http_tls_cert, settings.http_tls_key)
+    if (files[0] is None) != (files[1] is None):
+        raise ValueError("https needs both: give --tls-cert and --tls-key")
+    for path in filter(None, files):
+        if not path.is_file():
+            raise ValueError(f"{path} is no file; https needs a certificate and its key")
+
+
+async def _check_keys(settings: Settings) -> None:
+    """Whoever reaches a public port must need a key, and have one. Raises ValueError.
+
+    Where the cluster can't be asked yet, the server starts: nobody comes in without a key anyway.
+    """
+    if settings.http_keys == "none" or (settings.http_keys == "others" and is_loopback(settings.http_host)):
+        return
+    try:
+        async with asyncio.timeout(KEYS_SECONDS):
+            engine = await Engine.connect(settings)
+            try:
+                keys = await engine.api_keys()
+            finally:
+                await engine.close()
+    except (ShardqaError, RedisError, OSError):
+        return
+    if not keys:
+        raise ValueError(
+            f"{settings.http_host} can be reached by others, and there is no key for them: make one with "
+            "'shardqa keys create NAME --scope ask', or set SHARDQA_HTTP_KEYS=none where a proxy sees to who may come"
+        )
 
 
 def _processes() -> int:
@@ -56,6 +110,8 @@ def _serve(settings: Settings, processes: int) -> None:
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
+        ssl_certfile=settings.http_tls_cert,
+        ssl_keyfile=settings.http_tls_key,
     )
 
 

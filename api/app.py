@@ -1,4 +1,4 @@
-"""The ASGI app. Read in this order: door, access (outermost), hosts, limits, kept, routes, problems, connection.
+"""The ASGI app. Read in this order: door, access (outermost), hosts, entry, limits, kept, routes, problems, connection.
 
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """
@@ -15,6 +15,8 @@ from shardqa import spans
 from shardqa.api import openapi, problems, query
 from shardqa.api.access import Access
 from shardqa.api.connection import Connection
+from shardqa.api.entry import Doorkeeper
+from shardqa.api.file_readers import FileReaders
 from shardqa.api.hosts import Hosts
 from shardqa.api.kept import KeptReplies
 from shardqa.api.limits import Limits
@@ -43,7 +45,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     metrics = Metrics()
     connection = Connection(settings, metrics)
 
-    state = State(settings, metrics, connection)
+    state = State(settings, metrics, connection, FileReaders())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -65,6 +67,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         middleware=[
             Middleware(Access, metrics=metrics),
             Middleware(Hosts, names=settings.hosts),
+            Middleware(Doorkeeper, settings=settings, connection=connection),
             Middleware(Limits, concurrency=settings.concurrency, metrics=metrics),
             Middleware(KeptReplies, state=state),
         ],

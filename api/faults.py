@@ -75,6 +75,34 @@ class NotJson(ShardqaError):
     status = 415
 
 
+class KeyWanted(ShardqaError):
+    """A request from elsewhere without a key."""
+
+    code = "key_wanted"
+    status = 401
+
+
+class KeyRefused(ShardqaError):
+    """A key that is none, was revoked or has expired."""
+
+    code = "key_refused"
+    status = 401
+
+
+class NotAllowed(ShardqaError):
+    """A key that is for other things."""
+
+    code = "not_allowed"
+    status = 403
+
+
+class TooManyOfKey(ShardqaError):
+    """More requests with one key than it is for."""
+
+    code = "too_many_of_key"
+    status = 429
+
+
 class NotForm(ShardqaError):
     """The Content-Type is another than multipart/form-data."""
 

@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa.api import streaming
+from shardqa.api.entry import Guarded
+from shardqa.api.faults import NotAllowed
 from shardqa.api.state import State
 from shardqa.http_schema import Question
 
@@ -58,9 +60,10 @@ class KeptReplies:
         engine = self._state.connection.connected
         if asked is None or asked.fresh or engine is None:
             return None
-        kept = engine.kept_reply(
-            asked.question, asked.corpus, asked.k, asked.n_best, asked.min_score, asked.answer_when, asked.filter
-        )
+        try:
+            kept = Guarded(engine).kept_reply(asked)
+        except NotAllowed:
+            return None  # the route says it
         if kept is None:
             return None
         self._state.metrics.observe_kept(kept.milliseconds, kept.no_answer)

@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from shardqa.api.connection import Connection
+from shardqa.api.entry import Guarded
 from shardqa.api.faults import NotJson
+from shardqa.api.file_readers import FileReaders
 from shardqa.api.metrics import Metrics
 from shardqa.config import Settings
-from shardqa.engine import Engine
 
 JSON, LINES = "application/json", "application/x-ndjson"
 
@@ -19,11 +20,13 @@ class State:
     settings: Settings
     metrics: Metrics
     connection: Connection
+    readers: FileReaders
 
     @property
-    def engine(self) -> Engine:
-        """Raises ClusterUnavailable; asked for inside a route, so that a wrong request is told first."""
-        return self.connection.engine
+    def engine(self) -> Guarded:
+        """As this request may use it. Raises ClusterUnavailable; asked for inside a route, so that a wrong request is
+        told first."""
+        return Guarded(self.connection.engine)
 
 
 def _state(request: Request) -> State:

@@ -11,7 +11,7 @@ from statistics import median
 from time import perf_counter
 
 from shardqa import filters, keys
-from shardqa.filters import Filter
+from shardqa.filters import DocumentFilter
 from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
@@ -39,7 +39,7 @@ def main() -> None:
     for number in range(QUESTIONS):
         asked = query(" ".join(random.choices(vocabulary, weights, k=7)))
         statistics = index.statistics(asked)
-        wanted = Filter(metadata={"group": number % GROUPS, "number": {"gte": -number}})  # another each time
+        wanted = DocumentFilter(metadata={"group": number % GROUPS, "number": {"gte": -number}})  # another each time
         text = filters.canonical(wanted)
         for times, filter_ in ((plain, ""), (first, text), (again, text)):
             start = perf_counter()

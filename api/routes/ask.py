@@ -57,7 +57,9 @@ async def get_ask(
     min_score: Annotated[float | None, Query(allow_inf_nan=False, description="0 to 1.")] = None,
     answer_when: Annotated[AnswerWhen | None, Query(description="How sure an answer must be.")] = None,
     fresh: Annotated[bool, Query(description="Compute the answer anew.")] = False,
-    filter: Annotated[str | None, Query(description="Documents that may answer, as the JSON of a Filter.")] = None,
+    filter: Annotated[
+        str | None, Query(description="Documents that may answer, as the JSON of a DocumentFilter.")
+    ] = None,
 ) -> Response:
     """The same as POST /v1/ask, for a browser's address bar and for links."""
     asked = Question(
@@ -108,17 +110,7 @@ async def _ask(asked: Question, request: Request, state: State) -> Response:
 
 
 async def _answer(asked: Question, state: State, told: Callable[[Step], None] | None = None) -> Answer:
-    answer = await state.engine.ask(
-        asked.question,
-        asked.corpus,
-        asked.k,
-        asked.n_best,
-        asked.min_score,
-        asked.fresh,
-        asked.answer_when,
-        told,
-        asked.filter,
-    )
+    answer = await state.engine.ask(asked, told)
     state.metrics.observe(answer)
     return answer
 

@@ -1,7 +1,6 @@
 """/v1/files: whole files, one as it is or many by a form, read as `shardqa ingest` reads them."""
 
 import asyncio
-from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -15,7 +14,7 @@ from shardqa.api.state import Shared, State, content_type
 from shardqa.errors import BadDocument, ShardqaError
 from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles
 from shardqa.loader import formats
-from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile
+from shardqa.loader.source_file import Item, Lost, Skipped
 from shardqa.schema import Ingested
 
 MAX_DOCUMENTS = 10_000  # of one file: one reply names each
@@ -119,7 +118,7 @@ async def _add_one(part: UploadFile, corpus: str, replace: bool, request_id: str
 
 
 async def _add(content: bytes, name: str, corpus: str, replace: bool, state: State) -> FileOutcome:
-    items = await asyncio.to_thread(_read, content, name)
+    items = await _read(content, name, state)
     places = asyncio.Semaphore(AT_ONCE)
     outcome = FileOutcome(file=name, documents=[], skipped=[], lost=[])
 
@@ -149,12 +148,8 @@ async def _add(content: bytes, name: str, corpus: str, replace: bool, state: Sta
     return outcome
 
 
-def _read(content: bytes, name: str) -> list[Item]:
-    source = SourceFile.of_bytes(content, name, name, f"upload:{name}", formats.read)
-    try:
-        items = list(islice(formats.read(source), MAX_DOCUMENTS + 1))
-    finally:
-        source.close()
+async def _read(content: bytes, name: str, state: State) -> list[Item]:
+    items = await state.readers.read(content, name, MAX_DOCUMENTS + 1)
     if len(items) > MAX_DOCUMENTS:
         raise BadDocument(f"{name} holds more than {MAX_DOCUMENTS:,} documents; split it, or use 'shardqa ingest'")
     return items

@@ -15,7 +15,7 @@ from shardqa.schema import Explanation, SearchResult
 router = APIRouter(prefix="/v1", tags=["questions"])
 
 Words = Annotated[str, Query(description="A question or words.")]
-Conditions = Annotated[str | None, Query(description="Documents that may be found, as the JSON of a Filter.")]
+Conditions = Annotated[str | None, Query(description="Documents that may be found, as the JSON of a DocumentFilter.")]
 Where = Annotated[str | None, Query(description="Where to look; without it, the server's default corpus.")]
 
 
@@ -60,7 +60,7 @@ async def post_explain(asked: Explain, request: Request, state: Shared) -> Respo
     return await _explain(asked, request, state)
 
 
-def _parsed(filter: str | None) -> filters.Filter | None:
+def _parsed(filter: str | None) -> filters.DocumentFilter | None:
     return filters.of_text(filter) if filter is not None else None
 
 

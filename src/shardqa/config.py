@@ -84,6 +84,11 @@ class Settings(BaseSettings):
     log: Literal["text", "json"] = Field("text", description="how the API logs: lines for people, or JSON objects")
     http_host: str = "127.0.0.1"
     http_port: int = Field(8080, ge=1, le=65535)
+    http_keys: Literal["others", "all", "none"] = Field(
+        "others", description="who needs an API key: others than this machine, all, or none (a proxy sees to it)"
+    )
+    http_tls_cert: Path | None = Field(None, description="certificate of the API, for https")
+    http_tls_key: Path | None = Field(None, description="its key")
     http_hosts: str = Field(
         "", description="names, with commas, it answers under besides localhost and addresses; * any"
     )

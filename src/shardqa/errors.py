@@ -76,6 +76,18 @@ class BadFilter(ShardqaError):
     status = 422
 
 
+class FileTooSlow(ShardqaError):
+    """A file that takes longer to read than one gets."""
+
+    code = "file_too_slow"
+    status = 422
+
+
+class UnknownKey(ShardqaError):
+    code = "unknown_key"
+    status = 404
+
+
 class EmptyQuestion(ShardqaError):
     code = "empty_question"
     status = 422

@@ -34,7 +34,7 @@ Value: TypeAlias = tuple[str, Any]
 """A scalar with its kind: true is not 1, and 1 is 1.0."""
 
 
-class Range(BaseModel):
+class FilterBounds(BaseModel):
     """Bounds, all of which hold; or whether there is such a field at all."""
 
     model_config = ConfigDict(extra="forbid")
@@ -46,10 +46,10 @@ class Range(BaseModel):
     exists: StrictBool | None = None
 
 
-Condition: TypeAlias = Scalar | list[Scalar] | Range
+Condition: TypeAlias = Scalar | list[Scalar] | FilterBounds
 
 
-class Filter(BaseModel):
+class DocumentFilter(BaseModel):
     """Conditions that all must hold."""
 
     model_config = ConfigDict(
@@ -59,7 +59,7 @@ class Filter(BaseModel):
 
     title: Condition = None
     metadata: dict[str, Condition] = Field(default_factory=dict)
-    all: list["Filter"] = Field(default_factory=list, description="Further filters that must hold, too.")
+    all: list["DocumentFilter"] = Field(default_factory=list, description="Further filters that must hold, too.")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -69,7 +69,7 @@ class Clause:
     value: str  # JSON, so that clauses can be ordered
 
 
-def canonical(given: Filter | None) -> str:
+def canonical(given: DocumentFilter | None) -> str:
     """The same text for filters that mean the same by their spelling; empty for none. Raises BadFilter."""
     clauses = sorted(set(_clauses(given))) if given is not None else []
     if len(clauses) > MAX_CLAUSES:
@@ -80,10 +80,10 @@ def canonical(given: Filter | None) -> str:
     return text
 
 
-def of_text(text: str) -> Filter:
+def of_text(text: str) -> DocumentFilter:
     """From JSON, as it stands in an address. Raises BadFilter."""
     try:
-        return Filter.model_validate_json(text)
+        return DocumentFilter.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(map(str, first["loc"]))
@@ -131,7 +131,7 @@ def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _clauses(given: Filter) -> Iterator[Clause]:
+def _clauses(given: DocumentFilter) -> Iterator[Clause]:
     if given.title is not None:
         yield from _of_field(TITLE, given.title)
     for name, condition in given.metadata.items():
@@ -141,7 +141,7 @@ def _clauses(given: Filter) -> Iterator[Clause]:
 
 
 def _of_field(field: str, condition: Condition) -> Iterator[Clause]:
-    if isinstance(condition, Range):
+    if isinstance(condition, FilterBounds):
         named = condition.model_dump(exclude_none=True)
         if not named:
             raise BadFilter(f"the condition on {field!r} is empty; use gte, gt, lte, lt or exists")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
-from shardqa.filters import Filter
+from shardqa.filters import DocumentFilter
 from shardqa.schema import Answer, Corpora, Document, Ingested
 
 MAX_QUESTIONS = 100  # of one batch
@@ -34,7 +34,7 @@ class Question(BaseModel):
         None, description="How sure an answer must be; see docs/scores.md. Without it, the server's setting."
     )
     fresh: bool = Field(False, description="Leave the caches alone: compute the answer anew.")
-    filter: Filter | None = Field(None, description="Documents that may answer, by title and metadata.")
+    filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")
 
     @field_validator("question")
     @classmethod
@@ -73,7 +73,7 @@ class Search(BaseModel):
     question: str = Field(description="A question or words.", json_schema_extra={"maxLength": MAX_QUESTION})
     corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
     limit: int = Field(10, description="Passages, 1 to 100.")
-    filter: Filter | None = Field(None, description="Documents that may be found, by title and metadata.")
+    filter: DocumentFilter | None = Field(None, description="Documents that may be found, by title and metadata.")
 
 
 class Explain(BaseModel):
@@ -82,7 +82,7 @@ class Explain(BaseModel):
     question: str = Field(description="One question, in plain words.", json_schema_extra={"maxLength": MAX_QUESTION})
     corpus: str | None = Field(None, description="Where to look; without it, the server's default corpus.")
     k: int | None = Field(None, description=f"Passages ranked, 1 to {MAX_K}.")
-    filter: Filter | None = Field(None, description="Documents that may answer, by title and metadata.")
+    filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")
 
 
 class NewDocument(BaseModel):

@@ -28,6 +28,7 @@ QUESTION_MARKS = "?？؟"
 FULL_STOP = re.compile(r"(?<=[^\W_])\.\Z")  # one that ends a sentence: `cd ..` and `the regex .` keep theirs
 NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
+API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret
 EPOCH_CHANNEL = "shardqa:epoch"  # pub/sub: "<corpus> <tag> <epoch>" whenever a shard's part of a corpus changes
 
 

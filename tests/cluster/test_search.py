@@ -6,7 +6,7 @@ import pytest
 
 from shardqa.engine import Engine
 from shardqa.errors import BadLimit, UnknownCorpus
-from shardqa.filters import Filter
+from shardqa.filters import DocumentFilter
 from shardqa.schema import Document, Step
 
 TEXT = "🦉 The mills of {place} were built by Ada {place}son in {year}. Élan’s river drove them."
@@ -75,7 +75,7 @@ async def test_the_steps_of_an_answer_are_told_in_order(filled: Engine) -> None:
 
 
 async def test_a_filter_leaves_documents_out_and_changes_no_score(filled: Engine) -> None:
-    chosen = Filter(metadata={"year": {"gte": 3}})
+    chosen = DocumentFilter(metadata={"year": {"gte": 3}})
     plain = await filled.search("Who built the mills?", limit=100)
     found = await filled.search("Who built the mills?", limit=100, filter=chosen)
     assert [(one.key, one.score) for one in found.passages] == [
@@ -88,21 +88,21 @@ async def test_an_answer_is_of_what_its_filter_lets_through_and_brings_the_metad
     question = "Who built the mills by the river?"
     for place, year in (("Ostby", 3), ("Quill", 4)):
         for cache in (None, "process"):
-            answer = await filled.ask(question, filter=Filter(metadata={"year": year}))
+            answer = await filled.ask(question, filter=DocumentFilter(metadata={"year": year}))
             assert (answer.answer, answer.metadata, answer.cache) == (
                 f"Ada {place}son",
                 {"of": f"{place} {year}.md", "year": year},
                 cache,
             )
-    nothing = await filled.ask(question, filter=Filter(metadata={"year": 99}))
+    nothing = await filled.ask(question, filter=DocumentFilter(metadata={"year": 99}))
     assert nothing.no_answer
     assert nothing.n_best == []
-    why = await filled.explain(question, filter=Filter(metadata={"year": 4}))
+    why = await filled.explain(question, filter=DocumentFilter(metadata={"year": 4}))
     assert [one.document for one in why.passages] == ["Quill 4.md"]
 
 
 async def test_metadata_that_changes_alone_changes_what_a_filter_lets_through(filled: Engine) -> None:
-    chosen = Filter(metadata={"state": "final"})
+    chosen = DocumentFilter(metadata={"state": "final"})
     assert (await filled.ask(QUESTION, filter=chosen)).no_answer
     name = "Tarn 2.md"
     await filled.put(Document(id=name, text=TEXTS[name], metadata={"state": "final"}))

@@ -6,7 +6,7 @@ import pytest
 
 from shardqa import filters
 from shardqa.errors import BadFilter
-from shardqa.filters import Filter
+from shardqa.filters import DocumentFilter
 
 DOCUMENT = {
     "year": 2021,
@@ -21,7 +21,7 @@ DOCUMENT = {
 
 
 def holds(**given: Any) -> bool:
-    return filters.holds(filters.parse(filters.canonical(Filter(**given))), "Leave", DOCUMENT)
+    return filters.holds(filters.parse(filters.canonical(DocumentFilter(**given))), "Leave", DOCUMENT)
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_what_it_does_not(metadata: dict[str, Any]) -> None:
 
 
 def test_further_filters_must_hold_too() -> None:
-    assert holds(all=[Filter(title="Leave"), Filter(metadata={"year": 2021})])
-    assert not holds(title="Leave", all=[Filter(metadata={"year": 2022})])
+    assert holds(all=[DocumentFilter(title="Leave"), DocumentFilter(metadata={"year": 2021})])
+    assert not holds(title="Leave", all=[DocumentFilter(metadata={"year": 2022})])
 
 
 def test_the_same_conditions_have_one_spelling() -> None:
-    one = Filter(metadata={"a": ["x", "y", "x"], "b": 1})
-    other = Filter(all=[Filter(metadata={"b": 1}), Filter(metadata={"a": ["y", "x"]})])
+    one = DocumentFilter(metadata={"a": ["x", "y", "x"], "b": 1})
+    other = DocumentFilter(all=[DocumentFilter(metadata={"b": 1}), DocumentFilter(metadata={"a": ["y", "x"]})])
     assert filters.canonical(one) == filters.canonical(other)
-    assert filters.canonical(None) == filters.canonical(Filter()) == ""
+    assert filters.canonical(None) == filters.canonical(DocumentFilter()) == ""
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_same_conditions_have_one_spelling() -> None:
 )
 def test_what_is_no_filter_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(BadFilter):
-        filters.canonical(Filter(**given))
+        filters.canonical(DocumentFilter(**given))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"year": 1}', '{"metadata": {"a": {"near": 1}}}', '{"metadata": 1}'])

@@ -23,6 +23,7 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 PLAIN = {
     "address",
     "answer_lines",
+    "api_keys",
     "request",
     "spans",
     "keys",

@@ -23,6 +23,7 @@ from shardqa.cli import (
     eval,
     faults,
     ingest,
+    keys,
     models,
     output,
     prepare,
@@ -61,6 +62,7 @@ app.command("backup")(backup.backup)
 app.command("restore")(backup.restore_)
 app.command("module-path")(prepare.module_path)
 app.add_typer(config.app, name="config")
+app.add_typer(keys.app, name="keys")
 app.add_typer(eval.app, name="eval")
 bench.app.command("stages")(stages.bench_stages)
 app.add_typer(bench.app, name="bench")

@@ -22,7 +22,7 @@ from shardqa.errors import (
     ShardqaError,
     WrongShard,
 )
-from shardqa.filters import Filter
+from shardqa.filters import DocumentFilter
 from shardqa.schema import (
     Answer,
     MergedCandidates,
@@ -89,7 +89,7 @@ class Asking(Ranking):
         fresh: bool = False,
         answer_when: AnswerWhen | None = None,
         told: Callable[[Step], None] | None = None,
-        filter: Filter | None = None,
+        filter: DocumentFilter | None = None,
     ) -> Answer:
         """Answers `question` from the documents of `corpus` that `filter` lets through.
 
@@ -140,7 +140,7 @@ class Asking(Ranking):
         n_best: int | None,
         min_score: float | None,
         answer_when: AnswerWhen | None,
-        filter: Filter | None = None,
+        filter: DocumentFilter | None = None,
     ) -> KeptReply | None:
         """The JSON of the Answer that `ask` would give, where this process has kept all of it but the times.
 
@@ -189,7 +189,7 @@ class Asking(Ranking):
         return finished
 
     async def _cached(
-        self, corpus: str, k: int, question: str, filter: Filter | None, timing: Timing
+        self, corpus: str, k: int, question: str, filter: DocumentFilter | None, timing: Timing
     ) -> tuple[MergedCandidates | None, Literal["process", "redis"] | None, Told | None]:
         """From this process, else from Redis. Where the epochs are not known to be current, the first round, which a
         new question takes anyway, tells them; it comes back for the second."""
@@ -230,7 +230,7 @@ class Asking(Ranking):
         corpus: str,
         k: int,
         question: str,
-        filter: Filter | None,
+        filter: DocumentFilter | None,
         timing: Timing,
         fresh: bool,
         told: Told | None,

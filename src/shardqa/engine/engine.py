@@ -10,13 +10,14 @@ from types import TracebackType
 from typing import Self
 
 from shardqa.config import Settings
+from shardqa.engine.api_keys import ApiKeys
 from shardqa.engine.catalogue import Catalogue
 from shardqa.engine.connections import Shards
 from shardqa.engine.documents import Documents
 from shardqa.engine.search import Searching
 
 
-class Engine(Searching, Documents, Catalogue):
+class Engine(Searching, ApiKeys, Documents, Catalogue):
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
         """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""

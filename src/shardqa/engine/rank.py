@@ -9,7 +9,7 @@ from shardqa.description import record_of
 from shardqa.engine.connected import Connected, came_and_failed, since
 from shardqa.engine.connections import Argument
 from shardqa.errors import ClusterUnavailable, UnknownCorpus
-from shardqa.filters import Filter
+from shardqa.filters import DocumentFilter
 from shardqa.schema import RankedList, RankedPassage
 from shardqa.statistics import CorpusStatistics, total
 
@@ -41,7 +41,7 @@ class Ranking(Connected):
         return Told(statistics, epochs, failed, since(start))
 
     async def rank(
-        self, question: str, corpus: str, limit: int, told: Told | None = None, filter: Filter | None = None
+        self, question: str, corpus: str, limit: int, told: Told | None = None, filter: DocumentFilter | None = None
     ) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
         the same however many shards there are; `told` is the first one's where it was made already. A filter leaves

@@ -13,7 +13,7 @@ from shardqa.engine.ask import Asking, between
 from shardqa.engine.connected import since
 from shardqa.engine.explanation import graph_of, spans_of, terms_of
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
-from shardqa.filters import Filter
+from shardqa.filters import DocumentFilter
 from shardqa.models.scoring import shipped_scoring
 from shardqa.schema import (
     Explanation,
@@ -32,7 +32,7 @@ MAX_FOUND = 100  # passages of one search
 
 class Searching(Asking):
     async def search(
-        self, question: str, corpus: str | None = None, limit: int = 10, filter: Filter | None = None
+        self, question: str, corpus: str | None = None, limit: int = 10, filter: DocumentFilter | None = None
     ) -> SearchResult:
         """The passages that rank best for `question`, with its words marked. Raises as `ask`."""
         start = perf_counter()
@@ -57,7 +57,7 @@ class Searching(Asking):
         )
 
     async def explain(
-        self, question: str, corpus: str | None = None, k: int | None = None, filter: Filter | None = None
+        self, question: str, corpus: str | None = None, k: int | None = None, filter: DocumentFilter | None = None
     ) -> Explanation:
         """The answer, and everything it was made of: terms, ranks, graph, spans with logits, score. Raises as `ask`."""
         corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)

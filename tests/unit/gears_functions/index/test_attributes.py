@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardqa import filters, keys
-from shardqa.filters import Filter, Range
+from shardqa.filters import DocumentFilter, FilterBounds
 from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
@@ -28,10 +28,10 @@ corpora = st.dictionaries(
 )
 bounds = st.integers(-3, 3) | st.sampled_from([0.5, "2024-02-29", "2024-03-01", "2024-02-29T23:30:00Z"])
 ranges = st.builds(
-    lambda test, bound: Range.model_validate({test: bound}), st.sampled_from(["gte", "gt", "lte", "lt"]), bounds
+    lambda test, bound: FilterBounds.model_validate({test: bound}), st.sampled_from(["gte", "gt", "lte", "lt"]), bounds
 )
-conditions = scalars | st.lists(scalars, max_size=3) | ranges | st.builds(Range, exists=st.booleans())
-wanted = st.builds(Filter, title=st.none() | titles, metadata=st.dictionaries(names, conditions, max_size=2))
+conditions = scalars | st.lists(scalars, max_size=3) | ranges | st.builds(FilterBounds, exists=st.booleans())
+wanted = st.builds(DocumentFilter, title=st.none() | titles, metadata=st.dictionaries(names, conditions, max_size=2))
 Corpus = dict[str, tuple[str, dict[str, Any], list[str]]]
 
 
@@ -50,7 +50,7 @@ def filled(corpus: Corpus) -> Index:
 
 @settings(max_examples=300)
 @given(corpora, wanted)
-def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus, given_filter: Filter) -> None:
+def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus, given_filter: DocumentFilter) -> None:
     text = filters.canonical(given_filter)
     clauses = filters.parse(text)
     naive = {one for one, (title, metadata, _) in corpus.items() if filters.holds(clauses, title, metadata)}
@@ -59,7 +59,7 @@ def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus
 
 @settings(max_examples=200)
 @given(corpora, corpora, wanted)
-def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus, given_filter: Filter) -> None:
+def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus, given_filter: DocumentFilter) -> None:
     text = filters.canonical(given_filter)
     changed = filled(before)
     changed.catalogue.chosen(text)  # what is remembered must not outlive the change
@@ -73,7 +73,7 @@ def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus,
 @settings(max_examples=200)
 @given(corpora, wanted, words, st.integers(1, 4))
 def test_ranks_with_a_filter_are_those_without_for_what_it_lets_through_on_any_number_of_shards(
-    corpus: Corpus, given_filter: Filter, question: str, count: int
+    corpus: Corpus, given_filter: DocumentFilter, question: str, count: int
 ) -> None:
     text, asked = filters.canonical(given_filter), query(question)
     whole = filled(corpus)

@@ -1,0 +1,131 @@
+"""Reads what people upload in processes of its own, few at once, each with a deadline and a bound on memory.
+
+A file is hostile until it is read: a PDF may want minutes, or gigabytes, and must not hold up questions. One process
+reads one file and ends; it is forked from a server that has the readers loaded, in some 30 ms. What comes back is JSON,
+since a process that a file took over must not reach this one by a pickle. One event loop.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import resource
+import threading
+from itertools import islice
+from multiprocessing.connection import Connection
+from typing import Any
+
+import orjson
+
+from shardqa.errors import BadDocument, FileTooSlow, ShardqaError
+from shardqa.loader import formats
+from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile
+from shardqa.schema import Document
+
+PROCESSES = 2  # at once, of one API process; more files wait
+SECONDS = 60.0  # for one file; a PDF of 300 pages takes one or two
+MEMORY = 2 * 1024**3  # bytes of addresses: 64 MiB of file, and what it unpacks to within the readers' own bounds
+NICENESS = 10  # questions go first
+
+
+class FileReaders:
+    def __init__(self, processes: int = PROCESSES, seconds: float = SECONDS) -> None:
+        self._places = asyncio.Semaphore(processes)
+        self._seconds = seconds
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload([__name__])
+
+    async def read(self, content: bytes, name: str, limit: int) -> list[Item]:
+        """What the file holds, at most `limit` items. Raises BadDocument, FileTooSlow and what the readers raise."""
+        async with self._places:
+            reading = _Reading(self._context, self._seconds)
+            try:
+                return await asyncio.to_thread(reading.run, content, name, limit)
+            except asyncio.CancelledError:
+                reading.stop()
+                raise
+
+
+class _Reading:
+    """One file's, in one process. `run` belongs to a thread; `stop` may be called from any."""
+
+    def __init__(self, context: Any, seconds: float) -> None:
+        self._context = context
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._process: Any = None
+        self._is_stopped = False
+
+    def run(self, content: bytes, name: str, limit: int) -> list[Item]:
+        ours, theirs = self._context.Pipe()
+        with ours:
+            self._begin(theirs)
+            try:
+                ours.send_bytes(orjson.dumps([name, limit, self._seconds]))
+                ours.send_bytes(content)
+                if not ours.poll(self._seconds):
+                    raise FileTooSlow(
+                        f"{name} took more than {self._seconds:g} s to read; split it, or ingest its text"
+                    )
+                told = orjson.loads(ours.recv_bytes())
+            except (EOFError, OSError):
+                raise BadDocument(f"{name} can't be read: its reader ended, out of memory or broken by it") from None
+            finally:
+                self.stop()
+        return _items(told)
+
+    def _begin(self, theirs: Connection) -> None:
+        with self._lock, theirs:
+            self._process = self._context.Process(target=_serve, args=(theirs,), daemon=True)
+            if not self._is_stopped:
+                self._process.start()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._is_stopped = True
+            if self._process is not None and self._process.pid is not None:
+                self._process.kill()
+                self._process.join()
+
+
+def _items(told: dict[str, Any]) -> list[Item]:
+    if "fault" in told:
+        raise BadDocument(told["fault"])
+    kinds = {"document": Document, "skipped": Skipped, "lost": Lost}
+    return [kinds[kind](**fields) for kind, fields in told["items"]]
+
+
+# ---- in the process
+
+
+def _serve(pipe: Connection) -> None:
+    name, limit, seconds = orjson.loads(pipe.recv_bytes())
+    content = pipe.recv_bytes()
+    _confine(seconds)
+    try:
+        told: dict[str, Any] = {"items": [_record(item) for item in _read(content, name, limit)]}
+    except ShardqaError as fault:
+        told = {"fault": str(fault)}
+    except MemoryError:
+        told = {"fault": f"{name} takes more memory to read than the {MEMORY // 1024**2:,} MiB that one file gets"}
+    pipe.send_bytes(orjson.dumps(told))
+
+
+def _confine(seconds: float) -> None:
+    os.nice(NICENESS)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _read(content: bytes, name: str, limit: int) -> list[Item]:
+    source = SourceFile.of_bytes(content, name, name, f"upload:{name}", formats.read)
+    try:
+        return list(islice(formats.read(source), limit))
+    finally:
+        source.close()
+
+
+def _record(item: Item) -> tuple[str, dict[str, Any]]:
+    if isinstance(item, Document):
+        return "document", item.model_dump()
+    return ("skipped" if isinstance(item, Skipped) else "lost"), {"place": item.place, "reason": item.reason}

@@ -1,0 +1,123 @@
+"""`shardqa keys`: who may use the HTTP API."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from shardqa import filters
+from shardqa.api_keys import SCOPES, ApiKey, NewKey
+from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.output import print_json, print_table, say
+from shardqa.errors import BadData
+
+app = typer.Typer(help="Keys to the HTTP API: make, list, revoke.", no_args_is_help=True)
+SPAN = re.compile(r"(\d+)([mhd])")
+UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    scope: Annotated[list[str], typer.Option("--scope", help=f"One or more of {', '.join(SCOPES)}; admin is all.")],
+    corpus: Annotated[list[str] | None, typer.Option("--corpus", help="For this corpus only; may be repeated.")] = None,
+    expires: Annotated[str | None, typer.Option("--expires", metavar="SPAN", help="After 30m, 12h or 90d.")] = None,
+    filter: Annotated[
+        str | None, typer.Option("--filter", metavar="JSON", help="Documents it may ask, as in docs/http.md.")
+    ] = None,
+    per_minute: Annotated[int | None, typer.Option("--per-minute", help="Requests, by each API process.")] = None,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Make a key. It is printed once, and kept as a hash.
+
+    Example: shardqa keys create intranet --scope ask --corpus handbook --expires 90d
+    """
+    wanted = _wanted(name, scope, corpus, expires, filter, per_minute)
+    settings = settings_of(redis, user, password)
+    made, key = with_engine(settings, lambda engine: engine.create_key(wanted))
+    if as_json:
+        print_json({"key": key, **_shown(made)})
+        return
+    say(f"key {made.id} for {made.name}; send it as 'Authorization: Bearer …'. It is not shown again:")
+    print(key)
+
+
+@app.command("ls")
+def list_(
+    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+) -> None:
+    """List the keys, without their secrets.
+
+    Example: shardqa keys ls
+    """
+    found = with_engine(settings_of(redis, user, password), lambda engine: engine.api_keys())
+    if as_json:
+        print_json([_shown(key) for key in found])
+        return
+    columns = ("id", "name", "scopes", "corpora", "filter", "per minute", "expires")
+    print_table(columns, [_row(key) for key in found])
+
+
+@app.command("revoke")
+def revoke(
+    ids: Annotated[list[str], typer.Argument(help="Ids, as 'keys ls' shows them.")],
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Revoke keys. Every API process refuses them within three seconds.
+
+    Example: shardqa keys revoke 0f3a9c21b7d4
+    """
+    settings = settings_of(redis, user, password)
+    for id_ in dict.fromkeys(ids):
+        with_engine(settings, lambda engine, one=id_: engine.revoke_key(one))  # type: ignore[misc]
+        say(f"revoked {id_}")
+
+
+def _wanted(
+    name: str,
+    scopes: list[str],
+    corpora: list[str] | None,
+    expires: str | None,
+    filter: str | None,
+    per_minute: int | None,
+) -> NewKey:
+    """Raises BadData."""
+    try:
+        return NewKey.model_validate(
+            {
+                "name": name,
+                "scopes": list(dict.fromkeys(scopes)),
+                "corpora": corpora or None,
+                "filter": filters.of_text(filter) if filter else None,
+                "per_minute": per_minute,
+                "expires": _after(expires) if expires else None,
+            }
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ".".join(map(str, first["loc"]))
+        raise BadData(f"{at or 'the key'}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def _after(span: str) -> datetime:
+    found = SPAN.fullmatch(span)
+    if found is None:
+        raise BadData(f"--expires {span!r} is no span of time; say 30m, 12h or 90d")
+    return datetime.now(UTC) + timedelta(**{UNITS[found[2]]: int(found[1])})
+
+
+def _shown(key: ApiKey) -> dict[str, object]:
+    return key.model_dump(mode="json", exclude={"digest"})
+
+
+def _row(key: ApiKey) -> tuple[object, ...]:
+    corpora = ", ".join(key.corpora) if key.corpora is not None else "all"
+    expires = key.expires.isoformat(timespec="minutes") if key.expires else "never"
+    return (key.id, key.name, ", ".join(key.scopes), corpora, filters.canonical(key.filter), key.per_minute, expires)

@@ -1,0 +1,61 @@
+"""Files are read in processes of their own: what takes too long, or breaks its reader, harms nobody."""
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from shardqa.api import file_readers
+from shardqa.api.file_readers import FileReaders
+from shardqa.errors import BadDocument, FileTooSlow
+from shardqa.loader.source_file import Skipped
+from shardqa.schema import Document
+
+
+async def test_what_is_read_there_comes_back_as_it_is() -> None:
+    readers = FileReaders()
+    (page,) = await readers.read(b"<title>Mill</title><h1>Mill</h1><p>It is old.</p>", "mill.html", 10)
+    assert isinstance(page, Document)
+    assert (page.id, page.title, page.places[0][1].headings) == ("mill.html", "Mill", ["Mill"])
+    (skipped,) = await readers.read(b"", "empty.txt", 10)
+    assert isinstance(skipped, Skipped)
+    lines = b'{"id": "a", "text": "One."}\n{"id": "b", "text": "Two."}\n'
+    assert len(await readers.read(lines, "two.jsonl", 1)) == 1
+
+
+async def test_a_file_that_takes_too_long_is_given_up_and_its_process_ended() -> None:
+    readers = FileReaders(processes=1, seconds=0.001)
+    with pytest.raises(FileTooSlow, match=r"mill\.txt took more than"):
+        await readers.read(b"The mill is old.", "mill.txt", 10)
+    slow = FileReaders(processes=1)
+    (_,) = await slow.read(b"The mill is old.", "mill.txt", 10)
+
+
+async def test_whoever_leaves_frees_the_place_at_once() -> None:
+    readers = FileReaders(processes=1)
+    big = b"word " * 200_000
+    first = asyncio.create_task(readers.read(big, "big.rst", 10))
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    (found,) = await readers.read(b"The mill is old.", "mill.txt", 10)
+    assert isinstance(found, Document)
+
+
+async def test_a_reader_that_ends_is_a_problem_of_that_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_readers, "_serve", os.abort)
+    with pytest.raises(BadDocument, match="its reader ended"):
+        await FileReaders().read(b"x", "x.txt", 10)
+
+
+async def test_the_loop_goes_on_while_files_are_read() -> None:
+    readers, ticks = FileReaders(processes=2), 0
+    reading = asyncio.gather(*(readers.read(b"word. " * 300_000, f"{n}.txt", 10) for n in range(3)))
+    started = time.monotonic()
+    while not reading.done():
+        await asyncio.sleep(0.005)
+        ticks += 1
+    assert ticks > (time.monotonic() - started) * 10, "the loop was held up"
+    await reading

@@ -1,0 +1,188 @@
+"""API keys: who may do what, over real HTTP."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from redis import RedisCluster
+
+from shardqa import api_keys
+from shardqa.api_keys import NewKey
+from shardqa.cluster.local import LocalCluster
+from shardqa.engine import Engine
+from shardqa.filters import DocumentFilter
+from tests.api.conftest import Server, running_api
+from tests.nodes import free_port, wait_until
+
+QUESTION = "Who built the mill?"
+
+
+@pytest.fixture(scope="module")
+def locked(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An API that asks everybody for a key; one stands in Redis, or it would not start."""
+    made, key = api_keys.make(NewKey(name="root", scopes=["admin"]))
+    with cluster_client(cluster) as client:
+        client.hset("apikeys", made.id, made.model_dump_json())
+    with running_api(tmp_path_factory.mktemp("locked"), redis=cluster.seed(), http_keys="all") as server:
+        assert server.log_file is not None
+        (server.log_file.parent / "root").write_text(key)
+        yield server
+
+
+def cluster_client(cluster: LocalCluster) -> Any:
+    host, _, port = cluster.seed().rpartition(":")
+    return RedisCluster(host=host, port=int(port))
+
+
+@pytest.fixture
+def root(locked: Server) -> Iterator[httpx.Client]:
+    assert locked.log_file is not None
+    key = (locked.log_file.parent / "root").read_text()
+    with locked.client(headers=bearer(key)) as client:
+        yield client
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
+
+
+async def made_key(engine: Engine, **wanted: Any) -> tuple[str, str]:
+    """(id, the key)."""
+    made, key = await engine.create_key(NewKey(name="test", **wanted))
+    return made.id, key
+
+
+@pytest.fixture
+def filled(root: httpx.Client, corpus: str) -> str:
+    for name, year in (("Ada", 1871), ("Bob", 1901)):
+        text = f"The mill was built by {name} Holm in {year}."
+        root.post("/v1/documents", json={"id": name, "corpus": corpus, "text": text, "metadata": {"year": year}})
+    return corpus
+
+
+def ask(locked: Server, corpus: str, key: str | None, **more: Any) -> httpx.Response:
+    with locked.client(headers=bearer(key) if key else {}) as client:
+        return client.post("/v1/ask", json={"question": QUESTION, "corpus": corpus, **more})
+
+
+async def test_who_has_no_valid_key_stays_outside(locked: Server, filled: str, engine: Engine) -> None:
+    assert code(ask(locked, filled, None)) == (401, "key_wanted")
+    assert ask(locked, filled, None).headers["www-authenticate"] == "Bearer"
+    _, key = await made_key(engine, scopes=["ask"], expires=datetime.now(UTC) - timedelta(seconds=1))
+    wrong = f"{key[:-1]}{'a' if key[-1] != 'a' else 'b'}"
+    for other in ("sq-0", wrong, "x", f"sq-{'0' * 12}-{'a' * 43}"):
+        assert code(ask(locked, filled, other)) == (401, "key_refused")
+    reply = waited(locked, filled, key, lambda reply: "expired" in reply.text)
+    assert code(reply) == (401, "key_refused")
+    with locked.client() as client:
+        assert client.get("/healthz").status_code == client.get("/").status_code == 200
+        assert code(client.get("/metrics")) == (401, "key_wanted")
+
+
+def code(reply: httpx.Response) -> tuple[int, str]:
+    return reply.status_code, reply.json()["code"]
+
+
+def waited(locked: Server, corpus: str, key: str, is_there: Any) -> httpx.Response:
+    """The reply once the server has read the keys anew."""
+    found: httpx.Response = wait_until(
+        lambda: reply if is_there(reply := ask(locked, corpus, key)) else None, "the keys are read anew"
+    )
+    return found
+
+
+async def test_a_key_is_good_for_its_scopes_and_corpora_only(locked: Server, filled: str, engine: Engine) -> None:
+    _, key = await made_key(engine, scopes=["ask"], corpora=[filled])
+    assert waited(locked, filled, key, lambda reply: reply.status_code == 200).json()["answer"]
+    assert code(ask(locked, "seeds", key)) == (403, "not_allowed")
+    assert ask(locked, filled, key).json()["cached"], "a kept answer asks the key, too"
+    with locked.client(headers=bearer(key)) as client:
+        assert [one["name"] for one in client.get("/v1/corpora").json()["corpora"]] == [filled]
+        put = client.post("/v1/documents", json={"id": "x", "corpus": filled, "text": "A weir."})
+        assert code(put) == (403, "not_allowed")
+        assert code(client.delete(f"/v1/documents/Ada?corpus={filled}")) == (403, "not_allowed")
+        assert code(client.delete(f"/v1/corpora/{filled}")) == (403, "not_allowed")
+        assert code(client.get("/metrics")) == (403, "not_allowed")
+        assert client.get("/v1/documents", params={"corpus": filled}).status_code == 200
+
+
+async def test_a_key_with_a_filter_sees_nothing_else(locked: Server, filled: str, engine: Engine) -> None:
+    chosen = DocumentFilter(metadata={"year": {"gte": 1900}})
+    _, key = await made_key(engine, scopes=["ask"], filter=chosen)
+    reply = waited(locked, filled, key, lambda reply: reply.status_code == 200)
+    assert reply.json()["answer"] == "Bob Holm"
+    assert ask(locked, filled, key).json()["cached"]
+    assert ask(locked, filled, key, filter={"metadata": {"year": 1871}}).json()["n_best"] == []
+    with locked.client(headers=bearer(key)) as client:
+        where = {"corpus": filled}
+        assert [one["id"] for one in client.get("/v1/documents", params=where).json()["documents"]] == ["Bob"]
+        assert client.get("/v1/documents/Ada", params=where).status_code == 404
+        found = client.get("/v1/search", params={"q": QUESTION, **where}).json()["passages"]
+        assert [one["document"] for one in found] == ["Bob"]
+        why = client.get("/v1/explain", params={"q": QUESTION, **where}).json()
+        assert [one["document"] for one in why["passages"]] == ["Bob"]
+
+
+async def test_a_revoked_key_is_refused_within_seconds(locked: Server, filled: str, engine: Engine) -> None:
+    id_, key = await made_key(engine, scopes=["ask"])
+    waited(locked, filled, key, lambda reply: reply.status_code == 200)
+    await engine.revoke_key(id_)
+    reply = waited(locked, filled, key, lambda reply: reply.status_code != 200)
+    assert code(reply) == (401, "key_refused")
+
+
+async def test_a_key_has_a_number_of_requests_a_minute(locked: Server, filled: str, engine: Engine) -> None:
+    _, key = await made_key(engine, scopes=["ask"], per_minute=3)
+    waited(locked, filled, key, lambda reply: reply.status_code == 200)
+    reply = waited(locked, filled, key, lambda reply: reply.status_code == 429)
+    assert (reply.json()["code"], reply.headers["retry-after"]) == ("too_many_of_key", "1")
+
+
+def program(cluster: LocalCluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "shardqa", *words, "--redis", cluster.seed()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_keys_are_made_listed_and_revoked_on_the_command_line(cluster: LocalCluster, tmp_path: Path) -> None:
+    made = program(
+        cluster, "keys", "create", "intranet", "--scope", "ask", "--corpus", "c", "--expires", "90d", "--json"
+    )
+    key = json.loads(made.stdout)
+    listed = json.loads(program(cluster, "keys", "ls", "--json").stdout)
+    mine = next(one for one in listed if one["id"] == key["id"])
+    assert (mine["name"], mine["scopes"], mine["corpora"]) == ("intranet", ["ask"], ["c"])
+    assert key["key"].startswith(f"sq-{key['id']}-")
+    assert key["key"].rpartition("-")[2] not in json.dumps(listed)
+    assert program(cluster, "keys", "revoke", key["id"]).returncode == 0
+    gone = program(cluster, "keys", "revoke", key["id"])
+    assert gone.returncode != 0
+    assert "keys ls" in gone.stderr
+    wrong = program(cluster, "keys", "create", "x", "--scope", "ask", "--scope", "admin", "--filter", '{"title": "a"}')
+    assert "for asking only" in wrong.stderr
+
+
+def test_a_public_bind_without_keys_does_not_start(cluster: LocalCluster, tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
+    env |= {
+        "SHARDQA_REDIS": cluster.seed(),
+        "SHARDQA_HTTP_HOST": "0.0.0.0",
+        "SHARDQA_HTTP_PORT": str(free_port()),
+    }
+    with cluster_client(cluster) as client:
+        before = client.hgetall("apikeys")
+        client.delete("apikeys")
+        try:
+            command = [sys.executable, "-m", "shardqa.api"]
+            ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        finally:
+            if before:
+                client.hset("apikeys", mapping=before)
+    assert ended.returncode == 1
+    assert "shardqa keys create NAME --scope ask" in ended.stderr
