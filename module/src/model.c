@@ -259,8 +259,8 @@ static bool read_names(const char **at, const char *end, struct names *names) {
 }
 
 /* Fills inputs and outputs from `*2` of two arrays; false, and `error` filled, when it is anything else. What load_names would
- * refuse must be refused here: an RDB that can't be read keeps Redis from starting. */
-static bool take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size) {
+ * refuse must be refused here: an RDB that can't be read keeps Redis from starting. `keep`: only looks whether it could. */
+static bool take_names(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
     const char *at = resp, *end = resp + length;
     struct resp_item item;
     struct names inputs = {0}, outputs = {0};
@@ -274,6 +274,11 @@ static bool take_names(struct model *model, const char *resp, size_t length, cha
         snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each", MODEL_MAX_NAMES, MODEL_MAX_TEXT);
         return false;
     }
+    if (keep) {
+        names_free(&inputs);
+        names_free(&outputs);
+        return true;
+    }
     names_free(&model->inputs);
     names_free(&model->outputs);
     model->inputs = inputs;
@@ -281,8 +286,8 @@ static bool take_names(struct model *model, const char *resp, size_t length, cha
     return true;
 }
 
-bool model_take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size) {
-    if (take_names(model, resp, length, error, error_size)) {
+static bool loaded(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
+    if (take_names(model, resp, length, keep, error, error_size)) {
         model->state = MODEL_LOADED;
         model->load_kills = 0;
         return true;
@@ -291,10 +296,17 @@ bool model_take_names(struct model *model, const char *resp, size_t length, char
     return false;
 }
 
+bool model_take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size) {
+    return loaded(model, resp, length, false, error, error_size);
+}
+
+/* What is stored stays as it was replicated, whatever another worker calls it; a model that was stored in a transaction has no names
+ * before its first load. */
 void model_loaded(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct model *model = pending->data;
-    if (!model_take_names(model, resp, length, error, sizeof error))
+    bool named = model->kind == KIND_SCRIPT || model->inputs.count > 0 || model->outputs.count > 0;
+    if (!loaded(model, resp, length, named, error, sizeof error))
         redis.Log(shardqa.ctx, "warning", "the worker refused the model in key '%.*s': %s", (int)model->key_length, model->key, error);
     pending_free(pending);
 }

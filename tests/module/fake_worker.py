@@ -213,6 +213,8 @@ class FakeWorker:
             self.send(REPLY, id, b"*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n")
         elif blob.startswith(b"LONG"):
             self.send(REPLY, id, b"*2\r\n*1\r\n$65537\r\n%b\r\n*1\r\n$1\r\ny\r\n" % (b"x" * 65537))
+        elif os.path.exists("other-names"):
+            self.send(REPLY, id, b"*2\r\n*2\r\n$1\r\np\r\n$1\r\nq\r\n*0\r\n")
         elif blob.startswith(b"TWO"):
             self.send(REPLY, id, b"*2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n")
         else:

@@ -334,3 +334,19 @@ def test_a_chunk_size_that_is_refused_changes_nothing(server: Server, size: str)
     assert server.error("AI.CONFIG", "MODEL_CHUNK_SIZE", size) == "ERR MODEL_CHUNK_SIZE: invalid chunk size"
     assert client.execute_command("AI.CONFIG", "GET", "MODEL_CHUNK_SIZE") == 511 << 20
     assert client.execute_command("AI.MODELGET", "m", "BLOB") == b"some bytes"
+
+
+def test_a_worker_that_loads_a_stored_script_anew_does_not_change_it(pair: Pair) -> None:
+    """Found by torture: other entry points in its answer were those of the master alone."""
+    master, replica = pair
+    client = master.client()
+    client.execute_command("AI.SCRIPTSTORE", "s", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", "x")
+    client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x")
+    stored = client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")
+    (master.folder / "other-names").touch()
+    master.kill_worker()
+    until(lambda: master.info()["worker_restarts"] == 1 and master.info()["worker_state"] == "ready")
+    until(lambda: len(master.seen("MODELLOAD")) == 2)
+    assert (client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")) == stored
+    in_sync(master, replica)
+    assert master.client().execute_command("DEBUG", "DIGEST") == replica.client().execute_command("DEBUG", "DIGEST")
