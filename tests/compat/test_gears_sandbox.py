@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from shardqa.cluster import redis_server
+from shardqa import topology
+from shardqa.cluster import doctor, redis_server
 from tests.compat.scripts import send
 from tests.nodes import Node, wait_until
 
@@ -38,6 +39,13 @@ def attempt(client: Redis, code: str) -> str:
 
 def in_force(client: Redis) -> str:
     return str(wait_until(lambda: client.info("shardqa").get("shardqa_sandbox"), "the worker tells INFO"))
+
+
+def by_doctor(client: Redis) -> dict[str, tuple[str, str]]:
+    """What `shardqa doctor` says of a node's worker: verdict and finding by check."""
+    nothing = frozenset[int](), frozenset[str]()
+    place = topology.Node("", "", 0, "master", None, (), *nothing, connected=True)
+    return {finding.check: (finding.verdict, finding.found) for finding in doctor._worker(place, client)}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +73,7 @@ def test_a_node_without_a_sandbox_says_so(start_node: Callable[..., Node]) -> No
     node = start_node(module_arguments=("SANDBOX", "no"))
     with node.client(decode_responses=True) as client:
         assert in_force(client) == "off"
+        assert by_doctor(client)["sandbox"] == ("warning", "off")
         assert attempt(client, "subprocess.run(['true'])") == "done"
 
 
@@ -72,6 +81,7 @@ def test_the_network_can_be_opened_to_functions(start_node: Callable[..., Node])
     node = start_node(module_arguments=("NETWORK", "any"))
     with node.client(decode_responses=True) as client:
         assert "network:any" in in_force(client)
+        assert "network:any" in by_doctor(client)["sandbox"][1]
         assert attempt(client, f"socket.create_connection(('127.0.0.1', {node.port}))") == "done"
 
 
@@ -90,6 +100,9 @@ def test_a_function_that_needs_more_memory_than_there_may_be_fails_alone(start_n
         assert (info["shardqa_worker_pid"], info["shardqa_memory_limit_mb"]) == (pid, 1024)
         assert "memory:1024MB" in info["shardqa_sandbox"]
         assert 0 < wait_until(lambda: client.info("shardqa").get("shardqa_allocated_mb")) < 1024
+        verdict, found = by_doctor(client)["worker's memory"]
+        assert (verdict, found.partition(" ")[2]) == ("ok", "of 1024 MB")
+        assert by_doctor(client)["sandbox"] == ("ok", in_force(client))
 
 
 @pytest.mark.parametrize(
@@ -97,6 +110,7 @@ def test_a_function_that_needs_more_memory_than_there_may_be_fails_alone(start_n
     [
         (("MEMORY", "100"), "megabytes from 512 to 16777216, or 0"),
         (("NETWORK", "none"), "peers or any"),
+        (("BACKOFF", "-1"), "milliseconds from 0 to 3600000"),
         (("USER", "nobody-of-this-name"), "the name of a user of this machine, and not root"),
         (("USER", "root"), "the name of a user of this machine, and not root"),
     ],
