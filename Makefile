@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose lint test-c asan torture bench bench-models clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint test-c asan torture bench bench-models clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -104,6 +104,12 @@ asan: setup-test ## the same, and the module inside Redis, under address and und
 
 torture: setup-test ## random commands, frames, dumps and files under sanitizers; MINUTES=5
 	@$(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)
+
+torture-http: setup-test ## HTTP by schemathesis on a cluster of its own; MINUTES=10
+	@$(BIN)/python -m tests.api.schemathesis_run --minutes $(or $(MINUTES),10)
+
+torture-files: setup-test ## damaged files through every reader; MINUTES=10
+	@FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 )) $(BIN)/python -m pytest -q -o timeout=0 tests/unit/loader/test_fuzzed_files.py
 
 test-compose: $(VENV)/stamp-install $(VENV)/stamp-dev ## containers for real: up, kill each node, down and up; needs Docker
 	@$(BIN)/python -m pytest -q -s -rs tests/compose

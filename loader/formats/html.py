@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from shardqa.loader.composer import Composer
+from shardqa.loader.formats import depth
 from shardqa.loader.source_file import Item, SourceFile
 
 BOILERPLATE = (
@@ -45,6 +46,7 @@ def plain(html: str) -> tuple[str, str]:
 
 def compose(html: str, composer: Composer) -> str:
     """Adds a page's blocks to `composer`; returns its title."""
+    depth.check(html)
     tree = LexborHTMLParser(html)
     title = _title(tree)
     root = tree.body
@@ -160,9 +162,12 @@ def _data(table: LexborNode) -> list[list[str]] | None:
         cells: list[str] = []
         for cell in (child for child in line.iter() if child.tag in ("td", "th")):
             _fill(cells, hanging)
+            if len(cells) >= MAX_COLUMNS:
+                break
             words = BLANKS.sub(" ", cell.text(deep=True, separator=" ")).strip()
-            for column in range(len(cells), len(cells) + _span(cell, "colspan")):
-                if (below := _span(cell, "rowspan") - 1) > 0:
+            below = _span(cell, "rowspan") - 1
+            for column in range(len(cells), min(len(cells) + _span(cell, "colspan"), MAX_COLUMNS)):
+                if below > 0:
                     hanging[column] = (below, words)
                 cells.append(words)
         _fill(cells, hanging)
@@ -182,4 +187,6 @@ def _fill(cells: list[str], hanging: dict[int, tuple[int, str]]) -> None:
 
 def _span(cell: LexborNode, name: str) -> int:
     value = (cell.attributes.get(name) or "1").strip()
-    return min(int(value), MAX_SPAN) if value.isascii() and value.isdigit() and int(value) > 0 else 1
+    if not value.isascii() or not value.isdigit():
+        return 1
+    return min(max(int(value[:9]), 1), MAX_SPAN)

@@ -12,7 +12,7 @@ from python_calamine import CalamineError, CalamineWorkbook, ZipError
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line, sentence
-from shardqa.loader.formats import zipped
+from shardqa.loader.formats import extent, zipped
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
 MAX_HEADER_ROW = 20  # rows looked at for the one that names the columns: titles and blanks stand above it
@@ -22,7 +22,7 @@ FAULTS = (CalamineError, ZipError, ValueError, OSError)
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.whole(MAX_BINARY)
     if content[:2] == b"PK":
-        zipped.check(content)
+        extent.check(zipped.check(content))
     try:
         book = CalamineWorkbook.from_filelike(io.BytesIO(content))
         names = list(book.sheet_names)

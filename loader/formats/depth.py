@@ -1,0 +1,55 @@
+"""How deep HTML nests, estimated from its tags alone, before a parser builds the tree.
+
+The parser's time grows with the square of the depth: 20,000 elements within one another take it half a second, 300,000
+two minutes. Browsers stop at 512.
+"""
+
+import re
+
+from shardqa.errors import BadDocument
+
+MAX_DEPTH = 10_000  # elements that are open at once; soup that never closes its <font> stays below
+MAX_STEPS = 20_000_000  # of looking for what an end tag closes; real pages take a few for each
+NEAR = 64  # elements among which a <p> or <li> finds the one that it closes
+TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
+VOID = frozenset(re.findall(r"\S+", "area base br col embed hr img input link meta param source track wbr"))
+HEADING = re.compile(r"h[1-6]\Z")  # one closes another
+CLOSES_ITS_LIKE = frozenset(re.findall(r"\S+", "h p li dd dt option optgroup tr td th thead tbody tfoot a nobr button"))
+LISTS = frozenset(re.findall(r"\S+", "ul ol dl select"))  # an item of one does not close an item that the list is in
+SCOPES = frozenset(re.findall(r"\S+", "table td th caption template object marquee applet html svg math foreignobject"))
+
+
+def check(html: str) -> None:
+    """Raises BadDocument where more elements are within one another than any page has."""
+    stack: list[str] = []
+    count: dict[str, int] = {}
+    steps = 0
+    for end, written in TAG.findall(html):
+        name = HEADING.sub("h", written.lower())
+        if name in VOID:
+            continue
+        if end or name in CLOSES_ITS_LIKE:
+            at, looked = _found(stack, name, count, len(stack) if end else NEAR)
+            steps += looked
+            if at is not None:
+                for closed in stack[at:]:
+                    count[closed] -= 1
+                del stack[at:]
+        if not end:
+            stack.append(name)
+            count[name] = count.get(name, 0) + 1
+        if len(stack) > MAX_DEPTH or steps > MAX_STEPS:
+            raise BadDocument(f"more than {MAX_DEPTH:,} elements of it are within one another; that is no page")
+
+
+def _found(stack: list[str], name: str, count: dict[str, int], most: int) -> tuple[int | None, int]:
+    """(where the element is that this closes, elements looked at): not past one that has a scope of its own."""
+    if not count.get(name):
+        return None, 0
+    for looked in range(1, min(most, len(stack)) + 1):
+        other = stack[-looked]
+        if other == name:
+            return len(stack) - looked, looked
+        if other in SCOPES or (most == NEAR and other in LISTS):
+            return None, looked
+    return None, min(most, len(stack))

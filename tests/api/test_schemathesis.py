@@ -1,0 +1,14 @@
+"""HTTP by schemathesis, in short; `make torture-http MINUTES=10` goes on for longer, on a cluster of its own."""
+
+from pathlib import Path
+
+from .conftest import Server  # noqa: TID251 (this package is tests/api)
+from .schemathesis_run import run  # noqa: TID251
+
+SECONDS = 20
+
+
+def test_every_reply_is_one_that_the_description_has(api: Server, tmp_path: Path) -> None:
+    done = run(api.url, SECONDS, seed=1, folder=tmp_path)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert "No issues found" in done.stdout or "passed" in done.stdout
