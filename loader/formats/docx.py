@@ -21,7 +21,7 @@ from shardqa.loader.formats import zipped
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 FOOTNOTES = "/word/footnotes.xml"
-FAULTS = (OpcError, KeyError, ValueError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
+FAULTS = (OpcError, KeyError, ValueError, TypeError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
 WORDS = {qn("w:t"): None, qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 BOX = qn("w:txbxContent")
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says a text box a second time

@@ -6,6 +6,8 @@ pypdf reads it: pure Python, so that a hostile file can raise but not crash. Pag
 import io
 import logging
 import re
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -28,7 +30,10 @@ DIGITS = re.compile(r"\d+")
 HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
 SENTENCE_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
 LIST_ITEM = re.compile(r"(?:[-•*▪◦–]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
-FAULTS = (PyPdfError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+FAULTS = (
+    *(PyPdfError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, ArithmeticError),
+    *(AssertionError, NotImplementedError, OSError, struct.error, zlib.error),
+)
 """What pypdf raises of damaged files: its parsers trust what they find."""
 
 logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its warnings of each oddity; what matters is told as Lost

@@ -141,7 +141,7 @@ class Problem(BaseModel):
 class Outcome(BaseModel):
     """What became of one document of a list."""
 
-    document: str | None  # its id; None when it was not even a document
+    document: str | None = None  # its id; None, and left out of the reply, when it was not even a document
     status: int  # as if it had been sent alone: 201 added or changed, 200 unchanged, or the problem's
     ingested: Ingested | None = None
     problem: Problem | None = None
