@@ -38,6 +38,12 @@ ENCODINGS = re.findall(  # those that people's files are in; among all that Pyth
     "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859_2 iso8859_15 koi8_r koi8_u mac_roman cp437 "
     "cp850 shift_jis euc_jp iso2022_jp gb18030 big5 euc_kr tis_620",
 )
+WESTERN = (  # French, German and Nordic, Spanish and Portuguese and Italian
+    "àâæçéèêëîïôœùûüÿ",
+    "äöüßåæøéðþáíóúý",
+    "áàâãçéèêíìîñóòôõúùûü",
+)
+CENTRAL = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ")
 BOMS = (  # the longer first: UTF-32's begins as UTF-16's does
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -264,13 +270,40 @@ def _guess(start: bytes) -> str | None:
     if damaged < FEW:  # too few for statistics: what browsers take, if it can be that
         try:
             start.decode("cp1252")
-            return "cp1252"
+            return _western_or_central(start) or "cp1252"
         except UnicodeDecodeError:
             pass
     from charset_normalizer import from_bytes
 
     found = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()
-    return str(found.encoding) if found is not None else None
+    told = str(found.encoding) if found is not None else None
+    return _western_or_central(start) or told if told in ("cp1250", "cp1252") else told
+
+
+def _western_or_central(start: bytes) -> str | None:
+    """cp1252 or cp1250, which differ in few letters and are each other's likeliest mistake; None for either.
+
+    By the one in which no sign stands in a word, else the one whose letters are all of one alphabet.
+    """
+    western, central = (start.decode(encoding, "replace") for encoding in ("cp1252", "cp1250"))
+    signs = _signs_in_words(western) - _signs_in_words(central)
+    if signs:
+        return "cp1250" if signs > 0 else "cp1252"
+    fits = _is_of_one(western, WESTERN), _is_of_one(central, CENTRAL)
+    return {(True, False): "cp1252", (False, True): "cp1250"}.get(fits)
+
+
+def _is_of_one(text: str, alphabets: tuple[str, ...]) -> bool:
+    letters = {letter for letter in text.lower() if letter > "\x7f" and letter.isalpha()}
+    return any(letters <= set(alphabet) for alphabet in alphabets)
+
+
+def _signs_in_words(text: str) -> int:
+    """Characters between letters that are none: of a text in another encoding, like m³yn for młyn."""
+    return sum(
+        not own.isalpha() and own > "\x7f" and before.isalpha() and after.isalpha()
+        for before, own, after in zip(text, text[1:], text[2:], strict=False)
+    )
 
 
 def _bom(start: bytes) -> str | None:

@@ -274,3 +274,19 @@ def test_a_line_of_json_with_half_a_character_is_skipped_alone(tmp_path: Path) -
     assert isinstance(skipped, Skipped)
     assert "lone surrogate at character 2" in skipped.reason
     assert isinstance(found, Document)
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Młyn stoi tu od dawna.", "cp1250"),
+        ("Młyn zbudował Józef Świątek w roku 1871 nad rzeką.", "cp1250"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "cp1250"),
+        ("It’s 50 m³, said Zoë’s café.", "cp1252"),
+        ("Le moulin a été bâti en 1871 près de la rivière.", "cp1252"),
+        ("Мельница была построена в 1871 году над рекой.", "cp1251"),
+    ],
+)
+def test_an_old_encoding_is_told_from_the_others(tmp_path: Path, text: str, encoding: str) -> None:
+    (found,) = documents(write(tmp_path / "note.txt", text.encode(encoding)))
+    assert found.text.strip() == text
