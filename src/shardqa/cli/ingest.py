@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from shardqa import keys
 from shardqa.cli.connection import (
@@ -19,7 +18,8 @@ from shardqa.cli.connection import (
     settings_of,
     with_engine,
 )
-from shardqa.cli.output import NOTHING, PARTLY, err, out, print_json, say
+from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
+from shardqa.cli.progress import showing
 from shardqa.engine import Engine
 from shardqa.loader import formats
 from shardqa.loader.files import SourceFiles
@@ -68,26 +68,8 @@ def ingest_(
 
 
 async def with_progress(engine: Engine, reading: SourceFiles, corpus: str, replace: bool = False) -> Summary:
-    """`ingest` with a bar on the terminal: documents, MB of text a minute, time left."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[documents]} documents, {task.fields[rate]:.1f} MB/min,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as bar:
-        task = bar.add_task(corpus, total=max(reading.total, 1), documents=0, rate=0.0)
-
-        def show(summary: Summary) -> None:
-            bar.update(
-                task,
-                completed=summary.stored,
-                documents=summary.documents + summary.unchanged,
-                rate=summary.mb_per_minute,
-            )
-
+    """`ingest`, telling how far it is."""
+    with showing(corpus, reading.total) as show:
         return await ingest(engine, reading, corpus, show, replace)
 
 

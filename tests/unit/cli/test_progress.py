@@ -1,0 +1,34 @@
+"""Lines of JSON that tell how far an ingest is."""
+
+import json
+
+import pytest
+
+from shardqa.cli.progress import Lines, told
+from shardqa.loader.ingest import Summary
+
+
+def test_a_line_has_rate_rest_and_failures() -> None:
+    line = told(Summary(documents=4, unchanged=1, skipped=2, stored=250, bytes_written=2_000_000, seconds=60), 1_000)
+    assert line == {
+        "documents": 5,
+        "failures": 2,
+        "bytes": 250,
+        "total": 1_000,
+        "mb_per_minute": 2.0,
+        "seconds": 60,
+        "eta_seconds": 180.0,
+    }
+
+
+def test_nobody_knows_the_rest_before_anything_is_stored() -> None:
+    assert told(Summary(seconds=3), 1_000)["eta_seconds"] is None
+    assert told(Summary(seconds=3), 0)["eta_seconds"] == 0
+
+
+def test_lines_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    often, seldom = Lines(10, seconds=0), Lines(10, seconds=600)
+    for stored in (1, 5):
+        often.show(Summary(stored=stored, seconds=1))
+        seldom.show(Summary(stored=stored, seconds=1))
+    assert [json.loads(line)["bytes"] for line in capsys.readouterr().err.splitlines()] == [1, 5]
