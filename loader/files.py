@@ -4,13 +4,22 @@ A SourceFiles belongs to the thread that iterates it; `total` and `done()` may b
 """
 
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from shardqa.errors import BadDocument
+from shardqa.http_schema import text_id
 from shardqa.loader import formats
+from shardqa.loader.known import FileRead, KnownFiles, Stamp
 from shardqa.loader.source_file import Item, NotAFile, Skipped, SourceFile, printable
+from shardqa.schema import Document
+
+STDIN = Path("-")
+STDIN_NAME = "stdin.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,7 @@ class FoundFile:
     name: str  # the id of its document: the path below the folder that was given
     size: int = 0  # bytes on disk
     refused: str = ""
+    stamp: Stamp = (0, 0)
 
 
 class SourceFiles:
@@ -29,12 +39,20 @@ class SourceFiles:
     Ids begin with `prefix`. Links inside folders are not followed without `follow_links`: they lead anywhere.
     """
 
-    def __init__(self, paths: Iterable[Path], prefix: str = "", follow_links: bool = False) -> None:
+    def __init__(
+        self, paths: Iterable[Path], prefix: str = "", follow_links: bool = False, known: KnownFiles | None = None
+    ) -> None:
+        self.read: dict[str, FileRead] = {}  # by origin, of the files that were read
+        self.passed_over = 0  # documents of files that `known` knows to be unchanged
+        self._known = known
         self._files = [file for path in paths for file in _files(path, follow_links)]
         self._prefix = prefix
         self.total = sum(file.size for file in self._files)
         self._before = 0  # bytes of the files that are done
         self._source: SourceFile | None = None
+
+    def has_files(self, folder: Path) -> bool:
+        return any(folder in file.path.parents for file in self._files)
 
     def done(self) -> int:
         """Bytes on disk read so far, without what was only read ahead."""
@@ -53,6 +71,14 @@ class SourceFiles:
         if formats.format_of(file.name) is None:  # before it is opened: a folder of pictures is not read through
             yield formats.unknown(file.name, printable(str(file.path)))
             return
+        if file.path == STDIN:
+            yield from self._read_stdin()
+            return
+        origin = printable(os.path.abspath(file.path))
+        ids = self._known.unchanged(origin, file.stamp) if self._known is not None else None
+        if ids is not None:
+            self.passed_over += len(ids)
+            return
         try:
             source = SourceFile.open(file.path, self._prefix + file.name, formats.read)
         except NotAFile as error:
@@ -61,17 +87,43 @@ class SourceFiles:
         except OSError as error:
             yield Skipped(printable(str(file.path)), f"can't be read: {error.strerror}")
             return
+        yield from self._noted(source, self.read.setdefault(origin, FileRead(file.stamp)))
+
+    def _noted(self, source: SourceFile, read: FileRead) -> Iterator[Item]:
+        """The documents of a file, written down in `read`."""
         self._source = source
+        read.is_whole = False  # until its end
+        whole = True
         try:
-            yield from formats.read(source)
+            for item in formats.read(source):
+                if isinstance(item, Document):
+                    read.ids.append(item.id)
+                else:
+                    whole = False
+                yield item
+            read.is_whole = whole
         finally:
             self._source = None
             source.close()
 
+    def _read_stdin(self) -> Iterator[Item]:
+        """Lines of JSON from stdin. A line without an id is named by its text: its number says nothing."""
+        with tempfile.TemporaryFile() as spool:
+            shutil.copyfileobj(sys.stdin.buffer, spool)
+            spool.seek(0)
+            source = SourceFile(spool, STDIN_NAME, "stdin", "", formats.read)
+            for item in formats.read(source):
+                if isinstance(item, Document):
+                    numbered = item.id.startswith(f"{STDIN_NAME}/")
+                    item = item.model_copy(update={"id": self._prefix + (text_id(item.text) if numbered else item.id)})
+                yield item
+
 
 def _files(path: Path, follow_links: bool) -> Iterator[FoundFile]:
-    """A single file is named by its own name, those of a folder by their path below it."""
-    if path.is_dir():
+    """A single file is named by its own name, those of a folder by their path below it; `-` is stdin."""
+    if path == STDIN:
+        yield FoundFile(STDIN, STDIN_NAME)
+    elif path.is_dir():
         yield from _below(path, follow_links)
     elif path.exists():
         yield _found(path, path.parent, follow_links=True)  # named by the user: a link he means
@@ -99,6 +151,7 @@ def _found(file: Path, folder: Path, follow_links: bool) -> FoundFile:
     if not follow_links and file.is_symlink():
         return FoundFile(file, name, refused="a link, which may lead out of the folder; --follow-links reads it")
     try:
-        return FoundFile(file, name, file.stat().st_size)
+        about = file.stat()
+        return FoundFile(file, name, about.st_size, stamp=(about.st_mtime_ns, about.st_size))
     except OSError as error:
         return FoundFile(file, name, refused=f"can't be read: {error.strerror}")

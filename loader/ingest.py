@@ -43,6 +43,7 @@ class Summary:
     documents: int = 0  # written
     unchanged: int = 0  # there already with the same text
     skipped: int = 0
+    removed: int = 0  # documents whose files have gone
     lost: int = 0  # parts of documents that could not be read; the rest of them was taken
     passages: int = 0
     characters: int = 0  # of documents written and unchanged
@@ -79,8 +80,9 @@ async def ingest(
     corpus: str,
     progress: Progress = lambda summary: None,
     replace: bool = False,
+    refused: Callable[[str], None] = lambda id_: None,
 ) -> Summary:
-    """Puts every document of `source` into `corpus`; `progress` is called after each.
+    """Puts every document of `source` into `corpus`; `progress` is called after each, `refused` with ids not taken.
 
     One of the same id that came from elsewhere stays, and its rival is skipped, unless `replace` is given.
 
@@ -89,7 +91,7 @@ async def ingest(
     Raises BadCorpusName, ClusterUnavailable, AnswerTimeout (after LATE_IN_A_ROW such documents) and other faults that
     are not one document's; what was put stays put, and running it again goes on from there.
     """
-    run = _Run(engine, corpus, progress, replace)
+    run = _Run(engine, corpus, progress, replace, refused)
     tasks = max(len(engine.masters.nodes()), 1) * PER_SHARD
     queue: _Queue = asyncio.Queue(maxsize=tasks)
     await together([*(run.put_all(queue, source) for _ in range(tasks)), run.read_all(source, queue, tasks)])
@@ -100,7 +102,10 @@ async def ingest(
 class _Run:
     """One call of `ingest`; all its parts run in one loop."""
 
-    def __init__(self, engine: Engine, corpus: str, progress: Progress, replace: bool) -> None:
+    def __init__(
+        self, engine: Engine, corpus: str, progress: Progress, replace: bool, refused: Callable[[str], None]
+    ) -> None:
+        self._refused = refused
         self._engine = engine
         self._corpus = corpus
         self._progress = progress
@@ -120,6 +125,7 @@ class _Run:
             elif isinstance(item, Lost):
                 self.summary.lose(item)
             elif (first := self._met_before(item)) is not None:
+                self._refused(item.id)
                 self.summary.skip(Skipped(item.source, f"the id {item.id!r} was met before, in {first}"))
             else:
                 number += 1
@@ -167,10 +173,12 @@ class _Run:
         try:
             done = await retry(put, patience)
         except FAULTS_OF_A_DOCUMENT as fault:
+            self._refused(document.id)
             self.summary.skip(Skipped(document.source or document.id, str(fault)))
             return
         except AnswerTimeout as fault:
             self._late += 1
+            self._refused(document.id)
             if self._late >= LATE_IN_A_ROW:
                 raise
             reason = f"{fault}; what a shard has begun it finishes, so run the ingest again"

@@ -2,6 +2,8 @@
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,16 +22,19 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 def run(cluster: LocalCluster, corpus: str, tmp_path: Path) -> Run:
     """`run("ask", "Who?")`: the program as a process, on the shared cluster and this test's own corpus."""
 
-    def run_(*words: str, code: int = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run_(
+        *words: str, code: int = 0, env: dict[str, str] | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
-        env = {**clean, "SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus, **(env or {})}
+        environment = {**clean, "SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus, **(env or {})}
+        environment["XDG_CACHE_HOME"] = str(tmp_path / ".cache")
         command = [str(Path(sys.executable).parent / "shardqa"), *words]
         done = subprocess.run(
             command,
             capture_output=True,
             text=True,
-            stdin=subprocess.DEVNULL,
-            env=env,
+            input=stdin,
+            env=environment,
             cwd=tmp_path,
             timeout=110,
             check=False,
@@ -97,6 +102,77 @@ def test_running_an_ingest_again_writes_nothing(run: Run) -> None:
     assert first["documents"] >= 40
     second = said(run("ingest", str(SEEDS / "documents"), "--json"))
     assert (second["documents"], second["unchanged"]) == (0, first["documents"])
+
+
+def test_a_folder_is_kept_equal_to_its_files(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in ("mill", "weir", "ferry"):
+        (folder / f"{name}.txt").write_text(f"The {name} is old.")
+    assert said(run("ingest", "docs", "--json"))["documents"] == 3
+    passed = said(run("ingest", "docs", "--json"))
+    assert (passed["unchanged"], passed["bytes"]) == (3, 0)  # not one was read
+    assert said(run("ingest", "docs", "--json", "--again"))["bytes"] > 0
+    (folder / "weir.txt").write_text("The weir is new now.")
+    (folder / "mill.txt").unlink()
+    changed = said(run("ingest", "docs", "--prune", "--json"))
+    assert (changed["documents"], changed["unchanged"], changed["removed"]) == (1, 1, 1)
+    assert sorted(one["id"] for one in said(run("ls", "--json"))["documents"]) == ["ferry.txt", "weir.txt"]
+    run("rm", "ferry.txt")
+    assert said(run("ingest", "docs", "--json"))["documents"] == 1  # what the corpus has lost is read again
+    for path in folder.iterdir():
+        path.unlink()
+    assert "'shardqa drop'" in run("ingest", "docs", "--prune", code=2).stderr
+    assert len(said(run("ls", "--json"))["documents"]) == 2
+
+
+def test_pruning_leaves_what_came_from_elsewhere_and_what_can_not_be_read(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.txt").write_text(f"Document {name}.")
+    (tmp_path / "a" / "torn.jsonl").write_text('{"id": "one", "text": "The first."}\n')
+    run("ingest", "a", "b")
+    (tmp_path / "a" / "torn.jsonl").write_text('{"id": "one"')
+    assert said(run("ingest", "a", "--prune", "--json", code=4))["removed"] == 0
+    assert sorted(one["id"] for one in said(run("ls", "--json"))["documents"]) == ["a.txt", "b.txt", "one"]
+
+
+def test_lines_of_json_come_by_stdin(run: Run) -> None:
+    lines = '{"id": "mill", "text": "The mill is old."}\n{"text": "The weir is new."}\n'
+    assert said(run("ingest", "-", "--json", stdin=lines))["documents"] == 2
+    assert said(run("ingest", "-", "--json", stdin=lines))["unchanged"] == 2
+    assert said(run("show", "mill", "--json"))["text"] == "The mill is old."
+
+
+def test_a_watched_folder_is_followed(cluster: LocalCluster, corpus: str, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "mill.txt").write_text("The mill is old.")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
+    env = {**clean, "SHARDQA_REDIS": cluster.seed(), "XDG_CACHE_HOME": str(tmp_path / ".cache")}
+    command = [str(Path(sys.executable).parent / "shardqa"), "ingest", "docs", "--watch", "--prune", "--json"]
+    with subprocess.Popen(
+        [*command, "--corpus", corpus], env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as watching:
+        assert watching.stdout is not None
+        assert watching.stderr is not None
+        try:
+            assert json.loads(watching.stdout.readline())["documents"] == 1
+            assert "watching docs" in watching.stderr.readline()
+            written = removed = 0
+            for n in range(50):  # a watcher that has just begun may miss what is written at once
+                (tmp_path / "docs" / "weir.txt").write_text(f"The weir is new {n}.")
+                if select.select([watching.stdout], [], [], 2)[0]:
+                    written = json.loads(watching.stdout.readline())["documents"]
+                    break
+            assert written == 1
+            (tmp_path / "docs" / "mill.txt").unlink()
+            while not removed:
+                removed = json.loads(watching.stdout.readline())["removed"]
+            assert removed == 1
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(30) == 130
+        finally:
+            watching.kill()
 
 
 def test_what_can_not_be_ingested_is_told_and_the_rest_goes_in(run: Run, tmp_path: Path) -> None:

@@ -30,10 +30,16 @@ def api(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="module")
-def environment(cluster: LocalCluster) -> dict[str, str]:
+def environment(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
     programs_first = f"{Path(sys.executable).parent}{os.pathsep}{clean['PATH']}"
-    return {**clean, "SHARDQA_REDIS": cluster.seed(), "PATH": programs_first, "COLUMNS": "200"}
+    return {
+        **clean,
+        "SHARDQA_REDIS": cluster.seed(),
+        "PATH": programs_first,
+        "COLUMNS": "200",
+        "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")),
+    }
 
 
 @pytest.fixture(scope="module", autouse=True)

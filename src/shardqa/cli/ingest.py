@@ -1,5 +1,6 @@
 """`shardqa ingest`: documents in."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -18,20 +19,26 @@ from shardqa.cli.connection import (
     settings_of,
     with_engine,
 )
+from shardqa.cli.faults import WrongSetting
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
 from shardqa.cli.progress import showing
 from shardqa.engine import Engine
+from shardqa.extras import need
 from shardqa.loader import formats
-from shardqa.loader.files import SourceFiles
+from shardqa.loader.files import STDIN, SourceFiles
 from shardqa.loader.ingest import Summary, ingest
+from shardqa.loader.known import KnownFiles, cache_of
 from shardqa.loader.source_file import Lost, Skipped
+from shardqa.loader.sync import Wanted, sync
 
 SHOWN = 20  # skipped documents told one by one; the rest is counted by reason
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise
 
 
 def ingest_(
-    paths: Annotated[list[Path], typer.Argument(help=f"Files and folders: {formats.TOLD}; also .gz.")],
+    paths: Annotated[
+        list[Path], typer.Argument(help=f"Files and folders: {formats.TOLD}; also .gz; - is lines of JSON on stdin.")
+    ],
     corpus: CorpusOption = None,
     prefix: Annotated[
         str, typer.Option("--prefix", metavar="NAME/", help="Begin every id with this, to keep two folders apart.")
@@ -42,6 +49,11 @@ def ingest_(
     follow_links: Annotated[
         bool, typer.Option("--follow-links", help="Read what links in folders lead to, wherever that is.")
     ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents whose files have gone from the folders given.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on, and follow every change until Ctrl-C.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Read files again that have not changed since.")] = False,
     as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
@@ -53,18 +65,47 @@ def ingest_(
     jsonl, SQuAD's json and a txt file of '# Title' lines hold many. What can't be read, or not all of it, is told with
     the reason, and the exit code is 4 then.
 
+    Files that have not changed since they were put cost a look at their size and time.
+
     Example: shardqa ingest handbook/ notes.jsonl.gz --corpus handbook-2026
     """
     settings = settings_of(redis, user, password, corpus=corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
-    reading = SourceFiles(paths, prefix, follow_links)
-    summary = with_engine(settings, lambda engine: with_progress(engine, reading, settings.corpus, replace))
-    if as_json:
-        print_json({**asdict(summary), "corpus": settings.corpus, "mb_per_minute": round(summary.mb_per_minute, 3)})
-    else:
-        report(summary, settings.corpus)
+    wanted = Wanted(paths, settings.corpus, prefix, replace, follow_links, prune, again)
+    if watch:
+        need("watchfiles", extra="loader")
+        if STDIN in paths:
+            raise WrongSetting("stdin can't be watched; leave --watch or - out")
+    SourceFiles(paths, prefix, follow_links)  # a path that is not there is told before anything is connected to
+    summary = with_engine(settings, lambda engine: _passes(engine, wanted, watch, as_json))
     if summary.skipped or summary.lost:
         raise typer.Exit(PARTLY if summary.documents or summary.unchanged else NOTHING)
+
+
+async def _passes(engine: Engine, wanted: Wanted, watch: bool, as_json: bool) -> Summary:
+    """One pass; with `watch` another one after each change, without end."""
+    summary = await _one_pass(engine, wanted, as_json)
+    if watch:
+        from watchfiles import awatch
+
+        say(f"watching {', '.join(map(str, wanted.paths))}; Ctrl-C ends it")
+        async for _ in awatch(*wanted.paths):
+            summary = await _one_pass(engine, wanted, as_json)
+    return summary
+
+
+async def _one_pass(engine: Engine, wanted: Wanted, as_json: bool) -> Summary:
+    known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
+    reading = SourceFiles(wanted.paths, wanted.prefix, wanted.follow_links, None if wanted.again else known)
+    with showing(wanted.corpus, reading.total) as show:
+        summary = await sync(engine, reading, wanted, known, show)
+    if as_json:
+        rate = round(summary.mb_per_minute, 3)
+        print_json({**asdict(summary), "corpus": wanted.corpus, "mb_per_minute": rate})
+        sys.stdout.flush()
+    else:
+        report(summary, wanted.corpus)
+    return summary
 
 
 async def with_progress(engine: Engine, reading: SourceFiles, corpus: str, replace: bool = False) -> Summary:
@@ -77,8 +118,9 @@ def report(s: Summary, corpus: str) -> None:
     tell("skipped", s.reasons, s.skipped)
     tell("lost", s.losses, s.lost)
     partly = f", of some a part was lost: {s.lost} parts" if s.lost else ""
+    gone = f", {s.removed} removed" if s.removed else ""
     out.print(
-        f"corpus {corpus}: {s.documents} documents written, {s.unchanged} unchanged, {s.skipped} skipped{partly}",
+        f"corpus {corpus}: {s.documents} documents written, {s.unchanged} unchanged, {s.skipped} skipped{gone}{partly}",
         markup=False,
     )
     out.print(f"{s.passages} passages, {s.characters:,} characters in {s.seconds:.1f} s ({s.mb_per_minute:.1f} MB/min)")

@@ -1,0 +1,80 @@
+"""Which files were put into a corpus before, as they were then: what has not changed since costs a look at its size.
+
+Kept beside the user's other caches, a file a cluster and corpus. It is trusted only for documents that the corpus still
+lists with the same origin, so losing it, or the corpus, costs time and nothing else.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+MAX_IDS = 10_000  # documents of one file; one with more is read anew each time, and the shards say what is unchanged
+VERSION = 1
+
+Stamp = tuple[int, int]
+"""(time of change in ns, bytes)"""
+
+
+@dataclass(slots=True)
+class FileRead:
+    """What came of one file."""
+
+    stamp: Stamp
+    ids: list[str] = field(default_factory=list)
+    is_whole: bool = True  # nothing of it was skipped or lost
+
+
+def cache_of(cluster: str, corpus: str, prefix: str) -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    name = blake2b("\0".join((cluster, corpus, prefix)).encode(), digest_size=16).hexdigest()
+    return Path(root) / "shardqa" / "ingested" / f"{name}.json"
+
+
+class KnownFiles:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files: dict[str, Any] = _load(path)
+        self._listed: Mapping[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def trust(self, listed: Mapping[str, str]) -> None:
+        """The documents that the corpus has now, id -> origin."""
+        self._listed = listed
+
+    def unchanged(self, origin: str, stamp: Stamp) -> list[str] | None:
+        """The documents of a file that is as it was, and whose documents are all there; else None."""
+        known = self._files.get(origin)
+        if known is None or tuple(known["stamp"]) != stamp:
+            return None
+        ids: list[str] = known["ids"]
+        return ids if all(self._listed.get(id_) == origin for id_ in ids) else None
+
+    def learn(self, read: Mapping[str, FileRead], refused: set[str]) -> None:
+        """Remembers the files of which everything was taken, and forgets the others that were read."""
+        for origin, one in read.items():
+            if one.is_whole and len(one.ids) <= MAX_IDS and not refused.intersection(one.ids):
+                self._files[origin] = {"stamp": one.stamp, "ids": one.ids}
+            else:
+                self._files.pop(origin, None)
+
+    def save(self) -> None:
+        """Written beside and renamed: a run that is killed leaves the old one."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._path.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(orjson.dumps({"version": VERSION, "files": self._files}))
+        beside.replace(self._path)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        kept = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}  # a cache: what can't be read is read anew from the files
+    return dict(kept["files"]) if isinstance(kept, dict) and kept.get("version") == VERSION else {}

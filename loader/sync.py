@@ -1,0 +1,83 @@
+"""A corpus kept equal to files: what is new is put, what is unchanged is passed over, what has gone is removed."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardqa.engine import Engine
+from shardqa.errors import BadDocument, UnknownCorpus
+from shardqa.loader.files import SourceFiles
+from shardqa.loader.ingest import Progress, Summary, ingest
+from shardqa.loader.known import KnownFiles
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    paths: Sequence[Path]
+    corpus: str
+    prefix: str = ""
+    replace: bool = False
+    follow_links: bool = False
+    prune: bool = False
+    again: bool = False  # every file is read, known or not
+
+
+async def sync(engine: Engine, reading: SourceFiles, wanted: Wanted, known: KnownFiles, progress: Progress) -> Summary:
+    """One pass over the files of `reading`. Raises as `ingest`, and BadDocument where a folder to prune is empty."""
+    if wanted.prune:
+        _check_roots(wanted, reading)
+    listed = await _listed(engine, wanted.corpus) if len(known) and not wanted.again else {}
+    known.trust(listed)
+    refused = set[str]()
+    summary = await ingest(engine, reading, wanted.corpus, progress, wanted.replace, refused.add)
+    summary.unchanged += reading.passed_over
+    known.learn(reading.read, refused)
+    known.save()
+    if wanted.prune:
+        summary.removed = await _prune(engine, reading, wanted)
+    return summary
+
+
+async def _listed(engine: Engine, corpus: str) -> dict[str, str]:
+    try:
+        return {document.id: document.origin async for document in engine.every_document(corpus)}
+    except UnknownCorpus:
+        return {}
+
+
+def _check_roots(wanted: Wanted, reading: SourceFiles) -> None:
+    """An empty folder is more often one that is not mounted than one that was emptied."""
+    for path in wanted.paths:
+        if path.is_dir() and not reading.has_files(path):
+            raise BadDocument(
+                f"{path} holds no file, so --prune would remove all that came from it; 'shardqa drop' ends a corpus"
+            )
+
+
+async def _prune(engine: Engine, reading: SourceFiles, wanted: Wanted) -> int:
+    roots = _roots(wanted)
+    gone = [
+        id_
+        for id_, origin in (await _listed(engine, wanted.corpus)).items()
+        if id_.startswith(wanted.prefix) and _is_below(origin, roots) and _has_gone(id_, origin, reading)
+    ]
+    for id_ in gone:
+        await engine.delete(wanted.corpus, id_)
+    return len(gone)
+
+
+def _roots(wanted: Wanted) -> list[str]:
+    return [os.path.abspath(path) for path in wanted.paths]
+
+
+def _is_below(origin: str, roots: Sequence[str]) -> bool:
+    return any(origin == root or origin.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def _has_gone(id_: str, origin: str, reading: SourceFiles) -> bool:
+    """Whether a file no longer is, or no longer holds this document. One that can't be read keeps what it had."""
+    read = reading.read.get(origin)
+    if read is not None:
+        return read.is_whole and id_ not in read.ids
+    return not os.path.lexists(origin)
