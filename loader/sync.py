@@ -13,7 +13,7 @@ from shardqa.loader.known import KnownFiles
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SyncOptions:
     paths: Sequence[Path]
     corpus: str
     prefix: str = ""
@@ -23,7 +23,9 @@ class Wanted:
     again: bool = False  # every file is read, known or not
 
 
-async def sync(engine: Engine, reading: SourceFiles, wanted: Wanted, known: KnownFiles, progress: Progress) -> Summary:
+async def sync(
+    engine: Engine, reading: SourceFiles, wanted: SyncOptions, known: KnownFiles, progress: Progress
+) -> Summary:
     """One pass over the files of `reading`. Raises as `ingest`, and BadDocument where a folder to prune is empty."""
     if wanted.prune:
         _check_roots(wanted, reading)
@@ -46,7 +48,7 @@ async def _listed(engine: Engine, corpus: str) -> dict[str, str]:
         return {}
 
 
-def _check_roots(wanted: Wanted, reading: SourceFiles) -> None:
+def _check_roots(wanted: SyncOptions, reading: SourceFiles) -> None:
     """An empty folder is more often one that is not mounted than one that was emptied."""
     for path in wanted.paths:
         if path.is_dir() and not reading.has_files(path):
@@ -55,7 +57,7 @@ def _check_roots(wanted: Wanted, reading: SourceFiles) -> None:
             )
 
 
-async def _prune(engine: Engine, reading: SourceFiles, wanted: Wanted) -> int:
+async def _prune(engine: Engine, reading: SourceFiles, wanted: SyncOptions) -> int:
     roots = _roots(wanted)
     gone = [
         id_
@@ -67,7 +69,7 @@ async def _prune(engine: Engine, reading: SourceFiles, wanted: Wanted) -> int:
     return len(gone)
 
 
-def _roots(wanted: Wanted) -> list[str]:
+def _roots(wanted: SyncOptions) -> list[str]:
     return [os.path.abspath(path) for path in wanted.paths]
 
 

@@ -26,10 +26,10 @@ from shardqa.engine import Engine
 from shardqa.extras import need
 from shardqa.loader import formats
 from shardqa.loader.files import STDIN, SourceFiles
-from shardqa.loader.ingest import Summary, ingest
+from shardqa.loader.ingest import Summary
 from shardqa.loader.known import KnownFiles, cache_of
 from shardqa.loader.source_file import Lost, Skipped
-from shardqa.loader.sync import Wanted, sync
+from shardqa.loader.sync import SyncOptions, sync
 
 SHOWN = 20  # skipped documents told one by one; the rest is counted by reason
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise
@@ -71,7 +71,7 @@ def ingest_(
     """
     settings = settings_of(redis, user, password, corpus=corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
-    wanted = Wanted(paths, settings.corpus, prefix, replace, follow_links, prune, again)
+    wanted = SyncOptions(paths, settings.corpus, prefix, replace, follow_links, prune, again)
     if watch:
         need("watchfiles", extra="loader")
         if STDIN in paths:
@@ -82,7 +82,7 @@ def ingest_(
         raise typer.Exit(PARTLY if summary.documents or summary.unchanged else NOTHING)
 
 
-async def _passes(engine: Engine, wanted: Wanted, watch: bool, as_json: bool) -> Summary:
+async def _passes(engine: Engine, wanted: SyncOptions, watch: bool, as_json: bool) -> Summary:
     """One pass; with `watch` another one after each change, without end."""
     summary = await _one_pass(engine, wanted, as_json)
     if watch:
@@ -94,7 +94,7 @@ async def _passes(engine: Engine, wanted: Wanted, watch: bool, as_json: bool) ->
     return summary
 
 
-async def _one_pass(engine: Engine, wanted: Wanted, as_json: bool) -> Summary:
+async def _one_pass(engine: Engine, wanted: SyncOptions, as_json: bool) -> Summary:
     known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
     reading = SourceFiles(wanted.paths, wanted.prefix, wanted.follow_links, None if wanted.again else known)
     with showing(wanted.corpus, reading.total) as show:
@@ -106,12 +106,6 @@ async def _one_pass(engine: Engine, wanted: Wanted, as_json: bool) -> Summary:
     else:
         report(summary, wanted.corpus)
     return summary
-
-
-async def with_progress(engine: Engine, reading: SourceFiles, corpus: str, replace: bool = False) -> Summary:
-    """`ingest`, telling how far it is."""
-    with showing(corpus, reading.total) as show:
-        return await ingest(engine, reading, corpus, show, replace)
 
 
 def report(s: Summary, corpus: str) -> None:

@@ -32,7 +32,7 @@ def told(summary: Summary, total: int) -> dict[str, Any]:
     }
 
 
-class Lines:
+class ProgressLines:
     """Writes a line of JSON every `seconds`."""
 
     def __init__(self, total: int, seconds: float = LINE_SECONDS) -> None:
@@ -51,7 +51,7 @@ class Lines:
 def showing(what: str, total: int) -> Iterator[Show]:
     """What is called after each document of `total` bytes."""
     if not err.is_terminal:
-        yield Lines(total).show
+        yield ProgressLines(total).show
         return
     columns = (
         TextColumn("{task.description}"),

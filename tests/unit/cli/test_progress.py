@@ -1,10 +1,10 @@
-"""Lines of JSON that tell how far an ingest is."""
+"""ProgressLines of JSON that tell how far an ingest is."""
 
 import json
 
 import pytest
 
-from shardqa.cli.progress import Lines, told
+from shardqa.cli.progress import ProgressLines, told
 from shardqa.loader.ingest import Summary
 
 
@@ -27,7 +27,7 @@ def test_nobody_knows_the_rest_before_anything_is_stored() -> None:
 
 
 def test_lines_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    often, seldom = Lines(10, seconds=0), Lines(10, seconds=600)
+    often, seldom = ProgressLines(10, seconds=0), ProgressLines(10, seconds=600)
     for stored in (1, 5):
         often.show(Summary(stored=stored, seconds=1))
         seldom.show(Summary(stored=stored, seconds=1))
