@@ -2,7 +2,7 @@
 
 import { answerParts, spoken } from "/static/answer.js";
 import { byId, make, plural, problemCard } from "/static/dom.js";
-import { call } from "/static/http.js";
+import { client } from "/static/client.js";
 import { installOwnText } from "/static/own.js";
 
 const N_BEST = 6; // candidates shown: the answer and five others
@@ -32,7 +32,7 @@ async function loadCorpora(wanted) {
   const mine = ++loads;
   let known;
   try {
-    known = await call("GET", "/v1/corpora");
+    known = await client.corpora();
     if (mine !== loads) return; // a later look, for another choice, is under way or done
   } catch (problem) {
     if (mine !== loads) return;
@@ -74,8 +74,8 @@ async function ask(text, { fresh = false, remember = true } = {}) {
   document.body.classList.add("asked");
   wait();
   try {
-    const body = { question: text, corpus: corpus.value || null, n_best: N_BEST, fresh };
-    const answer = await call("POST", "/v1/ask", { body, signal: mine.signal });
+    const options = { corpus: corpus.value || null, n_best: N_BEST, fresh, signal: mine.signal };
+    const answer = await client.ask(text, options);
     show(answerParts(answer, () => ask(text, { fresh: true, remember: false })), spoken(answer));
     byId("model").textContent = answer.model;
   } catch (problem) {

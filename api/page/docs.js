@@ -1,7 +1,7 @@
 // /openapi.json as a page: operations with parameters, bodies, replies and a curl line; then the problems' codes.
 
 import { byId, make, problemCard } from "/static/dom.js";
-import { call } from "/static/http.js";
+import { client } from "/static/client.js";
 
 let schemas = {};
 
@@ -113,7 +113,7 @@ function codesSection(codes) {
 async function load() {
   const main = byId("docs");
   try {
-    const described = await call("GET", "/openapi.json");
+    const described = await client.call("GET", "/openapi.json");
     schemas = described.components.schemas;
     const operations = Object.entries(described.paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),

@@ -1,7 +1,7 @@
 // One document, with the answer's span marked. Long ones show the part around the span first.
 
 import { byId, count, foreign, make, problemCard } from "/static/dom.js";
-import { call, documentPath } from "/static/http.js";
+import { client } from "/static/client.js";
 import { split } from "/static/text.js";
 
 const AROUND = 30_000; // UTF-16 units shown on each side of the span before "show everything"
@@ -15,7 +15,7 @@ const end = Number(address.get("end"));
 async function load() {
   const main = byId("document");
   try {
-    show(main, await call("GET", documentPath(corpus, id)));
+    show(main, await client.document(id, { corpus }));
   } catch (problem) {
     main.replaceChildren(problemCard(problem, load));
   }

@@ -1,7 +1,7 @@
 // A visitor's own texts: by paste, by file, by drop. Each can be taken back.
 
 import { byId, foreign, make, plural } from "/static/dom.js";
-import { call, documentPath, filePath } from "/static/http.js";
+import { client } from "/static/client.js";
 
 const MAX_BYTES = 64 * 1024 * 1024; // of one file; the server's own bound
 const LISTED = 20; // documents and reasons of one file that are listed
@@ -34,7 +34,7 @@ export function installOwnText(added) {
 /** The file chooser offers what the server reads; without the list it offers all. */
 async function acceptKnown() {
   try {
-    const { formats } = await call("GET", "/v1/formats");
+    const formats = await client.formats();
     byId("files").accept = [...formats.flatMap((one) => one.suffixes), ".gz"].join(",");
   } catch {
     byId("files").accept = "";
@@ -72,7 +72,7 @@ async function takeFiles(files, added) {
     say(`Adding ${file.name} …`);
     try {
       if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
-      const outcome = await call("PUT", filePath(corpus, file.name), { file });
+      const outcome = await client.addFile(file, { corpus });
       outcome.documents.slice(0, LISTED).forEach((one) => listAdded(one, one.document));
       passages += outcome.documents.reduce((sum, one) => sum + one.passages, 0);
       taken += outcome.documents.length;
@@ -101,7 +101,7 @@ async function addAll(documents, added) {
     let passages = 0;
     for (const document of documents) {
       say(`Adding ${document.title} …`);
-      const ingested = await call("POST", "/v1/documents", { body: { ...document, corpus } });
+      const ingested = await client.add({ ...document, corpus });
       passages += ingested.passages;
       listAdded(ingested, document.title);
     }
@@ -118,7 +118,6 @@ async function addAll(documents, added) {
 }
 
 function listAdded(ingested, title) {
-  const path = documentPath(ingested.corpus, ingested.document);
   const row = make(
     "li",
     {},
@@ -128,7 +127,7 @@ function listAdded(ingested, title) {
   );
   async function remove() {
     try {
-      await call("DELETE", path);
+      await client.delete(ingested.document, { corpus: ingested.corpus });
       row.remove();
       say(`Removed ${title}.`);
     } catch (problem) {

@@ -48,6 +48,7 @@ MAY_IMPORT = {
     **dict.fromkeys(PLAIN, PLAIN),
     "__init__": PLAIN | {"client", "engine", "models"},  # what programs import, loaded when asked for
     "client": PLAIN,
+    "integrations": PLAIN | {"client", "engine", "models"},
     "engine": PLAIN | {"models"},
     "models": PLAIN,
     "gears_functions": PLAIN | {"models"},
@@ -56,7 +57,7 @@ MAY_IMPORT = {
     "loader": PLAIN | {"engine", "models", "cluster"},
     "api": PLAIN | {"engine", "loader", "models"},
     "__main__": {"cli", "cluster", "extras"},
-    "cli": PLAIN | ROOMS | {"engine"},
+    "cli": PLAIN | ROOMS | {"integrations", "engine"},
 }
 
 
@@ -244,6 +245,16 @@ CALLED_BY_OTHERS = {
     "do_POST",
     "log_message",
     "every_document",  # of an engine
+    *(
+        "ShardqaDocumentStore",
+        "ShardqaExtractiveReader",
+        "ShardqaCorpusReader",
+        "ShardqaNodeRetriever",
+        "ShardqaRetriever",
+    ),  # for frameworks, which call what follows
+    *("_aget_relevant_documents", "_get_relevant_documents", "_retrieve", "load_data"),
+    *("count_documents", "delete_documents", "filter_documents", "from_dict", "to_dict", "write_documents"),
+    *("ask_batch", "explain"),  # of the clients
     "read_mbox",  # by loader.formats, as are the next two
     "read_tar",
     "read_zip",
@@ -254,7 +265,7 @@ CALLED_BY_OTHERS = {
     *("avg", "batchgroupby", "countby", "distinct", "groupby"),  # of RedisGears' builder
     *("continueFailed", "continueRun"),  # of RedisGears' future
 }
-DECORATED = ["@app.*", "@router.*", "@*.command", "@*.callback", "@*validator*", "@*serializer*"]
+DECORATED = ["@app.*", "@found.tool", "@router.*", "@*.command", "@*.callback", "@*validator*", "@*serializer*"]
 
 
 def test_no_function_class_or_constant_is_there_for_nobody() -> None:

@@ -24,6 +24,7 @@ from shardqa.cli import (
     faults,
     ingest,
     keys,
+    mcp,
     models,
     output,
     prepare,
@@ -56,6 +57,7 @@ app.command("show")(corpora.show)
 app.command("rm", help=(delete.delete.__doc__ or "").replace("shardqa delete", "shardqa rm"))(delete.delete)
 app.command("delete")(delete.delete)
 app.command("drop")(corpora.drop)
+app.command("mcp")(mcp.mcp)
 app.command("prepare")(prepare.prepare)
 app.command("doctor")(doctor.doctor_)
 app.command("backup")(backup.backup)

@@ -20,7 +20,7 @@ from shardqa.schema import Answer, Timing
 
 COMMANDS = [
     "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
-    "drop", "prepare", "doctor", "module-path",
+    "drop", "mcp", "prepare", "doctor", "module-path",
     "backup", "restore", "config show",
     "eval retrieval", "eval ask", "bench ask", "bench stages",
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",

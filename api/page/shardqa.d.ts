@@ -1,0 +1,206 @@
+/** Types of shardqa.js; the fields are those of the API's models (/openapi.json). */
+
+export type AnswerWhen = "unsure" | "balanced" | "sure";
+export type Metadata = Record<string, unknown>;
+
+export interface Place {
+  part?: string;
+  page?: number;
+  slide?: number;
+  sheet?: string;
+  row?: number;
+  line?: number;
+  time?: string;
+  headings?: string[];
+}
+
+export interface Candidate {
+  answer: string;
+  score: number;
+  document: string;
+  title: string;
+  start: number;
+  end: number;
+  passage: string;
+  passage_start: number;
+  place: Place | null;
+  [more: string]: unknown;
+}
+
+/** Offsets count code points, as Python does; JavaScript's strings count UTF-16 units. */
+export interface Answer {
+  question: string;
+  corpus: string;
+  answer: string | null;
+  score: number;
+  no_answer: boolean;
+  needed: number;
+  document: string | null;
+  title: string | null;
+  start: number | null;
+  end: number | null;
+  passage: string | null;
+  passage_start: number | null;
+  place: Place | null;
+  n_best: Candidate[];
+  cached: boolean;
+  partial: boolean;
+  failed: string[];
+  warnings: string[];
+  model: string;
+  timing: Record<string, number>;
+  [more: string]: unknown;
+}
+
+export interface AskOptions {
+  corpus?: string;
+  k?: number;
+  n_best?: number;
+  min_score?: number;
+  answer_when?: AnswerWhen;
+  fresh?: boolean;
+}
+
+export interface Question extends AskOptions {
+  question: string;
+}
+
+export interface Asked {
+  status: number;
+  answer: Answer | null;
+  problem: ProblemDetails | null;
+}
+
+export interface NewDocument {
+  text: string;
+  id?: string;
+  corpus?: string;
+  title?: string;
+  source?: string;
+  metadata?: Metadata;
+}
+
+export interface Ingested {
+  corpus: string;
+  document: string;
+  passages: number;
+  characters: number;
+  changed: boolean;
+}
+
+export interface Outcomes {
+  results: { document: string | null; status: number; ingested?: Ingested; problem?: ProblemDetails }[];
+  taken: number;
+  refused: number;
+}
+
+export interface FileOutcome {
+  file: string;
+  documents: Ingested[];
+  skipped: { place: string; reason: string }[];
+  lost: { place: string; reason: string }[];
+}
+
+export interface StoredDocument {
+  id: string;
+  text: string;
+  corpus: string;
+  title: string;
+  source: string;
+  metadata: Metadata;
+  places: [number, Place][];
+  origin: string;
+}
+
+export interface DocumentInfo {
+  id: string;
+  title: string;
+  source: string;
+  origin: string;
+  metadata: Metadata;
+  passages: number;
+  bytes: number;
+}
+
+export interface CorpusInfo {
+  name: string;
+  documents: number;
+  passages: number;
+  characters: number;
+  bytes: number;
+  epoch: string;
+}
+
+export interface Dropping {
+  corpus: string;
+  documents: number;
+  removed: number;
+  done: boolean;
+}
+
+export interface SearchResult {
+  question: string;
+  corpus: string;
+  passages: {
+    key: string;
+    document: string;
+    title: string;
+    text: string;
+    start: number;
+    end: number;
+    score: number;
+    highlights: { start: number; end: number; term: string }[];
+    place: Place | null;
+    metadata: Metadata;
+    [more: string]: unknown;
+  }[];
+  partial: boolean;
+  failed: string[];
+  timing: Record<string, number>;
+}
+
+export interface ProblemDetails {
+  title: string;
+  detail: string;
+  code: string;
+  status: number;
+  remedy: string;
+  errors?: { at: string; message: string; got: string }[];
+}
+
+export class Problem extends Error implements ProblemDetails {
+  constructor(details: Partial<ProblemDetails>);
+  title: string;
+  detail: string;
+  code: string;
+  status: number;
+  remedy: string;
+  errors: { at: string; message: string; got: string }[];
+}
+
+interface Signal {
+  signal?: AbortSignal;
+}
+
+interface OfCorpus extends Signal {
+  corpus?: string;
+}
+
+export class Client {
+  constructor(options?: { url?: string; key?: string; retries?: number; fetch?: typeof fetch });
+  ask(question: string, options?: AskOptions & Signal): Promise<Answer>;
+  askBatch(questions: (string | Question)[], options?: Signal): Promise<Asked[]>;
+  search(question: string, options?: OfCorpus & { limit?: number }): Promise<SearchResult>;
+  explain(question: string, options?: OfCorpus & { k?: number }): Promise<{ answer: Answer; [more: string]: unknown }>;
+  add(document: NewDocument, options?: Signal): Promise<Ingested>;
+  addMany(documents: NewDocument[], options?: OfCorpus): Promise<Outcomes>;
+  addFile(file: Blob & { name?: string }, options?: OfCorpus & { name?: string; replace?: boolean }): Promise<FileOutcome>;
+  document(id: string, options?: OfCorpus): Promise<StoredDocument>;
+  delete(id: string, options?: OfCorpus): Promise<null>;
+  documents(options?: OfCorpus & { page?: number }): AsyncGenerator<DocumentInfo>;
+  corpora(options?: Signal): Promise<{ corpora: CorpusInfo[]; default: string; partial: boolean; failed: string[] }>;
+  corpus(name: string, options?: Signal): Promise<{ corpus: CorpusInfo | null; dropping: Dropping | null }>;
+  drop(name: string, options?: Signal): Promise<Dropping>;
+  formats(options?: Signal): Promise<{ title: string; suffixes: string[] }[]>;
+  call(method: string, path: string, options?: Signal & { body?: unknown; file?: Blob }): Promise<any>;
+}

@@ -1,0 +1,22 @@
+"""`shardqa mcp`: the documents as tools of an assistant that speaks the Model Context Protocol."""
+
+from shardqa.cli.connection import CorpusOption, PasswordOption, RedisOption, UserOption, settings_of
+from shardqa.extras import need
+
+
+def mcp(
+    corpus: CorpusOption = None,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Serve the Model Context Protocol on stdin and stdout: the tools ask, search, list and fetch.
+
+    An assistant starts it; docs/client-mcp.md shows how it is told to.
+
+    Example: shardqa mcp --corpus handbook
+    """
+    need("mcp", extra="mcp")
+    from shardqa.integrations.mcp_server import server
+
+    server(settings_of(redis, user, password, corpus=corpus)).run("stdio")

@@ -1,0 +1,86 @@
+"""A server of the Model Context Protocol: ask, search, list and fetch as tools, over stdio. The extra `mcp`."""
+
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+import shardqa
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.errors import ClusterUnavailable, ShardqaError
+from shardqa.schema import Answer, Corpora, Document, DocumentList, SearchResult
+
+INSTRUCTIONS = (
+    "Answers from the user's own documents. 'ask' gives a span of a document word for word, with its exact place and a "
+    "calibrated score, or no answer when the documents don't say; cite document and place. 'search' ranks passages, "
+    "'list_corpora' and 'list_documents' say what there is, 'fetch' reads a document whole."
+)
+
+Result = TypeVar("Result")
+
+
+@dataclass
+class _Connected:
+    engine: Engine | None = None
+
+    def __call__(self) -> Engine:
+        if self.engine is None:
+            raise ClusterUnavailable("the server is not connected")
+        return self.engine
+
+
+async def _told(work: Awaitable[Result]) -> Result:
+    """A fault of a user as what the assistant reads; any other is a crash of the tool."""
+    try:
+        return await work
+    except ShardqaError as fault:
+        raise ToolError(str(fault)) from fault
+
+
+def server(settings: Settings) -> MCPServer:
+    """A server that connects when it is run. Faults are tool results marked as errors, with their sentence."""
+    engine = _Connected()
+
+    @asynccontextmanager
+    async def connected(_: MCPServer) -> AsyncIterator[None]:
+        async with await Engine.connect(settings) as engine.engine:
+            yield
+
+    found = MCPServer(
+        "shardqa", version=shardqa.__version__, instructions=INSTRUCTIONS, lifespan=connected, log_level="WARNING"
+    )
+
+    @found.tool()
+    async def ask(question: str, corpus: str | None = None, k: int | None = None) -> Answer:
+        """Answer one plain question from the documents of a corpus; `answer` is null when they don't say."""
+        return await _told(engine().ask(question, corpus, k))
+
+    @found.tool()
+    async def search(question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
+        """The passages that rank best for a question or for words, with the words marked."""
+        return await _told(engine().search(question, corpus, limit))
+
+    @found.tool()
+    async def list_corpora() -> Corpora:
+        """All corpora with their sizes."""
+        return await _told(engine().corpora())
+
+    @found.tool()
+    async def list_documents(corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
+        """The documents of a corpus, a page at a time: send `cursor` of the page before."""
+        return await _told(engine().documents(corpus, cursor, limit))
+
+    @found.tool()
+    async def fetch(id: str, corpus: str | None = None) -> Document:
+        """A document whole; offsets of answers count the characters of its `text`."""
+        name = settings.corpus if corpus is None else corpus
+        document = await _told(engine().get(name, id))
+        if document is None:
+            raise ToolError(f"there is no document {id!r} in the corpus {name!r}")
+        return document
+
+    return found

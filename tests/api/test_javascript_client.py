@@ -1,0 +1,98 @@
+"""shardqa.js, the published client, in a real browser against the real API."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import shardqa
+from tests.api.browser import Watched, running_browser
+from tests.api.conftest import Server
+
+PAGE = Path(__file__).parents[2] / "api" / "page"
+SCRIPT = """
+async (corpus) => {
+  const { Client, Problem } = await import("/static/shardqa.js");
+  const client = new Client();
+  const text = "Zoë 🎉 built the mill in 1871.";
+  const added = await client.add({ id: "a/mill #1", corpus, text, metadata: { year: 1871 } });
+  const many = await client.addMany([{ id: "weir", text: "The weir is old." }, { id: "none", text: "" }], { corpus });
+  const file = await client.addFile(new File(["<h1>Inn</h1><p>The inn is blue.</p>"], "inn.html"), { corpus });
+  const answer = await client.ask("When was the mill built?", { corpus });
+  const ids = [];
+  for await (const one of client.documents({ corpus, page: 2 })) ids.push(one.id);
+  const found = await client.search("mill", { corpus, limit: 1 });
+  const why = await client.explain("When was the mill built?", { corpus });
+  const batch = await client.askBatch(["When was the mill built?", { question: "", corpus }].map(
+    (one) => (typeof one === "string" ? { question: one, corpus } : one)));
+  const stored = await client.document("a/mill #1", { corpus });
+  await client.delete("weir", { corpus });
+  const listed = (await client.corpora()).corpora.find((one) => one.name === corpus);
+  const size = (await client.corpus(corpus)).corpus.documents;
+  const dropped = await client.drop(corpus);
+  const formats = await client.formats();
+  let fault;
+  try {
+    await client.ask("When was the mill built?", { corpus });
+  } catch (problem) {
+    fault = { isProblem: problem instanceof Problem, code: problem.code, status: problem.status };
+  }
+  let tries = 0;
+  const busy = new Client({ retries: 2, fetch: async () => (tries++, new Response("", { status: 503 })) });
+  const late = await busy.corpora().catch((problem) => problem.code);
+  const nobody = await new Client({ url: "http://127.0.0.1:1", fetch: async () => { throw new TypeError("x"); } })
+    .corpora().catch((problem) => problem.code);
+  return {
+    added: added.document, taken: [many.taken, many.refused], file: file.documents[0].document,
+    answer: [...text].slice(answer.start, answer.end).join(""), ids: ids.sort(), found: found.passages[0].document,
+    why: why.answer.answer, batch: batch.map((one) => one.status), year: stored.metadata.year,
+    listed: listed.documents, size, dropped: dropped.documents, formats: formats.length > 5, fault, late, tries, nobody,
+  };
+}
+"""
+
+
+def test_the_client_does_all_that_the_api_does(api: Server, corpus: str) -> None:
+    with running_browser() as browser:
+        watched = Watched(browser, api.url)
+        watched.page.goto("/docs")
+        found: dict[str, Any] = watched.page.evaluate(SCRIPT, corpus)
+    assert found == {
+        "added": "a/mill #1",
+        "taken": [1, 1],
+        "file": "inn.html",
+        "answer": "1871",
+        "ids": ["a/mill #1", "inn.html", "weir"],
+        "found": "a/mill #1",
+        "why": "1871",
+        "batch": [200, 422],
+        "year": 1871,
+        "listed": 2,
+        "size": 2,
+        "dropped": 2,
+        "formats": True,
+        "fault": {"isProblem": True, "code": "unknown_corpus", "status": 404},
+        "late": "http_503",
+        "tries": 3,
+        "nobody": "unreachable",
+    }
+
+
+def test_types_name_every_method() -> None:
+    code, types = ((PAGE / name).read_text() for name in ("shardqa.js", "shardqa.d.ts"))
+    methods = set(re.findall(r"^  (?:async )?\*?([a-z]\w+)\(.*\) \{$", code, re.MULTILINE)) - {"constructor"}
+    assert len(methods) >= 13
+    declared = types[types.index("export class Client") :]
+    assert methods == set(re.findall(r"^  ([a-z]\w+)\(", declared, re.MULTILINE)) - {"constructor"}
+
+
+@pytest.mark.parametrize("name", ["shardqa.js", "shardqa.d.ts", "package.json"])
+def test_it_is_served_with_its_types(api: Server, name: str) -> None:
+    with api.client() as http:
+        assert http.get(f"/static/{name}").text == (PAGE / name).read_text()
+
+
+def test_the_package_has_the_version_of_ours() -> None:
+    assert json.loads((PAGE / "package.json").read_text())["version"] == shardqa.__version__

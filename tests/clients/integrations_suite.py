@@ -1,0 +1,94 @@
+"""shardqa in real frameworks, over a running API; run by the interpreter that has them (test_frameworks.py)."""
+
+import asyncio
+import os
+import sys
+
+import pytest
+from haystack import Document, Pipeline
+from haystack.document_stores.errors import DuplicateDocumentError
+from haystack.document_stores.types import DuplicatePolicy
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+import shardqa
+from shardqa.integrations.haystack import ShardqaDocumentStore, ShardqaExtractiveReader
+from shardqa.integrations.langchain import ShardqaRetriever
+from shardqa.integrations.llama_index import ShardqaCorpusReader, ShardqaNodeRetriever
+
+URL, CORPUS = os.environ["API_URL"], os.environ["API_CORPUS"]
+MILL = "Ada Holm built the mill in 1871."
+
+
+@pytest.fixture(scope="module", autouse=True)
+def documents() -> None:
+    with shardqa.Client(URL) as client:
+        client.add(MILL, "mill", CORPUS, title="The mill", metadata={"kind": "building"})
+        client.add("The weir was raised by Tom Reed.", "weir", CORPUS, metadata={"kind": "river"})
+
+
+def test_langchain_retrieves_passages_with_their_place() -> None:
+    retriever = ShardqaRetriever(url=URL, corpus=CORPUS, k=1)
+    (found,) = retriever.invoke("Who built the mill?")
+    assert (found.page_content, found.metadata["source"], found.metadata["kind"]) == (MILL, "mill", "building")
+    (same,) = asyncio.run(retriever.ainvoke("Who built the mill?"))
+    assert same == found
+
+
+def test_llama_index_reads_documents_and_retrieves_passages() -> None:
+    assert sorted(one.id_ for one in ShardqaCorpusReader(URL).load_data(CORPUS)) == ["mill", "weir"]
+    best = ShardqaNodeRetriever(URL, corpus=CORPUS).retrieve("Who built the mill?")[0]
+    assert (best.node.get_content(), best.node.metadata["source"]) == (MILL, "mill")
+
+
+def test_haystack_reads_documents_in_a_pipeline() -> None:
+    pipeline = Pipeline()
+    pipeline.add_component("reader", ShardqaExtractiveReader(top_k=3))
+    again = Pipeline.loads(pipeline.dumps(), allowed_modules=["shardqa.integrations.*"])
+    asked = {"reader": {"query": "Who built the mill?", "documents": [Document(content=MILL)]}}
+    best = again.run(asked)["reader"]["answers"][0]
+    assert best.data == "Ada Holm"
+    assert MILL[best.document_offset.start : best.document_offset.end] == "Ada Holm"
+    nothing = ShardqaExtractiveReader().run("What does the ferry cost?", [Document(content=MILL)])["answers"][0]
+    assert nothing.data is None
+
+
+def test_haystack_keeps_documents_in_a_corpus() -> None:
+    store = ShardqaDocumentStore(URL, f"{CORPUS}-haystack")
+    some = [Document(id="a", content="The ferry is old.", meta={"year": 1990}), Document(id="b", content="A boat.")]
+    assert store.write_documents(some) == 2
+    assert store.count_documents() == 2
+    with pytest.raises(DuplicateDocumentError):
+        store.write_documents(some)
+    assert store.write_documents(some, DuplicatePolicy.SKIP) == 0
+    assert store.write_documents(some, DuplicatePolicy.OVERWRITE) == 2
+    recent = {"field": "meta.year", "operator": ">=", "value": 1980}
+    assert [one.id for one in store.filter_documents(recent)] == ["a"]
+    store.delete_documents(["a", "b", "none"])
+    assert store.count_documents() == 0
+    assert ShardqaDocumentStore.from_dict(store.to_dict()).corpus == store.corpus
+
+
+def test_mcp_asks_searches_lists_and_fetches() -> None:
+    async def talk() -> None:
+        program = StdioServerParameters(
+            command=sys.executable, args=["-m", "shardqa", "mcp", "--corpus", CORPUS], env=dict(os.environ)
+        )
+        async with Client(stdio_client(program)) as client:
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            assert tools == {"ask", "search", "list_corpora", "list_documents", "fetch"}
+            answer = await client.call_tool("ask", {"question": "Who built the mill?"})
+            assert answer.structured_content is not None
+            assert answer.structured_content["answer"] == "Ada Holm"
+            found = await client.call_tool("search", {"question": "mill", "limit": 1})
+            assert found.structured_content["passages"][0]["document"] == "mill"
+            listed = await client.call_tool("list_documents", {})
+            assert len(listed.structured_content["documents"]) == 2
+            corpora = await client.call_tool("list_corpora", {})
+            assert CORPUS in {one["name"] for one in corpora.structured_content["corpora"]}
+            assert (await client.call_tool("fetch", {"id": "mill"})).structured_content["text"] == MILL
+            missing = await client.call_tool("fetch", {"id": "none"})
+            assert missing.is_error
+            assert "no document 'none'" in missing.content[0].text
+
+    asyncio.run(talk())
