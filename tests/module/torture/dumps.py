@@ -117,9 +117,8 @@ def play(pair: Pair, chance: random.Random, steps: int) -> int:
     dumps = originals(pair)
     payloads = [twice_damaged(chance, chance.choice(dumps)) for _ in range(steps // 3)]
     payloads += sweep_of(pair).next(dumps, steps - len(payloads))
-    pipes = Pipes(pair.master)
-    pipes.send([used(payload, number) for number, payload in enumerate(payloads)])
-    pipes.close()
+    with Pipes(pair.master) as pipes:
+        pipes.send([used(payload, number) for number, payload in enumerate(payloads)])
     pair.check()
     if steps > 1000:
         pair.restart()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import hiredis
 
@@ -154,7 +154,10 @@ class Pipes:
             for connection, batch in zip(self._open, part, strict=False):
                 read(connection, len(batch))
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         for connection in self._open:
             connection.close()
 
