@@ -100,7 +100,7 @@ def sanitized() -> tuple[Path, str]:
     names (servers.py), else built here."""
     if PRELOAD:
         return MODULE, PRELOAD
-    subprocess.run(["make", "-s", "-C", str(ROOT / "module"), "sanitized"], check=True)
+    subprocess.run(["make", "-s", "-j2", "-C", str(ROOT / "module"), "sanitized"], check=True)
     compiler = [os.environ.get("CC", "cc"), "-print-file-name=libasan.so"]
     found = subprocess.run(compiler, check=True, capture_output=True, text=True).stdout.strip()
     return ROOT / "module" / "build" / "shardqa-asan.so", found
