@@ -202,10 +202,17 @@ def test_prose_is_wrapped() -> None:
     assert not wrong
 
 
+def changelog() -> list[str]:
+    return [" ".join(entry.split()) for entry in (ROOT / "CHANGELOG.md").read_text().split("\n* ")[1:]]
+
+
 def test_a_changelog_entry_stands_there_once() -> None:
     """A merge that keeps both sides of a reflowed file keeps everything twice."""
-    entries = [" ".join(entry.split()) for entry in (ROOT / "CHANGELOG.md").read_text().split("\n* ")[1:]]
-    assert not {entry for entry in entries if entries.count(entry) > 1}
+    assert not {entry for entry in changelog() if changelog().count(entry) > 1}
+
+
+def test_a_changelog_entry_is_short_and_dated() -> None:
+    assert not [entry for entry in changelog() if not re.match(r"\d{4}-\d\d-\d\d: ", entry) or len(entry) > 200]
 
 
 def test_decisions_are_numbered_in_order() -> None:
