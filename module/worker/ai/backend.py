@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
-from shardqa.module.worker.ai.model_error import ModelError as ModelError  # its users take it from here
+from shardqa.module.worker.ai.messages import ModelError as ModelError  # its users take it from here
 from shardqa.module.worker.ai.scripts import Reach
 from shardqa.module.worker.ai.tensors import Array
 

@@ -18,7 +18,7 @@ import numpy as np
 from shardqa.module.worker import frames, resp
 from shardqa.module.worker.ai import messages, tensors
 from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result
-from shardqa.module.worker.ai.model_error import ModelError
+from shardqa.module.worker.ai.messages import ModelError
 from shardqa.module.worker.ai.scripts import ScriptCall
 from shardqa.module.worker.ai.tensors import Array, BadTensor
 from shardqa.module.worker.frames import MalformedFrame

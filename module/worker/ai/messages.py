@@ -25,6 +25,10 @@ START = struct.Struct("<IBBHQIIQ")  # of a TENSORS frame: header, number of item
 TENSORS = int(Type.TENSORS)  # an enum's member costs more to look up
 
 
+class ModelError(Exception):
+    """A model that can't be loaded, or a run of it that failed. Its text is an error reply."""
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What an EXECUTE frame asks for, but for the data."""

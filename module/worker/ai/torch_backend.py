@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from shardqa.module.worker.ai import tensors
-from shardqa.module.worker.ai.model_error import ModelError
+from shardqa.module.worker.ai.messages import ModelError
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.module.worker.ai.tensors import Array, BadTensor
 

@@ -20,10 +20,10 @@ from shardqa.cli.connection import (
     settings_of,
     with_engine,
 )
+from shardqa.cli.demo import shipped_seeds
 from shardqa.cli.eval import spread
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.output import print_json, print_table
-from shardqa.cli.seeds import shipped_seeds
 from shardqa.engine import Engine
 from shardqa.errors import BadData
 from shardqa.loader.tasks import together

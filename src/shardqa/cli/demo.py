@@ -9,15 +9,16 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+import shardqa
 from shardqa import keys
 from shardqa.cli import ask
 from shardqa.cli.connection import DEFAULT_DATA, DataOption, settings_of
 from shardqa.cli.output import out, say
-from shardqa.cli.seeds import shipped_seeds
 from shardqa.cli.service import Service
 from shardqa.cli.up import HttpOption, PortOption, ShardsOption, run
 from shardqa.cluster.local import Wanted
 from shardqa.engine import Engine
+from shardqa.errors import SetupError
 from shardqa.loader.files import SourceFiles
 from shardqa.loader.ingest import Summary, ingest
 from shardqa.schema import Answer, RankedList
@@ -85,3 +86,13 @@ def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
         f"{cli} -c -p {port} ZREVRANGEBYSCORE {shlex.quote(rank)} +inf -inf WITHSCORES",
         f"{cli} -p {port_of_best} INFO shardqa",
     ]
+
+
+def shipped_seeds() -> Path:
+    """The folder with `documents/` and `questions.jsonl`. Raises SetupError where the package lacks it."""
+    folder = Path(shardqa.__file__).parent / "seeds"
+    if not (folder / "questions.jsonl").is_file():
+        raise SetupError(
+            f"{folder} is not there, which the package brings; install it whole, or name files of your own"
+        )
+    return folder
