@@ -83,13 +83,13 @@ def test_a_wheel_from_an_sdist_holds_what_is_needed_to_run(installed: Path) -> N
 
 
 def test_bench_finds_its_questions_outside_a_checkout(installed: Path, tmp_path: Path) -> None:
-    said = run("-m", "shardqa.cli", "bench", "ask", "--redis", NOBODY, cwd=tmp_path, code=1, PYTHONPATH=str(installed))
+    said = run("-m", "shardqa.cli", "bench", "ask", "--redis", NOBODY, cwd=tmp_path, code=3, PYTHONPATH=str(installed))
     assert "no cluster at" in said
 
 
 def test_a_demo_of_a_folder_that_is_not_there_starts_no_node(installed: Path, tmp_path: Path) -> None:
     words = ("-m", "shardqa.cli", "demo", "nowhere", "--data", str(tmp_path / "data"))
-    said = run(*words, cwd=tmp_path, code=1, PYTHONPATH=str(installed))
+    said = run(*words, cwd=tmp_path, code=2, PYTHONPATH=str(installed))
     assert "nowhere is neither a file nor a folder" in said
     assert "starting" not in said
     assert not (tmp_path / "data").exists()
