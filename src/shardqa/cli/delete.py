@@ -29,6 +29,8 @@ def delete(
     """Delete documents with all that belongs to them: passages, tokens, cached answers.
 
     Example: shardqa delete lake-ysolde --corpus seeds
+
+    Example: shardqa rm lake-ysolde --corpus seeds
     """
     settings = settings_of(redis, user, password, corpus=corpus, timeout=PUT_SECONDS)
 
