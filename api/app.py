@@ -21,7 +21,7 @@ from shardqa.api.hosts import Hosts
 from shardqa.api.kept import KeptReplies
 from shardqa.api.limits import Limits
 from shardqa.api.metrics import Metrics
-from shardqa.api.routes import ask, corpora, documents, files, health, page, search
+from shardqa.api.routes import ask, cluster, corpora, documents, files, health, page, search
 from shardqa.api.state import State
 from shardqa.config import Settings
 
@@ -75,7 +75,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shardqa = state
     problems.install(app)
     openapi.install(app)
-    for routes in (ask, search, documents, files, corpora):
+    for routes in (ask, search, documents, files, corpora, cluster):
         app.include_router(routes.router, dependencies=[Depends(query.known_only)])
     app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)

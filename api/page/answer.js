@@ -1,7 +1,9 @@
 // An answer as elements: the answer in its passage, the other candidates, the times, the shards.
 
+import { actions, placeOf } from "/static/actions.js";
 import { count, foreign, make, percent, plural } from "/static/dom.js";
 import { split } from "/static/text.js";
+import { why } from "/static/why.js";
 
 const LONG = 90; // characters of an answer that gets smaller type
 const PHASES = [
@@ -17,15 +19,15 @@ export function answerParts(answer, again) {
     answer.partial ? partialNote(answer) : null,
     answer.no_answer ? noAnswerCard(answer, again) : answerCard(answer, again),
     candidatesSection(answer),
-    timesSection(answer),
-    shardsSection(answer),
+    why(answer),
+    howSection(answer),
   ].filter(Boolean);
 }
 
 /** One sentence for screen readers. */
 export function spoken(answer) {
   if (answer.no_answer) return "The documents don’t say.";
-  return `Answer: ${answer.answer}. ${percent(answer.score)} sure, from ${answer.title || answer.document}.`;
+  return `Answer: ${answer.answer}. ${confidence(answer)}, from ${answer.title || answer.document}.`;
 }
 
 function answerCard(answer, again) {
@@ -36,14 +38,14 @@ function answerCard(answer, again) {
     make(
       "p",
       { class: "facts" },
-      sure(answer.score),
+      sure(answer),
       documentLink(answer, answer.document, answer.title, answer.start, answer.end),
-      placeOf(answer),
-      make("span", { class: "quiet" }, `characters ${count(answer.start)}–${count(answer.end)}`),
-      make("span", { class: "quiet" }, `shard ${shardOf(answer)}`),
+      placeOf(answer.place),
       cacheChip(answer, again),
     ),
     passage(answer),
+    evidence(answer),
+    actions(answer),
   );
 }
 
@@ -61,33 +63,36 @@ function noAnswerCard(answer, again) {
         : `Nothing in ${answer.corpus} comes near this question.`,
     ),
     make("p", { class: "facts" }, cacheChip(answer, again)),
+    actions(answer),
   );
 }
 
-function sure(score) {
-  return make("span", { class: "sure" }, gauge(score), `${percent(score)} sure`);
+/** Three words for a score, cut where the reader's own lines are. */
+export function confidence({ score, lines }) {
+  if (score >= lines.sure) return "Sure";
+  return score >= lines.balanced ? "Likely" : "Unsure";
+}
+
+function sure(answer) {
+  const { lines } = answer;
+  return make(
+    "details",
+    { class: "sure" },
+    make("summary", {}, gauge(answer.score), confidence(answer)),
+    make(
+      "p",
+      { class: "explained" },
+      `The score is ${percent(answer.score)}: of answers with such a score, about so many are right. `,
+      `Sure begins at ${percent(lines.sure)}, likely at ${percent(lines.balanced)}. `,
+      `Below ${percent(answer.needed)} nothing was answered.`,
+    ),
+  );
 }
 
 function gauge(score) {
   const fill = make("i");
   fill.style.width = `${Math.max(0, Math.min(1, score)) * 100}%`;
   return make("span", { class: "gauge", "aria-hidden": "true" }, fill);
-}
-
-/** Where it stands in its file, as people cite it: "p. 12, § Notice period". */
-function placeOf({ place }) {
-  if (!place) return null;
-  const parts = [
-    place.part,
-    place.page && `p. ${place.page}`,
-    place.slide && `slide ${place.slide}`,
-    place.sheet && `sheet ${place.sheet}`,
-    place.row && `row ${place.row}`,
-    place.line && `line ${place.line}`,
-    place.time && `at ${place.time}`,
-    place.headings?.length && `§ ${place.headings.join(" › ")}`,
-  ].filter(Boolean);
-  return make("span", { class: "place" }, foreign(parts.join(", ")));
 }
 
 function documentLink(answer, id, title, start, end) {
@@ -108,6 +113,13 @@ function passage(candidate) {
     candidate.end - candidate.passage_start,
   );
   return make("blockquote", { class: "passage", dir: "auto" }, before, make("mark", {}, inside), after);
+}
+
+/** The sentences that support the answer, where they are more than its own. */
+function evidence(answer) {
+  const further = answer.evidence.filter((one) => !(one.start <= answer.start && answer.start < one.end));
+  if (further.length === 0) return null;
+  return make("div", { class: "evidence" }, make("h2", {}, "Also says"), further.map((one) => make("p", { dir: "auto" }, one.text)));
 }
 
 function partialNote(answer) {
@@ -148,12 +160,26 @@ function candidateRow(answer, one) {
     { class: "more" },
     passage(one),
     documentLink(answer, one.document, one.title, one.start, one.end),
-    make("span", { class: "quiet" }, ` · characters ${count(one.start)}–${count(one.end)} · shard ${one.shard}`),
+    " ",
+    placeOf(one.place),
   );
   return make("li", {}, make("details", {}, summary, more));
 }
 
 const milliseconds = (value) => `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
+
+/** What an operator wants to know, folded away. */
+function howSection(answer) {
+  const where = answer.no_answer ? null : `The answer is at characters ${count(answer.start)} to ${count(answer.end)} of ${answer.document}.`;
+  return make(
+    "details",
+    { class: "how" },
+    make("summary", {}, "How it was found", make("b", {}, milliseconds(answer.timing.total))),
+    make("p", { class: "quiet" }, where),
+    timesSection(answer),
+    shardsSection(answer),
+  );
+}
 
 function timesSection(answer) {
   const timing = answer.timing;

@@ -1,8 +1,10 @@
 // The ask page: the form, the address bar, and what is shown meanwhile. One question at a time: a new one aborts the last.
 
 import { answerParts, spoken } from "/static/answer.js";
+import { installCorpora, showCards } from "/static/corpora.js";
 import { byId, make, plural, problemCard } from "/static/dom.js";
-import { client } from "/static/client.js";
+import { call } from "/static/http.js";
+import { forgetRecent, recent, remember as rememberQuestion } from "/static/kept.js";
 import { installOwnText } from "/static/own.js";
 
 const N_BEST = 6; // candidates shown: the answer and five others
@@ -32,7 +34,7 @@ async function loadCorpora(wanted) {
   const mine = ++loads;
   let known;
   try {
-    known = await client.corpora();
+    known = await call("GET", "/v1/corpora");
     if (mine !== loads) return; // a later look, for another choice, is under way or done
   } catch (problem) {
     if (mine !== loads) return;
@@ -57,6 +59,32 @@ function showCorpus() {
   byId("examples").hidden = examples.length === 0;
   byId("examples").replaceChildren(...examples.map((text) => make("li", {}, make("button", { type: "button", click: () => ask(text) }, text))));
   if (corpora.length === 0) byId("own").open = true;
+  showCards(corpora, corpus.value);
+  showRecent();
+  suggest(corpus.value);
+}
+
+/** What was asked before in this browser, of any corpus. */
+function showRecent() {
+  const asked = recent();
+  byId("recent").hidden = asked.length === 0;
+  const again = ({ question: text, corpus: name }) => () => {
+    if ([...corpus.options].some((option) => option.value === name)) corpus.value = name;
+    ask(text);
+  };
+  byId("recent")
+    .querySelector("ul")
+    .replaceChildren(...asked.map((one) => make("li", {}, make("button", { type: "button", class: "plain", click: again(one) }, one.question), make("span", { class: "quiet" }, ` in ${one.corpus}`))));
+}
+
+/** Titles and headings of the corpus complete what is typed. */
+async function suggest(name) {
+  try {
+    const { suggestions } = await call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`);
+    if (corpus.value === name) byId("suggestions").replaceChildren(...suggestions.map((text) => make("option", { value: text })));
+  } catch {
+    byId("suggestions").replaceChildren(); // a help that is not there harms nobody
+  }
 }
 
 async function ask(text, { fresh = false, remember = true } = {}) {
@@ -74,10 +102,12 @@ async function ask(text, { fresh = false, remember = true } = {}) {
   document.body.classList.add("asked");
   wait();
   try {
-    const options = { corpus: corpus.value || null, n_best: N_BEST, fresh, signal: mine.signal };
-    const answer = await client.ask(text, options);
+    const body = { question: text, corpus: corpus.value || null, n_best: N_BEST, fresh };
+    const answer = await call("POST", "/v1/ask", { body, signal: mine.signal });
     show(answerParts(answer, () => ask(text, { fresh: true, remember: false })), spoken(answer));
     byId("model").textContent = answer.model;
+    rememberQuestion(text, answer.corpus);
+    showRecent();
   } catch (problem) {
     if (problem.name === "AbortError") return;
     show([problemCard(problem, () => ask(text, { remember: false }))], problem.title);
@@ -132,11 +162,28 @@ addEventListener("keydown", (event) => {
   }
 });
 
-installOwnText(async (name) => {
+byId("forget").addEventListener("click", () => {
+  forgetRecent();
+  showRecent();
+});
+
+/** Another corpus, or the same with other documents: nothing of the last question is shown any more. */
+async function freshCorpus(name) {
   question.value = "";
   await loadCorpora(name);
   document.body.classList.remove("asked");
   result.replaceChildren();
+}
+
+installCorpora({
+  chosen: async (name) => {
+    await freshCorpus(name);
+    question.focus();
+  },
+  dropped: () => freshCorpus(null),
+});
+installOwnText(async (name) => {
+  await freshCorpus(name);
   question.focus();
 });
 start();

@@ -1,66 +1,219 @@
-// One document, with the answer's span marked. Long ones show the part around the span first.
+// One document: its outline, the answer's span and all other candidates marked, with ticks beside the scroll bar.
 
-import { byId, count, foreign, make, problemCard } from "/static/dom.js";
-import { client } from "/static/client.js";
-import { split } from "/static/text.js";
+import { placeOf } from "/static/actions.js";
+import { byId, count, foreign, make, percent, problemCard } from "/static/dom.js";
+import { call, documentPath } from "/static/http.js";
+import { placeText } from "/static/place.js";
+import { utf16Index } from "/static/text.js";
 
-const AROUND = 30_000; // UTF-16 units shown on each side of the span before "show everything"
+const AROUND = 30_000; // UTF-16 units shown on each side of what is looked at, until all is asked for
+const CANDIDATES = 20; // asked for: as many as are kept of a question
+const OUTLINED = 400; // entries of an outline at most
 
 const address = new URLSearchParams(location.search);
 const corpus = address.get("corpus") ?? "";
 const id = address.get("id") ?? "";
-const start = Number(address.get("start"));
-const end = Number(address.get("end"));
+const question = address.get("q") ?? "";
 
 async function load() {
   const main = byId("document");
   try {
-    show(main, await client.document(id, { corpus }));
+    const found = await call("GET", documentPath(corpus, id));
+    const view = new View(found, asked());
+    view.open(main);
+    if (question) view.add(await candidates());
   } catch (problem) {
     main.replaceChildren(problemCard(problem, load));
   }
   main.setAttribute("aria-busy", "false");
 }
 
-function show(main, found) {
-  document.title = `${found.title || found.id} · shardqa`;
-  const marked = Number.isInteger(start) && Number.isInteger(end) && end > start;
-  const [before, inside, after] = marked ? split(found.text, start, end) : ["", "", found.text];
-  const text = make("div", { class: "text", dir: "auto" });
-  main.replaceChildren(head(found, marked), text);
-  fill(text, before, inside, after, before.length > AROUND || after.length > AROUND);
+/** The span that the address names, or null. */
+function asked() {
+  const [start, end] = [Number(address.get("start")), Number(address.get("end"))];
+  return Number.isInteger(start) && Number.isInteger(end) && end > start ? { start, end, score: null } : null;
 }
 
-function fill(text, before, inside, after, cut) {
-  const mark = inside ? make("mark", {}, inside) : null;
-  const all = () => fill(text, before, inside, after, false);
-  const more = () => make("p", { class: "cut" }, make("button", { type: "button", class: "plain", click: all }, "Show the whole document"));
-  text.replaceChildren(
-    ...[
-      cut && before.length > AROUND ? more() : null,
-      cut ? before.slice(-AROUND) : before,
-      mark,
-      cut ? after.slice(0, AROUND) : after,
-      cut && after.length > AROUND ? more() : null,
-    ].filter((part) => part !== null),
-  );
-  mark?.scrollIntoView({ block: "center" });
+/** What else the question finds in this document; the answer stands whether or not they can be had. */
+async function candidates() {
+  try {
+    const answer = await call("POST", "/v1/ask", { body: { question, corpus, n_best: CANDIDATES } });
+    return answer.n_best.filter((one) => one.document === id);
+  } catch {
+    return [];
+  }
 }
 
-function head(found, marked) {
-  const facts = [`${count([...found.text].length)} characters in ${corpus}`];
-  if (marked) facts.push(`the answer is at ${count(start)}–${count(end)}`);
+class View {
+  constructor(found, answer) {
+    this.found = found;
+    this.answer = answer;
+    this.spans = answer ? [this.placed(answer)] : [];
+    this.current = 0;
+    this.center = this.spans[0]?.first ?? 0;
+    this.whole = found.text.length <= 2 * AROUND;
+    this.text = make("div", { class: "text", dir: "auto" });
+    this.ticks = make("div", { class: "ticks", "aria-hidden": "true" });
+    this.walk = make("div", { class: "walk", role: "group", "aria-label": "Passages found" });
+  }
+
+  /** A span with its ends as indices of the string. */
+  placed(span) {
+    const first = utf16Index(this.found.text, span.start);
+    return { ...span, first, last: utf16Index(this.found.text, span.end - span.start, first) };
+  }
+
+  open(main) {
+    document.title = `${this.found.title || this.found.id} · shardqa`;
+    const outlined = outline(this.found);
+    const list = outlined.length > 0 ? this.outlineOf(outlined) : null;
+    main.replaceChildren(head(this.found, this.answer), ...[list, this.walk, this.text, this.ticks].filter(Boolean));
+    addEventListener("keydown", (event) => this.key(event));
+    this.render();
+  }
+
+  /** More spans to mark; those that the answer overlaps are its own. */
+  add(spans) {
+    const own = this.spans[0];
+    const others = spans.filter((one) => !own || one.end <= own.start || own.end <= one.start).map((one) => this.placed(one));
+    const score = spans.find((one) => own && one.start === own.start && one.end === own.end)?.score ?? null;
+    this.spans = [...(own ? [{ ...own, score }] : []), ...others].sort((one, other) => one.first - other.first);
+    this.current = Math.max(0, this.spans.findIndex((one) => one.first === own?.first));
+    this.render();
+  }
+
+  render() {
+    const { text } = this.found;
+    const from = this.whole ? 0 : Math.max(0, this.center - AROUND);
+    const to = this.whole ? text.length : Math.min(text.length, this.center + AROUND);
+    const parts = [];
+    let place = from;
+    for (const [number, span] of this.spans.entries()) {
+      if (span.first < place || span.last > to) continue;
+      parts.push(text.slice(place, span.first), this.mark(span, number));
+      place = span.last;
+    }
+    parts.push(text.slice(place, to));
+    if (from > 0) parts.unshift(this.more());
+    if (to < text.length) parts.push(this.more());
+    this.text.replaceChildren(...parts);
+    this.showTicks();
+    this.showWalk();
+    this.text.querySelector("mark.current")?.scrollIntoView({ block: "center" });
+  }
+
+  mark(span, number) {
+    const isAnswer = this.answer !== null && span.start === this.answer.start && span.end === this.answer.end;
+    const names = [isAnswer ? "" : "also", number === this.current ? "current" : ""].filter(Boolean).join(" ");
+    return make("mark", { class: names, title: span.score === null ? null : `${percent(span.score)} sure` }, this.found.text.slice(span.first, span.last));
+  }
+
+  more() {
+    const all = () => {
+      this.whole = true;
+      this.render();
+    };
+    return make("p", { class: "cut" }, make("button", { type: "button", class: "plain", click: all }, "Show the whole document"));
+  }
+
+  showTicks() {
+    const ticks = this.spans.map((span) => {
+      const tick = make("i");
+      tick.style.top = `${(100 * span.first) / Math.max(1, this.found.text.length)}%`;
+      return tick;
+    });
+    this.ticks.replaceChildren(...ticks);
+  }
+
+  showWalk() {
+    this.walk.hidden = this.spans.length < 2;
+    this.walk.replaceChildren(
+      make("button", { type: "button", class: "plain", click: () => this.step(-1) }, "Previous passage"),
+      make("span", { class: "quiet" }, `${this.current + 1} of ${this.spans.length}`),
+      make("button", { type: "button", class: "plain", click: () => this.step(1) }, "Next passage"),
+    );
+  }
+
+  step(by) {
+    if (this.spans.length === 0) return;
+    this.current = (this.current + by + this.spans.length) % this.spans.length;
+    this.center = this.spans[this.current].first;
+    this.render();
+  }
+
+  key(event) {
+    if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "n" || event.key === "p") this.step(event.key === "n" ? 1 : -1);
+  }
+
+  outlineOf(entries) {
+    const items = entries.map(({ character, words, level }) => {
+      const button = make("button", { type: "button", class: "plain", click: () => this.goTo(character) }, foreign(words));
+      return make("li", { class: `level-${level}` }, button);
+    });
+    return make("details", { class: "outline" }, make("summary", {}, `Outline, ${count(entries.length)} entries`), make("ol", {}, items));
+  }
+
+  /** Scrolls to a character that carries no mark: an empty element is put there for it. */
+  goTo(character) {
+    const index = utf16Index(this.found.text, character);
+    this.center = index;
+    this.render();
+    const target = this.nodeAt(index);
+    target?.scrollIntoView({ block: "start" });
+  }
+
+  nodeAt(index) {
+    let place = this.whole ? 0 : Math.max(0, this.center - AROUND);
+    for (const node of this.text.childNodes) {
+      if (node.nodeName === "P") continue;
+      const length = node.textContent.length;
+      if (index < place + length && node.nodeType === Node.TEXT_NODE) {
+        const anchor = make("span", { class: "anchor" });
+        node.splitText(index - place).before(anchor);
+        return anchor;
+      }
+      if (index < place + length) return node;
+      place += length;
+    }
+    return null;
+  }
+}
+
+/** [{character, words, level}] where the headings, page or slide change. */
+function outline(found) {
+  const entries = [];
+  let before = "";
+  for (const [character, place] of found.places ?? []) {
+    const { headings = [], part, page, slide, sheet } = place;
+    const words = headings.at(-1) ?? placeText({ part, page, slide, sheet });
+    const name = JSON.stringify([headings, headings.length ? null : [part, page, slide, sheet]]);
+    if (words && name !== before) entries.push({ character, words, level: Math.min(4, Math.max(1, headings.length)) });
+    before = name;
+    if (entries.length === OUTLINED) break;
+  }
+  return entries;
+}
+
+function head(found, answer) {
   const extra = Object.entries(found.metadata).map(([name, value]) => [
     make("dt", {}, foreign(name)),
     make("dd", {}, foreign(typeof value === "string" ? value : JSON.stringify(value))),
   ]);
+  const place = answer ? placeAt(found, answer.start) : null;
   return make(
     "div",
     { class: "head" },
     make("h1", { dir: "auto" }, found.title || found.id),
-    make("p", { class: "quiet" }, foreign(found.id), ` · ${facts.join(" · ")}`, source(found.source)),
+    make("p", { class: "quiet" }, foreign(found.id), ` · ${count([...found.text].length)} characters in ${corpus}`, source(found.source)),
+    place ? make("p", {}, "The answer stands at ", placeOf(place), ".") : null,
     extra.length > 0 ? make("dl", { class: "meta" }, extra.flat()) : null,
   );
+}
+
+/** The place in force at a character. */
+function placeAt(found, character) {
+  return (found.places ?? []).filter(([first]) => first <= character).at(-1)?.[1] ?? null;
 }
 
 /** Only web addresses become links: a source is whatever its writer wrote. */
@@ -70,8 +223,8 @@ function source(text) {
   return make("span", {}, " · from ", make("a", { href: text, rel: "noopener noreferrer nofollow" }, foreign(text)));
 }
 
-if (address.get("q")) {
-  byId("back").href = `/?${new URLSearchParams({ q: address.get("q"), corpus })}`;
+if (question) {
+  byId("back").href = `/?${new URLSearchParams({ q: question, corpus })}`;
   byId("back").textContent = "Back to the answer";
 }
 load();

@@ -1,7 +1,8 @@
 // A visitor's own texts: by paste, by file, by drop. Each can be taken back.
 
-import { byId, foreign, make, plural } from "/static/dom.js";
-import { client } from "/static/client.js";
+import { byId, foreign, make, percent, plural } from "/static/dom.js";
+import { call, documentPath, filePath } from "/static/http.js";
+import { upload } from "/static/upload.js";
 
 const MAX_BYTES = 64 * 1024 * 1024; // of one file; the server's own bound
 const LISTED = 20; // documents and reasons of one file that are listed
@@ -34,7 +35,7 @@ export function installOwnText(added) {
 /** The file chooser offers what the server reads; without the list it offers all. */
 async function acceptKnown() {
   try {
-    const formats = await client.formats();
+    const { formats } = await call("GET", "/v1/formats");
     byId("files").accept = [...formats.flatMap((one) => one.suffixes), ".gz"].join(",");
   } catch {
     byId("files").accept = "";
@@ -65,25 +66,54 @@ function installDrop(dropped) {
 /** Each file goes to the server as it is, which reads it; what is left out of one does not harm the others. */
 async function takeFiles(files, added) {
   const corpus = byId("into").value.trim();
-  const refused = [];
-  let passages = 0;
+  const rows = files.map((file) => fileRow(file));
   let taken = 0;
-  for (const file of files) {
+  let passages = 0;
+  for (const [number, file] of files.entries()) {
     say(`Adding ${file.name} …`);
-    try {
-      if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
-      const outcome = await client.addFile(file, { corpus });
-      outcome.documents.slice(0, LISTED).forEach((one) => listAdded(one, one.document));
-      passages += outcome.documents.reduce((sum, one) => sum + one.passages, 0);
-      taken += outcome.documents.length;
-      refused.push(...[...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`));
-    } catch (problem) {
-      refused.push(problem.message.startsWith(file.name) ? problem.message : `${file.name}: ${problem.message}`);
-    }
+    const outcome = await takeFile(file, corpus, rows[number]);
+    taken += outcome.documents;
+    passages += outcome.passages;
   }
   if (taken > 0) await added(corpus);
-  const done = taken > 0 ? `Added ${taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts")}: ${plural(passages, "passage", "passages")}. Ask away. ` : "";
-  say(done + refused.slice(0, LISTED).join(" "), refused.length > 0);
+  const refused = rows.filter((row) => row.classList.contains("bad")).length;
+  const done = taken > 0 ? `Added ${taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts")}: ${plural(passages, "passage", "passages")}. Ask away.` : "";
+  say([done, refused > 0 ? `${plural(refused, "file was", "files were")} not taken whole: the list says why.` : ""].filter(Boolean).join(" "), refused > 0);
+}
+
+async function takeFile(file, corpus, row) {
+  try {
+    if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
+    const outcome = await upload(filePath(corpus, file.name), file, row.sent);
+    outcome.documents.slice(0, LISTED).forEach((one) => listAdded(one, one.document));
+    const passages = outcome.documents.reduce((sum, one) => sum + one.passages, 0);
+    const left = [...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`);
+    row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED));
+    return { documents: outcome.documents.length, passages };
+  } catch (problem) {
+    row.ended("not added", [problem.message]);
+    return { documents: 0, passages: 0 };
+  }
+}
+
+/** A line of the list of files: name, how much has been sent, then what became of it and why. */
+function fileRow(file) {
+  const bar = make("progress", { max: 1, value: 0, "aria-label": `${file.name}, sent` });
+  const outcome = make("span", { class: "quiet" });
+  const reasons = make("ul", {});
+  const row = make("li", {}, foreign(file.name), bar, outcome, reasons);
+  row.sent = (share) => {
+    bar.value = share;
+    outcome.textContent = share < 1 ? percent(share) : "reading …";
+  };
+  row.ended = (text, why) => {
+    bar.hidden = true;
+    outcome.textContent = text;
+    reasons.replaceChildren(...why.map((reason) => make("li", {}, reason)));
+    row.classList.toggle("bad", why.length > 0);
+  };
+  byId("files-taken").prepend(row);
+  return row;
 }
 
 function firstLine(text) {
@@ -101,7 +131,7 @@ async function addAll(documents, added) {
     let passages = 0;
     for (const document of documents) {
       say(`Adding ${document.title} …`);
-      const ingested = await client.add({ ...document, corpus });
+      const ingested = await call("POST", "/v1/documents", { body: { ...document, corpus } });
       passages += ingested.passages;
       listAdded(ingested, document.title);
     }
@@ -118,6 +148,7 @@ async function addAll(documents, added) {
 }
 
 function listAdded(ingested, title) {
+  const path = documentPath(ingested.corpus, ingested.document);
   const row = make(
     "li",
     {},
@@ -127,7 +158,7 @@ function listAdded(ingested, title) {
   );
   async function remove() {
     try {
-      await client.delete(ingested.document, { corpus: ingested.corpus });
+      await call("DELETE", path);
       row.remove();
       say(`Removed ${title}.`);
     } catch (problem) {

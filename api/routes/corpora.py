@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from shardqa.api.state import Shared
 from shardqa.http_schema import Listed
-from shardqa.schema import Dropping, OneCorpus
+from shardqa.schema import Dropping, OneCorpus, Suggestions
 
 router = APIRouter(prefix="/v1", tags=["documents"])
 
@@ -39,3 +39,10 @@ async def delete_corpus(corpus: Name, state: Shared) -> Response:
     dropping = await state.engine.drop(corpus)
     headers = {"Location": f"/v1/corpora/{corpus}"}
     return Response(dropping.model_dump_json(), 202, headers, media_type="application/json")
+
+
+@router.get("/corpora/{corpus}/suggestions", response_model=Suggestions, summary="Suggest what to ask about")
+async def get_suggestions(corpus: Name, state: Shared) -> Response:
+    """Titles and headings of the corpus' first documents."""
+    found = await state.engine.suggestions(corpus)
+    return Response(found.model_dump_json(), media_type="application/json")

@@ -1,13 +1,18 @@
 """The page: static files, no build step, nothing from elsewhere."""
 
+import importlib.util
 import os
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
+
+from shardqa.api import page_answer
+from shardqa.api.state import Shared
+from shardqa.errors import ShardqaError
 
 FOLDER = Path(__file__).parent.parent / "page"
 FRESH = {"Cache-Control": "no-cache"}  # asked about with the ETag each time: a new version shows at once
@@ -16,8 +21,18 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
-async def ask_page() -> FileResponse:
-    return FileResponse(FOLDER / "index.html", headers=FRESH)
+async def ask_page(state: Shared, q: str = "", corpus: str = "", plain: bool = False) -> Response:
+    """A browser without JavaScript that comes with a question is sent on to `plain`, which brings the answer."""
+    if not q.strip():
+        return FileResponse(FOLDER / "index.html", headers=FRESH)
+    html = (FOLDER / "index.html").read_text(encoding="utf-8")
+    if not plain:
+        return HTMLResponse(page_answer.sent_on(html, q, corpus), headers=FRESH)
+    try:
+        found = page_answer.of_answer(await state.engine.ask(q, corpus or None))
+    except ShardqaError as fault:
+        found = page_answer.of_fault(fault)
+    return HTMLResponse(page_answer.with_answer(html, corpus, found), headers={"Cache-Control": "no-store"})
 
 
 @router.get("/document")
@@ -27,8 +42,13 @@ async def document_page() -> FileResponse:
 
 @router.get("/docs")
 async def docs_page() -> FileResponse:
-    """Shows /openapi.json. FastAPI's own pages load their scripts from a CDN, which this server can do without."""
+    """Shows /openapi.json in Swagger UI. FastAPI's own page loads it from a CDN, which this server can do without."""
     return FileResponse(FOLDER / "docs.html", headers=FRESH)
+
+
+@router.get("/cluster")
+async def cluster_page() -> FileResponse:
+    return FileResponse(FOLDER / "cluster.html", headers=FRESH)
 
 
 @router.get("/favicon.ico")
@@ -47,6 +67,15 @@ class _Fresh(StaticFiles):
         return response
 
 
+def swagger_folder() -> Path:
+    """Swagger UI's files. They lie in fastapi-swagger, whose code is not used: its page has no strict CSP."""
+    found = importlib.util.find_spec("fastapi_swagger")
+    assert found is not None, "fastapi-swagger is one of the API's own requirements"
+    assert found.origin is not None
+    return Path(found.origin).parent / "resources"
+
+
 def mount(app: FastAPI) -> None:
     app.include_router(router)
+    app.mount("/static/swagger", _Fresh(directory=swagger_folder()), name="swagger")
     app.mount("/static", _Fresh(directory=FOLDER), name="static")

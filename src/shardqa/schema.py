@@ -103,6 +103,35 @@ class ShardInfo(BaseModel):
     refuses: str | None = None  # why it stores nothing now, in Redis' words: it answers, and takes no documents
 
 
+class Suggestions(BaseModel):
+    corpus: str
+    suggestions: list[str]  # titles, then headings, each once
+
+
+class NodeInfo(BaseModel):
+    """One node of the cluster, master or replica, as the masters and it itself tell."""
+
+    node: str  # host:port
+    role: Literal["master", "replica"]
+    master: str | None = None  # whose replica it is
+    slots: list[tuple[int, int]] = Field(default_factory=list)  # ranges, both ends included
+    moving: int = 0  # slots on their way here or away
+    ms: float | None = None  # a PING just now; None where it did not come back
+    tag: str | None = None
+    indexing: bool = False
+    documents: int = 0
+    passages: int = 0
+    has_reader: bool | None = None  # None where nobody could say
+    worker: str | None = None  # ready, starting, down …; None where this user may not read INFO
+    refuses: str | None = None  # why it stores nothing now
+    error: str | None = None
+
+
+class ClusterInfo(BaseModel):
+    model: str  # the reader that is asked
+    nodes: list[NodeInfo]  # masters by their slots, each followed by its replicas
+
+
 class RankedPassage(BaseModel):
     key: str
     document: str
@@ -159,6 +188,7 @@ class ShardUse(BaseModel):
     tag: str
     passages: int  # read there
     cached: bool  # its answer key was there already
+    key: str = ""  # its answer key: a GET of it at the node gives this shard's candidates
     us: dict[str, int] = Field(default_factory=dict)  # microseconds by phase, as measured there; empty when cached
 
 
@@ -181,6 +211,7 @@ class Answer(BaseModel):
     score: float  # of the answer; of the best candidate when there is no answer
     no_answer: bool
     needed: float = 0.0  # the score that an answer had to reach
+    lines: Lines  # what it would have had to reach with each choice of `answer_when`
     document: str | None
     title: str | None
     start: int | None

@@ -309,6 +309,10 @@ class Shards:
     def node(self, name: str) -> ClusterNode | None:
         return next((node for node in self.nodes() if node.name == name), None)
 
+    def known(self, host: str, port: int) -> ClusterNode | None:
+        """A node by its address, replicas included."""
+        return self._cluster.get_node(host, port)
+
     def owner(self, key: str | bytes) -> ClusterNode:
         """The master that serves `key`'s slot. Raises ClusterUnavailable when none does."""
         try:

@@ -139,6 +139,7 @@ def conclude(
         score=best.score if best else 0.0,
         no_answer=answered is None,
         needed=threshold,
+        lines=asked.below,
         document=answered.document if answered else None,
         title=answered.title if answered else None,
         start=answered.start if answered else None,

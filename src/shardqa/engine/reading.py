@@ -39,6 +39,7 @@ class _Read:
     """A shard's spans of its best `passages`."""
 
     passages: int
+    key: str
     reply: dict[str, Any]
     us: dict[str, int]  # microseconds by phase, of this request
     cached: bool
@@ -96,7 +97,7 @@ class Readers:
             reply = await self._filled(node, key)
         cached = bool(reply["cached"])
         us = {} if cached else {name: int(us) for name, us in reply["us"].items()}  # else those of another request
-        return _Read(k, reply, us, cached)
+        return _Read(k, key, reply, us, cached)
 
     async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
         """What is there, or what the shard's reader makes of a GET that misses."""
@@ -227,5 +228,10 @@ def _use(place: Place, reads: Sequence[_Read]) -> ShardUse:
         us.update(read.us)
     node, tag = place
     return ShardUse(
-        node=node, tag=tag, passages=reads[-1].passages, cached=all(read.cached for read in reads), us=dict(us)
+        node=node,
+        tag=tag,
+        passages=reads[-1].passages,
+        cached=all(read.cached for read in reads),
+        key=reads[-1].key,
+        us=dict(us),
     )

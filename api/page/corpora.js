@@ -1,0 +1,68 @@
+// The corpora as cards: what each holds, ask it, add to it, delete it.
+
+import { byId, count, make, plural } from "/static/dom.js";
+import { call } from "/static/http.js";
+
+let chosen = () => {};
+let dropped = () => {};
+
+/** `chosen(name)` and `dropped(name)` are called when a card was used. */
+export function installCorpora(listeners) {
+  ({ chosen, dropped } = listeners);
+}
+
+export function showCards(corpora, current) {
+  byId("corpora").hidden = corpora.length === 0;
+  byId("corpora")
+    .querySelector("ul")
+    .replaceChildren(...corpora.map((one) => card(one, one.name === current)));
+}
+
+function card(corpus, isCurrent) {
+  const said = make("p", { class: "quiet", role: "status" });
+  return make(
+    "li",
+    { class: isCurrent ? "current" : "" },
+    make("h3", {}, corpus.name),
+    make("p", { class: "quiet" }, `${plural(corpus.documents, "document", "documents")}, ${size(corpus.characters)}`),
+    make(
+      "p",
+      { class: "verbs" },
+      make("button", { type: "button", class: "plain", click: () => chosen(corpus.name), "aria-label": `Ask ${corpus.name}` }, "Ask"),
+      make("button", { type: "button", class: "plain", click: () => add(corpus.name), "aria-label": `Add to ${corpus.name}` }, "Add"),
+      remover(corpus, said),
+    ),
+    said,
+  );
+}
+
+const size = (characters) => (characters < 1e6 ? `${count(Math.ceil(characters / 1000))} thousand characters` : `${(characters / 1e6).toFixed(1)} million characters`);
+
+function add(name) {
+  byId("into").value = name;
+  byId("own").open = true;
+  byId("text").focus();
+}
+
+/** Deletes after a second press: a corpus can't be taken back. */
+function remover(corpus, said) {
+  const button = make("button", { type: "button", class: "plain", click, "aria-label": `Delete ${corpus.name}` }, "Delete");
+  let asked = false;
+  async function click() {
+    if (!asked) {
+      asked = true;
+      button.textContent = `Delete ${plural(corpus.documents, "document", "documents")}?`;
+      button.setAttribute("aria-label", `Really delete ${corpus.name}`);
+      return;
+    }
+    button.disabled = true;
+    try {
+      await call("DELETE", `/v1/corpora/${encodeURIComponent(corpus.name)}`);
+      await dropped(corpus.name);
+    } catch (problem) {
+      said.textContent = problem.message;
+      button.disabled = false;
+    }
+  }
+  return button;
+}

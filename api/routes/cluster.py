@@ -1,0 +1,16 @@
+"""GET /v1/cluster: the nodes, for the page that shows them."""
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from shardqa.api.state import Shared
+from shardqa.schema import ClusterInfo
+
+router = APIRouter(prefix="/v1", tags=["operations"])
+
+
+@router.get("/cluster", response_model=ClusterInfo, summary="Show the nodes")
+async def get_cluster(state: Shared) -> Response:
+    """Every node with its slots, what it holds, and how long a PING to it took. A node that is down has an `error`."""
+    found = await state.engine.cluster()
+    return Response(found.model_dump_json(), media_type="application/json")

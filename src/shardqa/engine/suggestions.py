@@ -1,0 +1,36 @@
+"""What a corpus speaks of, in its own words: titles and headings, for those who don't know what to ask."""
+
+import asyncio
+
+from shardqa import keys, places
+from shardqa.engine.catalogue import Catalogue
+from shardqa.errors import ShardqaError
+from shardqa.schema import Suggestions
+
+TITLED = 100  # documents whose titles are told
+HEADED = 20  # documents whose headings are looked at
+MOST_PLACES = 65_536  # bytes of a document's places that are fetched for its headings
+PER_DOCUMENT = 5  # headings
+
+
+class Suggesting(Catalogue):
+    async def suggestions(self, corpus: str | None = None) -> Suggestions:
+        """Titles and headings of the first documents. Raises UnknownCorpus, ClusterUnavailable."""
+        page = await self.documents(corpus, None, TITLED)
+        ids = [document.id for document in page.documents[:HEADED]]
+        headings = await asyncio.gather(*(self._headings(page.corpus, id) for id in ids))
+        found = [*(document.title for document in page.documents), *(words for own in headings for words in own)]
+        return Suggestions(corpus=page.corpus, suggestions=list(dict.fromkeys(words for words in found if words)))
+
+    async def _headings(self, corpus: str, id: str) -> list[str]:
+        """The first innermost headings of a document; none where they can't be had: this is help, not content."""
+        key = keys.doc(corpus, id)
+        try:
+            if int(await self.masters.by_key(key, "HSTRLEN", "places")) > MOST_PLACES:
+                return []
+            value = await self.masters.by_key(key, "HGET", "places")
+            marks = places.check(value or b"")
+        except ShardqaError:
+            return []
+        innermost = (place["headings"][-1] for _, place in marks if place.get("headings"))
+        return list(dict.fromkeys(str(words) for words in innermost))[:PER_DOCUMENT]
