@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from shardqa import cli
+from shardqa.answer_lines import Lines
 from shardqa.cli import ask, bench, connection, eval, foreground, output
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
@@ -221,7 +222,7 @@ def refusal(failed: list[str]) -> Answer:
     return Answer(
         question="Who?", corpus="c", answer=None, score=0.1, no_answer=True, document=None, title=None, start=None,
         end=None, passage=None, passage_start=None, n_best=[], cached=False, cache=None, partial=bool(failed),
-        failed=failed, shards=[], model="m", timing=Timing(),
+        failed=failed, shards=[], model="m", timing=Timing(), lines=Lines(0.04, 0.2, 0.41),
     )  # fmt: skip
 
 
