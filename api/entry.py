@@ -28,6 +28,7 @@ from shardqa.filters import DocumentFilter
 from shardqa.http_schema import Question
 from shardqa.schema import (
     Answer,
+    ClusterInfo,
     Corpora,
     Document,
     DocumentList,
@@ -37,6 +38,7 @@ from shardqa.schema import (
     OneCorpus,
     SearchResult,
     Step,
+    Suggestions,
 )
 
 TRUSTED = 2.0  # seconds that keys are believed without being read again
@@ -61,13 +63,19 @@ def is_loopback(host: str) -> bool:
 
 def scope_of(method: str, path: str) -> api_keys.Scope:
     """What a key must allow for a request."""
-    if path == "/metrics":
+    if path in ("/metrics", "/v1/cluster"):
         return "metrics"
     if path.startswith("/v1/corpora/") and method not in READING:
         return "admin"
     if path.startswith(("/v1/documents", "/v1/files")) and method not in READING:
         return "ingest"
     return "ask"
+
+
+def _is_guarded(scope: Scope) -> bool:
+    """The page itself is open, but not where it comes with an answer, for browsers without JavaScript."""
+    path: str = scope["path"]
+    return path.startswith(GUARDED) or (path == "/" and b"plain" in scope["query_string"])
 
 
 class Doorkeeper:
@@ -78,7 +86,7 @@ class Doorkeeper:
         self._buckets: dict[str, tuple[float, float]] = {}  # id -> (requests left, when that was)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(GUARDED) or self._is_open(scope):
+        if scope["type"] != "http" or not _is_guarded(scope) or self._is_open(scope):
             await self.app(scope, receive, send)
             return
         try:
@@ -235,6 +243,16 @@ class Guarded:
 
     async def corpus(self, name: str) -> OneCorpus:
         return await self._engine.corpus(self._corpus(name))
+
+    async def suggestions(self, corpus: str) -> Suggestions:
+        """None for a key that sees a part of the documents."""
+        name, key = self._corpus(corpus), bearer.get()
+        if key is not None and key.filter is not None:
+            return Suggestions(corpus=name, suggestions=[])
+        return await self._engine.suggestions(name)
+
+    async def cluster(self) -> ClusterInfo:
+        return await self._engine.cluster()
 
     async def drop(self, corpus: str) -> Dropping:
         return await self._engine.drop(self._corpus(corpus))

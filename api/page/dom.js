@@ -1,5 +1,7 @@
 // Elements from plain values. Strings become text nodes, always: documents are hostile, and nothing here parses HTML.
 
+import { useKey } from "/static/http.js";
+
 /** An element: `make("a", {href: "/"}, "text", other)`. Listeners go in as functions under their event's name. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -25,8 +27,20 @@ export function problemCard(problem, retry = null) {
     make("h3", {}, problem.title),
     make("p", {}, problem.detail),
     problem.remedy ? make("p", {}, problem.remedy) : null,
+    problem.status === 401 && retry ? keyForm(retry) : null,
     make("p", {}, retry ? make("button", { type: "button", click: retry, class: "plain" }, "Try again") : null, " ", make("code", {}, problem.code)),
   );
+}
+
+/** Asks for the server's key, and tries again with it. */
+function keyForm(retry) {
+  const field = make("input", { id: "key", type: "password", autocomplete: "current-password", placeholder: "sq-…", required: true });
+  const submit = (event) => {
+    event.preventDefault();
+    useKey(field.value.trim());
+    retry();
+  };
+  return make("form", { class: "key", submit }, make("label", { for: "key" }, "Your key"), field, make("button", { type: "submit" }, "Use it"));
 }
 
 export const percent = (score) => (score > 0 && score < 0.005 ? "<1 %" : `${Math.round(score * 100)} %`);

@@ -13,6 +13,7 @@ from starlette.types import Scope
 from shardqa.api import page_answer
 from shardqa.api.state import Shared
 from shardqa.errors import ShardqaError
+from shardqa.http_schema import Question
 
 FOLDER = Path(__file__).parent.parent / "page"
 FRESH = {"Cache-Control": "no-cache"}  # asked about with the ETag each time: a new version shows at once
@@ -29,7 +30,7 @@ async def ask_page(state: Shared, q: str = "", corpus: str = "", plain: bool = F
     if not plain:
         return HTMLResponse(page_answer.sent_on(html, q, corpus), headers=FRESH)
     try:
-        found = page_answer.of_answer(await state.engine.ask(q, corpus or None))
+        found = page_answer.of_answer(await state.engine.ask(Question(question=q, corpus=corpus or None)))
     except ShardqaError as fault:
         found = page_answer.of_fault(fault)
     return HTMLResponse(page_answer.with_answer(html, corpus, found), headers={"Cache-Control": "no-store"})

@@ -1,5 +1,6 @@
 """API keys: who may do what, over real HTTP."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from shardqa.api_keys import NewKey
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.filters import DocumentFilter
+from tests.api.browser import running_browser
 from tests.api.conftest import Server, running_api
 from tests.nodes import free_port, wait_until
 
@@ -128,6 +130,28 @@ async def test_a_key_with_a_filter_sees_nothing_else(locked: Server, filled: str
         assert [one["document"] for one in found] == ["Bob"]
         why = client.get("/v1/explain", params={"q": QUESTION, **where}).json()
         assert [one["document"] for one in why["passages"]] == ["Bob"]
+
+
+async def test_the_page_asks_for_the_key_and_uses_it(locked: Server, filled: str, engine: Engine) -> None:
+    _, key = await made_key(engine, scopes=["ask"], corpora=[filled])
+    waited(locked, filled, key, lambda reply: reply.status_code == 200)
+
+    def visit() -> str:
+        with running_browser() as browser:
+            page = browser.new_page(base_url=locked.url)
+            page.goto(f"/?corpus={filled}")
+            page.get_by_label("Your key").fill(key)
+            page.get_by_role("button", name="Use it").click()
+            page.locator(".corpora li").first.wait_for()
+            return page.locator(".corpora li h3").first.inner_text()
+
+    assert await asyncio.to_thread(visit) == filled
+
+
+def test_the_answer_for_browsers_without_javascript_wants_a_key_too(locked: Server, filled: str) -> None:
+    with locked.client() as client:
+        assert code(client.get("/", params={"q": "Who?", "corpus": filled, "plain": "1"})) == (401, "key_wanted")
+        assert client.get("/", params={"q": "Who?", "corpus": filled}).status_code == 200
 
 
 async def test_a_revoked_key_is_refused_within_seconds(locked: Server, filled: str, engine: Engine) -> None:
