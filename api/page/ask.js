@@ -3,7 +3,7 @@
 import { answerParts, spoken } from "/static/answer.js";
 import { installCorpora, showCards } from "/static/corpora.js";
 import { byId, make, plural, problemCard } from "/static/dom.js";
-import { call } from "/static/http.js";
+import { client } from "/static/client.js";
 import { forgetRecent, recent, remember as rememberQuestion } from "/static/kept.js";
 import { installOwnText } from "/static/own.js";
 
@@ -34,7 +34,7 @@ async function loadCorpora(wanted) {
   const mine = ++loads;
   let known;
   try {
-    known = await call("GET", "/v1/corpora");
+    known = await client.corpora();
     if (mine !== loads) return; // a later look, for another choice, is under way or done
   } catch (problem) {
     if (mine !== loads) return;
@@ -80,7 +80,7 @@ function showRecent() {
 /** Titles and headings of the corpus complete what is typed. */
 async function suggest(name) {
   try {
-    const { suggestions } = await call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`);
+    const { suggestions } = await client.call("GET", `/v1/corpora/${encodeURIComponent(name)}/suggestions`);
     if (corpus.value === name) byId("suggestions").replaceChildren(...suggestions.map((text) => make("option", { value: text })));
   } catch {
     byId("suggestions").replaceChildren(); // a help that is not there harms nobody
@@ -102,8 +102,8 @@ async function ask(text, { fresh = false, remember = true } = {}) {
   document.body.classList.add("asked");
   wait();
   try {
-    const body = { question: text, corpus: corpus.value || null, n_best: N_BEST, fresh };
-    const answer = await call("POST", "/v1/ask", { body, signal: mine.signal });
+    const options = { corpus: corpus.value || null, n_best: N_BEST, fresh, signal: mine.signal };
+    const answer = await client.ask(text, options);
     show(answerParts(answer, () => ask(text, { fresh: true, remember: false })), spoken(answer));
     byId("model").textContent = answer.model;
     rememberQuestion(text, answer.corpus);

@@ -1,7 +1,7 @@
 // The nodes, looked at every few seconds: slots, shards, replicas, index and reader, and how fast each replies.
 
 import { byId, count, make, plural } from "/static/dom.js";
-import { call } from "/static/http.js";
+import { client } from "/static/client.js";
 
 const EVERY = 2000; // ms between two looks
 const KEPT = 40; // latencies of a node that are drawn
@@ -12,7 +12,7 @@ const latencies = new Map(); // node -> last milliseconds, oldest first
 
 async function look() {
   try {
-    const { nodes, model } = await call("GET", "/v1/cluster");
+    const { nodes, model } = await client.call("GET", "/v1/cluster");
     for (const node of nodes) note(node);
     show(nodes, model);
   } catch (problem) {

@@ -1,7 +1,7 @@
 // The corpora as cards: what each holds, ask it, add to it, delete it.
 
 import { byId, count, make, plural } from "/static/dom.js";
-import { call } from "/static/http.js";
+import { client } from "/static/client.js";
 
 let chosen = () => {};
 let dropped = () => {};
@@ -57,7 +57,7 @@ function remover(corpus, said) {
     }
     button.disabled = true;
     try {
-      await call("DELETE", `/v1/corpora/${encodeURIComponent(corpus.name)}`);
+      await client.drop(corpus.name);
       await dropped(corpus.name);
     } catch (problem) {
       said.textContent = problem.message;

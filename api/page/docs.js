@@ -1,7 +1,7 @@
 // /openapi.json in Swagger UI, which comes with the package fastapi-swagger; below it the codes of all problems.
 
 import { byId, make, problemCard } from "/static/dom.js";
-import { call } from "/static/http.js";
+import { client } from "/static/client.js";
 
 function codesTable(codes) {
   const cells = ({ code, status, title, remedy }) => [make("code", {}, code), String(status), title, remedy].map((cell) => make("td", {}, cell));
@@ -15,7 +15,7 @@ function codesTable(codes) {
 
 async function load() {
   try {
-    const described = await call("GET", "/openapi.json");
+    const described = await client.call("GET", "/openapi.json");
     byId("docs").replaceChildren();
     window.SwaggerUIBundle({ spec: described, dom_id: "#docs", deepLinking: false, validatorUrl: null, docExpansion: "list", defaultModelsExpandDepth: 0 });
     byId("problems").replaceChildren(

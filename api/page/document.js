@@ -2,7 +2,7 @@
 
 import { placeOf } from "/static/actions.js";
 import { byId, count, foreign, make, percent, problemCard } from "/static/dom.js";
-import { call, documentPath } from "/static/http.js";
+import { client } from "/static/client.js";
 import { placeText } from "/static/place.js";
 import { utf16Index } from "/static/text.js";
 
@@ -18,7 +18,7 @@ const question = address.get("q") ?? "";
 async function load() {
   const main = byId("document");
   try {
-    const found = await call("GET", documentPath(corpus, id));
+    const found = await client.document(id, { corpus });
     const view = new View(found, asked());
     view.open(main);
     if (question) view.add(await candidates());
@@ -37,7 +37,7 @@ function asked() {
 /** What else the question finds in this document; the answer stands whether or not they can be had. */
 async function candidates() {
   try {
-    const answer = await call("POST", "/v1/ask", { body: { question, corpus, n_best: CANDIDATES } });
+    const answer = await client.ask(question, { corpus, n_best: CANDIDATES });
     return answer.n_best.filter((one) => one.document === id);
   } catch {
     return [];

@@ -1,6 +1,6 @@
 // Elements from plain values. Strings become text nodes, always: documents are hostile, and nothing here parses HTML.
 
-import { useKey } from "/static/http.js";
+import { useKey } from "/static/client.js";
 
 /** An element: `make("a", {href: "/"}, "text", other)`. Listeners go in as functions under their event's name. */
 export function make(tag, attributes = {}, ...children) {

@@ -1,7 +1,7 @@
 // A visitor's own texts: by paste, by file, by drop. Each can be taken back.
 
 import { byId, foreign, make, percent, plural } from "/static/dom.js";
-import { call, documentPath, filePath } from "/static/http.js";
+import { client } from "/static/client.js";
 import { upload } from "/static/upload.js";
 
 const MAX_BYTES = 64 * 1024 * 1024; // of one file; the server's own bound
@@ -35,7 +35,7 @@ export function installOwnText(added) {
 /** The file chooser offers what the server reads; without the list it offers all. */
 async function acceptKnown() {
   try {
-    const { formats } = await call("GET", "/v1/formats");
+    const formats = await client.formats();
     byId("files").accept = [...formats.flatMap((one) => one.suffixes), ".gz"].join(",");
   } catch {
     byId("files").accept = "";
@@ -84,7 +84,7 @@ async function takeFiles(files, added) {
 async function takeFile(file, corpus, row) {
   try {
     if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
-    const outcome = await upload(filePath(corpus, file.name), file, row.sent);
+    const outcome = await upload(file, corpus, row.sent);
     outcome.documents.slice(0, LISTED).forEach((one) => listAdded(one, one.document));
     const passages = outcome.documents.reduce((sum, one) => sum + one.passages, 0);
     const left = [...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`);
@@ -131,7 +131,7 @@ async function addAll(documents, added) {
     let passages = 0;
     for (const document of documents) {
       say(`Adding ${document.title} …`);
-      const ingested = await call("POST", "/v1/documents", { body: { ...document, corpus } });
+      const ingested = await client.add({ ...document, corpus });
       passages += ingested.passages;
       listAdded(ingested, document.title);
     }
@@ -148,7 +148,6 @@ async function addAll(documents, added) {
 }
 
 function listAdded(ingested, title) {
-  const path = documentPath(ingested.corpus, ingested.document);
   const row = make(
     "li",
     {},
@@ -158,7 +157,7 @@ function listAdded(ingested, title) {
   );
   async function remove() {
     try {
-      await call("DELETE", path);
+      await client.delete(ingested.document, { corpus: ingested.corpus });
       row.remove();
       say(`Removed ${title}.`);
     } catch (problem) {

@@ -1,21 +1,28 @@
 // A file on its way, with progress: fetch can't tell how much of a body has left, XMLHttpRequest can.
 
-import { Problem, problemOf, withKey } from "/static/http.js";
+import { withKey } from "/static/client.js";
+import { Problem } from "/static/shardqa.js";
 
-/** PUTs a file; `progress(share)` is called with 0 to 1. JSON of the reply; throws Problem. */
-export function upload(path, file, progress) {
+/** PUTs a file into a corpus; `progress(share)` is called with 0 to 1. JSON of the reply; throws Problem. */
+export function upload(file, corpus, progress) {
   return new Promise((done, failed) => {
     const request = new XMLHttpRequest();
-    request.open("PUT", path);
+    request.open("PUT", `/v1/files/${encodeURIComponent(file.name)}?${new URLSearchParams({ corpus })}`);
     const headers = withKey({ Accept: "application/json, application/problem+json", "Content-Type": "application/octet-stream" });
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     request.upload.addEventListener("progress", (event) => event.lengthComputable && progress(event.loaded / event.total));
     request.addEventListener("load", () => {
-      const type = request.getResponseHeader("Content-Type") ?? "";
       if (request.status >= 200 && request.status < 300) done(JSON.parse(request.responseText));
-      else failed(problemOf(request.status, request.statusText, type, request.responseText));
+      else failed(problemOf(request));
     });
-    request.addEventListener("error", () => failed(Problem.unreachable()));
+    request.addEventListener("error", () => failed(new Problem({ title: "The server can’t be reached", detail: "The file got no reply.", code: "unreachable" })));
     request.send(file);
   });
+}
+
+function problemOf(request) {
+  const type = request.getResponseHeader("Content-Type") ?? "";
+  if (type.startsWith("application/problem+json")) return new Problem(JSON.parse(request.responseText));
+  const { status } = request;
+  return new Problem({ title: `The reply has status ${status}`, detail: request.responseText.slice(0, 300) || "It says no more.", code: `http_${status}`, status });
 }

@@ -1,7 +1,7 @@
 // "Why?": the question's terms, the ranks, the graph that led to the answer, and what its score is made of.
 
 import { count, foreign, make, percent, problemCard } from "/static/dom.js";
-import { call } from "/static/http.js";
+import { client } from "/static/client.js";
 import { split } from "/static/text.js";
 import { graphPicture } from "/static/graph.js";
 
@@ -23,8 +23,7 @@ export function why(answer) {
     asked = true;
     inside.replaceChildren(make("p", { class: "quiet" }, "Looking at how it was found …"));
     try {
-      const body = { question: answer.question, corpus: answer.corpus };
-      inside.replaceChildren(...parts(await call("POST", "/v1/explain", { body })));
+      inside.replaceChildren(...parts(await client.explain(answer.question, { corpus: answer.corpus })));
     } catch (problem) {
       asked = false;
       inside.replaceChildren(problemCard(problem));
