@@ -8,15 +8,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, suppress
 from copy import copy
+from itertools import count
 from random import Random
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
-from shardqa.engine import Engine, liveness, overview
+from shardqa.engine import Engine, connections, liveness, overview
 from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.schema import Answer, Document
@@ -160,6 +162,29 @@ async def test_a_look_at_the_readiness_does_not_wait_for_a_node_that_hangs(
     assert answers
     assert problems == [f"127.0.0.1:{victim.port}: it did not answer within {overview.LOOK_SECONDS:g} s"]
     monkeypatch.undo()
+    await until_whole(engine)
+
+
+async def test_a_look_at_the_topology_does_not_wait_for_a_node_that_hangs(
+    doomed: LocalCluster, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await until_whole(engine)
+    victim = doomed.state.nodes[2]
+    assert victim.process is not None
+    looks = count()
+
+    def hanging_first(nodes: list[ClusterNode]) -> None:  # at the first look, last at all others
+        nodes.sort(key=lambda node: (int(node.port) == victim.port) is (next(looks) > 0))
+
+    monkeypatch.setattr("redis.asyncio.cluster.random.shuffle", hanging_first)
+    monkeypatch.setattr(connections, "LOOK_SECONDS", 0.2)
+    os.kill(victim.process.pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(20):  # of the 30 that a request may take
+            await engine.masters._look()
+    finally:
+        os.kill(victim.process.pid, signal.SIGCONT)
+    assert next(looks) > 1
     await until_whole(engine)
 
 

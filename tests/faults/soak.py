@@ -48,6 +48,7 @@ class Soak:
         self.recoveries: list[Recovery] = []
         self.memory = Memory()
         self.excluded: list[tuple[int, float, float]] = []  # port, from, to: no ping is expected
+        self.misses: list[tuple[str, float, float, str]] = []  # probes: harm, seconds from it, seconds, what was said
         self.stop = Stop()
 
     async def run(self, seconds: float) -> None:
@@ -90,6 +91,8 @@ class Soak:
         self.recoveries.append(Recovery(harmed.name, failover, asks, writes))
         self.record.counts[f"harm: {harmed.name}"] += 1
         print(f"  {monotonic():.1f} {harmed.name} {harmed.port}: {failover} {asks:.2f} {writes:.2f}", flush=True)
+        for name, at, took, why in self.misses[-3:]:
+            print(f"      {name} {at:.2f} s after it, {took:.2f} s: {why}")
         await asyncio.to_thread(harmed.mend)
         await asyncio.to_thread(self.subject.wait_until_whole)
         if harm in (
@@ -104,12 +107,15 @@ class Soak:
     async def _until_whole(self, harmed: Harmed, engine: Engine) -> float:
         """Seconds from the harm until a question begun later was answered by all shards."""
         while monotonic() - harmed.at < PROBE_SECONDS:
+            begin, why = monotonic(), ""
             try:
                 answer = await engine.ask(f"Who built the bridge of Arnsby? {self.chance.random()}", fresh=True)
                 if not answer.partial:
                     return monotonic() - harmed.at
-            except ShardqaError:
-                pass
+                why = f"without {', '.join(answer.failed)}"
+            except ShardqaError as fault:
+                why = str(fault)
+            self.misses.append((harmed.name, begin - harmed.at, monotonic() - begin, why))
             await asyncio.sleep(0.02)
         return float("inf")
 
@@ -232,9 +238,11 @@ def _print(run: Soak, left: list[str], idle: list[float], loaded: list[float]) -
         report.recoveries(run.recoveries),
         report.memory(run.memory),
         report.pings(idle, loaded),
+        [f"  {'slowest answer':44} {run.record.slowest:.1f} s"],
         report.violations(found, faults, lag),
     ):
         print("\n".join(lines), flush=True)
+    print("\n".join(run.record.retries[:20]))
     return not found and not faults
 
 

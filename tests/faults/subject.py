@@ -18,7 +18,7 @@ from shardqa.topology import Node
 SECONDS = 90.0  # for a state that will come on a machine that is busy
 EXTRA = (
     ("appendfsync", "always"),  # what a node acknowledged survives kill -9
-    ("maxmemory", "80mb"),  # answers and rankings are evicted, so that memory has an end
+    ("maxmemory", "160mb"),  # answers and rankings are evicted, so that memory has an end
 )
 
 

@@ -38,6 +38,8 @@ class Record:
     history: list[Event] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)  # none of those that pass
+    retries: list[str] = field(default_factory=list)  # what was told to retry, in words
+    slowest: float = 0.0  # answer, seconds
 
 
 class Stop:
@@ -80,6 +82,7 @@ class Asker:
             self._record.counts["asked: no document"] += 1
         except PASSING as fault:
             self._record.counts[f"asked, told to retry: {fault.code}"] += 1
+            self._record.retries.append(f"{begin:.1f} .. {monotonic():.1f} {self._by} asked {text!r}: {fault}")
             await asyncio.sleep(PAUSE)
         except ShardqaError as fault:
             self._record.faults.append(f"{self._by} asked {text!r}: {fault.code}: {fault}")
@@ -88,6 +91,7 @@ class Asker:
 
     def _note(self, asked: documents.Question, text: str, answer: Answer, begin: float) -> None:
         self._record.counts["asked: partial" if answer.partial else "asked: whole"] += 1
+        self._record.slowest = max(self._record.slowest, monotonic() - begin)
         self._record.history.append(
             Asked(text, asked.about, spans_of(answer), begin, monotonic(), answer.partial, self._by, answer.cached)
         )
@@ -139,16 +143,17 @@ class Writer:
         self._probes.clear()
 
     async def write(self, engine: Engine, name: str, put: bool) -> bool:
-        """The next version of a document; True when it is acknowledged."""
+        """The next version of a document; True when the cluster acknowledged it, replicated or not."""
         self._versions[name] += 1
         version, begin = self._versions[name], monotonic()
         text = documents.text(name, version) if put else None
-        is_done = False
+        is_taken = is_done = False
         try:
             if text is None:
                 await engine.delete(self._settings.corpus, name)
             else:
                 await engine.put(Document(id=name, title=name, text=text))
+            is_taken = True
             is_done = await self._is_replicated(engine, name)
             self._record.counts["written: acknowledged" if is_done else "written: not replicated in time"] += 1
         except PASSING as fault:
@@ -157,7 +162,7 @@ class Writer:
         except ShardqaError as fault:
             self._record.faults.append(f"wrote {name!r}: {fault.code}: {fault}")
         self._record.history.append(Write(name, version, text, begin, monotonic() if is_done else None))
-        return is_done
+        return is_taken
 
     async def _is_replicated(self, engine: Engine, name: str) -> bool:
         """Whether a replica has it: one that has a later write of the same node has all before it."""

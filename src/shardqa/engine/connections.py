@@ -10,6 +10,7 @@ connections that may be two.
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -48,6 +49,8 @@ CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that d
 CONNECTIONS = 10_000  # to one node, as many as it takes itself; requests are bounded at the door, not by refusals here
 REDIRECTS = 4  # MOVED and ASK followed for one command: a slot moves once, and may move on
 SLOW_SECONDS = 1.0  # a command that takes longer is logged
+LOOK_SECONDS = 1.0  # that a look at the topology may take before another node is asked first
+LOOKS = 4  # the last may take as long as any command
 REFRESH_SECONDS = 0.5  # least time between two looks at the topology, however many questions fail meanwhile
 
 log = logging.getLogger("shardqa.engine")
@@ -327,8 +330,22 @@ class Shards:
             self._refreshing = asyncio.create_task(self._refresh())
 
     async def _look(self) -> None:
-        """Asks the nodes learnt, and those of the settings where none of them answers. Raises as redis-py does."""
-        await self._cluster.nodes_manager.initialize(additional_startup_nodes_info=self._settings.addresses)
+        """Asks the nodes learnt, and those of the settings where none of them answers. Raises as redis-py does.
+
+        redis-py asks one after another, in another order each time, and waits for one that hangs as for any reply.
+        """
+        for _ in range(LOOKS - 1):
+            with suppress(asyncio.TimeoutError):  # the name TimeoutError is redis-py's here
+                async with asyncio.timeout(LOOK_SECONDS):
+                    return await self._look_once()
+        return await self._look_once()
+
+    async def _look_once(self) -> None:
+        manager = self._cluster.nodes_manager
+        others = [
+            (host, port) for host, port in self._settings.addresses if f"{host}:{port}" not in manager.startup_nodes
+        ]
+        await manager.initialize(additional_startup_nodes_info=others)
 
     async def _refresh(self) -> None:
         await asyncio.sleep(REFRESH_SECONDS)
