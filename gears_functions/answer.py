@@ -221,7 +221,8 @@ class AnswerFunction:
             and ranking.epoch == await self._shard.epoch(parsed.corpus)
         ):
             return ranking
-        return await self._ranks.ranking(parsed.corpus, question, parsed.k, filter_=filter_)
+        anew = None if ranking is None else await self._ranks.anew(parsed.corpus, ranking, parsed.k)
+        return anew or await self._ranks.ranking(parsed.corpus, question, parsed.k, filter_=filter_)
 
     async def _load(self, wanted: list[tuple[str, float]]) -> list[Loaded | None]:
         if not wanted:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass
-from time import perf_counter
+from dataclasses import dataclass, replace
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MAX_LIMIT = 1_000  # passages of one list
 RANK_SECONDS = 300  # life of a `rank:` key: it shows why, nothing reads it
+GIVEN_SECONDS = 10.0  # for which a GET may go by the statistics that came with Rank: as long as a question takes
 REMEMBERED = 512  # rankings kept for the GET that follows; a few dozen kilobytes each at most
 
 
@@ -43,6 +44,8 @@ class ShardRanking:
     passages: list[tuple[str, float]]  # key and score, best first
     filter_: str = ""  # canonical
     request: str = ""  # that asked for it last, for the log
+    given: CorpusStatistics | None = None  # whoever asked for it had summed these up
+    at: float = 0.0  # monotonic seconds
 
     def reaches(self, k: int) -> bool:
         """Whether the best k are among these."""
@@ -158,15 +161,28 @@ class Ranks:
         Raises ClusterUnavailable when one of them does not answer: with less than all numbers the order is another;
         Indexing while this one is not ready.
         """
+        given = statistics
         if statistics is None:
             statistics = await self._everyones_statistics(corpus, question)
         await self._shard.synced()
         epoch = await self._shard.epoch(corpus)
         # Nothing is awaited from here to the list: it is of this epoch.
         passages = self._shard.index(corpus).rank(query(question), statistics, limit, filter_)
-        ranking = ShardRanking(question, epoch, limit, passages, filter_, request)
+        ranking = ShardRanking(question, epoch, limit, passages, filter_, request, given, monotonic())
         self._remember(corpus, ranking)
         return ranking
+
+    async def anew(self, corpus: str, before: ShardRanking, limit: int) -> ShardRanking | None:
+        """A ranking that the corpus has changed under, by the statistics that came with it; None where they are old.
+
+        The other shards need not be asked: one that is gone would keep this one from answering. It is not remembered.
+        """
+        if before.given is None or monotonic() - before.at > GIVEN_SECONDS:
+            return None
+        await self._shard.synced()
+        epoch = await self._shard.epoch(corpus)
+        passages = self._shard.index(corpus).rank(query(before.question), before.given, limit, before.filter_)
+        return replace(before, epoch=epoch, limit=limit, passages=passages)
 
     def remembered(self, corpus: str, question_in_key: str) -> ShardRanking | None:
         """The last ranking of a question, by the form it has in keys; it may be of an older epoch."""

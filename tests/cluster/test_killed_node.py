@@ -11,6 +11,7 @@ from copy import copy
 from itertools import count
 from random import Random
 
+import orjson
 import pytest
 from redis.asyncio import Redis
 from redis.asyncio.cluster import ClusterNode
@@ -68,6 +69,30 @@ async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: Lo
     after = [await engine.ask(question, fresh=True) for question in QUESTIONS]
     assert [said(answer) for answer in after] == before
     assert not any(answer.partial for answer in after)
+
+
+async def test_a_corpus_that_changes_between_ranking_and_reading_is_read_without_the_shards_that_are_down(
+    doomed: LocalCluster, engine: Engine
+) -> None:
+    await until_whole(engine)
+    victim = doomed.state.nodes[1]
+    town = next(town for town in TOWNS if engine.masters.owner(keys.doc("towns", town)).port != victim.port)
+    owner = engine.masters.owner(keys.doc("towns", town))
+    question = keys.normalise_question(f"Who built the lighthouse of {town}? Tell")
+    ranked = await engine.rank(question, "towns", 5)
+    (tag,) = {passage.tag for passage in ranked.passages if passage.node == owner.name}
+    assert victim.process is not None
+    processes.kill(victim.process)
+    redis_server.reap()
+    try:
+        text = f"The lighthouse of {town} was built by Zoe Lund in 1850. It still stands on the cliff."
+        await engine.put(Document(id=town, title=town, text=text))
+        key = keys.answer("towns", tag, ranked.epochs[tag], engine.settings.model, 1, question)
+        reply = orjson.loads(await engine.masters.on(owner, "GET", key))
+        assert reply["spans"][0]["text"] == "Zoe Lund"
+        assert not await engine.masters.on(owner, "EXISTS", key)
+    finally:
+        local.start(Wanted(data=doomed.data))
 
 
 async def test_a_node_that_restarts_between_questions_is_missed_by_none_of_them(

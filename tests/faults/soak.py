@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -23,7 +23,7 @@ from shardqa.cluster import ports
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
-from tests.faults import aftermath, documents, harms, report
+from tests.faults import aftermath, documents, harms, report, state
 from tests.faults.checker import Violation, check, largest_lag
 from tests.faults.harms import Harmed
 from tests.faults.report import Memory, Recovery
@@ -41,6 +41,8 @@ LAG = 60.0  # KNOWN_SECONDS of engine/epochs.py: what the documentation promises
 
 
 class Soak:
+    done: Sequence[harms.Harm] = harms.HARMS
+
     def __init__(self, subject: Subject, settings: Settings, url: str, api: int, seed: int) -> None:
         self.subject, self.settings, self.url, self.api = subject, settings, url, api
         self.chance = Random(seed)
@@ -69,7 +71,7 @@ class Soak:
         order: list[harms.Harm] = []
         try:
             while monotonic() < until:
-                order = order or self.chance.sample(harms.HARMS, len(harms.HARMS))
+                order = order or self.chance.sample(self.done, len(self.done))
                 await asyncio.to_thread(self.subject.wait_until_whole)
                 await asyncio.sleep(self.chance.uniform(*CALM))
                 await self._one(order.pop(), engine, prober)
@@ -91,8 +93,8 @@ class Soak:
         self.recoveries.append(Recovery(harmed.name, failover, asks, writes))
         self.record.counts[f"harm: {harmed.name}"] += 1
         print(f"  {monotonic():.1f} {harmed.name} {harmed.port}: {failover} {asks:.2f} {writes:.2f}", flush=True)
-        for name, at, took, why in self.misses[-3:]:
-            print(f"      {name} {at:.2f} s after it, {took:.2f} s: {why}")
+        if asks > PROBE_SECONDS:
+            print("\n".join(await state.told(engine, self.subject, self.misses[-1][-1])), flush=True)
         await asyncio.to_thread(harmed.mend)
         await asyncio.to_thread(self.subject.wait_until_whole)
         if harm in (

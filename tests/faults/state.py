@@ -1,0 +1,48 @@
+"""What each part says of itself, for a soak that does not recover."""
+
+import asyncio
+from collections.abc import Iterator
+
+from redis.exceptions import RedisError
+
+from shardqa.engine import Engine
+from shardqa.errors import ShardqaError
+from tests.faults.subject import Subject
+
+QUESTION = "Who built the bridge of Arnsby?"
+
+
+async def told(engine: Engine, subject: Subject, said: str) -> list[str]:
+    lines = [
+        f"    the last question: {said}",
+        f"    the engine's masters: {[node.name for node in engine.masters.nodes()]}",
+    ]
+    for reply in await engine.masters.everywhere("RG.TRIGGER", "Terms", engine.settings.corpus, QUESTION):
+        lines.append(f"    Terms on {reply.node}: {reply.fault or 'answers'}")
+    try:
+        ranked = await engine.rank(QUESTION, engine.settings.corpus, 20)
+        for place in sorted({(passage.node, passage.tag) for passage in ranked.passages}):
+            try:
+                await engine.readers.one(ranked, place, 1, QUESTION.lower().rstrip("?"), True)
+            except ShardqaError as fault:
+                lines.append(f"    an answer of {place}: {fault.code}: {fault}")
+    except ShardqaError as fault:
+        lines.append(f"    Rank: {fault.code}: {fault}")
+    return lines + await asyncio.to_thread(lambda: list(_nodes(subject)))
+
+
+def _nodes(subject: Subject) -> Iterator[str]:
+    for port in subject.ports:
+        try:
+            with subject.client(port) as client:
+                nodes = client.execute_command("CLUSTER", "NODES").decode().splitlines()
+                mine = next(line for line in nodes if "myself" in line)
+                worker = client.info("shardqa")
+                yield f"    {port}: {mine[40:200]}; models {client.keys('model:*')}"
+                yield f"        worker {worker['shardqa_worker_state']}, last end {worker['shardqa_worker_last_end']!r}"
+        except RedisError as error:
+            yield f"    {port}: {error}"
+        log = subject.cluster.data / next(one.folder for one in subject.cluster.state.nodes if one.port == port)
+        yield from (
+            f"        {line[:300]}" for line in (log / "redis.log").read_text(errors="replace").splitlines()[-8:]
+        )
