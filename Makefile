@@ -16,7 +16,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint test-c asan torture bench bench-models clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint test-c asan torture faults soak bench bench-models clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -113,6 +113,12 @@ torture-files: setup-test ## damaged files through every reader; MINUTES=10
 
 test-compose: $(VENV)/stamp-install $(VENV)/stamp-dev ## containers for real: up, kill each node, down and up; needs Docker
 	@$(BIN)/python -m pytest -q -s -rs tests/compose
+
+faults: setup-test ## kill, hang and starve at every step and every write, not at a few
+	@FAULTS=all $(BIN)/python -m pytest -q tests/faults
+
+soak: setup-test ## load on 6 nodes with kills, hangs, failovers, resharding; prints a report; MINUTES=30 SEED=
+	@$(BIN)/python -m tests.faults.soak $(or $(MINUTES),30) $(SEED)
 
 bench: setup $(VENV)/stamp-dev ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run

@@ -35,7 +35,7 @@ CORPUS = "soak"
 IDLE_SECONDS = 10.0  # of pings before the load
 CALM = (2.0, 6.0)  # seconds between a cluster that is whole and the next harm
 SAMPLE_SECONDS = 5.0
-PROBE_SECONDS = 60.0  # after a harm until it counts as never recovered
+PROBE_SECONDS = 30.0  # after a harm until it counts as never recovered
 PROBES = tuple(f"{thing} of {place}" for thing in ("harbour", "station") for place in documents.PLACES)
 LAG = 60.0  # KNOWN_SECONDS of engine/epochs.py: what the documentation promises
 

@@ -24,13 +24,13 @@ class Step:
     name: str
     direction: str  # "in": before the worker handles it; "out": before it is sent
     type: str
-    words: bytes = b""
+    words: tuple[bytes, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.operation}: {self.name}"
 
     def is_at(self, line: bytes) -> bool:
-        return line.startswith(f"{self.direction} {self.type} ".encode()) and self.words in line
+        return line.startswith(f"{self.direction} {self.type} ".encode()) and all(word in line for word in self.words)
 
 
 class Steps:
