@@ -27,7 +27,7 @@ from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registrations
 from shardqa.module.worker.gears.sessions import Sessions
 from shardqa.module.worker.gears.settings import WorkerSettings
-from shardqa.module.worker.gears.watches import Watches
+from shardqa.module.worker.gears.watches import PROMOTED, Watches
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
 from shardqa.module.worker.socket_threads import Work
@@ -155,7 +155,7 @@ class Worker:
         (self._shard.cluster.role,) = _texts(frame)
         if before != "master" and self._shard.cluster.role == "master":
             self._shard.threads.loop.call_soon_threadsafe(self._commands.streams.begin_all)
-            self._shard.watches.resync("promoted")  # its predecessor may have died between an event and its effect
+            self._shard.watches.resync(PROMOTED)  # its predecessor may have died between an event and its effect
 
     def _handle_resync(self, frame: Frame) -> None:
         (reason,) = _texts(frame)

@@ -17,6 +17,7 @@ from shardqa.module.worker.link import Link
 from shardqa.module.worker.threads import Threads
 
 BATCH = 1000  # events `changed` gets at once
+PROMOTED = "promoted"  # reason of the resync of a replica that became master
 MAX_QUEUED = 200_000  # events of one watch; past it they become one resync, which covers them all
 
 Changed = Callable[[Sequence[KeyEvent]], Awaitable[None]]
@@ -37,6 +38,9 @@ class Watch:
     def push(self, item: KeyEvent | str) -> bool:
         """Any thread. True when the queue was empty, so that its coroutine must be woken."""
         with self._lock:
+            if item == PROMOTED and len(self._queue) < MAX_QUEUED:
+                self._queue.append(item)  # the index serves during the scan: what came before is told first
+                return len(self._queue) == 1
             if isinstance(item, str) or len(self._queue) >= MAX_QUEUED:
                 self._queue.clear()  # a scan sees all that came before it
                 item = item if isinstance(item, str) else "overflow"
