@@ -159,6 +159,7 @@ def running_api(settings: Settings, subject: Subject, folder: Path) -> Iterator[
     port = ports.random_block(1, 0)
     nodes = ",".join(f"127.0.0.1:{port}" for port in subject.ports)
     given = {"REDIS": nodes, "CORPUS": CORPUS, "HTTP_PORT": str(port), "TIMEOUT": f"{settings.timeout:g}"}
+    given["CACHE_MEGABYTES"] = "4"  # full soon: what grows then is no cache
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
     environment = {**kept, **{f"SHARDQA_{name}": value for name, value in given.items()}}
     with (folder / "api.log").open("wb") as log:
