@@ -17,8 +17,8 @@ def queued(*items: KeyEvent | str) -> list[Sequence[KeyEvent] | str]:
     for item in items:
         watch.push(item)
     taken = list[Sequence[KeyEvent] | str]()
-    while (item := watch._take()) is not None:
-        taken.append(item)
+    while (told := watch._take()) is not None:
+        taken.append(told)
     return taken
 
 
