@@ -1,4 +1,4 @@
-"""Which files were put into a corpus before, as they were then: what has not changed since costs a look at its size.
+"""Which files and pages were put into a corpus before, as they were then: what has not changed costs a look at them.
 
 Kept beside the user's other caches, a file a cluster and corpus. It is trusted only for documents that the corpus still
 lists with the same origin, so losing it, or the corpus, costs time and nothing else.
@@ -16,8 +16,8 @@ import orjson
 MAX_IDS = 10_000  # documents of one file; one with more is read anew each time, and the shards say what is unchanged
 VERSION = 1
 
-Stamp = tuple[int, int]
-"""(time of change in ns, bytes)"""
+Stamp = tuple[int | str, ...]
+"""(time of change in ns, bytes) of a file; (ETag, time of change, digest) of a page, as its server told"""
 
 
 @dataclass(slots=True)
@@ -48,13 +48,17 @@ class KnownFiles:
         """The documents that the corpus has now, id -> origin."""
         self._listed = listed
 
+    def last(self, origin: str) -> tuple[Stamp, list[str]] | None:
+        """How it was when it was read, and its documents; None where one of them is no longer there."""
+        known = self._files.get(origin)
+        if known is None or any(self._listed.get(id_) != origin for id_ in known["ids"]):
+            return None
+        return tuple(known["stamp"]), known["ids"]
+
     def unchanged(self, origin: str, stamp: Stamp) -> list[str] | None:
         """The documents of a file that is as it was, and whose documents are all there; else None."""
-        known = self._files.get(origin)
-        if known is None or tuple(known["stamp"]) != stamp:
-            return None
-        ids: list[str] = known["ids"]
-        return ids if all(self._listed.get(id_) == origin for id_ in ids) else None
+        known = self.last(origin)
+        return known[1] if known is not None and known[0] == stamp else None
 
     def learn(self, read: Mapping[str, FileRead], refused: set[str]) -> None:
         """Remembers the files of which everything was taken, and forgets the others that were read."""

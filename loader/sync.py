@@ -4,12 +4,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from shardqa.engine import Engine
 from shardqa.errors import BadDocument, UnknownCorpus
 from shardqa.loader.files import SourceFiles
-from shardqa.loader.ingest import Progress, Summary, ingest
-from shardqa.loader.known import KnownFiles
+from shardqa.loader.ingest import Progress, Source, Summary, ingest
+from shardqa.loader.known import FileRead, KnownFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,29 @@ class SyncOptions:
     again: bool = False  # every file is read, known or not
 
 
+class Reading(Source, Protocol):
+    """A source that tells what it has read: `SourceFiles`, `WebPages`."""
+
+    read: dict[str, FileRead]  # by origin
+    passed_over: int  # documents of what has not changed
+
+
 async def sync(
     engine: Engine, reading: SourceFiles, wanted: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
     """One pass over the files of `reading`. Raises as `ingest`, and BadDocument where a folder to prune is empty."""
     if wanted.prune:
         _check_roots(wanted, reading)
+    summary = await refresh(engine, reading, wanted, known, progress)
+    if wanted.prune:
+        summary.removed = await _prune(engine, reading, wanted)
+    return summary
+
+
+async def refresh(
+    engine: Engine, reading: Reading, wanted: SyncOptions, known: KnownFiles, progress: Progress
+) -> Summary:
+    """Puts what is new, and remembers it; removes nothing. Raises as `ingest`."""
     listed = await _listed(engine, wanted.corpus) if len(known) and not wanted.again else {}
     known.trust(listed)
     refused = set[str]()
@@ -36,8 +54,6 @@ async def sync(
     summary.unchanged += reading.passed_over
     known.learn(reading.read, refused)
     known.save()
-    if wanted.prune:
-        summary.removed = await _prune(engine, reading, wanted)
     return summary
 
 

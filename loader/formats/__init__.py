@@ -82,9 +82,9 @@ def unknown(name: str, shown: str) -> Skipped:
     return Skipped(shown, f"unknown suffix {suffix or '(none)'!r}; known: {TOLD}, each also with .gz")
 
 
-def read(source: SourceFile) -> Iterator[Item]:
-    """The documents of a file, whatever is wrong with it told as Skipped."""
-    format = format_of(source.name)
+def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
+    """The documents of a file, by its name unless its format is given; whatever is wrong with it told as Skipped."""
+    format = format or format_of(source.name)
     if format is None:
         yield unknown(source.name, source.shown)
         return

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from shardqa.cluster.local import LocalCluster
+from tests.unit.loader.web.site import serving
 
 SEEDS = Path(__file__).parents[2] / "seeds"
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -142,6 +143,26 @@ def test_lines_of_json_come_by_stdin(run: Run) -> None:
     assert said(run("ingest", "-", "--json", stdin=lines))["documents"] == 2
     assert said(run("ingest", "-", "--json", stdin=lines))["unchanged"] == 2
     assert said(run("show", "mill", "--json"))["text"] == "The mill is old."
+
+
+def test_pages_of_a_sitemap_go_in_and_are_asked(run: Run, tmp_path: Path) -> None:
+    with serving() as site:
+        listed = "".join(f"<url><loc>{site.url(target)}</loc></url>" for target in ("/mill", "/gone"))
+        site.put("/sitemap.xml", f"<urlset>{listed}</urlset>", "application/xml")
+        site.put("/mill", "<title>Mill</title><p>The mill of Brennick was built in 1820 by Ada Holm.</p>", ETag='"1"')
+        url = site.url("/sitemap.xml")
+        assert "--allow-private" in run("ingest", url, code=1).stderr
+        assert not site.asked
+        first = said(run("ingest", url, "--allow-private", "--json", code=4))
+        assert (first["documents"], first["reasons"][0]["reason"]) == (1, "HTTP 404")
+        again = said(run("ingest", url, "--allow-private", "--json", code=4))
+        assert (again["documents"], again["unchanged"], again["bytes"]) == (0, 1, 0)
+        answer = said(run("ask", "When was the mill of Brennick built?", "--json"))
+        assert (answer["answer"], answer["document"]) == ("1820", f"localhost:{site.port}/mill")
+        assert said(run("show", answer["document"], "--json"))["source"] == site.url("/mill")
+        for words in (["--prune"], ["--watch"], [str(tmp_path)]):
+            assert "addresses" in run("ingest", url, *words, code=2).stderr
+    assert "wanted is https://HOST/…" in run("ingest", "https://", code=2).stderr
 
 
 def test_a_watched_folder_is_followed(cluster: LocalCluster, corpus: str, tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ from shardqa.loader.files import STDIN, SourceFiles
 from shardqa.loader.ingest import Summary
 from shardqa.loader.known import KnownFiles, cache_of
 from shardqa.loader.source_file import Lost, Skipped
-from shardqa.loader.sync import SyncOptions, sync
+from shardqa.loader.sync import SyncOptions, refresh, sync
+from shardqa.loader.web.address import is_address
+from shardqa.loader.web.pages import MAX_PAGES, Bounds, WebPages
 
 SHOWN = 20  # skipped documents told one by one; the rest is counted by reason
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise
@@ -37,7 +39,11 @@ PUT_SECONDS = 300.0  # one document of the largest size takes a while to split a
 
 def ingest_(
     paths: Annotated[
-        list[Path], typer.Argument(help=f"Files and folders: {formats.TOLD}; also .gz; - is lines of JSON on stdin.")
+        list[str],
+        typer.Argument(
+            help=f"Files and folders: {formats.TOLD}; also .gz; - is lines of JSON on stdin. Or https://… of pages and "
+            "sitemaps."
+        ),
     ],
     corpus: CorpusOption = None,
     prefix: Annotated[
@@ -54,6 +60,12 @@ def ingest_(
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and follow every change until Ctrl-C.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Read files again that have not changed since.")] = False,
+    max_pages: Annotated[
+        int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
+    ] = MAX_PAGES,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Read from private, loopback and link-local addresses, too.")
+    ] = False,
     as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
@@ -65,21 +77,52 @@ def ingest_(
     jsonl, SQuAD's json and a txt file of '# Title' lines hold many. What can't be read, or not all of it, is told with
     the reason, and the exit code is 4 then.
 
-    Files that have not changed since they were put cost a look at their size and time.
+    Files that have not changed since they were put cost a look at their size and time. An address is a page, or a
+    sitemap of pages on the same host; robots.txt is obeyed.
 
     Example: shardqa ingest handbook/ notes.jsonl.gz --corpus handbook-2026
     """
     settings = settings_of(redis, user, password, corpus=corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
-    wanted = SyncOptions(paths, settings.corpus, prefix, replace, follow_links, prune, again)
+    urls = [path for path in paths if is_address(path)]
+    wanted = SyncOptions(
+        [Path(path) for path in paths if path not in urls], settings.corpus, prefix, replace, follow_links, prune, again
+    )
     if watch:
         need("watchfiles", extra="loader")
-        if STDIN in paths:
+        if STDIN in wanted.paths:
             raise WrongSetting("stdin can't be watched; leave --watch or - out")
-    SourceFiles(paths, prefix, follow_links)  # a path that is not there is told before anything is connected to
-    summary = with_engine(settings, lambda engine: _passes(engine, wanted, watch, as_json))
+    if urls:
+        _check_alone(wanted, watch)
+    bounds = Bounds(allow_private, max_pages)
+    WebPages(urls)  # what is no address, or not there, is told before anything is connected to
+    SourceFiles(wanted.paths, prefix, follow_links)
+    if urls:
+        summary = with_engine(settings, lambda engine: _pass_of_pages(engine, wanted, urls, bounds, as_json))
+    else:
+        summary = with_engine(settings, lambda engine: _passes(engine, wanted, watch, as_json))
     if summary.skipped or summary.lost:
         raise typer.Exit(PARTLY if summary.documents or summary.unchanged else NOTHING)
+
+
+def _check_alone(wanted: SyncOptions, watch: bool) -> None:
+    """What is meant for files has no meaning for addresses."""
+    given = {"--prune": wanted.prune, "--watch": watch, "--follow-links": wanted.follow_links}
+    if (first := next((name for name, is_given in given.items() if is_given), None)) is not None:
+        raise WrongSetting(f"{first} is for files and folders; leave it out for addresses")
+    if wanted.paths:
+        raise WrongSetting("files and addresses in one command; give them in two")
+
+
+async def _pass_of_pages(
+    engine: Engine, wanted: SyncOptions, urls: list[str], bounds: Bounds, as_json: bool
+) -> Summary:
+    known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
+    reading = WebPages(urls, wanted.prefix, None if wanted.again else known, bounds)
+    with showing(wanted.corpus, None) as show:
+        summary = await refresh(engine, reading, wanted, known, show)
+    _tell_summary(summary, wanted.corpus, as_json)
+    return summary
 
 
 async def _passes(engine: Engine, wanted: SyncOptions, watch: bool, as_json: bool) -> Summary:
@@ -99,13 +142,17 @@ async def _one_pass(engine: Engine, wanted: SyncOptions, as_json: bool) -> Summa
     reading = SourceFiles(wanted.paths, wanted.prefix, wanted.follow_links, None if wanted.again else known)
     with showing(wanted.corpus, reading.total) as show:
         summary = await sync(engine, reading, wanted, known, show)
+    _tell_summary(summary, wanted.corpus, as_json)
+    return summary
+
+
+def _tell_summary(summary: Summary, corpus: str, as_json: bool) -> None:
     if as_json:
         rate = round(summary.mb_per_minute, 3)
-        print_json({**asdict(summary), "corpus": wanted.corpus, "mb_per_minute": rate})
+        print_json({**asdict(summary), "corpus": corpus, "mb_per_minute": rate})
         sys.stdout.flush()
     else:
-        report(summary, wanted.corpus)
-    return summary
+        report(summary, corpus)
 
 
 def report(s: Summary, corpus: str) -> None:

@@ -17,9 +17,9 @@ LINE_SECONDS = 10.0  # until the first line of JSON, and between two: short runs
 Show = Callable[[Summary], None]
 
 
-def told(summary: Summary, total: int) -> dict[str, Any]:
+def told(summary: Summary, total: int | None) -> dict[str, Any]:
     """A line: what is done, at which rate, and how long the rest will take at that; null while nobody knows."""
-    share = min(summary.stored / total, 1.0) if total else 1.0
+    share = min(summary.stored / total, 1.0) if total else float(total == 0)
     left = summary.seconds * (1 - share) / share if share else None
     return {
         "documents": summary.documents + summary.unchanged,
@@ -35,7 +35,7 @@ def told(summary: Summary, total: int) -> dict[str, Any]:
 class ProgressLines:
     """Writes a line of JSON every `seconds`."""
 
-    def __init__(self, total: int, seconds: float = LINE_SECONDS) -> None:
+    def __init__(self, total: int | None, seconds: float = LINE_SECONDS) -> None:
         self._total = total
         self._seconds = seconds
         self._next = monotonic() + seconds
@@ -48,8 +48,8 @@ class ProgressLines:
 
 
 @contextmanager
-def showing(what: str, total: int) -> Iterator[Show]:
-    """What is called after each document of `total` bytes."""
+def showing(what: str, total: int | None) -> Iterator[Show]:
+    """What is called after each document of `total` bytes; None where nobody knows how many there are."""
     if not err.is_terminal:
         yield ProgressLines(total).show
         return
@@ -63,7 +63,7 @@ def showing(what: str, total: int) -> Iterator[Show]:
         TextColumn("left"),
     )
     with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task(what, total=max(total, 1), documents=0, rate=0.0, failures=0)
+        task = bar.add_task(what, total=total if total is None else max(total, 1), documents=0, rate=0.0, failures=0)
 
         def show(summary: Summary) -> None:
             bar.update(

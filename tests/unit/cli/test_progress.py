@@ -24,6 +24,7 @@ def test_a_line_has_rate_rest_and_failures() -> None:
 def test_nobody_knows_the_rest_before_anything_is_stored() -> None:
     assert told(Summary(seconds=3), 1_000)["eta_seconds"] is None
     assert told(Summary(seconds=3), 0)["eta_seconds"] == 0
+    assert told(Summary(seconds=3, stored=5), None)["eta_seconds"] is None
 
 
 def test_lines_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:

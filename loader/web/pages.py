@@ -1,0 +1,176 @@
+"""A page, or those of a sitemap, as one stream of documents: what `SourceFiles` is for files.
+
+Belongs to the thread that iterates it; `done()` may be asked from any.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from time import monotonic, sleep
+
+from shardqa.errors import BadDocument
+from shardqa.loader import formats
+from shardqa.loader.known import FileRead, KnownFiles, Stamp
+from shardqa.loader.source_file import Item, Skipped, SourceFile
+from shardqa.loader.web import content, sitemap
+from shardqa.loader.web.address import Address, NotFetched
+from shardqa.loader.web.fetch import NOT_MODIFIED, Fetcher, Page
+from shardqa.loader.web.robots import Robots
+from shardqa.schema import Document
+
+MAX_PAGES = 1_000  # of one run, those in vain too
+MAX_PAGE = 20_000_000  # bytes
+MAX_SECONDS = 3_600.0  # for all pages of a run
+MAX_SITEMAPS = 100  # of one run
+MAX_DEPTH = 3  # sitemaps within one another
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    allow_private: bool = False
+    pages: int = MAX_PAGES
+    seconds: float = MAX_SECONDS
+
+
+class WebPages:
+    """Iterates the documents at `urls`, and what is skipped, with reasons. Raises BadDocument for what is no address.
+
+    Ids begin with `prefix`. Each page is asked for once, one after the other.
+    """
+
+    total = 0  # bytes: nobody knows before
+
+    def __init__(
+        self, urls: Iterable[str], prefix: str = "", known: KnownFiles | None = None, bounds: Bounds | None = None
+    ) -> None:
+        self.read: dict[str, FileRead] = {}  # by address, of the pages that were read
+        self.passed_over = 0  # documents of pages that have not changed
+        self._bounds = bounds or Bounds()
+        self._starts = [Address.parse(url) for url in urls]
+        self._prefix = prefix
+        self._known = known
+        self._met = set[str]()  # addresses asked for
+        self._pages = self._sitemaps = self._left_out = 0
+        self._done = 0  # bytes fetched
+
+    def done(self) -> int:
+        return self._done
+
+    def __iter__(self) -> Iterator[Item]:
+        self._fetcher = Fetcher(self._bounds.allow_private, monotonic() + self._bounds.seconds)
+        self._robots = Robots(lambda address, most: self._fetcher.get(address, most, lambda _: None))
+        for start in self._starts:
+            yield from self._read(start, start, 0)
+        if self._left_out:
+            reason = f"{self._left_out:,} pages beyond the first {self._bounds.pages:,}; --max-pages reads more"
+            yield Skipped(", ".join(map(str, self._starts)), reason)
+
+    def _read(self, address: Address, start: Address, depth: int) -> Iterator[Item]:
+        """A page, or a sitemap and what it names."""
+        url = str(address)
+        if url in self._met:
+            return
+        self._met.add(url)
+        if self._pages >= self._bounds.pages:
+            self._left_out += 1
+            return
+        try:
+            page = self._fetch(address)
+            is_map = (
+                page.status == 200
+                and _may_be_sitemap(page)
+                and sitemap.is_sitemap(xml := sitemap.unpacked(page.content))
+            )
+            found = sitemap.parse(xml) if is_map else None
+        except NotFetched as fault:
+            self._pages += 1
+            yield Skipped(url, str(fault))
+            return
+        if found is None:
+            self._pages += 1
+            yield from self._documents(address, page)
+        else:
+            yield from self._listed(found, address, start, depth)
+
+    def _fetch(self, address: Address) -> Page:
+        pause = self._robots.pause(address) if self._pages else 0
+        if pause:
+            sleep(min(pause, max(self._fetcher.deadline - monotonic(), 0)))
+        known = self._known.last(str(address)) if self._known is not None else None
+        headers = _conditions(known[0]) if known is not None else {}
+        most = sitemap.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
+        return self._fetcher.get(address, most, self._robots.check, headers)
+
+    def _listed(self, found: sitemap.Sitemap, address: Address, start: Address, depth: int) -> Iterator[Item]:
+        self._sitemaps += 1
+        if depth >= MAX_DEPTH or self._sitemaps > MAX_SITEMAPS:
+            reason = f"more than {MAX_SITEMAPS} sitemaps, or {MAX_DEPTH} within one another; give the inner ones"
+            yield Skipped(str(address), reason)
+            return
+        for url in (*found.sitemaps, *found.pages):
+            try:
+                listed = Address.parse(url)
+            except BadDocument as fault:
+                yield Skipped(str(address), str(fault))
+                continue
+            if listed.site != start.site:
+                yield Skipped(str(listed), f"on another host than {start}; give its own address")
+                continue
+            yield from self._read(listed, start, depth + 1)
+
+    def _documents(self, address: Address, page: Page) -> Iterator[Item]:
+        self._done += len(page.content)
+        url = str(address)
+        known = self._known.last(url) if self._known is not None else None
+        if page.status == NOT_MODIFIED and known is not None:
+            self.passed_over += len(known[1])
+            return
+        if page.status != 200:
+            yield Skipped(url, f"HTTP {page.status}")
+            return
+        stamp = _stamp(page)
+        if known is not None and known[0][-1] == stamp[-1]:
+            self.passed_over += len(known[1])
+            self.read[url] = FileRead(stamp, list(known[1]))
+            return
+        format = content.format_of(page.headers, page.address.path)
+        if format is None:
+            told = page.headers.get("Content-Type", "none")[:80]
+            yield Skipped(url, f"of content type {told!r}; known: {formats.TOLD}")
+            return
+        body = content.as_utf8(page.content, page.headers)
+        source = SourceFile.of_bytes(body, self._prefix + address.name, url, url, formats.read)
+        yield from self._noted(formats.read(source, format), self.read.setdefault(url, FileRead(stamp)))
+
+    def _noted(self, items: Iterator[Item], read: FileRead) -> Iterator[Item]:
+        """The documents of a page, written down in `read`."""
+        read.is_whole = False  # until its end
+        whole = True
+        for item in items:
+            if isinstance(item, Document):
+                read.ids.append(item.id)
+            else:
+                whole = False
+            yield item
+        read.is_whole = whole
+
+
+def _is_xml(path: str) -> bool:
+    return path.lower().endswith((".xml", ".xml.gz"))
+
+
+def _may_be_sitemap(page: Page) -> bool:
+    return _is_xml(page.address.path) or page.headers.get_content_type() in ("text/xml", "application/xml")
+
+
+def _stamp(page: Page) -> Stamp:
+    digest = blake2b(page.content, digest_size=16).hexdigest()
+    return page.headers.get("ETag", ""), page.headers.get("Last-Modified", ""), digest
+
+
+def _conditions(stamp: Stamp) -> dict[str, str]:
+    """Headers by which a server can say that a page is as it was."""
+    if len(stamp) != 3:
+        return {}
+    etag, changed, _ = map(str, stamp)
+    return {name: value for name, value in (("If-None-Match", etag), ("If-Modified-Since", changed)) if value}
