@@ -23,14 +23,14 @@ class NotFetched(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PageAddress:
     scheme: str
     host: str  # as the DNS has it, lower case
     port: int
     target: str  # path and query, escaped
 
     @classmethod
-    def parse(cls, url: str) -> "Address":
+    def parse(cls, url: str) -> "PageAddress":
         """Raises BadDocument for what is no address of a page."""
         try:
             parts = urlsplit(urldefrag(url.strip()).url)
@@ -79,7 +79,7 @@ def is_address(word: str) -> bool:
     return word.lower().startswith(("http://", "https://"))
 
 
-def resolve(address: Address, allow_private: bool) -> list[str]:
+def resolve(address: PageAddress, allow_private: bool) -> list[str]:
     """The IP addresses of its host, all of them checked. Raises NotFetched."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 import shardqa
 from shardqa.errors import BadDocument
-from shardqa.loader.web.address import Address, NotFetched, resolve
+from shardqa.loader.web.address import NotFetched, PageAddress, resolve
 
 AGENT = "shardqa"  # by which a robots.txt may name us
 PAGE_SECONDS = 60.0  # for one request, whatever the server drips
@@ -21,7 +21,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
 NOT_MODIFIED = 304
 CHUNK = 1 << 16
 
-Allowed = Callable[[Address], None]
+Allowed = Callable[[PageAddress], None]
 """Raises NotFetched for an address that is not to be asked for."""
 
 
@@ -30,7 +30,7 @@ class Page:
     status: int
     headers: http.client.HTTPMessage
     content: bytes
-    address: Address  # where the last redirect led
+    address: PageAddress  # where the last redirect led
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Fetcher:
     allow_private: bool = False
     deadline: float = field(default_factory=lambda: monotonic() + PAGE_SECONDS)  # by monotonic(), for all pages
 
-    def get(self, address: Address, most: int, allowed: Allowed, headers: dict[str, str] | None = None) -> Page:
+    def get(self, address: PageAddress, most: int, allowed: Allowed, headers: dict[str, str] | None = None) -> Page:
         """Follows redirects within the site; `allowed` is asked about each address. Raises NotFetched."""
         site = address.site
         for _ in range(MAX_REDIRECTS + 1):
@@ -53,7 +53,7 @@ class Fetcher:
                 raise NotFetched(f"it leads to {address}, on another host; give that address if you want it")
         raise NotFetched(f"more than {MAX_REDIRECTS} redirects")
 
-    def _get_one(self, address: Address, most: int, headers: dict[str, str]) -> Page:
+    def _get_one(self, address: PageAddress, most: int, headers: dict[str, str]) -> Page:
         left = self.deadline - monotonic()
         if left <= 0:
             raise NotFetched("the time for all pages is over; run the ingest again")
@@ -62,12 +62,12 @@ class Fetcher:
             return connection.get(most, headers)
 
 
-def _next(page: Page) -> Address:
+def _next(page: Page) -> PageAddress:
     location = page.headers.get("Location")
     if not location:
         raise NotFetched(f"HTTP {page.status} without a Location")
     try:
-        return Address.parse(urljoin(str(page.address), location))
+        return PageAddress.parse(urljoin(str(page.address), location))
     except (BadDocument, ValueError) as error:
         raise NotFetched(f"it leads astray: {error}") from None
 
@@ -75,7 +75,7 @@ def _next(page: Page) -> Address:
 class _Connection:
     """One connection, for one request, which ends at its deadline whatever the other side does."""
 
-    def __init__(self, address: Address, numbers: list[str], seconds: float) -> None:
+    def __init__(self, address: PageAddress, numbers: list[str], seconds: float) -> None:
         self._address = address
         self._numbers = numbers
         self._is_late = threading.Event()

@@ -13,7 +13,7 @@ from shardqa.loader import formats
 from shardqa.loader.known import FileRead, KnownFiles, Stamp
 from shardqa.loader.source_file import Item, Skipped, SourceFile
 from shardqa.loader.web import content, sitemap
-from shardqa.loader.web.address import Address, NotFetched
+from shardqa.loader.web.address import NotFetched, PageAddress
 from shardqa.loader.web.fetch import NOT_MODIFIED, Fetcher, Page
 from shardqa.loader.web.robots import Robots
 from shardqa.schema import Document
@@ -46,7 +46,7 @@ class WebPages:
         self.read: dict[str, FileRead] = {}  # by address, of the pages that were read
         self.passed_over = 0  # documents of pages that have not changed
         self._bounds = bounds or Bounds()
-        self._starts = [Address.parse(url) for url in urls]
+        self._starts = [PageAddress.parse(url) for url in urls]
         self._prefix = prefix
         self._known = known
         self._met = set[str]()  # addresses asked for
@@ -65,7 +65,7 @@ class WebPages:
             reason = f"{self._left_out:,} pages beyond the first {self._bounds.pages:,}; --max-pages reads more"
             yield Skipped(", ".join(map(str, self._starts)), reason)
 
-    def _read(self, address: Address, start: Address, depth: int) -> Iterator[Item]:
+    def _read(self, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         """A page, or a sitemap and what it names."""
         url = str(address)
         if url in self._met:
@@ -92,7 +92,7 @@ class WebPages:
         else:
             yield from self._listed(found, address, start, depth)
 
-    def _fetch(self, address: Address) -> Page:
+    def _fetch(self, address: PageAddress) -> Page:
         pause = self._robots.pause(address) if self._pages else 0
         if pause:
             sleep(min(pause, max(self._fetcher.deadline - monotonic(), 0)))
@@ -101,7 +101,7 @@ class WebPages:
         most = sitemap.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
         return self._fetcher.get(address, most, self._robots.check, headers)
 
-    def _listed(self, found: sitemap.Sitemap, address: Address, start: Address, depth: int) -> Iterator[Item]:
+    def _listed(self, found: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         self._sitemaps += 1
         if depth >= MAX_DEPTH or self._sitemaps > MAX_SITEMAPS:
             reason = f"more than {MAX_SITEMAPS} sitemaps, or {MAX_DEPTH} within one another; give the inner ones"
@@ -109,7 +109,7 @@ class WebPages:
             return
         for url in (*found.sitemaps, *found.pages):
             try:
-                listed = Address.parse(url)
+                listed = PageAddress.parse(url)
             except BadDocument as fault:
                 yield Skipped(str(address), str(fault))
                 continue
@@ -118,7 +118,7 @@ class WebPages:
                 continue
             yield from self._read(listed, start, depth + 1)
 
-    def _documents(self, address: Address, page: Page) -> Iterator[Item]:
+    def _documents(self, address: PageAddress, page: Page) -> Iterator[Item]:
         self._done += len(page.content)
         url = str(address)
         known = self._known.last(url) if self._known is not None else None

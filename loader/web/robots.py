@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from urllib.robotparser import RobotFileParser
 
-from shardqa.loader.web.address import Address, NotFetched
+from shardqa.loader.web.address import NotFetched, PageAddress
 from shardqa.loader.web.fetch import AGENT, Page
 
 MAX_ROBOTS = 512 * 1024  # bytes; the standard asks for at least 500 KiB
@@ -11,28 +11,28 @@ MAX_PAUSE = 30.0  # seconds between two requests; who asks for more is read that
 
 
 class Robots:
-    def __init__(self, fetch: Callable[[Address, int], Page]) -> None:
+    def __init__(self, fetch: Callable[[PageAddress, int], Page]) -> None:
         self._fetch = fetch
         self._by_origin: dict[str, RobotFileParser] = {}
 
-    def check(self, address: Address) -> None:
+    def check(self, address: PageAddress) -> None:
         """Raises NotFetched where the host asks not to be read, or can't say."""
         if not self._of(address).can_fetch(AGENT, str(address)):
             raise NotFetched(f"{address.origin}/robots.txt asks not to read it")
 
-    def pause(self, address: Address) -> float:
+    def pause(self, address: PageAddress) -> float:
         """Seconds that the host wants between two requests."""
         wanted = self._of(address).crawl_delay(AGENT)
         return min(float(wanted or 0), MAX_PAUSE)
 
-    def _of(self, address: Address) -> RobotFileParser:
+    def _of(self, address: PageAddress) -> RobotFileParser:
         if address.origin not in self._by_origin:
             self._by_origin[address.origin] = self._read(address)
         return self._by_origin[address.origin]
 
-    def _read(self, address: Address) -> RobotFileParser:
+    def _read(self, address: PageAddress) -> RobotFileParser:
         """RFC 9309: a host without one allows all; one whose server fails allows nothing."""
-        page = self._fetch(Address.parse(f"{address.origin}/robots.txt"), MAX_ROBOTS)
+        page = self._fetch(PageAddress.parse(f"{address.origin}/robots.txt"), MAX_ROBOTS)
         if page.status in (401, 403):
             raise NotFetched(f"{address.origin}/robots.txt is refused with HTTP {page.status}, which forbids the rest")
         if page.status >= 500 or page.status == 429:

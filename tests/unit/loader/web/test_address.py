@@ -3,7 +3,7 @@
 import pytest
 
 from shardqa.errors import BadDocument
-from shardqa.loader.web.address import Address, NotFetched, is_public, resolve
+from shardqa.loader.web.address import NotFetched, PageAddress, is_public, resolve
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_public_number_is_one(number: str) -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.1", "2130706433", "0x7f.1", "[::1]"])
 def test_other_spellings_of_loopback_are_refused(host: str) -> None:
     with pytest.raises(NotFetched, match=r"private address; --allow-private|is not found"):
-        resolve(Address.parse(f"http://{host}/"), allow_private=False)
+        resolve(PageAddress.parse(f"http://{host}/"), allow_private=False)
 
 
 @pytest.mark.parametrize(
@@ -52,16 +52,18 @@ def test_other_spellings_of_loopback_are_refused(host: str) -> None:
 )
 def test_what_is_no_address_of_a_page_is_refused(url: str) -> None:
     with pytest.raises(BadDocument, match="address"):
-        Address.parse(url)
+        PageAddress.parse(url)
 
 
 def test_an_address_is_written_in_one_way_and_names_its_document() -> None:
-    address = Address.parse("HTTPS://Bücher.example:443/Über uns?q=ä#top")
+    address = PageAddress.parse("HTTPS://Bücher.example:443/Über uns?q=ä#top")
     assert str(address) == "https://xn--bcher-kva.example/%C3%9Cber%20uns?q=%C3%A4"
     assert address.name == "xn--bcher-kva.example/Über uns?q=ä"
-    assert str(Address.parse(str(address))) == str(address)
+    assert str(PageAddress.parse(str(address))) == str(address)
 
 
 def test_http_and_https_are_one_site_and_other_ports_another() -> None:
-    sites = [Address.parse(url).site for url in ("http://a.example", "https://a.example/x", "https://a.example:8443/")]
+    sites = [
+        PageAddress.parse(url).site for url in ("http://a.example", "https://a.example/x", "https://a.example:8443/")
+    ]
     assert sites[0] == sites[1] != sites[2]
