@@ -347,7 +347,7 @@ def _spans(
         )
         for rank, span in enumerate(best)
     ]
-    return [span for span in found if metrics.normalise(passage.text[span.start : span.end])]
+    return [span for span in found if metrics.normalize(passage.text[span.start : span.end])]
 
 
 def _score(scoring: Scoring, span: FoundSpan, best_rank: float) -> float:

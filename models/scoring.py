@@ -198,7 +198,7 @@ def signals_of(found: Sequence[Spanned], ranks: Sequence[float], question: str) 
     best_rank, second = (*sorted(ranks, reverse=True), 0.0, 0.0)[:2]
     fall = lag(second, best_rank)
     length = math.log(1 + len(question.split()))
-    words = [metrics.normalise(one.text) for one in found]
+    words = [metrics.normalize(one.text) for one in found]
     best = _best_by_words(words, found)
     return [
         Signals(one.margin, lag(one.rank_score, best_rank), _gap(own, one.margin, best), fall, length)

@@ -13,10 +13,10 @@ from shardqa.cli.output import FAILED, INTERRUPTED, NO_CLUSTER, NOTHING, PARTLY,
 CODES = {
     0: "Done.",
     NOTHING: "No answer, nothing found, or a fault that is none of the others.",
-    USAGE: "What was typed can't be.",
+    USAGE: "Wrong usage: an unknown option or an impossible value.",
     NO_CLUSTER: "No cluster, or none that answers.",
     PARTLY: "A part failed: documents left out, shards that did not answer.",
-    INTERRUPTED: "Ended by Ctrl-C.",
+    INTERRUPTED: "Stopped by Ctrl-C.",
 }
 assert FAILED == NOTHING
 

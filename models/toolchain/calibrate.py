@@ -143,9 +143,9 @@ def is_right(answer: str, references: Sequence[str]) -> bool:
     """Near enough to a reference, or words out of one that is a whole clause."""
     if metrics.f1(answer, references) >= RIGHT_F1:
         return True
-    words = metrics.normalise(answer)
+    words = metrics.normalize(answer)
     return " " in words and any(
-        len(reference.split()) >= LONG_REFERENCE and words in metrics.normalise(reference) for reference in references
+        len(reference.split()) >= LONG_REFERENCE and words in metrics.normalize(reference) for reference in references
     )
 
 

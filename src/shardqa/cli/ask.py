@@ -32,7 +32,7 @@ def ask(
         float | None, typer.Option("--min-score", help="Least score of an answer.", show_default=False)
     ] = None,
     answer_when: Annotated[
-        AnswerWhen | None, typer.Option("--when", help="How sure it must be.", show_default=False)
+        AnswerWhen | None, typer.Option("--when", help="When to answer: how sure it must be.", show_default=False)
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
     as_json: JsonOption = False,

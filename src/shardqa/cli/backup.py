@@ -22,9 +22,7 @@ FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup's
 def backup(
     file: FileArgument,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
-    all_keys: Annotated[
-        bool, typer.Option("--all-keys", help="Take along the keys that are not shardqa's, too.")
-    ] = False,
+    all_keys: Annotated[bool, typer.Option("--all-keys", help="Also save the keys that are not shardqa's.")] = False,
     as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,

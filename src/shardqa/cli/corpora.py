@@ -83,7 +83,7 @@ def show(
     user: UserOption = None,
     password: PasswordOption = None,
 ) -> None:
-    """Print a document's text; with --json, all that is kept of it.
+    """Print a document's text; with --json, everything that is stored about it.
 
     Example: shardqa show lake-ysolde.md --corpus seeds
     """
@@ -141,14 +141,14 @@ def _line(text: str) -> str:
 
 def drop(
     corpus: CorpusArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask whether that is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the last document is removed.")] = False,
     as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
     password: PasswordOption = None,
 ) -> None:
-    """Drop a corpus with all its documents. It can't be asked at once; the shards then remove it bit by bit.
+    """Drop a corpus with all its documents. It is hidden at once; the shards delete it in the background.
 
     Example: shardqa drop handbook-2025 --yes --wait
     """

@@ -28,7 +28,7 @@ def doctor_(
     user: UserOption = None,
     password: PasswordOption = None,
 ) -> None:
-    """Check this machine and the cluster; say of every fault how to mend it. Exits with 1 when something is bad.
+    """Check this machine and the cluster. Every fault comes with its remedy. Exits with 1 when something is bad.
 
     Example: shardqa doctor --redis 10.0.0.5:7000 --user app --password s3cret
     """

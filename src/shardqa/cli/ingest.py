@@ -50,16 +50,18 @@ def ingest_(
         str, typer.Option("--prefix", metavar="NAME/", help="Begin every id with this, to keep two folders apart.")
     ] = "",
     replace: Annotated[
-        bool, typer.Option("--replace", help="Take the place of documents of the same id that came from elsewhere.")
+        bool, typer.Option("--replace", help="Replace documents of the same id from another place.")
     ] = False,
     follow_links: Annotated[
-        bool, typer.Option("--follow-links", help="Read what links in folders lead to, wherever that is.")
+        bool, typer.Option("--follow-links", help="Follow symbolic links, also out of the folders given.")
     ] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove documents whose files have gone from the folders given.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on, and follow every change until Ctrl-C.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Read files again that have not changed since.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep running and ingest every change; Ctrl-C stops it.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Read unchanged files again, too.")] = False,
     max_pages: Annotated[
         int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
     ] = MAX_PAGES,
@@ -77,7 +79,7 @@ def ingest_(
     jsonl, SQuAD's json and a txt file of '# Title' lines hold many. What can't be read, or not all of it, is told with
     the reason, and the exit code is 4 then.
 
-    Files that have not changed since they were put cost a look at their size and time. An address is a page, or a
+    Unchanged files are skipped, by their size and time of change. An address is a page, or a
     sitemap of pages on the same host; robots.txt is obeyed.
 
     Example: shardqa ingest handbook/ notes.jsonl.gz --corpus handbook-2026

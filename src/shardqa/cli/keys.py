@@ -20,7 +20,7 @@ UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(help="Whose key it is.")],
+    name: Annotated[str, typer.Argument(help="Name of the key, usually who uses it.")],
     scope: Annotated[list[str], typer.Option("--scope", help=f"One or more of {', '.join(SCOPES)}; admin is all.")],
     corpus: Annotated[list[str] | None, typer.Option("--corpus", help="For this corpus only; may be repeated.")] = None,
     expires: Annotated[str | None, typer.Option("--expires", metavar="SPAN", help="After 30m, 12h or 90d.")] = None,

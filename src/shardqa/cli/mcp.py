@@ -12,7 +12,7 @@ def mcp(
 ) -> None:
     """Serve the Model Context Protocol on stdin and stdout: the tools ask, search, list and fetch.
 
-    An assistant starts it; docs/client-mcp.md shows how it is told to.
+    An assistant starts it; docs/client-mcp.md shows the configuration.
 
     Example: shardqa mcp --corpus handbook
     """

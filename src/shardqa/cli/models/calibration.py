@@ -40,10 +40,10 @@ def candidates(
     paragraphs: Annotated[int, typer.Option("--paragraphs", help="Documents to take.", min=1)] = 3000,
     limit: Annotated[int, typer.Option("--limit", help="Questions of each kind.", min=1)] = 1000,
     k: Annotated[int, typer.Option("--k", help="Passages read per question.", min=1, max=100)] = 5,
-    seed: Annotated[int, typer.Option("--seed", help="Of what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice.")] = 0,
     threads: ThreadsOption = 1,
 ) -> None:
-    """Write what the reader finds for many questions, ranked and read as the shards do: the input of calibrate.
+    """Write the reader's candidates for many questions, found as the shards find them: the input of calibrate.
 
     Example: shardqa models candidates my-reader-int8 --squad train-v2.0.json.gz --held-out 0.02 --out found.jsonl
     """
@@ -65,15 +65,17 @@ def candidates(
 def calibrate(
     reader: ReaderArgument,
     found: Annotated[list[Path], typer.Option("--candidates", help="What 'shardqa models candidates' wrote.")],
-    test: Annotated[list[Path] | None, typer.Option("--test", help="More such files, only to report on.")] = None,
+    test: Annotated[
+        list[Path] | None, typer.Option("--test", help="More such files; the report covers them, the fit does not.")
+    ] = None,
     keep_spans: Annotated[
-        bool, typer.Option("--keep-spans", help="Leave the model of a span alone, and its line, as they are.")
+        bool, typer.Option("--keep-spans", help="Keep the scores of spans and their threshold as they are.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Fit the reader's scores to probabilities, choose the lines below which nothing is answered, write scoring.json.
 
-    Several domains are reported on as they were left out of the fit, then as they are in it.
+    Several domains: the report has each one left out of the fit, then inside it.
 
     Example: shardqa models calibrate my-reader-int8 --candidates found.jsonl
     """

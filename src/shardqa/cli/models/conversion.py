@@ -152,19 +152,19 @@ def optimize(
 
 
 def verify(
-    a: Annotated[Path, typer.Argument(metavar="A", help="The model to be held to: a folder, or an ONNX file.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The model that is to answer as A does.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="The reference: a folder, or an ONNX file.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
     questions: QuestionsOption = None,
     limit: LimitOption = None,
     threshold: Annotated[
         Tolerance | None,
-        typer.Option("--threshold", help="How near B must be; by what B holds unless given."),
+        typer.Option("--threshold", help="Thresholds to apply; by the type of B unless given."),
     ] = None,
     f1_loss: Annotated[float | None, typer.Option("--f1-loss", help="F1 that B may lose, in percent.", min=0)] = None,
     threads: Annotated[int, typer.Option("--threads", help="Threads of each network.", min=1)] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Put the same inputs through two models: differences of logits, agreement of spans, EM and F1, a verdict.
+    """Compare two models on the same inputs: differences of logits, agreement of spans, EM, F1, a verdict.
 
     Exit code 1 when B does not pass.
 

@@ -27,13 +27,13 @@ def train_multitask(
     out: Annotated[Path, typer.Option("--out", help="New folder for the checkpoint and the ONNX folders.")],
     work: WorkOption = None,
     skip_faulty: SkipOption = False,
-    threads: Annotated[int, typer.Option("--threads", help="Threads that measure.", min=1)] = 1,
+    threads: Annotated[int, typer.Option("--threads", help="Threads of the measurement.", min=1)] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Fine-tune one BERT for several tasks: spans, answerability, sequence and token classification.
 
     Writes OUT/checkpoint, OUT/float32 and OUT/int8 (ONNX, an output for each task) and prints each task's scores on its
-    dev files. Interrupted, it goes on where it was when started again in the same words. docs/models.md has the format
+    dev files. The same command resumes an interrupted run. docs/models.md has the format
     of recipe and data.
 
     Example: shardqa models train multitask --recipe tasks.toml --out build/tasks

@@ -42,7 +42,7 @@ def package(
         typer.Option("--lock", help="File of name==version lines; the versions installed here unless given."),
     ] = None,
     wheels: Annotated[
-        Path | None, typer.Option("--wheels", help="Folder of wheels to use, and no package index.")
+        Path | None, typer.Option("--wheels", help="Folder of wheels to use instead of a package index.")
     ] = None,
     interpreter: Annotated[
         str | None, typer.Option("--interpreter", help="A Python of that version, to compile and measure with.")

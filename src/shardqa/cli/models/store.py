@@ -70,7 +70,9 @@ def card(model: ModelArgument, store: StoreOption = None, as_json: JsonOption = 
 
 def add(
     folder: Annotated[Path, typer.Argument(help="Folder of the model.")],
-    name: Annotated[str | None, typer.Option("--name", help="Its card's, or the folder's, unless given.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the model; the card's or the folder's unless given.")
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -116,7 +118,7 @@ def push(
 
 
 def rm(model: ModelArgument, store: StoreOption = None) -> None:
-    """Take a name out of the store; the model goes with its last name. Clusters keep what was pushed.
+    """Remove a name from the store, and the model with its last name. Clusters keep what was pushed.
 
     Example: shardqa models rm my-reader
     """

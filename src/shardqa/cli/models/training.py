@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 train_app = typer.Typer(help="Fine-tune a checkpoint.", no_args_is_help=True)
 
-RecipeOption = Annotated[
-    Path | None, typer.Option("--recipe", help="TOML with all settings; options given beside it win.")
-]
+RecipeOption = Annotated[Path | None, typer.Option("--recipe", help="TOML with all settings; options override it.")]
 StartOption = Annotated[str | None, typer.Option("--start", help="Folder of the checkpoint to start from.")]
 DataOption = Annotated[list[str] | None, typer.Option("--data", help="SQuAD file; give it several times for several.")]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder to write the new checkpoint to.")]
@@ -34,7 +32,7 @@ WorkOption = Annotated[
 ]
 PassesOption = Annotated[float | None, typer.Option("--passes", help="Times to go through the data.", min=0.001)]
 RateOption = Annotated[float | None, typer.Option("--rate", help="Highest learning rate.", min=1e-9)]
-SeedOption = Annotated[int | None, typer.Option("--seed", help="Of everything drawn at random.")]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed of every random choice.")]
 SkipOption = Annotated[
     bool, typer.Option("--skip-faulty", help="Leave out questions whose answers do not stand where the file says.")
 ]
@@ -55,7 +53,7 @@ def train_qa(
 ) -> None:
     """Fine-tune a BERT into a reader, on SQuAD files, unanswerable questions included.
 
-    Interrupted, it goes on where it was when started again in the same words. Preloading tcmalloc makes it faster.
+    The same command resumes an interrupted run. Preloading tcmalloc makes it faster.
 
     Example: shardqa models train qa --start my-bert --data train.json.gz --passes 2 --out my-reader
     """
@@ -75,8 +73,12 @@ def distil(
         list[str] | None, typer.Option("--teacher", help="Checkpoint to learn from; several are an ensemble.")
     ] = None,
     start: StartOption = None,
-    layers: Annotated[int | None, typer.Option("--layers", help="Of a student cut from the teacher.", min=1)] = None,
-    units: Annotated[int | None, typer.Option("--units", help="Hidden units of such a student.", min=1)] = None,
+    layers: Annotated[
+        int | None, typer.Option("--layers", help="Layers of a student cut from the teacher.", min=1)
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option("--units", help="Hidden units of a student cut from the teacher.", min=1)
+    ] = None,
     data: DataOption = None,
     passes: PassesOption = None,
     rate: RateOption = None,
@@ -85,7 +87,7 @@ def distil(
     work: WorkOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Teach a smaller reader what larger ones say: fewer layers, narrower, or a checkpoint of your own.
+    """Train a smaller reader on the outputs of larger ones: fewer layers, narrower, or a checkpoint of yours.
 
     Example: shardqa models distil --teacher my-reader --layers 3 --data train.json.gz --out my-small-reader
     """
@@ -119,7 +121,7 @@ def prune(
     rows: Annotated[int, typer.Option("--rows", help="Rows of it to measure on.", min=1)] = 1024,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove heads and feed-forward columns (smaller and faster), or set weights to zero (neither: see the report).
+    """Remove heads and feed-forward columns (smaller and faster), or set weights to zero (no faster).
 
     What was lost comes back by training on: shardqa models train qa --start OUT, or distil --start OUT.
 
@@ -149,7 +151,7 @@ def prune(
 
 
 def mix(
-    mixture: Annotated[Path, typer.Argument(help="TOML with the files and what is taken of each.")],
+    mixture: Annotated[Path, typer.Argument(help="TOML with the files and the share of each.")],
     out: OutOption,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -177,7 +179,7 @@ def average(
         list[float] | None, typer.Option("--share", help="Weight of each, in their order; equal unless given.")
     ] = None,
 ) -> None:
-    """Average checkpoints' weights: what was trained on from a reader, and that reader, often read better together.
+    """Average the weights of checkpoints. A reader and what was trained from it often read better so.
 
     Example: shardqa models average old-reader new-reader --out my-reader
     """
@@ -193,7 +195,7 @@ def adopt(
     words: Annotated[Path, typer.Option("--words", help="Folder with the tokenizer.json of readers it will teach.")],
     out: OutOption,
 ) -> None:
-    """Make an MPNet a checkpoint that can be trained and can teach: the same wordpieces in a reader's own numbers.
+    """Turn an MPNet into a checkpoint that can be trained and can teach, with a reader's wordpiece numbers.
 
     Example: shardqa models adopt all-mpnet-base-v2 --words my-reader --out mpnet
     """
