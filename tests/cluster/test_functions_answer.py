@@ -60,7 +60,7 @@ def test_a_span_of_nothing_but_commas_and_articles_is_no_candidate(shards: Shard
     shards.ingest("mill", MILL)
     spans = get(shards, shards.answer_key("mill", "Who built the mill at Hallow Ford?", k=10))["spans"]
     assert spans
-    assert all(metrics.normalise(span["text"]) for span in spans)
+    assert all(metrics.normalize(span["text"]) for span in spans)
 
 
 def test_an_answer_is_stored_for_a_while_and_then_says_cached(shards: Shards) -> None:
