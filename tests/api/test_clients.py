@@ -1,9 +1,11 @@
 """`shardqa.Client` and `shardqa.AsyncClient` against the real API, and against servers that fail."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
@@ -15,8 +17,9 @@ from starlette.types import ASGIApp
 import shardqa
 from shardqa import AsyncClient, Client
 from shardqa.client import RequestFailed, Retries, Unreachable
-from shardqa.client.calls import batches
-from shardqa.errors import BadDocument, BadDocumentId, BadLimit, UnknownCorpus, UnknownDocument
+from shardqa.client.calls import batches, search
+from shardqa.errors import BadDocument, BadDocumentId, BadLimit, ShardqaError, UnknownCorpus, UnknownDocument
+from shardqa.filters import DocumentFilter
 from shardqa.http_schema import NewDocument
 from tests.api.conftest import Server
 from tests.nodes import free_port
@@ -57,6 +60,30 @@ def test_many_documents_have_an_outcome_each(client: Client, corpus: str) -> Non
     assert problem.code == "bad_document"
     answers = [one.answer for one in client.ask_many(["How long is boat 2?", "How long is boat 3?"], corpus, k=3)]
     assert [answer[:1] if answer else answer for answer in answers] == ["2", "3"]
+
+
+async def test_a_filter_keeps_documents_out(client: Client, api: Server, corpus: str) -> None:
+    for year, name in ((1820, "Ada Holm"), (1907, "Jon Brenn")):
+        client.add(f"{name} built the mill.", f"mill/{year}", corpus, metadata={"year": year, "end": None})
+    late: dict[str, Any] = {"metadata": {"year": {"gte": 1900}}}
+    question = "Who built the mill?"
+    for wanted in (late, DocumentFilter.model_validate(late)):
+        assert client.ask(question, corpus, filter=wanted).answer == "Jon Brenn"
+        assert [one.document for one in client.search(question, corpus, filter=wanted).passages] == ["mill/1907"]
+    async with AsyncClient(api.url) as other:
+        assert (await other.ask(question, corpus, filter=late)).answer == "Jon Brenn"
+        found = await other.search(question, corpus, filter={"metadata": {"year": 1820}})
+    assert [one.document for one in found.passages] == ["mill/1820"]
+    with pytest.raises(ShardqaError, match="filter"):
+        client.ask(question, corpus, filter={"near": 1})
+
+
+def test_a_filter_is_sent_as_it_was_given() -> None:
+    given: dict[str, Any] = {"metadata": {"end": None, "year": [1820, None]}}
+    for filter in (given, DocumentFilter.model_validate(given)):
+        body = search("mill", None, 3, filter).json
+        assert body is not None
+        assert json.loads(body) == {"question": "mill", "limit": 3, "filter": given}
 
 
 def test_a_corpus_is_listed_searched_explained_and_dropped(client: Client, corpus: str) -> None:

@@ -138,6 +138,18 @@ def test_pruning_leaves_what_came_from_elsewhere_and_what_can_not_be_read(run: R
     assert sorted(one["id"] for one in said(run("ls", "--json"))["documents"]) == ["a.txt", "b.txt", "one"]
 
 
+def test_a_filter_says_which_documents_may_answer(run: Run) -> None:
+    lines = [
+        {"id": "old", "text": "Ada Holm built the mill.", "metadata": {"year": 1820}},
+        {"id": "new", "text": "Jon Brenn built the mill.", "metadata": {"year": 1907}},
+    ]
+    run("ingest", "-", stdin="\n".join(map(json.dumps, lines)))
+    for year, name in ((1820, "Ada Holm"), (1907, "Jon Brenn")):
+        wanted = json.dumps({"metadata": {"year": year}})
+        assert said(run("ask", "Who built the mill?", "--filter", wanted, "--json"))["answer"] == name
+    assert "filter='{' can't be used" in run("ask", "Who built the mill?", "--filter", "{", code=2).stderr
+
+
 def test_lines_of_json_come_by_stdin(run: Run) -> None:
     lines = '{"id": "mill", "text": "The mill is old."}\n{"text": "The weir is new."}\n'
     assert said(run("ingest", "-", "--json", stdin=lines))["documents"] == 2

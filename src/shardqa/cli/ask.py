@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from shardqa import filters
 from shardqa.answer_lines import AnswerWhen
 from shardqa.cli.connection import (
     CorpusOption,
@@ -34,6 +35,10 @@ def ask(
     answer_when: Annotated[
         AnswerWhen | None, typer.Option("--when", help="When to answer: how sure it must be.", show_default=False)
     ] = None,
+    filter_: Annotated[
+        str | None,
+        typer.Option("--filter", metavar="JSON", help="Documents that may answer, by title and metadata."),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
     as_json: JsonOption = False,
     redis: RedisOption = None,
@@ -45,7 +50,10 @@ def ask(
     Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
     """
     settings = settings_of(redis, user, password, corpus=corpus)
-    answer = with_engine(settings, lambda engine: engine.ask(question, None, k, n_best, min_score, fresh, answer_when))
+    wanted = filters.of_text(filter_) if filter_ is not None else None
+    answer = with_engine(
+        settings, lambda engine: engine.ask(question, None, k, n_best, min_score, fresh, answer_when, filter=wanted)
+    )
     if as_json:
         print_json(answer.model_dump(mode="json"))
     else:

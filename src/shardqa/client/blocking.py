@@ -13,7 +13,7 @@ import httpx
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
-from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, headers
+from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, Filter, headers
 from shardqa.client.exchange import Exchange
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
@@ -76,9 +76,10 @@ class Client:
         min_score: float | None = None,
         answer_when: AnswerWhen | None = None,
         fresh: bool = False,
+        filter: Filter | None = None,
     ) -> Answer:
-        """The answer, a span of a document; `answer` is None where the documents don't say."""
-        return self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh))
+        """The answer, a span of a document that `filter` lets through; `answer` is None where they don't say."""
+        return self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh, filter))
 
     def ask_many(
         self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
@@ -101,9 +102,11 @@ class Client:
         """Up to a hundred questions in one request, each with its answer or its problem."""
         return self._send(calls.ask_batch(questions, corpus))
 
-    def search(self, question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
+    def search(
+        self, question: str, corpus: str | None = None, limit: int = 10, *, filter: Filter | None = None
+    ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
-        return self._send(calls.search(question, corpus, limit))
+        return self._send(calls.search(question, corpus, limit, filter))
 
     def explain(self, question: str, corpus: str | None = None, k: int | None = None) -> Explanation:
         """The answer, and everything it was made of."""

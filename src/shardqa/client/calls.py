@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client.faults import RequestFailed
 from shardqa.errors import BadDocument, BadDocumentId
+from shardqa.filters import DocumentFilter
 from shardqa.http_schema import (
     Answers,
     Asked,
@@ -35,6 +36,7 @@ BATCH = 1_000  # documents of one request
 BATCH_BYTES = 16 * 1024 * 1024  # of their JSON, unless one alone is larger; the server takes 64 MiB
 DOT_SEGMENTS = (".", "..")  # which HTTP clients take out of an address, however encoded
 
+Filter: TypeAlias = DocumentFilter | Mapping[str, Any]
 Result = TypeVar("Result")
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -82,6 +84,7 @@ def ask(
     min_score: float | None,
     answer_when: AnswerWhen | None,
     fresh: bool,
+    filter: Filter | None,
 ) -> Call[Answer]:
     asked = Question.model_construct(  # the server checks it, so that every client has the same faults
         question=question,
@@ -92,7 +95,7 @@ def ask(
         answer_when=answer_when,
         fresh=fresh,
     )
-    return Call("POST", "/v1/ask", _as(Answer), json=asked.model_dump_json(exclude_none=True).encode())
+    return Call("POST", "/v1/ask", _as(Answer), json=_filtered(asked, filter))
 
 
 def ask_batch(questions: Iterable[str | Question], corpus: str | None) -> Call[list[Asked]]:
@@ -105,9 +108,15 @@ def ask_batch(questions: Iterable[str | Question], corpus: str | None) -> Call[l
     return Call("POST", "/v1/ask/batch", lambda reply: read(reply).results, json=orjson.dumps({"questions": sent}))
 
 
-def search(question: str, corpus: str | None, limit: int) -> Call[SearchResult]:
+def search(question: str, corpus: str | None, limit: int, filter: Filter | None) -> Call[SearchResult]:
     sent = Search.model_construct(question=question, corpus=corpus, limit=limit)
-    return Call("POST", "/v1/search", _as(SearchResult), json=sent.model_dump_json(exclude_none=True).encode())
+    return Call("POST", "/v1/search", _as(SearchResult), json=_filtered(sent, filter))
+
+
+def _filtered(sent: Question | Search, filter: Filter | None) -> bytes:
+    """As JSON, with a filter as it was given: a null in it is a condition."""
+    given = filter.model_dump(mode="json", exclude_unset=True) if isinstance(filter, DocumentFilter) else filter
+    return orjson.dumps({**sent.model_dump(exclude_none=True), **({} if given is None else {"filter": dict(given)})})
 
 
 def explain(question: str, corpus: str | None, k: int | None) -> Call[Explanation]:

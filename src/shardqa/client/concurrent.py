@@ -12,7 +12,7 @@ import httpx
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
-from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, headers
+from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, Filter, headers
 from shardqa.client.exchange import Exchange
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
@@ -75,9 +75,10 @@ class AsyncClient:
         min_score: float | None = None,
         answer_when: AnswerWhen | None = None,
         fresh: bool = False,
+        filter: Filter | None = None,
     ) -> Answer:
-        """The answer, a span of a document; `answer` is None where the documents don't say."""
-        return await self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh))
+        """The answer, a span of a document that `filter` lets through; `answer` is None where they don't say."""
+        return await self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh, filter))
 
     async def ask_many(
         self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
@@ -99,9 +100,11 @@ class AsyncClient:
         """Up to a hundred questions in one request, each with its answer or its problem."""
         return await self._send(calls.ask_batch(questions, corpus))
 
-    async def search(self, question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
+    async def search(
+        self, question: str, corpus: str | None = None, limit: int = 10, *, filter: Filter | None = None
+    ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
-        return await self._send(calls.search(question, corpus, limit))
+        return await self._send(calls.search(question, corpus, limit, filter))
 
     async def explain(self, question: str, corpus: str | None = None, k: int | None = None) -> Explanation:
         """The answer, and everything it was made of."""
