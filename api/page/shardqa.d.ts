@@ -52,8 +52,28 @@ export interface Answer {
   [more: string]: unknown;
 }
 
+export type Scalar = string | number | boolean | null;
+
+export interface FilterBounds {
+  gte?: string | number;
+  gt?: string | number;
+  lte?: string | number;
+  lt?: string | number;
+  exists?: boolean;
+}
+
+export type Condition = Scalar | Scalar[] | FilterBounds;
+
+/** Conditions that all must hold. */
+export interface DocumentFilter {
+  title?: Condition;
+  metadata?: { [name: string]: Condition };
+  all?: DocumentFilter[];
+}
+
 export interface AskOptions {
   corpus?: string;
+  filter?: DocumentFilter;
   k?: number;
   n_best?: number;
   min_score?: number;
@@ -190,8 +210,8 @@ export class Client {
   constructor(options?: { url?: string; key?: string; retries?: number; fetch?: typeof fetch });
   ask(question: string, options?: AskOptions & Signal): Promise<Answer>;
   askBatch(questions: (string | Question)[], options?: Signal): Promise<Asked[]>;
-  search(question: string, options?: OfCorpus & { limit?: number }): Promise<SearchResult>;
-  explain(question: string, options?: OfCorpus & { k?: number }): Promise<{ answer: Answer; [more: string]: unknown }>;
+  search(question: string, options?: OfCorpus & { limit?: number; filter?: DocumentFilter }): Promise<SearchResult>;
+  explain(question: string, options?: OfCorpus & { k?: number; filter?: DocumentFilter }): Promise<{ answer: Answer; [more: string]: unknown }>;
   add(document: NewDocument, options?: Signal): Promise<Ingested>;
   addMany(documents: NewDocument[], options?: OfCorpus): Promise<Outcomes>;
   addFile(file: Blob & { name?: string }, options?: OfCorpus & { name?: string; replace?: boolean }): Promise<FileOutcome>;

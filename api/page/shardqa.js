@@ -27,7 +27,7 @@ export class Client {
     this.#retries = retries;
   }
 
-  /** The answer to one question, a span of a document; `options` are corpus, k, n_best, min_score, answer_when, fresh. */
+  /** The answer to one question, a span of a document; `options` are those of AskOptions, in shardqa.d.ts. */
   ask(question, { signal, ...options } = {}) {
     return this.call("POST", "/v1/ask", { body: { question, ...options }, signal });
   }

@@ -24,6 +24,10 @@ async (corpus) => {
   const ids = [];
   for await (const one of client.documents({ corpus, page: 2 })) ids.push(one.id);
   const found = await client.search("mill", { corpus, limit: 1 });
+  const filter = { metadata: { year: { gte: 1900 } } };
+  const later = await client.ask("When was the mill built?", { corpus, filter });
+  const kept = await client.search("mill", { corpus, filter: { metadata: { year: [1871] } } });
+  const left = await client.search("mill", { corpus, filter });
   const why = await client.explain("When was the mill built?", { corpus });
   const batch = await client.askBatch(["When was the mill built?", { question: "", corpus }].map(
     (one) => (typeof one === "string" ? { question: one, corpus } : one)));
@@ -47,6 +51,7 @@ async (corpus) => {
   return {
     added: added.document, taken: [many.taken, many.refused], file: file.documents[0].document,
     answer: [...text].slice(answer.start, answer.end).join(""), ids: ids.sort(), found: found.passages[0].document,
+    filtered: [later.answer, kept.passages.map((one) => one.document), left.passages.length],
     why: why.answer.answer, batch: batch.map((one) => one.status), year: stored.metadata.year,
     listed: listed.documents, size, dropped: dropped.documents, formats: formats.length > 5, fault, late, tries, nobody,
   };
@@ -66,6 +71,7 @@ def test_the_client_does_all_that_the_api_does(api: Server, corpus: str) -> None
         "answer": "1871",
         "ids": ["a/mill #1", "inn.html", "weir"],
         "found": "a/mill #1",
+        "filtered": [None, ["a/mill #1"], 0],
         "why": "1871",
         "batch": [200, 422],
         "year": 1871,
