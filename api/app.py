@@ -18,9 +18,9 @@ from shardqa.api.connection import Connection
 from shardqa.api.entry import Doorkeeper
 from shardqa.api.file_readers import FileReaders
 from shardqa.api.hosts import Hosts
-from shardqa.api.kept import KeptReplies
 from shardqa.api.limits import Limits
 from shardqa.api.metrics import Metrics
+from shardqa.api.reply_cache import CachedReplies
 from shardqa.api.routes import ask, cluster, corpora, documents, files, health, page, search
 from shardqa.api.state import State
 from shardqa.config import Settings
@@ -69,7 +69,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             Middleware(Hosts, names=settings.hosts),
             Middleware(Doorkeeper, settings=settings, connection=connection),
             Middleware(Limits, concurrency=settings.concurrency, metrics=metrics),
-            Middleware(KeptReplies, state=state),
+            Middleware(CachedReplies, state=state),
         ],
     )
     app.state.shardqa = state

@@ -22,7 +22,7 @@ from shardqa.api.faults import KeyRefused, KeyWanted, NotAllowed, TooManyOfKey
 from shardqa.api_keys import ApiKey
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.engine.ask import KeptReply
+from shardqa.engine.ask import CachedReply
 from shardqa.errors import ClusterUnavailable, ShardqaError
 from shardqa.filters import DocumentFilter
 from shardqa.http_schema import Question
@@ -198,8 +198,8 @@ class Guarded:
             self._filter(asked.filter),
         )
 
-    def kept_reply(self, asked: Question) -> KeptReply | None:
-        return self._engine.kept_reply(
+    def cached_reply(self, asked: Question) -> CachedReply | None:
+        return self._engine.cached_reply(
             asked.question,
             self._corpus(asked.corpus),
             asked.k,

@@ -84,7 +84,7 @@ class Metrics:
         outcome = "no_answer" if answer.no_answer else "answered"
         self.answers.labels(outcome, str(answer.partial).lower()).inc()
 
-    def observe_kept(self, milliseconds: float, no_answer: bool) -> None:
+    def observe_cached(self, milliseconds: float, no_answer: bool) -> None:
         """The same for one that this process had kept; it took no phase but the cache's."""
         for histogram in self._kept:
             histogram.observe(milliseconds / 1000)

@@ -15,7 +15,7 @@ from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken
 from shardqa.loader.retry import retry
 from shardqa.loader.source_file import Item, Lost, Skipped
-from shardqa.loader.tasks import together
+from shardqa.loader.tasks import run_all
 from shardqa.schema import Document, Ingested
 
 PER_SHARD = 4  # documents in flight for each master: one is indexed, one tokenised, two travel
@@ -94,7 +94,7 @@ async def ingest(
     run = _Run(engine, corpus, progress, replace, refused)
     tasks = max(len(engine.masters.nodes()), 1) * PER_SHARD
     queue: _Queue = asyncio.Queue(maxsize=tasks)
-    await together([*(run.put_all(queue, source) for _ in range(tasks)), run.read_all(source, queue, tasks)])
+    await run_all([*(run.put_all(queue, source) for _ in range(tasks)), run.read_all(source, queue, tasks)])
     run.summary.seconds = monotonic() - run.started
     return run.summary
 

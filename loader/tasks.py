@@ -11,7 +11,7 @@ from typing import Any
 AGAIN_SECONDS = 0.1  # between two cancellations of the same task
 
 
-async def together(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def run_all(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Runs all to their end; when one raises, the others are cancelled and awaited, and its exception is raised."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     if not tasks:

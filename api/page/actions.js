@@ -1,7 +1,7 @@
 // What can be done with an answer: copy it, cite it, share it, ask for it from elsewhere, say whether it is right.
 
 import { foreign, make } from "/static/dom.js";
-import { judge, judged, questionsFile, unjudge } from "/static/kept.js";
+import { judge, judged, questionsFile, unjudge } from "/static/storage.js";
 import { placeText } from "/static/place.js";
 
 const SAID = 1600; // ms for which a button says what it did

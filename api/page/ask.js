@@ -4,7 +4,7 @@ import { answerParts, spoken } from "/static/answer.js";
 import { installCorpora, showCards } from "/static/corpora.js";
 import { byId, make, plural, problemCard } from "/static/dom.js";
 import { client } from "/static/client.js";
-import { forgetRecent, recent, remember as rememberQuestion } from "/static/kept.js";
+import { forgetRecent, recent, remember as rememberQuestion } from "/static/storage.js";
 import { installOwnText } from "/static/own.js";
 
 const N_BEST = 6; // candidates shown: the answer and five others

@@ -23,7 +23,7 @@ from shardqa.loader.backup.file import BackupReader, Record, RecordKind
 from shardqa.loader.ingest import PATIENCE, PATIENCE_PER_MEGABYTE, PER_SHARD
 from shardqa.loader.models import label_of
 from shardqa.loader.retry import WORKER_SECONDS, retry
-from shardqa.loader.tasks import together
+from shardqa.loader.tasks import run_all
 
 FIELDS = (b"title", b"text", b"source", b"metadata", b"places", b"origin")  # as Ingest takes them
 FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge)
@@ -90,7 +90,7 @@ class _Run:
     async def all(self, records: Iterator[Record]) -> None:
         tasks = max(len(self._engine.masters.nodes()), 1) * PER_SHARD
         queue = _Queue(maxsize=1)  # what is in memory: one waits, and one a task
-        await together([*(self._put_all(queue) for _ in range(tasks)), self._read_all(records, queue, tasks)])
+        await run_all([*(self._put_all(queue) for _ in range(tasks)), self._read_all(records, queue, tasks)])
 
     async def _read_all(self, records: Iterator[Record], queue: _Queue, tasks: int) -> None:
         while (record := await asyncio.to_thread(next, records, None)) is not None:

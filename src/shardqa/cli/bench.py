@@ -26,7 +26,7 @@ from shardqa.cli.faults import WrongSetting
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import Engine
 from shardqa.errors import BadData
-from shardqa.loader.tasks import together
+from shardqa.loader.tasks import run_all
 from shardqa.models import squad
 
 app = typer.Typer(help="Measure times.", no_args_is_help=True)
@@ -114,7 +114,7 @@ async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int
             times.append(1000 * (perf_counter() - start))
 
     start = perf_counter()
-    await together(take() for _ in range(concurrency))
+    await run_all(take() for _ in range(concurrency))
     seconds = perf_counter() - start
     p50, p90, p99 = (round(percentile(times, share), 2) for share in (0.5, 0.9, 0.99))
     return BenchRow(kind, concurrency, len(times), p50, p90, p99, round(len(times) / seconds, 1))

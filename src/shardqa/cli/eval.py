@@ -28,7 +28,7 @@ from shardqa.loader.formats.squad import documents as documents_of
 from shardqa.loader.ingest import ingest
 from shardqa.loader.retry import retry
 from shardqa.loader.source_file import Item
-from shardqa.loader.tasks import together
+from shardqa.loader.tasks import run_all
 from shardqa.models import metrics, squad
 from shardqa.models.squad import QuestionSet, SquadQuestion
 from shardqa.schema import Document
@@ -257,7 +257,7 @@ async def _each(
             results[i] = await retry(partial(ask, question), PATIENCE)
             next(bar, None)
 
-    await together(take() for _ in range(concurrency))
+    await run_all(take() for _ in range(concurrency))
     return results
 
 

@@ -67,7 +67,7 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptReply:
+class CachedReply:
     json: bytes
     no_answer: bool
     milliseconds: float
@@ -132,7 +132,7 @@ class Asking(Ranking):
             note(current, cache=answer.cache or "none", partial=answer.partial, no_answer=answer.no_answer)
         return answer
 
-    def kept_reply(
+    def cached_reply(
         self,
         question: str,
         corpus: str | None,
@@ -141,7 +141,7 @@ class Asking(Ranking):
         min_score: float | None,
         answer_when: AnswerWhen | None,
         filter: DocumentFilter | None = None,
-    ) -> KeptReply | None:
+    ) -> CachedReply | None:
         """The JSON of the Answer that `ask` would give, where this process has kept all of it but the times.
 
         None where anything has to be looked for, or is at fault: `ask` does and says that.
@@ -163,7 +163,7 @@ class Asking(Ranking):
         if finished is None:
             return None
         took = since(start)
-        return KeptReply(finished.head + TIMES % (took, took), finished.no_answer, took)
+        return CachedReply(finished.head + TIMES % (took, took), finished.no_answer, took)
 
     def _finish(self, key: str, form: Form, corpus: str) -> Finished | None:
         found = self._kept.get(key)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from shardqa.loader.tasks import together
+from shardqa.loader.tasks import run_all
 
 
 async def test_all_run_to_their_end() -> None:
@@ -14,12 +14,12 @@ async def test_all_run_to_their_end() -> None:
         await asyncio.sleep(0)
         done.append(n)
 
-    await together(note(n) for n in range(3))
+    await run_all(note(n) for n in range(3))
     assert sorted(done) == [0, 1, 2]
 
 
 async def test_nothing_together_is_done_at_once() -> None:
-    await together([])
+    await run_all([])
 
 
 async def test_a_failure_ends_even_a_task_that_swallows_its_cancellation() -> None:
@@ -38,13 +38,13 @@ async def test_a_failure_ends_even_a_task_that_swallows_its_cancellation() -> No
         raise KeyError("first")
 
     with pytest.raises(KeyError, match="first"):
-        await together([stubborn(), fails()])
+        await run_all([stubborn(), fails()])
     assert ended.is_set()
 
 
 async def test_a_cancelled_caller_leaves_no_task_behind() -> None:
     before = asyncio.all_tasks()
-    running = asyncio.create_task(together([asyncio.sleep(60), asyncio.sleep(60)]))
+    running = asyncio.create_task(run_all([asyncio.sleep(60), asyncio.sleep(60)]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     running.cancel()

@@ -1,4 +1,4 @@
-"""Questions whose reply this process has kept as bytes: ASGI middleware that sends them past FastAPI and the engine.
+"""Cached replies: ASGI middleware that sends a reply kept as bytes, past FastAPI and the engine.
 
 Parsing, routing and writing JSON cost forty times what finding the answer does. What is not plain here (another type, a
 field at fault, a parameter more, an answer that is not kept) goes on to the route, which does everything and says every
@@ -33,7 +33,7 @@ class _Route:
 ROUTE = _Route()
 
 
-class KeptReplies:
+class CachedReplies:
     def __init__(self, app: ASGIApp, state: State) -> None:
         self.app = app
         self._state = state
@@ -61,12 +61,12 @@ class KeptReplies:
         if asked is None or asked.fresh or engine is None:
             return None
         try:
-            kept = Guarded(engine).kept_reply(asked)
+            kept = Guarded(engine).cached_reply(asked)
         except NotAllowed:
             return None  # the route says it
         if kept is None:
             return None
-        self._state.metrics.observe_kept(kept.milliseconds, kept.no_answer)
+        self._state.metrics.observe_cached(kept.milliseconds, kept.no_answer)
         return kept.json
 
 

@@ -48,7 +48,7 @@ def told(reply: httpx.Response) -> dict[str, Any]:
         {"question": "WHO  founded the mill"},
     ],
 )
-def test_a_kept_reply_is_the_routes(ask: Callable[..., httpx.Response], fields: dict[str, Any]) -> None:
+def test_a_cached_reply_is_the_routes(ask: Callable[..., httpx.Response], fields: dict[str, Any]) -> None:
     kept, again, route = ask(**fields), ask(**fields), ask(BY_ROUTE, **fields)
     assert kept.json()["cache"] == route.json()["cache"] == "process"
     assert told(kept) == told(again) == told(route)
@@ -77,7 +77,7 @@ def test_a_document_that_goes_takes_its_replies_along(
     assert ask().json()["answer"] != "Ada Holm"
 
 
-def test_fresh_passes_kept_replies_by(ask: Callable[..., httpx.Response]) -> None:
+def test_fresh_passes_cached_replies_by(ask: Callable[..., httpx.Response]) -> None:
     assert ask(fresh=True).json()["cache"] is None
 
 
@@ -98,7 +98,7 @@ def test_any_body_gets_what_the_route_says(alone: httpx.Client, body: bytes) -> 
     assert (plain.status_code, plain.json()["code"]) == (route.status_code, route.json()["code"])
 
 
-def test_kept_replies_are_counted(http: httpx.Client, ask: Callable[..., httpx.Response]) -> None:
+def test_cached_replies_are_counted(http: httpx.Client, ask: Callable[..., httpx.Response]) -> None:
     def count() -> float:
         line = 'shardqa_ask_seconds_count{cache="process",phase="total"} '
         lines = http.get("/metrics").text.splitlines()
