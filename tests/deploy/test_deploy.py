@@ -195,7 +195,8 @@ def query(client: httpx.Client, expr: str) -> list[Any]:
 
 def is_scraped(client: httpx.Client) -> bool:
     try:
-        return bool(query(client, "count_over_time(up[1m]) > 1"))
+        is_ready = client.get("/-/ready").status_code == 200  # 503 while it opens its files
+        return is_ready and bool(query(client, "count_over_time(up[1m]) > 1"))
     except httpx.TransportError:
         return False
 

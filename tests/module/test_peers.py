@@ -17,7 +17,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Serv
     nodes = [Server(folder / name, cluster=True).start() for name in ("one", "other")]
     one, other = nodes
     one.client().execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, other.config.bus_port)
-    until(lambda: all(knows(node, id_of(other)) and knows(node, id_of(one)) for node in nodes))
+    # A cluster without a slot goes down after two seconds, and who waits for a worker there is told so.
+    one.client().execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    until(lambda: all(knows(node, id_of(other)) and knows(node, id_of(one)) and is_up(node) for node in nodes))
     yield one, other
     for node in nodes:
         node.stop()
@@ -25,6 +27,10 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Serv
 
 def id_of(node: Server) -> str:
     return str(node.client(decode_responses=True).execute_command("CLUSTER", "MYID"))
+
+
+def is_up(node: Server) -> bool:
+    return "cluster_state:ok" in node.client(decode_responses=True).execute_command("CLUSTER", "INFO")
 
 
 def knows(node: Server, id: str) -> bool:
