@@ -90,7 +90,7 @@ def test_a_deadlock_is_replaced_and_named(make: Make) -> None:
 def test_a_worker_that_computes_has_until_its_deadline_and_only_others_are_sent_away(make: Make) -> None:
     server = make(arguments="HEARTBEAT 1000 TIMEOUT 60000")
     pid, replies = server.worker_pid(), []
-    thread = threading.Thread(target=lambda: replies.append(server.order("compute", 40_000_000)))
+    thread = threading.Thread(target=lambda: replies.append(server.order("compute", 150_000_000)))
     thread.start()
     time.sleep(0.2)
     asked = ask(server, "echo", "x")
