@@ -54,5 +54,5 @@ function line(from, to, weight) {
 
 function box(node, place) {
   const text = element("text", { x: String(place.x + 9), y: String(place.y + 16) }, cut(node.label));
-  return element("g", { class: `node ${node.kind}` }, element("title", {}, node.label), element("rect", { x: place.x, y: place.y, rx: "7", ...BOX }), text);
+  return element("g", { class: `node of-kind-${node.kind}` }, element("title", {}, node.label), element("rect", { x: place.x, y: place.y, rx: "7", ...BOX }), text);
 }

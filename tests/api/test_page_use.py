@@ -120,8 +120,8 @@ def test_why_shows_words_ranks_graph_and_logits(answered: "Page") -> None:
     answered.locator(".why svg.graph").wait_for()
     assert "found" in answered.get_by_role("region", name="The question’s words").inner_text()
     assert "founded" in answered.locator(".ranks mark").all_inner_texts()
-    assert answered.locator("svg.graph .node.question").count() == 1
-    assert answered.locator("svg.graph .node.shard").count() >= 1
+    assert answered.locator("svg.graph .of-kind-question").count() == 1
+    assert answered.locator("svg.graph .of-kind-shard").count() >= 1
     assert "Ada Holm" in answered.get_by_role("region", name="What the reader saw").inner_text()
 
 
