@@ -224,3 +224,6 @@ export class Client {
   formats(options?: Signal): Promise<{ title: string; suffixes: string[] }[]>;
   call(method: string, path: string, options?: Signal & { body?: unknown; file?: Blob }): Promise<any>;
 }
+
+/** The Problem that a Response and its text tell, for those who send by other means than fetch. */
+export function problemOf(reply: Response, text: string): Problem;

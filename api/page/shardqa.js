@@ -137,7 +137,8 @@ export class Client {
   }
 }
 
-function problemOf(reply, text) {
+/** The Problem that a Response and its text tell, for those who send by other means than fetch. */
+export function problemOf(reply, text) {
   const isProblem = (reply.headers.get("Content-Type") ?? "").startsWith("application/problem+json");
   const problem = new Problem(
     isProblem

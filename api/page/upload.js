@@ -1,7 +1,7 @@
 // A file on its way, with progress: fetch can't tell how much of a body has left, XMLHttpRequest can.
 
 import { withKey } from "/static/client.js";
-import { Problem } from "/static/shardqa.js";
+import { Problem, problemOf } from "/static/shardqa.js";
 
 /** PUTs a file into a corpus; `progress(share)` is called with 0 to 1. JSON of the reply; throws Problem. */
 export function upload(file, corpus, progress) {
@@ -13,16 +13,15 @@ export function upload(file, corpus, progress) {
     request.upload.addEventListener("progress", (event) => event.lengthComputable && progress(event.loaded / event.total));
     request.addEventListener("load", () => {
       if (request.status >= 200 && request.status < 300) done(JSON.parse(request.responseText));
-      else failed(problemOf(request));
+      else failed(problemOf(responseOf(request), request.responseText));
     });
     request.addEventListener("error", () => failed(new Problem({ title: "The server can’t be reached", detail: "The file got no reply.", code: "unreachable" })));
     request.send(file);
   });
 }
 
-function problemOf(request) {
+/** What the request met, as fetch would have had it. */
+function responseOf(request) {
   const type = request.getResponseHeader("Content-Type") ?? "";
-  if (type.startsWith("application/problem+json")) return new Problem(JSON.parse(request.responseText));
-  const { status } = request;
-  return new Problem({ title: `The reply has status ${status}`, detail: request.responseText.slice(0, 300) || "It says no more.", code: `http_${status}`, status });
+  return new Response(null, { status: request.status, headers: { "Content-Type": type } });
 }
