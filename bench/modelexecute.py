@@ -29,13 +29,12 @@ from typing import Any
 import numpy as np
 from redis import Redis
 
-from shardqa import machine
+from shardqa import machine, tensors
 from shardqa.cluster import ports, processes, redis_server
 from shardqa.cluster.redis_server import NodeConfig
 from shardqa.models import shipped
 from shardqa.module.worker import resp
 from shardqa.module.worker.__main__ import NICENESS
-from shardqa.module.worker.ai import tensors
 
 TOKENS = 128
 RUNS = 500  # of each side, after a tenth as many to warm up

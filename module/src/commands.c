@@ -53,8 +53,9 @@ static RedisKeySpec SCRIPT_KEYS[] = {
     KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
     KEYS_AFTER("KEYS", KEY_RW | KEY_ACCESS | KEY_UPDATE),
     {0}};
-static RedisKeySpec DAG_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS), KEYS_FROM("PERSIST", 1, KEY_OW | KEY_UPDATE), {0}};
-static RedisKeySpec DAG_RO_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS), {0}};
+/* A keyword that is absent makes a spec find nothing, not fail: without KEY_VARIABLE a DAG with ROUTING alone would have no keys. */
+static RedisKeySpec DAG_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS | KEY_VARIABLE), KEYS_FROM("PERSIST", 1, KEY_OW | KEY_UPDATE | KEY_VARIABLE), {0}};
+static RedisKeySpec DAG_RO_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS | KEY_VARIABLE), {0}};
 
 static RedisArg TENSOR_TYPES[] = {WORD("FLOAT"), WORD("DOUBLE"), WORD("INT8"), WORD("INT16"), WORD("INT32"), WORD("INT64"),
                                   WORD("UINT8"), WORD("UINT16"), WORD("UINT32"), WORD("UINT64"), WORD("FLOAT16"),

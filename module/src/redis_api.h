@@ -147,7 +147,8 @@ enum {
     KEY_ACCESS = 1 << 4,
     KEY_UPDATE = 1 << 5,
     KEY_DELETE = 1 << 7,
-    KEY_INCOMPLETE = 1 << 9
+    KEY_INCOMPLETE = 1 << 9,
+    KEY_VARIABLE = 1 << 10 /* Redis asks the command itself, whatever the specs find */
 };
 enum { BEGIN_INDEX = 2, BEGIN_KEYWORD = 3 };
 enum { FIND_RANGE = 2, FIND_KEYNUM = 3 };

@@ -14,20 +14,12 @@ import pytest
 
 from tests.nodes import Node
 
-onnx = pytest.importorskip("onnx", reason="the model of this test is made with onnx")
-from onnx import TensorProto, helper  # noqa: E402
+pytest.importorskip("onnx", reason="the model of this test is made with onnx")
+from tests.onnx_models import adder
 
 HERE = Path(__file__).parent
 ENVIRONMENT = Path(sys.prefix) / "redisai-client"
 PACKAGES = ["redisai==1.3.0", "redis==4.6.0"]
-
-
-def adder() -> bytes:
-    shape = ["n"]
-    a, b, total = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("a", "b", "sum"))
-    graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["sum"])], "adder", [a, b], [total])
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return bytes(made.SerializeToString())
 
 
 def torch_adder() -> bytes | None:

@@ -38,7 +38,14 @@ COMMANDS = {
             *("AI.MODELEXECUTE", "m", "INPUTS", "1", "a", "OUTPUTS", "1", "z"),
         ],
     ),
-    "ai.dagexecute_ro": (-2, [b"a"], ["AI.DAGEXECUTE_RO", "LOAD", "1", "a", "|>", "AI.TENSORGET", "a"]),
+    "ai.dagexecute_ro": (
+        -2,
+        [b"{r}", b"m"],
+        [
+            *("AI.DAGEXECUTE_RO", "ROUTING", "{r}", "|>"),
+            *("AI.MODELEXECUTE", "m", "INPUTS", "1", "a", "OUTPUTS", "1", "z"),
+        ],
+    ),
     "ai.dagrun": (-2, [b"z"], ["AI.DAGRUN", "PERSIST", "1", "z", "|>", "AI.TENSORSET", "z", "FLOAT", "1"]),
     "ai.dagrun_ro": (-2, [b"a"], ["AI.DAGRUN_RO", "LOAD", "1", "a", "|>", "AI.TENSORGET", "a"]),
     "ai.info": (-2, [b"m"], ["AI.INFO", "m"]),

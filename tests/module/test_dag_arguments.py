@@ -1,6 +1,7 @@
 """What is wrong in the arguments of DAG and script commands is said before anything runs, in RedisAI's words."""
 
 import pytest
+from redis.exceptions import NoPermissionError
 
 from .servers import Server, until  # noqa: TID251 (this package is tests/module)
 
@@ -169,3 +170,11 @@ def test_a_dag_goes_to_the_worker_in_one_frame(node: Server) -> None:
     assert frame[7:12] == ["2", "set", "t", "FLOAT 1", "\0\0\0\0"]
     assert frame[12] == "model"
     assert frame[14:] == ["1", "t", "1", "o", "1", "o"]
+
+
+def test_a_user_needs_the_right_to_a_model_that_no_option_names(node: Server) -> None:
+    node.client().execute_command("ACL", "SETUSER", "dagger", "reset", "on", "nopass", "~other*", "+ai.dagexecute_ro")
+    with pytest.raises(NoPermissionError):
+        node.client(username="dagger", password="x").execute_command(
+            *f"AI.DAGEXECUTE_RO ROUTING other {SET} {RUN}".split()
+        )

@@ -26,6 +26,7 @@ PLAIN = {
     "api_keys",
     "request",
     "spans",
+    "tensors",
     "keys",
     "transient",
     "schema",
@@ -47,6 +48,7 @@ PLAIN = {
 MAY_IMPORT = {
     **dict.fromkeys(PLAIN, PLAIN),
     "__init__": PLAIN | {"client", "engine", "models"},  # what programs import, loaded when asked for
+    "ai": PLAIN,
     "client": PLAIN,
     "integrations": PLAIN | {"client", "engine", "models"},
     "engine": PLAIN | {"models"},
@@ -247,6 +249,17 @@ CALLED_BY_OTHERS = {
     "__dir__",
     "__getattr__",
     "ask_many",  # of the clients
+    *(
+        "connect",
+        "config_get",
+        "config_set",
+        "graph",
+        "info",
+        "model_delete",
+        "model_scan",
+        "reset_info",
+    ),  # of shardqa.ai
+    *("script_delete", "script_scan"),
     "create_app",  # by uvicorn
     "do_GET",  # by http.server, as the next two
     "do_POST",

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from shardqa.module.worker.ai.messages import ModelError as ModelError  # its users take it from here
 from shardqa.module.worker.ai.scripts import Reach
-from shardqa.module.worker.ai.tensors import Array
+from shardqa.tensors import Array
 
 ONNX_TYPES = frozenset(
     f"tensor({name})"

@@ -23,7 +23,7 @@ from shardqa.module.worker.activity import Activity, ActivityKind
 from shardqa.module.worker.ai import backend
 from shardqa.module.worker.ai.backend import File, Model, ModelError
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
-from shardqa.module.worker.ai.tensors import Array
+from shardqa.tensors import Array
 
 MOST = 1 << 30  # rows, or milliseconds, of a model's batching, as the module bounds it
 

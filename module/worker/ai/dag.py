@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from shardqa import tensors
 from shardqa.module.worker import frames, resp
-from shardqa.module.worker.ai import messages, tensors
+from shardqa.module.worker.ai import messages
 from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result
 from shardqa.module.worker.ai.messages import ModelError
 from shardqa.module.worker.ai.scripts import ScriptCall
-from shardqa.module.worker.ai.tensors import Array, BadTensor
 from shardqa.module.worker.frames import MalformedFrame
+from shardqa.tensors import Array, BadTensor
 
 META, BLOB, VALUES = 1, 2, 4  # what a TENSORGET wants
 NOT_RUN = b"+NA\r\n"

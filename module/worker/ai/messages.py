@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from shardqa import tensors
 from shardqa.module.worker import frames
-from shardqa.module.worker.ai import tensors
-from shardqa.module.worker.ai.tensors import Array, BadTensor
 from shardqa.module.worker.frames import HEADER, LENGTH, MAX_PAYLOAD, VERSION, MalformedFrame, PayloadTooLarge, Type
+from shardqa.tensors import Array, BadTensor
 
 KEPT = 4096  # orders and forms that are kept; models see few
 MICROSECONDS = struct.Struct("<Q")

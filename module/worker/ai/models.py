@@ -20,12 +20,12 @@ from shardqa.module.worker.ai import dag, messages
 from shardqa.module.worker.ai.backend import File, ModelError
 from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, ShownActivity, batching_of, loader
 from shardqa.module.worker.ai.scripts import Reach
-from shardqa.module.worker.ai.tensors import Array, BadTensor
 from shardqa.module.worker.calls import Calls, Rights, first
 from shardqa.module.worker.frames import Frame, PayloadTooLarge, Type, unpack
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.socket_threads import Work
 from shardqa.module.worker.statistics import WorkerStatistics
+from shardqa.tensors import Array, BadTensor
 
 TIMED_OUT = b"+TIMEDOUT\r\n"
 REHEARSED = 64 * 1024  # bytes of an EXECUTE that is decoded once more after its run; a longer one is not kept for that

@@ -11,11 +11,11 @@ from typing import Any
 
 from redis import ResponseError
 
-from shardqa.module.worker.ai import tensors
-from shardqa.module.worker.ai.tensors import Array
+from shardqa import tensors
 from shardqa.module.worker.calls import first
 from shardqa.module.worker.gears.execution import current
 from shardqa.module.worker.shard import Shard
+from shardqa.tensors import Array
 
 
 class Tensor:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shardqa.module.worker.ai.tensors import Array
+from shardqa.tensors import Array
 
 
 @dataclass(frozen=True, slots=True)

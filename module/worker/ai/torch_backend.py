@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 
-from shardqa.module.worker.ai import tensors
+from shardqa import tensors
 from shardqa.module.worker.ai.messages import ModelError
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
-from shardqa.module.worker.ai.tensors import Array, BadTensor
+from shardqa.tensors import Array, BadTensor
 
 LONGEST = 900  # characters of an error: TorchScript adds a traceback
 ENTRY_POINT = ["List[Tensor]", "List[str]", "List[str]"]  # types of the arguments of every entry point

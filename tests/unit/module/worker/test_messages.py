@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from shardqa import tensors
 from shardqa.module.worker import frames
-from shardqa.module.worker.ai import messages, tensors
-from shardqa.module.worker.ai.tensors import Array, BadTensor
+from shardqa.module.worker.ai import messages
 from shardqa.module.worker.frames import MalformedFrame, PayloadTooLarge, Type
+from shardqa.tensors import Array, BadTensor
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, max_side=3)
 PLAIN = arrays.arrays(st.sampled_from(list(tensors.DTYPES.values())), SHAPES)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from redis import ResponseError
 
+from shardqa import tensors
 from shardqa.module.worker import frames
-from shardqa.module.worker.ai import tensors
 from shardqa.module.worker.frames import Type
 from tests.nodes import wait_until
 from tests.unit.worker_client import WorkerClient

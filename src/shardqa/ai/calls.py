@@ -1,0 +1,274 @@
+"""The AI.* commands as words to send, and their replies as Python values. Nothing is sent here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from shardqa import tensors
+from shardqa.ai.faults import AiFault, BadCall, ModelRefused, RunFailed, RunTimedOut
+from shardqa.tensors import Array
+
+Word: TypeAlias = str | bytes | int | float | memoryview
+Key: TypeAlias = str | bytes
+T = TypeVar("T")
+PART = 256 << 20  # bytes of a model's file in one word: Redis takes no word longer than 512 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class AiCall(Generic[T]):
+    words: Sequence[Word]
+    key: Key | None  # its slot says where it runs; None: any node
+    parse: Callable[[Any], T]
+    refused: type[AiFault] = BadCall  # what an error without a class of its own means
+    again: bool = True  # may it run twice, where its reply was lost?
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    backend: str
+    device: str
+    tag: str
+    batch_size: int
+    min_batch_size: int
+    min_batch_timeout: int  # milliseconds
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    blob: bytes | None  # None unless it was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class StoredScript:
+    device: str
+    tag: str
+    entry_points: Sequence[str]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatistics:
+    """Of a model or script, since it was loaded or reset."""
+
+    kind: str  # MODEL or SCRIPT
+    backend: str
+    device: str
+    tag: str
+    duration_us: int
+    samples: int  # rows; -1 of a script
+    calls: int
+    errors: int
+
+
+# ---- tensors
+
+
+def tensor_words(key: Key, array: Array) -> list[Word]:
+    """AI.TENSORSET. Raises BadTensor."""
+    name, shape, data = tensors.encode(array)
+    return ["AI.TENSORSET", key, name, *(shape.split(",") if shape else ()), "BLOB", data]
+
+
+def tensor_set(key: Key, array: Array) -> AiCall[None]:
+    return AiCall(tensor_words(key, array), key, nothing)
+
+
+def tensor_get(key: Key) -> AiCall[Array]:
+    return AiCall(["AI.TENSORGET", key, "META", "BLOB"], key, array_of)
+
+
+def array_of(reply: Any) -> Array:
+    """Of AI.TENSORGET … META BLOB; read-only. Raises BadTensor."""
+    found = _pairs(reply)
+    return tensors.decode(_text(found["dtype"]), tuple(int(n) for n in found["shape"]), found["blob"])
+
+
+# ---- models
+
+
+def model_store(
+    key: Key,
+    backend: str,
+    file: bytes | Path,
+    *,
+    device: str = "CPU",
+    tag: str = "",
+    batch_size: int = 0,
+    min_batch_size: int = 0,
+    min_batch_timeout: int = 0,
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+) -> AiCall[None]:
+    """Raises OSError for a file that can't be read."""
+    words: list[Word] = ["AI.MODELSTORE", key, backend, device]
+    words += ["TAG", tag] if tag else []
+    sizes = (("BATCHSIZE", batch_size), ("MINBATCHSIZE", min_batch_size), ("MINBATCHTIMEOUT", min_batch_timeout))
+    for name, number in sizes:
+        words += [name, number] if number else []
+    words += [*_counted("INPUTS", inputs), *_counted("OUTPUTS", outputs)] if inputs or outputs else []
+    return AiCall([*words, "BLOB", *_parts(file)], key, nothing, ModelRefused)
+
+
+def _parts(file: bytes | Path) -> Iterator[Word]:
+    blob = memoryview(file if isinstance(file, bytes) else file.read_bytes())
+    yield from (blob[at : at + PART] for at in range(0, max(len(blob), 1), PART))
+
+
+def model_get(key: Key, *, blob: bool = False) -> AiCall[StoredModel]:
+    return AiCall(["AI.MODELGET", key, "META", *(["BLOB"] if blob else [])], key, _model)
+
+
+def _model(reply: Any) -> StoredModel:
+    found = _pairs(reply)
+    blob = found.get("blob")
+    return StoredModel(
+        backend=_text(found["backend"]),
+        device=_text(found["device"]),
+        tag=_text(found["tag"]),
+        batch_size=int(found["batchsize"]),
+        min_batch_size=int(found["minbatchsize"]),
+        min_batch_timeout=int(found["minbatchtimeout"]),
+        inputs=[_text(name) for name in found["inputs"]],
+        outputs=[_text(name) for name in found["outputs"]],
+        blob=b"".join(blob) if isinstance(blob, list) else blob,
+    )
+
+
+def delete(command: str, key: Key) -> AiCall[None]:
+    return AiCall([command, key], key, nothing)
+
+
+def model_execute(
+    key: Key, inputs: Sequence[Key], outputs: Sequence[Key], timeout_ms: int | None = None
+) -> AiCall[None]:
+    words = ["AI.MODELEXECUTE", key, *_counted("INPUTS", inputs), *_counted("OUTPUTS", outputs), *_timeout(timeout_ms)]
+    return AiCall(words, key, ran, RunFailed)
+
+
+def run(key: Key, arrays: Sequence[Array], outputs: int, timeout_ms: int | None = None) -> AiCall[list[Array]]:
+    """One round trip without any key but the model's: AI.DAGEXECUTE_RO. Raises BadTensor."""
+    given, made = [f"i{n}" for n in range(len(arrays))], [f"o{n}" for n in range(outputs)]
+    words: list[Word] = ["AI.DAGEXECUTE_RO", "ROUTING", key, *_timeout(timeout_ms)]
+    for name, array in zip(given, arrays, strict=True):
+        words += ["|>", *tensor_words(name, array)]
+    words += ["|>", "AI.MODELEXECUTE", key, *_counted("INPUTS", given), *_counted("OUTPUTS", made)]
+    for name in made:
+        words += ["|>", "AI.TENSORGET", name, "META", "BLOB"]
+    return AiCall(words, key, lambda reply: _run_outputs(reply, outputs), RunFailed)
+
+
+def _run_outputs(reply: Any, outputs: int) -> list[Array]:
+    results = graph_results(reply)
+    return [array_of(result) for result in results[len(results) - outputs :]]
+
+
+def scan(command: str) -> AiCall[list[tuple[str, str]]]:
+    """Keys and tags of one node's models or scripts."""
+    return AiCall([command], None, lambda reply: [(_text(key), _text(tag)) for key, tag in reply])
+
+
+# ---- scripts
+
+
+def script_store(key: Key, source: str, entry_points: Sequence[str], *, device: str, tag: str) -> AiCall[None]:
+    words: list[Word] = ["AI.SCRIPTSTORE", key, device, *(["TAG", tag] if tag else [])]
+    return AiCall([*words, *_counted("ENTRY_POINTS", entry_points), "SOURCE", source], key, nothing, ModelRefused)
+
+
+def script_get(key: Key) -> AiCall[StoredScript]:
+    return AiCall(["AI.SCRIPTGET", key, "META", "SOURCE"], key, _script)
+
+
+def _script(reply: Any) -> StoredScript:
+    found = _pairs(reply)
+    points = [_text(name) for name in found["entry points"]]
+    return StoredScript(_text(found["device"]), _text(found["tag"]), points, _text(found["source"]))
+
+
+def script_execute(
+    key: Key,
+    function: str,
+    *,
+    keys: Sequence[Key] = (),
+    inputs: Sequence[Key] = (),
+    args: Sequence[Word] = (),
+    outputs: Sequence[Key] = (),
+    timeout_ms: int | None = None,
+) -> AiCall[None]:
+    words: list[Word] = ["AI.SCRIPTEXECUTE", key, function]
+    for name, given in (("KEYS", keys), ("INPUTS", inputs), ("ARGS", args), ("OUTPUTS", outputs)):
+        words += _counted(name, given) if given else []
+    return AiCall([*words, *_timeout(timeout_ms)], key, ran, RunFailed, again=False)  # it may have changed keys
+
+
+# ---- the rest
+
+
+def info(key: Key) -> AiCall[ModelStatistics]:
+    return AiCall(["AI.INFO", key], key, _statistics)
+
+
+def _statistics(reply: Any) -> ModelStatistics:
+    found = _pairs(reply)
+    texts = [_text(found[name]) for name in ("type", "backend", "device", "tag")]
+    numbers = [int(found[name]) for name in ("duration", "samples", "calls", "errors")]
+    return ModelStatistics(texts[0], texts[1], texts[2], texts[3], numbers[0], numbers[1], numbers[2], numbers[3])
+
+
+def reset_info(key: Key) -> AiCall[None]:
+    return AiCall(["AI.INFO", key, "RESETSTAT"], key, nothing)
+
+
+def config_get(name: str) -> AiCall[str | int | None]:
+    return AiCall(["AI.CONFIG", "GET", name], None, lambda reply: _text(reply) if isinstance(reply, bytes) else reply)
+
+
+def config_set(name: str, value: Word) -> AiCall[None]:
+    return AiCall(["AI.CONFIG", name, value], None, nothing)
+
+
+# ---- graphs
+
+
+def graph_results(reply: Any) -> list[Any]:
+    """What each operation gave. Raises RunTimedOut, RunFailed."""
+    if not isinstance(reply, list):
+        ran(reply)
+    for result in reply:
+        if isinstance(result, Exception):
+            fault = RunFailed(str(result))
+            fault.results = list(reply)
+            raise fault
+    return list(reply)
+
+
+# ---- replies
+
+
+def nothing(_reply: Any) -> None:
+    """OK."""
+
+
+def ran(reply: Any) -> None:
+    """OK. Raises RunTimedOut."""
+    if _text(reply) == "TIMEDOUT":
+        raise RunTimedOut("the run's TIMEOUT passed")
+
+
+def _pairs(reply: Any) -> dict[str, Any]:
+    """Names and values, whether they came flat or as a map."""
+    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
+    return {_text(name).lower(): value for name, value in pairs}
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def _counted(name: str, words: Sequence[Any]) -> list[Word]:
+    return [name, len(words), *words]
+
+
+def _timeout(milliseconds: int | None) -> list[Word]:
+    return [] if milliseconds is None else ["TIMEOUT", milliseconds]
