@@ -35,6 +35,7 @@ PATIENCE = 30.0  # seconds for a node that loads or is busy
 MADE_AGAIN = re.compile(
     rb"(passage|tokens|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
 )
+SCORES = re.compile(rb"ask:[a-z0-9._-]+:scoring")  # of a corpus, as shardqa.keys spells it
 OURS = "AI_"  # how the names of the module's types begin
 NO_DOCUMENT_FIELDS = frozenset({b"passages", b"digest"})  # Ingest writes them
 
@@ -176,7 +177,7 @@ async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
     if (parsed := _document(key)) is not None and (record := await _hash(engine, key, parsed)) is not None:
         return record
     kind = _text(await _on_key(engine, key, "TYPE"))
-    if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:")):
+    if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:") or SCORES.fullmatch(key)):
         return None
     content = await _on_key(engine, key, "DUMP")
     return None if content is None else (RecordKind.KEY, [key, await _expires(engine, key), content])

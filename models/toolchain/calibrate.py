@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -71,6 +71,7 @@ class CalibrationQuestion:
 
     domain: str
     kind: Kind
+    question: str
     found: tuple[Spanned, ...]
     signals: tuple[Signals, ...]
     """Of each candidate."""
@@ -127,9 +128,10 @@ def _asked(record: dict[str, Any], domain: str) -> CalibrationQuestion:
     )
     kind = _kind(record.get("kind") or ("answerable" if answers else "trick"))
     ranks = [float(rank) for rank in record.get("ranks") or [one.rank_score for one in found]]
-    signals = signals_of(found, ranks, str(record["question"]))
+    question = str(record["question"])
+    signals = signals_of(found, ranks, question)
     right = np.array([bool(answers) and is_right(one.text, answers) for one in found], dtype=np.bool_)
-    return CalibrationQuestion(str(record.get("domain", domain)), kind, found, tuple(signals), right)
+    return CalibrationQuestion(str(record.get("domain", domain)), kind, question, found, tuple(signals), right)
 
 
 def _kind(name: object) -> Kind:
@@ -170,7 +172,7 @@ def fit(asked: Sequence[CalibrationQuestion], kept: Scoring | None = None) -> Sc
     span, no_answer_below = (kept.span, kept.no_answer_below) if kept else _fit_span(of_spans)
     level = Scoring(span, AnswerWeights(0, 0, 0, 0, 0, 0), Lines(0, 0, 0), no_answer_below)
     level = replace(level, answer=_fit_answer(level, asked))
-    return replace(level, below=_lines(level, asked))
+    return replace(level, below=lines(level, asked))
 
 
 def _fit_span(asked: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
@@ -211,7 +213,7 @@ def _span_line(weights: SpanWeights, asked: Sequence[CalibrationQuestion]) -> fl
     for number, one in enumerate(asked):
         if one.found:
             odds = _span_odds(weights, one)
-            best[number], right[number] = _chances(odds.max()), one.right[odds.argmax()]
+            best[number], right[number] = chances(odds.max()), one.right[odds.argmax()]
     answerable = np.array([one.answerable for one in asked])
     rightly = [
         ANSWERABLE * ((best[answerable] >= line) & right[answerable]).mean()
@@ -223,23 +225,22 @@ def _span_line(weights: SpanWeights, asked: Sequence[CalibrationQuestion]) -> fl
 
 def _fit_answer(level: Scoring, asked: Sequence[CalibrationQuestion]) -> AnswerWeights:
     told = [one for one in asked if one.found]
-    shares = _shares(asked)
     return AnswerWeights(
         *_logistic(
             np.array([astuple(one.signals[one.best(level)]) for one in told]),
             np.array([one.right[one.best(level)] for one in told]),
-            np.array([shares[one.domain, one.kind] for one in told]),
+            shares(told),
         )
     )
 
 
-def _shares(asked: Iterable[CalibrationQuestion]) -> dict[tuple[str, Kind], float]:
-    """What a question of a domain and kind weighs: domains weigh the same, kinds as in MIX."""
+def shares(asked: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
+    """What each question weighs, [questions]: domains weigh the same, kinds as in MIX."""
     counts = Counter((one.domain, one.kind) for one in asked)
-    return {(domain, kind): MIX[kind] / count for (domain, kind), count in counts.items()}
+    return np.array([MIX[one.kind] / counts[one.domain, one.kind] for one in asked])
 
 
-def _lines(level: Scoring, asked: Sequence[CalibrationQuestion]) -> Lines:
+def lines(level: Scoring, asked: Sequence[CalibrationQuestion]) -> Lines:
     """By the shares of right answers kept and absent questions refused, both averaged over domains."""
     kept, refused = _trade(level, asked)
     both = kept + refused
@@ -253,8 +254,7 @@ def _lines(level: Scoring, asked: Sequence[CalibrationQuestion]) -> Lines:
 def _trade(level: Scoring, asked: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """At each of LINES, the share of right answers kept and of other questions refused, 0 to 1."""
     score, right = scores(level, asked)
-    shares = _shares(asked)
-    weights = np.array([shares[one.domain, one.kind] for one in asked])
+    weights = shares(asked)
     absent = np.array([one.kind == "absent" for one in asked])
     others = absent if absent.any() else ~np.array([one.answerable for one in asked])
     kept = [
@@ -272,14 +272,14 @@ def _logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: N
     design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)
     coefficients = np.zeros(design.shape[1])
     for _ in range(NEWTON_STEPS):
-        chance = _chances(design @ coefficients)
+        chance = chances(design @ coefficients)
         slope = design.T @ (weights * (right - chance)) - RIDGE * coefficients
         curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design
         coefficients += np.linalg.solve(curvature + RIDGE * np.eye(len(coefficients)), slope)
     return [float(value) for value in coefficients]
 
 
-def _chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities of log-odds, none of them exactly 0 or 1."""
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -FARTHEST, FARTHEST))))
 
@@ -318,8 +318,17 @@ def left_out(
 def outcome(scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced") -> ScoringOutcome:
     """What a scoring does with questions of one domain; a kind of which there are none counts as 0."""
     score, right = scores(scoring, asked)
+    return outcome_of(asked, score, right, score >= scoring.below.of(when))
+
+
+def outcome_of(
+    asked: Sequence[CalibrationQuestion],
+    score: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    given: NDArray[np.bool_],
+) -> ScoringOutcome:
+    """The same of scores and answers given by whatever scoring, [questions] each."""
     kinds = {kind: np.array([one.kind == kind for one in asked], dtype=np.bool_) for kind in get_args(Kind)}
-    given = score >= scoring.below.of(when)
     met = ~kinds["trick"]
     tricks = kinds["trick"]
     return ScoringOutcome(

@@ -122,9 +122,18 @@ def answer(corpus: str, tag: str, epoch: int, model: str, k: int, question: str,
     return f"answer:{corpus}:{{{tag}}}:{epoch}:{model}:{k}:{question_in_key(question, filter_)}"
 
 
-def ask(corpus: str, epoch: str, model: str, k: int, sure: float, question: str, filter_: str = "") -> str:
-    """`epoch` is the digest of all shards' epochs (`corpus_epoch`); `sure` the score from which no more is read."""
-    return f"ask:{corpus}:{epoch}:{model}:{k}:{sure:g}:{question_in_key(question, filter_)}"
+def ask(
+    corpus: str, epoch: str, model: str, k: int, sure: float, question: str, filter_: str = "", scoring: str = ""
+) -> str:
+    """`epoch` is the digest of all shards' epochs (`corpus_epoch`); `sure` the score from which no more is read;
+    `scoring` names the corpus's own scores, where it has some."""
+    read = f"{sure:g}-{scoring}" if scoring else f"{sure:g}"
+    return f"ask:{corpus}:{epoch}:{model}:{k}:{read}:{question_in_key(question, filter_)}"
+
+
+def corpus_scoring(corpus: str) -> str:
+    """String: a corpus's own scores as JSON. Under `ask:`, so that whoever may ask may read it."""
+    return f"ask:{corpus}:scoring"
 
 
 def normalise_question(question: str) -> str:

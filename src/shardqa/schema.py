@@ -212,6 +212,7 @@ class Answer(BaseModel):
     no_answer: bool
     needed: float = 0.0  # the score that an answer had to reach
     lines: Lines  # what it would have had to reach with each choice of `answer_when`
+    calibrated: bool = False  # scores and lines are fitted to this corpus, by `shardqa calibrate`
     document: str | None
     title: str | None
     start: int | None
@@ -236,8 +237,9 @@ class MergedCandidates(BaseModel):
     """The cached part of an answer: all candidates, before n_best and min_score are applied."""
 
     candidates: list[Candidate]
-    below: Lines  # the reader's: scores under which nothing is answered
+    below: Lines  # scores under which nothing is answered
     shards: list[ShardUse]
+    calibrated: bool = False  # scores and lines are the corpus's own, not the reader's
 
 
 class Step(BaseModel):

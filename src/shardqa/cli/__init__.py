@@ -15,6 +15,7 @@ from shardqa.cli import (
     ask,
     backup,
     bench,
+    calibrate,
     config,
     corpora,
     delete,
@@ -58,6 +59,7 @@ app.command("rm", help=(delete.delete.__doc__ or "").replace("shardqa delete", "
 app.command("delete")(delete.delete)
 app.command("drop")(corpora.drop)
 app.command("mcp")(mcp.mcp)
+app.command("calibrate")(calibrate.calibrate)
 app.command("prepare")(prepare.prepare)
 app.command("doctor")(doctor.doctor_)
 app.command("backup")(backup.backup)

@@ -109,7 +109,7 @@ def eval_retrieval(
             order = list(dict.fromkeys(passage.document for passage in listed.passages))
             return order.index(question.document) + 1 if question.document in order else None
 
-        ranks = await _each(questions, rank, concurrency, "ranking")
+        ranks = await ask_each(questions, rank, concurrency, "ranking")
         return Retrieval(
             file=str(file),
             corpus=settings.corpus,
@@ -159,7 +159,7 @@ def eval_ask(
                 question, reply.answer or "", reply.n_best[0].answer if reply.n_best else "", reply.score
             )
 
-        outcomes = await _each(questions, answer, concurrency, "asking")
+        outcomes = await ask_each(questions, answer, concurrency, "asking")
         if wrong is not None:
             _write_wrong(wrong, outcomes)
         return summed(outcomes, str(file), settings.corpus, k, round(monotonic() - start, 1))
@@ -244,7 +244,7 @@ class _Listed:
         return iter(self._documents)
 
 
-async def _each(
+async def ask_each(
     questions: Sequence[SquadQuestion], ask: Callable[[SquadQuestion], Awaitable[Result]], concurrency: int, what: str
 ) -> list[Result]:
     """`ask` for every question, `concurrency` at a time, results in order; the first lasting fault ends it."""

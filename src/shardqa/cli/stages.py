@@ -96,7 +96,8 @@ async def _outcomes(
     """Every passage is read once; what each combination would have read is a part of that."""
     text = checks.question(question.text)
     ranked = await engine.rank(text, engine.settings.corpus, max(k for k, _ in combinations))
-    reading = StagedReading(engine.readers, ranked, text, fresh=True)
+    own = await engine.scores.of(engine.settings.corpus)
+    reading = StagedReading(engine.readers, ranked, text, fresh=True, own=own)
     await reading.upto(len(ranked.passages))
     return list(_scored(reading, len(ranked.passages), question, combinations))
 

@@ -23,6 +23,7 @@ from shardqa.errors import (
     WrongShard,
 )
 from shardqa.filters import DocumentFilter
+from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.schema import (
     Answer,
     MergedCandidates,
@@ -113,11 +114,14 @@ class Asking(Ranking):
             found, cache, terms, failed = None, None, None, list[str]()
             try:
                 async with asyncio.timeout(self.settings.timeout):
+                    own = await self.scores.of(corpus)
                     if not fresh:
                         with span("cache"):
-                            found, cache, terms = await self._cached(corpus, k, asked, filter, timing)
+                            found, cache, terms = await self._cached(corpus, k, asked, filter, own, timing)
                     if found is None:
-                        found, failed = await self._ask_shards(corpus, k, asked, filter, timing, fresh, terms, steps)
+                        found, failed = await self._ask_shards(
+                            corpus, k, asked, filter, own, timing, fresh, terms, steps
+                        )
             except TimeoutError:
                 raise AnswerTimeout(
                     f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by "
@@ -152,11 +156,13 @@ class Asking(Ranking):
         k = settings.k if k is None else k
         line = answer_when or settings.answer_when
         form = Form(question, settings.n_best if n_best is None else n_best, min_score, line)
-        epochs = self.epochs.known(corpus)
-        if epochs is None or not 1 <= form.n_best <= MAX_N_BEST or (min_score is not None and not 0 <= min_score <= 1):
+        epochs, believed = self.epochs.known(corpus), self.scores.believed(corpus)
+        if epochs is None or believed is None or not 1 <= form.n_best <= MAX_N_BEST:
+            return None
+        if min_score is not None and not 0 <= min_score <= 1:
             return None
         try:
-            key = self._ask_key(corpus, epochs, k, checks.question(question), filters.canonical(filter))
+            key = self._ask_key(corpus, epochs, k, checks.question(question), filters.canonical(filter), believed.own)
         except ShardqaError:
             return None
         finished = self._kept.finished(key, form) or self._finish(key, form, corpus)
@@ -189,7 +195,13 @@ class Asking(Ranking):
         return finished
 
     async def _cached(
-        self, corpus: str, k: int, question: str, filter: DocumentFilter | None, timing: Timing
+        self,
+        corpus: str,
+        k: int,
+        question: str,
+        filter: DocumentFilter | None,
+        own: CorpusScoring | None,
+        timing: Timing,
     ) -> tuple[MergedCandidates | None, Literal["process", "redis"] | None, Told | None]:
         """From this process, else from Redis. Where the epochs are not known to be current, the first round, which a
         new question takes anyway, tells them; it comes back for the second."""
@@ -201,7 +213,7 @@ class Asking(Ranking):
                 return None, None, told
             epochs = told.epochs
         start = perf_counter()
-        key = self._ask_key(corpus, epochs, k, question, filters.canonical(filter))
+        key = self._ask_key(corpus, epochs, k, question, filters.canonical(filter), own)
         kept = self._kept.get(key)
         if kept is not None:
             timing.cache = since(start)
@@ -210,9 +222,11 @@ class Asking(Ranking):
         timing.cache = since(start)
         return found, "redis" if found else None, told
 
-    def _ask_key(self, corpus: str, epochs: dict[str, int], k: int, question: str, filter_: str) -> str:
-        epoch = keys.corpus_epoch(epochs)
-        return keys.ask(corpus, epoch, self.settings.model, k, self.settings.sure, question, filter_)
+    def _ask_key(
+        self, corpus: str, epochs: dict[str, int], k: int, question: str, filter_: str, own: CorpusScoring | None
+    ) -> str:
+        epoch, scoring = keys.corpus_epoch(epochs), own.name if own else ""
+        return keys.ask(corpus, epoch, self.settings.model, k, self.settings.sure, question, filter_, scoring)
 
     async def _stored(self, key: str) -> MergedCandidates | None:
         """The final answer in Redis; a node that is down or a value that is not ours counts as none."""
@@ -231,6 +245,7 @@ class Asking(Ranking):
         k: int,
         question: str,
         filter: DocumentFilter | None,
+        own: CorpusScoring | None,
         timing: Timing,
         fresh: bool,
         told: Told | None,
@@ -247,7 +262,9 @@ class Asking(Ranking):
             start = perf_counter()
             try:
                 with span("read", passages=len(ranked.passages)):
-                    reading = await self.readers.staged(ranked, question, k, fresh, ranking == RANKINGS, steps.read)
+                    reading = await self.readers.staged(
+                        ranked, question, k, fresh, ranking == RANKINGS, steps.read, own
+                    )
                     found, failed = reading.asked(self.settings.sure), reading.failed
                 break
             except WrongShard:
@@ -255,7 +272,7 @@ class Asking(Ranking):
                     raise
         timing.read = since(start)
         if not failed and ranked.is_settled:
-            await self._store(self._ask_key(corpus, ranked.epochs, k, question, ranked.filter), found)
+            await self._store(self._ask_key(corpus, ranked.epochs, k, question, ranked.filter, own), found)
         return found, failed
 
     async def _store(self, key: str, asked: MergedCandidates) -> None:

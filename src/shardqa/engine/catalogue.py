@@ -121,6 +121,7 @@ class Catalogue(Overview):
         left = [reply for reply in latest.values() if reply["is_left"]]
         if not left and not any(reply["documents"] for reply in latest.values()):
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
+        await self.scores.forget(corpus)
         return _dropping(corpus, list(latest.values()), not left)
 
     async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]]) -> set[str]:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from shardqa.config import Settings
 from shardqa.engine.connections import Reply, Shards
+from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs
 from shardqa.errors import ClusterUnavailable
 
@@ -38,3 +39,4 @@ class Connected:
         self.settings = settings
         self.masters = masters
         self.epochs = Epochs(masters)
+        self.scores = CorpusScores(masters)

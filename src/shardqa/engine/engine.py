@@ -2,7 +2,8 @@
 
 An Engine belongs to one asyncio loop; the API has one per process, the CLI one per command. It holds connections,
 the epochs of the corpora and the answers of this process; everything else is in Redis. Its parts:
-`search` on `ask` on `rank`, `documents`, `suggestions` on `catalogue` on `overview`, `cluster_view`, all `connected`.
+`calibration` on `search` on `ask` on `rank`, `documents`, `suggestions` on `catalogue` on `overview`, `cluster_view`,
+all `connected`.
 """
 
 from types import TracebackType
@@ -10,14 +11,14 @@ from typing import Self
 
 from shardqa.config import Settings
 from shardqa.engine.api_keys import ApiKeys
+from shardqa.engine.calibration import Calibrating
 from shardqa.engine.cluster_view import ClusterView
 from shardqa.engine.connections import Shards
 from shardqa.engine.documents import Documents
-from shardqa.engine.search import Searching
 from shardqa.engine.suggestions import Suggesting
 
 
-class Engine(Searching, ApiKeys, Documents, Suggesting, ClusterView):
+class Engine(Calibrating, ApiKeys, Documents, Suggesting, ClusterView):
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
         """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""

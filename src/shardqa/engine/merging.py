@@ -42,6 +42,10 @@ class Scored:
     alone: float
     score: float
 
+    @property
+    def spanned(self) -> Spanned:
+        return _spanned(self.span, self.passage)
+
 
 def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[Scored]:
     """All shards' spans in the order of `candidates_of`, those that overlap too."""
@@ -140,6 +144,7 @@ def conclude(
         no_answer=answered is None,
         needed=threshold,
         lines=asked.below,
+        calibrated=asked.calibrated,
         document=answered.document if answered else None,
         title=answered.title if answered else None,
         start=answered.start if answered else None,

@@ -22,6 +22,8 @@ from shardqa.config import Settings
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import Scored, candidates_of, lines_of, scored
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
+from shardqa.models.corpus_scoring import CorpusScoring
+from shardqa.models.scoring import Scoring
 from shardqa.schema import Candidate, MergedCandidates, RankedList, ShardUse
 
 STAGES = (1, 2, 3, 5, 10, 20, 40)  # passages read after each stage; the last is k itself
@@ -69,9 +71,10 @@ class Readers:
         fresh: bool,
         is_last: bool = True,
         told: Callable[["StagedReading", int], None] | None = None,
+        own: CorpusScoring | None = None,
     ) -> "StagedReading":
         """The reading itself, done. `told` is called after each stage, with the passages it covers."""
-        reading = StagedReading(self, ranked, question, fresh, is_last)
+        reading = StagedReading(self, ranked, question, fresh, is_last, own)
         try:
             for stage in stages(min(k, max(len(ranked.passages), 1)), self._settings.sure):
                 await reading.upto(stage)
@@ -116,8 +119,17 @@ class Readers:
 class StagedReading:
     """One question's."""
 
-    def __init__(self, readers: Readers, ranked: RankedList, question: str, fresh: bool, is_last: bool = True) -> None:
+    def __init__(
+        self,
+        readers: Readers,
+        ranked: RankedList,
+        question: str,
+        fresh: bool,
+        is_last: bool = True,
+        own: CorpusScoring | None = None,
+    ) -> None:
         self._readers = readers
+        self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranked
         self._question = question
@@ -197,7 +209,8 @@ class StagedReading:
 
     def _latest(self) -> list[dict[str, Any]]:
         """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
-        return [self._reads[place][-1].reply for place in sorted(self._reads)]
+        replies = [self._reads[place][-1].reply for place in sorted(self._reads)]
+        return [_rescored(reply, self._own) for reply in replies] if self._own else replies
 
     def asked(self, sure: float) -> MergedCandidates:
         """The candidates of the first stage that is sure, or of all that was read."""
@@ -206,7 +219,19 @@ class StagedReading:
             candidates=self.candidates(stage),
             below=lines_of(self._latest()),
             shards=[_use(place, reads) for place, reads in sorted(self._reads.items())],
+            calibrated=self.is_calibrated,
         )
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether scores are the corpus's own."""
+        own = self._own
+        reads = self._reads.values()
+        return own is not None and all(own.fits(Scoring.parse(of[-1].reply["scoring"])) for of in reads)
+
+
+def _rescored(reply: dict[str, Any], own: CorpusScoring) -> dict[str, Any]:
+    return {**reply, "scoring": own.over(Scoring.parse(reply["scoring"])).record()}
 
 
 def _only(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[str, Any]]:

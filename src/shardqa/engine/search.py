@@ -69,7 +69,8 @@ class Searching(Asking):
                 told = await self._terms(asked, corpus)
                 ranked = await self.rank(asked, corpus, k, told, filter)
                 passages = await self._load(ranked, told.statistics)
-                reading = await self.readers.staged(ranked, asked, k, fresh=False)
+                own = await self.scores.of(corpus)
+                reading = await self.readers.staged(ranked, asked, k, fresh=False, own=own)
         except TimeoutError:
             raise self._too_long("explanation") from None
         stage = reading.last_stage(self.settings.sure)

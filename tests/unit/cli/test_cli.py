@@ -21,7 +21,7 @@ from shardqa.schema import Answer, Timing
 
 COMMANDS = [
     "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
-    "drop", "mcp", "prepare", "doctor", "module-path",
+    "drop", "mcp", "calibrate", "prepare", "doctor", "module-path",
     "backup", "restore", "config show", "keys create", "keys ls", "keys revoke",
     "eval retrieval", "eval ask", "bench ask", "bench stages",
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",

@@ -1,0 +1,91 @@
+"""A corpus's own scores: the reader's scoring with an answer's weights and lines fitted on the corpus's questions.
+
+What is stored in Redis under `ask:<corpus>:scoring`. It belongs to one reader: over another's logits it means nothing,
+so that reader's own scores count then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+
+from shardqa.answer_lines import Lines
+from shardqa.models.scoring import AnswerWeights, Scoring, Spanned
+
+DIGEST_BYTES = 6  # as an epoch's name in keys: few scorings are ever compared
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPassage:
+    """A passage found for a question, with all that the reader found in it."""
+
+    document: str
+    rank_score: float
+    spans: tuple[Spanned, ...]
+
+
+class FittedOn(BaseModel):
+    """What a corpus's scores were fitted on, and what that gained on questions that the fit had not seen."""
+
+    at: str  # ISO 8601, UTC
+    answerable: int  # questions
+    absent: int
+    tricks: int
+    log_loss_before: float  # nats a question
+    log_loss_after: float
+
+
+class CorpusScoring(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    reader: str  # digest of the reader's scoring that it was fitted over
+    answer: dict[str, FiniteFloat]  # AnswerWeights
+    below: dict[str, FiniteFloat]  # Lines
+    fitted: FittedOn
+    previous: CorpusScoring | None = None  # what it replaced, whose own `previous` is gone
+
+    @classmethod
+    def of(cls, fitted_scoring: Scoring, readers: Scoring, fitted: FittedOn) -> CorpusScoring:
+        record = fitted_scoring.record()
+        return cls(reader=digest(readers), answer=record["answer"], below=record["below"], fitted=fitted)
+
+    @classmethod
+    def parsed(cls, value: bytes | str) -> CorpusScoring | None:
+        """None for what is no scoring of ours."""
+        try:
+            found = cls.model_validate_json(value)
+            found.weights()
+        except (ValidationError, TypeError):
+            return None
+        return found
+
+    def weights(self) -> tuple[AnswerWeights, Lines]:
+        return AnswerWeights(**self.answer), Lines(**self.below)
+
+    def fits(self, readers: Scoring) -> bool:
+        return digest(readers) == self.reader
+
+    def over(self, readers: Scoring) -> Scoring:
+        """The reader's scoring with the corpus's weights and lines; of another reader, its own."""
+        if not self.fits(readers):
+            return readers
+        answer, below = self.weights()
+        return replace(readers, answer=answer, below=below)
+
+    @cached_property
+    def name(self) -> str:
+        """Short, and another one for other weights: answers are kept by it."""
+        return _digest(self.model_dump_json(include={"reader", "answer", "below"}))
+
+
+def digest(readers: Scoring) -> str:
+    return _digest(repr(readers))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
