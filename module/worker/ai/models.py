@@ -28,9 +28,6 @@ from shardqa.module.worker.statistics import WorkerStatistics
 from shardqa.tensors import Array, BadTensor
 
 TIMED_OUT = b"+TIMEDOUT\r\n"
-REHEARSED = 64 * 1024  # bytes of an EXECUTE that is decoded once more after its run; a longer one is not kept for that
-
-
 LOOK = 0.1  # seconds between two looks for runs that take too long
 
 
@@ -123,8 +120,7 @@ class Models:
         self._executing[frame.id] = (model, request)
         if self._computing.acquire(blocking=False):
             if model.claim():
-                again = frame if len(frame.payload) <= REHEARSED else None
-                return partial(self._run_here, model, request, again)
+                return partial(self._run_here, model, request)
             self._computing.release()
         model.put(request)
         return None
@@ -193,13 +189,11 @@ class Models:
         deadline = time.monotonic() + order.timeout / 1000 if order.timeout else None
         return order, Request(arrays, self._answer(frame.id, order.outputs), deadline)
 
-    def _run_here(self, model: LoadedModel, request: Request, again: Frame | None) -> None:
+    def _run_here(self, model: LoadedModel, request: Request) -> None:
         try:
             model.run_claimed(request)
         finally:
             self._computing.release()
-        if again is not None and not model.queued():
-            self._ordered(again)  # for nobody: the next one finds in the caches what the run has driven out of them
 
     def cancel(self, id: int) -> None:
         executing = self._executing.get(id)
