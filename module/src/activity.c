@@ -35,12 +35,14 @@ enum {
     STALL_MS = 10000       /* what stands for TIMEOUT where requests have none */
 };
 
+/* The clock that the worker's deadlines are told in. */
 static uint64_t now_us(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+/* A fresh page for the worker that is about to start. Sealed, so that the worker can't shrink it under our reads. */
 int activity_open(void) {
     struct activity *a = &shardqa.activity;
     int fd = memfd_create("shardqa-activity", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -106,6 +108,7 @@ static void sample_process(void) {
     a->cpu_ticks = ticks;
 }
 
+/* Whether any thread of the worker computes for this request. */
 static bool works_for(uint64_t request) {
     struct activity_slot slot;
     for (int i = 0; i < ACTIVITY_SLOTS; i++)
@@ -113,6 +116,7 @@ static bool works_for(uint64_t request) {
     return false;
 }
 
+/* For a worker that computes nothing: no request may go on waiting. */
 static bool of_nobody(uint64_t request) {
     (void)request;
     return false;
@@ -120,6 +124,7 @@ static bool of_nobody(uint64_t request) {
 
 /* ---- verdicts ---- */
 
+/* Only marks the link as broken: link_tick kills and collects the worker. */
 static void end_worker(const char *why, bool blamed) {
     shardqa.activity.killed = true;
     shardqa.activity.blamed = blamed;
@@ -138,6 +143,7 @@ static void check_deadlines(uint64_t now) {
     }
 }
 
+/* How long this worker may stay silent. Starting and computing ones get more. */
 static uint64_t patience_us(bool computing) {
     uint64_t heartbeat = (uint64_t)shardqa.settings.heartbeat_ms * 1000;
     uint64_t timeout = (uint64_t)(shardqa.settings.timeout_ms > 0 ? shardqa.settings.timeout_ms : STALL_MS) * 1000;
@@ -145,6 +151,7 @@ static uint64_t patience_us(bool computing) {
     return computing && timeout > heartbeat ? timeout : heartbeat;
 }
 
+/* The steps of a silence: refuse requests, ask for a trace, kill. */
 static void check_silence(void) {
     struct activity *a = &shardqa.activity;
     sample_process();
@@ -167,6 +174,7 @@ static void check_silence(void) {
     end_worker("it did not answer", !stopped);
 }
 
+/* One look, at most every LOOK_US: has the worker beaten since the last one? */
 void activity_check(void) {
     struct activity *a = &shardqa.activity;
     uint64_t now = now_us();
@@ -202,6 +210,7 @@ static enum activity_end kind_of_end(int signal) {
     return signal == SIGKILL ? ENDED_BY_KILL : ENDED_BY_WORK;
 }
 
+/* Names what ran when the worker ended, and blames models and sessions that may have ended it. */
 void activity_worker_ended(int signal) {
     struct activity *a = &shardqa.activity;
     struct activity_slot slot;

@@ -26,6 +26,7 @@ static void version(RedisInfoCtx *ctx, const char *field, const char *package) {
     text(ctx, field, value);
 }
 
+/* Resident memory of a process, 0 where it can't be read. */
 static long long resident_bytes(pid_t pid) {
     char path[64], line[128];
     long long pages = 0;
@@ -37,6 +38,7 @@ static long long resident_bytes(pid_t pid) {
     return pages * sysconf(_SC_PAGESIZE);
 }
 
+/* Packages of the worker, and what its models take. */
 static void backends_section(RedisInfoCtx *ctx) {
     long long onnx = 0;
     for (struct model *m = shardqa.models; m; m = m->next) onnx += m->state == MODEL_LOADED && strcmp(m->backend, "ONNX") == 0;
@@ -49,12 +51,14 @@ static void backends_section(RedisInfoCtx *ctx) {
     number(ctx, "onnxruntime_maximum_run_sessions_number", onnx);
 }
 
+/* A time as INFO writes it, with microseconds. */
 static void seconds(RedisInfoCtx *ctx, const char *name, double value) {
     char digits[32];
     snprintf(digits, sizeof digits, "%.6f", value);
     text(ctx, name, digits);
 }
 
+/* Processor time of this process, its children or this thread. */
 static void used(RedisInfoCtx *ctx, const char *who, int of) {
     struct rusage usage;
     char name[64];
@@ -65,6 +69,7 @@ static void used(RedisInfoCtx *ctx, const char *who, int of) {
     seconds(ctx, name, (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6);
 }
 
+/* RedisAI's names. It has a thread per queue where we have the worker. */
 static void cpu_section(RedisInfoCtx *ctx) {
     clockid_t clock;
     struct timespec time = {0};
@@ -76,6 +81,7 @@ static void cpu_section(RedisInfoCtx *ctx) {
     seconds(ctx, "queue_CPU_bthread_n1_used_cpu_total", (double)time.tv_sec + (double)time.tv_nsec / 1e9); /* the worker's */
 }
 
+/* All sections, in RedisAI's order. */
 void ai_info_sections(RedisInfoCtx *ctx) {
     const struct settings *s = &shardqa.settings;
     redis.InfoAddSection(ctx, "versions");

@@ -7,6 +7,7 @@
 
 enum { SMALLEST = 256, KEEP = 1 << 20 }; /* bytes: first allocation; what an emptied buffer may keep */
 
+/* At least doubles the capacity, so that many small additions stay cheap. */
 void buffer_reserve(struct buffer *buffer, size_t more) {
     assert(more <= SIZE_MAX / 4 && buffer->length <= SIZE_MAX / 4);
     size_t wanted = buffer->length + more;
@@ -18,6 +19,7 @@ void buffer_reserve(struct buffer *buffer, size_t more) {
     buffer->capacity = capacity;
 }
 
+/* Copies bytes to the end. */
 void buffer_add(struct buffer *buffer, const void *data, size_t length) {
     if (length == 0) return;
     buffer_reserve(buffer, length);
@@ -25,11 +27,13 @@ void buffer_add(struct buffer *buffer, const void *data, size_t length) {
     buffer->length += length;
 }
 
+/* Little endian, as all numbers of frames. */
 void buffer_add_u32(struct buffer *buffer, uint32_t value) {
     unsigned char bytes[4] = {value & 0xff, value >> 8 & 0xff, value >> 16 & 0xff, value >> 24 & 0xff};
     buffer_add(buffer, bytes, sizeof bytes);
 }
 
+/* Drops bytes at the front. An empty buffer gives a large allocation back. */
 void buffer_consume(struct buffer *buffer, size_t length) {
     assert(length <= buffer->length);
     buffer->length -= length;
@@ -39,11 +43,13 @@ void buffer_consume(struct buffer *buffer, size_t length) {
         buffer_free(buffer);
 }
 
+/* Leaves an empty buffer that can be used again. */
 void buffer_free(struct buffer *buffer) {
     mem_free(buffer->data);
     *buffer = (struct buffer){0};
 }
 
+/* Hands the bytes over to the caller, who frees them. */
 char *buffer_take(struct buffer *buffer, size_t *length) {
     char *data = buffer->data;
     *length = buffer->length;

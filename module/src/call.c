@@ -41,6 +41,7 @@ static const char *const READERS[] = {
 
 static const char *const CLUSTER_READS[] = {"slots", "shards", "nodes", "info", "keyslot", "myid", "countkeysinslot", "getkeysinslot", NULL};
 
+/* Whether a list of words has this one, in any case. */
 static bool listed(const char *const *words, const char *text, size_t length) {
     for (; *words; words++)
         if (bytes_are(text, length, *words)) return true;
@@ -60,6 +61,7 @@ struct call {
     size_t argc;
 };
 
+/* Takes the next command off the frame. False where the frame is malformed; then nothing is owned. */
 static bool read_call(struct frame_list *list, struct call *call) {
     struct frame_bytes item;
     long long argc;
@@ -74,11 +76,13 @@ static bool read_call(struct frame_list *list, struct call *call) {
     return true;
 }
 
+/* Frees what read_call took. */
 static void free_call(struct call *call) {
     for (size_t i = 0; i < call->argc; i++) redis.FreeString(NULL, call->argv[i]);
     redis.Free(call->argv);
 }
 
+/* One RESP error among the replies. */
 static void add_error(struct buffer *replies, const char *error) {
     buffer_add(replies, "-", 1);
     buffer_add(replies, error, strlen(error));
@@ -104,6 +108,7 @@ static const char *refusal(const struct call *call) {
     return NULL;
 }
 
+/* Whether the call has this argument and the list names it. */
 static bool argument_listed(const struct call *call, size_t index, const char *const *words) {
     size_t length;
     if (index >= call->argc) return false;
@@ -111,6 +116,7 @@ static bool argument_listed(const struct call *call, size_t index, const char *c
     return listed(words, text, length);
 }
 
+/* Commands that need no user's rights. */
 static bool worker_may(const struct call *call) {
     static const char *const get[] = {"get", NULL};
     if (bytes_are(call->name.data, call->name.length, "cluster")) return true; /* refusal() lets only reads through */
@@ -118,6 +124,7 @@ static bool worker_may(const struct call *call) {
            argument_listed(call, 1, OWN_CONFIG);
 }
 
+/* Of RedisModule_Call: replicated, errors as replies, checked as a script's command, against memory, and with the user's ACL. */
 static const char *flags_for(const struct call *call, bool as_user) {
     bool noscript = bytes_are(call->name.data, call->name.length, "config"); /* marked noscript, but harmless as GET */
     if (noscript) return as_user ? "!EMCv" : "!EMv";
@@ -155,6 +162,7 @@ static bool reads_copy(const struct call *call) {
     return call->argc >= 2 && bytes_are(call->name.data, call->name.length, "hmget") && (redis.GetContextFlags(shardqa.ctx) & copy) == copy;
 }
 
+/* ACL of the command and its keys. Without a user everything that got here may run. */
 static bool may_run(const struct call *call, const struct rights *rights) {
     RedisString **argv = redis.Alloc(sizeof *argv * (call->argc + 1)); /* owned here; its strings but the first are the call's */
     argv[0] = redis.CreateString(NULL, call->name.data, call->name.length);
@@ -165,6 +173,7 @@ static bool may_run(const struct call *call, const struct rights *rights) {
     return may;
 }
 
+/* One value of HMGET, nil where the field is absent. */
 static void add_field(struct buffer *replies, RedisKey *key, RedisString *field) {
     RedisString *value = NULL; /* owned once HashGet set it */
     char head[32];
@@ -184,6 +193,7 @@ static void printable(char *to, size_t size, const char *text, size_t length) {
     to[n] = '\0';
 }
 
+/* NOPERM with the user, the command and its first argument. */
 static void add_denial(const struct call *call, const struct rights *rights, struct buffer *replies) {
     char line[400], user[65], command[65], argument[129] = "";
     size_t length = 0;
@@ -196,6 +206,7 @@ static void add_denial(const struct call *call, const struct rights *rights, str
     add_error(replies, line);
 }
 
+/* The answer to CALLS_CHECK: OK, or why not. */
 static void check_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
     if (may_run(call, rights))
         buffer_add(replies, "+OK\r\n", 5);
@@ -203,6 +214,7 @@ static void check_one(const struct call *call, const struct rights *rights, stru
         add_denial(call, rights, replies);
 }
 
+/* HMGET on a replica, read from the key itself. */
 static void read_copy(const struct call *call, const struct rights *rights, struct buffer *replies) {
     if (!may_run(call, rights)) return add_denial(call, rights, replies);
     RedisKey *key = redis.OpenKey(shardqa.ctx, call->argv[0], REDIS_READ);
@@ -216,6 +228,7 @@ static void read_copy(const struct call *call, const struct rights *rights, stru
     if (key != NULL) redis.CloseKey(key);
 }
 
+/* Checks, then runs the command as the user, then adds its reply. */
 static void run_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
     char name[129] = {0};
     RedisUser *user = rights->user;
@@ -234,16 +247,19 @@ static void run_one(const struct call *call, const struct rights *rights, struct
     add_reply(replies, reply, error);
 }
 
+/* The commands ran, so each gets an error of its own in place of its reply. */
 static void too_large(struct buffer *replies, long long calls) {
     buffer_free(replies);
     while (calls-- > 0) add_error(replies, "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
 }
 
+/* What stands before the commands: whose rights, run or check, how many. */
 static bool open_frame(const struct frame *frame, struct frame_list *list, struct frame_bytes *context, long long *flags, long long *calls) {
     return frame_list_open(frame->payload, frame->length, list) && frame_list_next(list, context) && frame_list_number(list, flags) &&
            (*flags == CALLS_RUN || *flags == CALLS_CHECK) && frame_list_number(list, calls) && *calls >= 0 && *calls <= MAX_CALLS;
 }
 
+/* All commands of a CALL frame in order. One CALLED frame answers them together. */
 bool call_run(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes context;
@@ -276,6 +292,7 @@ bool call_run(const struct frame *frame) {
     return valid;
 }
 
+/* Whether every command of the frame only reads, so that it may run while writes are paused. */
 bool call_only_reads(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes item;
@@ -291,6 +308,7 @@ bool call_only_reads(const struct frame *frame) {
     return true;
 }
 
+/* The error of a reply, without its RESP frame. */
 static void error_text(RedisReply *reply, char *error, size_t error_size) {
     size_t length;
     const char *text = reply ? redis.CallReplyProto(reply, &length) : NULL;
@@ -302,6 +320,7 @@ static void error_text(RedisReply *reply, char *error, size_t error_size) {
         snprintf(error, error_size, "%.*s", (int)length - 3, text + 1);
 }
 
+/* A command of ours, with all rights; replicas and the AOF get it too. */
 bool call_own(const char *command, RedisString **argv, size_t argc, const char *more, char *error, size_t error_size) {
     char flags[16];
     snprintf(flags, sizeof flags, "!EM%sv", more);

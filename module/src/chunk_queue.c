@@ -8,6 +8,7 @@ static size_t *counter(struct chunk_queue *queue, const struct chunk *chunk) {
     return chunk->blob ? &queue->model_bytes : &queue->bytes;
 }
 
+/* Takes `data` over; a blob's reference as well. */
 void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, size_t length) {
     struct chunk *chunk = redis.Alloc(sizeof *chunk);
     *chunk = (struct chunk){.data = data, .blob = blob, .length = length};
@@ -19,6 +20,7 @@ void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, size_t 
     *counter(queue, chunk) += length;
 }
 
+/* The first chunk was sent, or its worker has gone. */
 void queue_drop_first(struct chunk_queue *queue) {
     struct chunk *chunk = queue->first;
     queue->first = chunk->next;
@@ -33,6 +35,7 @@ void queue_clear(struct chunk_queue *queue) {
     while (queue->first) queue_drop_first(queue);
 }
 
+/* Appends one queue to another without a copy. */
 void queue_move(struct chunk_queue *to, struct chunk_queue *from) {
     if (from->first == NULL) return;
     if (to->last)

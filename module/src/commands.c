@@ -257,6 +257,7 @@ static const struct command COMMANDS[] = {
     {"shardqa.get", shardqa_get, "readonly", 1, 2, READS_FIRST, ONE_KEY_ARGS, "What GET becomes where a function computes missing values", "O(1), or that of the function", "read string fast"},
 };
 
+/* Gives COMMAND DOCS and COMMAND INFO what the table says of the command. */
 static int describe(RedisCtx *ctx, const struct command *command) {
     static const RedisCommandInfoVersion version = {
         .version = 1, .sizeof_history = sizeof(RedisHistory), .sizeof_keyspec = sizeof(RedisKeySpec), .sizeof_arg = sizeof(RedisArg)};
@@ -285,11 +286,13 @@ static bool categorise(RedisCtx *ctx, const struct command *command) {
 /* Another module may have the name already: then our commands join it. A Redis without room for more is served without them. */
 static bool add_category(RedisCtx *ctx, const char *name) { return redis.AddACLCategory(ctx, name) == REDIS_OK || errno == EBUSY; }
 
+/* What this server offers: no categories for modules, the standard ones, or new ones as well. */
 static enum acl_categories find_categories(RedisCtx *ctx) {
     if (redis.SetCommandACLCategories == NULL) return ACL_NONE;
     return redis.AddACLCategory && add_category(ctx, "ai") && add_category(ctx, "gears") ? ACL_OWN : ACL_STANDARD;
 }
 
+/* Every command of the table. NULL, or the one that Redis refused. */
 const char *commands_create(RedisCtx *ctx) {
     shardqa.acl = find_categories(ctx);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {

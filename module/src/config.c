@@ -32,6 +32,7 @@ static const struct number {
      "models live in the worker's process; bound that with MEMORY"},
 };
 
+/* RedisAI's load arguments that name a backend's file. */
 static bool is_backend(const RedisString *name) {
     static const char *const words[] = {"TF", "TFLITE", "TORCH", "ONNX"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -43,6 +44,7 @@ static void log_no_effect(const char *name, const char *why) {
     redis.Log(NULL, "notice", "module argument %s has no effect here: %s", name, why);
 }
 
+/* Replaces an owned text by a copy. */
 static void set_text(char **field, const RedisString *value) {
     size_t length;
     const char *text = redis.StringPtrLen(value, &length);
@@ -52,6 +54,7 @@ static void set_text(char **field, const RedisString *value) {
 
 static void set_backends_path(const RedisString *value) { set_text(&shardqa.settings.backends_path, value); }
 
+/* One of RedisAI's load arguments. False where it is none of them. */
 bool config_argument(const RedisString *name, const RedisString *value, const char **wanted) {
     *wanted = NULL;
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
@@ -84,6 +87,7 @@ static const char *package_of(const RedisString *backend) {
     return NULL;
 }
 
+/* Whole names only: `torch=` is not found in `pytorch=`. */
 static bool has_package(const char *package) {
     const char *at = shardqa.link.versions;
     while ((at = strstr(at, package)) != NULL) {
@@ -111,6 +115,7 @@ static int load_backend(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
+/* AI.CONFIG GET: nil for a name that has no value here. */
 static int get(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 3) return redis.WrongArity(ctx);
     if (text_is(argv[2], "MODEL_CHUNK_SIZE")) return redis.ReplyWithLongLong(ctx, shardqa.settings.chunk_size);

@@ -54,6 +54,7 @@ struct builder {
     char error[RUN_ERROR];
 };
 
+/* Keeps the error for the reply. Always false, for `return fail(…)`. */
 static bool fail(struct builder *b, const char *error) {
     snprintf(b->error, sizeof b->error, "%s", error);
     return false;
@@ -63,6 +64,7 @@ static bool ends_operation(const RedisString *word) { return text_is(word, "|>")
 
 /* ---- the header ---- */
 
+/* `n name …` behind LOAD or PERSIST. NULL, or the error. */
 static const char *read_span(RedisString **argv, int argc, int *at, bool persist, struct span *span) {
     long long n;
     if (*at + 1 >= argc) return persist ? "ERR missing arguments after PERSIST keyword in DAG command" : "ERR missing arguments after LOAD keyword in DAG command";
@@ -76,6 +78,7 @@ static const char *read_span(RedisString **argv, int argc, int *at, bool persist
     return NULL;
 }
 
+/* One word before the first |>, with what belongs to it. */
 static bool read_option(RedisString **argv, int argc, int *at, struct header *h, char *error) {
     const char *wrong = NULL;
     RedisString *word = argv[(*at)++];
@@ -101,6 +104,7 @@ static bool read_option(RedisString **argv, int argc, int *at, struct header *h,
     return wrong == NULL;
 }
 
+/* Everything before the first |>. */
 static bool read_header(RedisString **argv, int argc, struct header *h, char *error) {
     int at = 1;
     bool run = text_is(argv[0], "AI.DAGRUN"), run_ro = text_is(argv[0], "AI.DAGRUN_RO");
@@ -116,24 +120,28 @@ static bool read_header(RedisString **argv, int argc, struct header *h, char *er
 
 /* ---- the scope ---- */
 
+/* From here on the name holds a tensor. */
 static void scope_add(struct builder *b, RedisString *name) {
     size_t length;
     const char *text = redis.StringPtrLen(name, &length);
     redis.DictReplaceC(b->scope, (void *)text, length, b);
 }
 
+/* Whether an operation may take this name as its input. */
 static bool scope_has(struct builder *b, RedisString *name) {
     size_t length;
     const char *text = redis.StringPtrLen(name, &length);
     return redis.DictGetC(b->scope, (void *)text, length, NULL) != NULL;
 }
 
+/* A Redis string as an item of the frame. */
 static void add_string(struct frame_writer *w, const RedisString *string) {
     size_t length;
     const char *text = redis.StringPtrLen(string, &length);
     frame_item(w, text, length);
 }
 
+/* Name, layout and data. The name is in scope afterwards. */
 static bool add_tensor(struct builder *b, RedisString *name, const struct tensor *tensor) {
     struct buffer layout = {0};
     if (b->w.buffer.length + tensor->bytes > FRAME_MAX_PAYLOAD - FRAME_SPARE) return fail(b, TOO_LARGE);
@@ -148,6 +156,7 @@ static bool add_tensor(struct builder *b, RedisString *name, const struct tensor
 
 /* ---- operations: argv[start] is the command's name, argv[end] the next |> or the end ---- */
 
+/* AI.TENSORSET: its tensor travels inside the frame. */
 static bool add_set(struct builder *b, int start, int end) {
     const char *error;
     if (end - start < 4) return fail(b, "ERR wrong number of arguments for 'AI.TENSORSET' command");
@@ -162,6 +171,7 @@ static bool add_set(struct builder *b, int start, int end) {
     return good;
 }
 
+/* AI.TENSORGET: the worker makes its reply. */
 static bool add_get(struct builder *b, int start, int end) {
     int format;
     if (end - start < 2 || end - start > 4) return fail(b, "ERR wrong number of arguments for 'AI.TENSORGET' command");
@@ -188,17 +198,20 @@ static struct model *open_model(struct builder *b, RedisString *name, bool scrip
     return model;
 }
 
+/* Holds the model until the run is over, also if its key is deleted meanwhile. */
 static void keep_model(struct dag *dag, struct model *model) {
     dag->models = redis.Realloc(dag->models, sizeof *dag->models * (dag->n_models + 1));
     dag->models[dag->n_models++] = model_retain(model);
 }
 
+/* Which commands each of the four forms of a DAG takes. */
 static const char *kind_refusal(const struct builder *b, const struct run_plan *plan) {
     if (!plan->counted && !b->header.deprecated)
         return plan->script ? "ERR Deprecated AI.SCRIPTRUN cannot be used in AI.DAGEXECUTE command" : "ERR Deprecated AI.MODELRUN cannot be used in AI.DAGEXECUTE command";
     return plan->script && b->header.read_only ? "ERR AI.SCRIPTEXECUTE command cannot be specified in a read-only DAG" : NULL;
 }
 
+/* A model or a script. Its inputs must be in scope by now; its outputs are afterwards. */
 static bool add_run(struct builder *b, int start, int end) {
     struct run_plan plan;
     if (!run_plan_begin(b->argv[start], &plan)) return fail(b, "ERR Unsupported command within DAG");
@@ -224,6 +237,7 @@ static bool add_run(struct builder *b, int start, int end) {
     return true;
 }
 
+/* What stands between two |>. */
 static bool add_operation(struct builder *b, int start, int end) {
     if (start == end) return fail(b, "ERR DAG is empty");
     if (text_is(b->argv[start], "AI.TENSORSET")) return add_set(b, start, end);
@@ -231,11 +245,13 @@ static bool add_operation(struct builder *b, int start, int end) {
     return add_run(b, start, end);
 }
 
+/* The next |>, or the end of the command. */
 static int operation_end(RedisString **argv, int argc, int at) {
     while (at < argc && !ends_operation(argv[at])) at++;
     return at;
 }
 
+/* All operations, behind their number. */
 static bool add_operations(struct builder *b) {
     int count = 0;
     for (int i = b->header.first; i < b->argc; i++) count += ends_operation(b->argv[i]);
@@ -251,6 +267,7 @@ static bool add_operations(struct builder *b) {
 
 /* ---- what comes in, and what stays ---- */
 
+/* Tensors that LOAD reads from keys. */
 static bool add_loads(struct builder *b) {
     const struct span *load = &b->header.load;
     frame_number(&b->w, load->count);
@@ -266,6 +283,7 @@ static bool add_loads(struct builder *b) {
     return true;
 }
 
+/* Names that PERSIST writes to keys when all has run. */
 static bool add_persists(struct builder *b) {
     const struct span *persist = &b->header.persist;
     RedisDict *seen = redis.CreateDict(NULL);
@@ -287,6 +305,7 @@ static bool add_persists(struct builder *b) {
     return good;
 }
 
+/* When the run is over, however it ended. */
 static void free_dag(void *data) {
     struct dag *dag = data;
     for (size_t i = 0; i < dag->n_models; i++) model_release(dag->models[i]);
@@ -298,6 +317,7 @@ static void free_dag(void *data) {
 
 /* ---- the command ---- */
 
+/* Keys of models, and those that scripts are given. */
 static void report_operation_keys(RedisCtx *ctx, RedisString **argv, int argc, int first) {
     for (int at = first; at < argc; at = operation_end(argv, argc, at + 1)) {
         struct run_plan plan;
@@ -309,6 +329,7 @@ static void report_operation_keys(RedisCtx *ctx, RedisString **argv, int argc, i
     }
 }
 
+/* COMMAND GETKEYS, and what ACL and cluster check. */
 static int report_keys(RedisCtx *ctx, RedisString **argv, int argc) {
     struct header h;
     char error[RUN_ERROR];
@@ -324,6 +345,7 @@ static bool build(struct builder *b) {
     return add_loads(b) && add_operations(b) && add_persists(b) && (b->w.buffer.length <= FRAME_MAX_PAYLOAD || fail(b, TOO_LARGE));
 }
 
+/* Blocks the client and hands the frame over. */
 static void send(struct builder *b, struct pending *pending) {
     const struct header *h = &b->header;
     if (shardqa.link.started && shardqa.models_unsent > 0) models_send(); /* stored in this very tick */
@@ -361,6 +383,7 @@ int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- the answer: RESP, layout, data of what is persisted (nothing where an operation failed), then as RAN ---- */
 
+/* DAG_DONE: writes what PERSIST names and answers the client. */
 bool dag_frame_done(const struct frame *frame) {
     struct outputs outputs;
     struct frame_bytes resp;

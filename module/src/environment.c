@@ -12,6 +12,7 @@
 #include "redis_api.h"
 #include "text.h"
 
+/* A copy of the path, or NULL where nothing can be run there. */
 static char *if_executable(const char *folder, const char *rest, size_t rest_length) {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/%.*s", folder, (int)rest_length, rest);
@@ -32,6 +33,7 @@ static char *installed(const char *file) {
     return found ? found : if_executable("/usr/bin", name, length);
 }
 
+/* The .venv beside the folder `module` that this file was built in. */
 static char *of_checkout(const char *file) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", file);
@@ -43,6 +45,7 @@ static char *of_checkout(const char *file) {
     return if_executable(folder, ".venv/bin/python", strlen(".venv/bin/python"));
 }
 
+/* Found by the place of this very file; NULL where there is none. */
 char *environment_python(void) {
     static const char here = 0;
     char file[PATH_MAX];

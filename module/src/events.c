@@ -15,6 +15,7 @@
 
 /* ---- key events ---- */
 
+/* The names of redis-cli's TYPE. */
 static const char *type_name(int type) {
     switch (type) {
     case KEYTYPE_STRING: return "string";
@@ -28,6 +29,7 @@ static const char *type_name(int type) {
     }
 }
 
+/* Whether the key is gone once this event comes. */
 static bool removes(const char *event) {
     static const char *const words[] = {"del", "unlink", "expired", "evicted", "rename_from", "move_from", "keymiss", NULL};
     for (const char *const *word = words; *word; word++)
@@ -35,6 +37,7 @@ static bool removes(const char *event) {
     return false;
 }
 
+/* The key's type. It is opened only where the event's class does not tell. */
 static const char *type_of_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
     if (removes(event)) return "none";
     if (class & NOTIFY_STRING) return "string";
@@ -60,11 +63,13 @@ struct happening {
     const char *type; /* NULL until somebody asks */
 };
 
+/* Found at most once per event, however many ask. */
 static const char *happening_type(struct happening *h) {
     if (h->type == NULL) h->type = type_of_event(h->ctx, h->class, h->event, h->key);
     return h->type;
 }
 
+/* One EVENT frame. When the queue is full, events are lost and RESYNC follows instead. */
 static void send_event(struct happening *h, const char *target) {
     struct frame_writer w;
     if (shardqa.events_overflowed || !link_has_room()) {
@@ -81,6 +86,7 @@ static void send_event(struct happening *h, const char *target) {
     shardqa.counters.events++;
 }
 
+/* Called for every registration: sends the event to those that want it. */
 static bool offer_to_registration(struct registration *r, void *data) {
     struct happening *h = data;
     if (!r->wants_events || !prefix_matches(r->prefix, h->text, h->length)) return false;
@@ -91,6 +97,7 @@ static bool offer_to_registration(struct registration *r, void *data) {
     return false;
 }
 
+/* One frame is enough, however many watches match. */
 static void offer_to_watches(struct happening *h) {
     if (h->class & NOTIFY_KEY_MISS) return;
     for (struct prefix *watch = shardqa.watches; watch; watch = watch->next)
@@ -100,6 +107,7 @@ static void offer_to_watches(struct happening *h) {
         }
 }
 
+/* Every key event of the server comes here, so the cheap tests stand first. */
 static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
     struct happening h = {.ctx = ctx, .class = class, .event = event, .key = key};
     if (class & NOTIFY_GENERIC && shardqa.model_count > 0) models_key_moved(ctx, event, key);
@@ -111,6 +119,7 @@ static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString
     return REDIS_OK;
 }
 
+/* WATCH: the worker wants all events of keys with a prefix. */
 bool events_frame_watch(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes item;
@@ -131,6 +140,7 @@ bool events_frame_watch(const struct frame *frame) {
     return true;
 }
 
+/* Watches belong to one worker and end with it. */
 void events_forget_watches(void) {
     while (shardqa.watches) {
         struct prefix *next = shardqa.watches->next;
@@ -142,6 +152,7 @@ void events_forget_watches(void) {
 
 /* ---- everything at once ---- */
 
+/* Events were lost, or everything changed at once: the worker reads the keyspace anew. */
 static void resync(const char *reason) {
     struct frame_writer w;
     if (!shardqa.link.started) return;
@@ -159,12 +170,14 @@ void events_tell_loaded(void) {
     resync("loaded");
 }
 
+/* After an overflow: once half of the queue is free, events go on. */
 void events_tick(void) {
     if (!shardqa.events_overflowed || shardqa.link.out.bytes > QUEUE_LIMIT / 2) return;
     shardqa.events_overflowed = false;
     resync("overflow");
 }
 
+/* Master or replica: the worker's functions act on masters only. */
 static void on_role(RedisCtx *ctx, RedisEvent event, uint64_t now, void *data) {
     struct frame_writer w;
     (void)ctx;
@@ -176,6 +189,7 @@ static void on_role(RedisCtx *ctx, RedisEvent event, uint64_t now, void *data) {
     link_send(&w, NULL);
 }
 
+/* FLUSHALL and FLUSHDB of database 0. */
 static void on_flush(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     RedisFlushInfo *info = data;
     (void)ctx;
@@ -183,6 +197,7 @@ static void on_flush(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) 
     if (sub == FLUSHDB_END && (info->dbnum == 0 || info->dbnum == -1)) resync("flush");
 }
 
+/* Only notes it: events_tell_loaded sends. */
 static void on_loading(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
@@ -190,6 +205,7 @@ static void on_loading(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data
     if (sub == LOADING_ENDED || sub == LOADING_FAILED) shardqa.keyspace_loaded = true;
 }
 
+/* As on_loading, for a replica that serves its old data meanwhile. */
 static void on_async_load(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
@@ -197,6 +213,7 @@ static void on_async_load(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *d
     if (sub != ASYNC_LOAD_STARTED) shardqa.keyspace_loaded = true;
 }
 
+/* SWAPDB concerns us where database 0 takes part. */
 static void on_swap(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     RedisSwapInfo *info = data;
     (void)ctx;
@@ -205,6 +222,7 @@ static void on_swap(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     if (info->first == 0 || info->second == 0) resync("swapdb");
 }
 
+/* No new worker is started from here on. */
 static void on_shutdown(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
@@ -213,6 +231,7 @@ static void on_shutdown(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *dat
     link_stop();
 }
 
+/* Ten times a second. */
 static void on_cron(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
@@ -222,6 +241,7 @@ static void on_cron(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     models_cron();
 }
 
+/* Everything else happens in the tick. */
 static void on_loop(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     (void)ctx;
     (void)event;
@@ -229,6 +249,7 @@ static void on_loop(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     if (sub == LOOP_BEFORE_SLEEP) tick_run();
 }
 
+/* All of the above, at load. */
 int events_subscribe(RedisCtx *ctx) {
     static const struct {
         uint64_t id;

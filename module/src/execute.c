@@ -26,6 +26,7 @@ static void report_span(RedisCtx *ctx, const struct span *span, int flags) {
     for (int i = 0; i < span->count; i++) redis.KeyAtPosWithFlags(ctx, span->first + i, flags);
 }
 
+/* COMMAND GETKEYS, and what ACL and cluster check. */
 static int report_keys(RedisCtx *ctx, RedisString **argv, int argc) {
     struct run_plan plan;
     char error[RUN_ERROR];
@@ -47,6 +48,7 @@ struct execution {
     long long samples; /* rows of the first input */
 };
 
+/* When the run is over, however it ended. */
 static void free_execution(void *data) {
     struct execution *e = data;
     for (size_t i = 0; i < e->n_outputs; i++) redis.FreeString(NULL, e->outputs[i]);
@@ -55,12 +57,14 @@ static void free_execution(void *data) {
     redis.Free(e);
 }
 
+/* AI.INFO counts a run that nobody waited for as an error. */
 static void count_timeout(struct pending *pending) {
     struct execution *e = pending->data;
     e->model->calls++;
     e->model->errors++;
 }
 
+/* `TYPE shape;TYPE shape` of all inputs. */
 static void add_layout(struct buffer *to, struct tensor **tensors, int count) {
     for (int i = 0; i < count; i++) {
         if (i > 0) buffer_add(to, ";", 1);
@@ -97,6 +101,7 @@ static bool open_inputs(RedisCtx *ctx, RedisString **argv, const struct run_plan
     return false;
 }
 
+/* Why this model can't be run now, or NULL. */
 const char *execute_refusal(const struct model *model, int inputs, int outputs) {
     bool counts = model->kind == KIND_MODEL;
     if (counts && model->inputs.count > 0 && model->inputs.count != (size_t)inputs)
@@ -109,6 +114,7 @@ const char *execute_refusal(const struct model *model, int inputs, int outputs) 
     return NULL;
 }
 
+/* The pending request, with all that is needed when the outputs come. */
 static struct pending *new_execution(RedisString **argv, const struct run_plan *plan, struct model *model, struct tensor **tensors) {
     struct execution *e = redis.Alloc(sizeof *e);
     *e = (struct execution){.model = model_retain(model), .n_outputs = (size_t)plan->outputs.count};
@@ -122,6 +128,7 @@ static struct pending *new_execution(RedisString **argv, const struct run_plan *
     return pending;
 }
 
+/* Blocks the client and hands the frame over. */
 static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan, struct model *model, struct tensor **tensors) {
     struct frame_writer w;
     struct pending *pending = new_execution(argv, plan, model, tensors);
@@ -162,6 +169,7 @@ int ai_execute(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- the outputs ---- */
 
+/* All outputs to their keys, then the reply. */
 static void write_outputs(struct pending *pending, struct outputs outputs) {
     struct execution *e = pending->data;
     char error[512];
@@ -173,6 +181,7 @@ static void write_outputs(struct pending *pending, struct outputs outputs) {
     }
 }
 
+/* TENSORS: the outputs of a run, checked before any key is touched. */
 bool execute_frame_tensors(const struct frame *frame) {
     struct outputs outputs;
     uint64_t microseconds;

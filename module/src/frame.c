@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Little endian, at any address. */
 static uint32_t read_u32(const char *bytes) {
     const unsigned char *b = (const unsigned char *)bytes;
     return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
@@ -15,6 +16,7 @@ static void write_u32(char *bytes, uint32_t value) {
     for (int i = 0; i < 4; i++) bytes[i] = (char)(value >> (8 * i) & 0xff);
 }
 
+/* The frame at the front of these bytes. `wanted`: how long it is, 0 where its header is not there yet. */
 enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *wanted) {
     *wanted = 0;
     if (length < FRAME_HEADER) return FRAME_PARTIAL;
@@ -31,6 +33,7 @@ enum frame_result frame_decode(const char *data, size_t length, struct frame *fr
     return FRAME_COMPLETE;
 }
 
+/* Is it a frame that workers send, and a well-formed list? */
 bool frame_from_worker_is_valid(const struct frame *frame) {
     struct frame_list list;
     if ((frame->type < FRAME_READY || frame->type > FRAME_PROGRESS) && frame->type != FRAME_RAN && frame->type != FRAME_DAG_DONE) return false;
@@ -38,6 +41,7 @@ bool frame_from_worker_is_valid(const struct frame *frame) {
     return frame_list_open(frame->payload, frame->length, &list);
 }
 
+/* The 16 bytes before each payload (docs/frames.md). */
 void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, size_t payload) {
     assert(payload <= FRAME_MAX_PAYLOAD);
     write_u32(header, (uint32_t)payload);
@@ -49,6 +53,7 @@ void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, 
     write_u32(header + 12, (uint32_t)(id >> 32));
 }
 
+/* Length and count are filled in by frame_end. */
 void frame_begin(struct frame_writer *writer, enum frame_type type, uint64_t id) {
     char header[FRAME_HEADER + 4] = {0}; /* and the place of the item count */
     *writer = (struct frame_writer){0};
@@ -56,6 +61,7 @@ void frame_begin(struct frame_writer *writer, enum frame_type type, uint64_t id)
     buffer_add(&writer->buffer, header, sizeof header);
 }
 
+/* Appends one byte string. */
 void frame_item(struct frame_writer *writer, const void *data, size_t length) {
     assert(writer->elsewhere == 0 && length <= FRAME_MAX_PAYLOAD);
     buffer_add_u32(&writer->buffer, (uint32_t)length);
@@ -65,12 +71,14 @@ void frame_item(struct frame_writer *writer, const void *data, size_t length) {
 
 void frame_text(struct frame_writer *writer, const char *text) { frame_item(writer, text, strlen(text)); }
 
+/* Numbers travel as decimal digits. */
 void frame_number(struct frame_writer *writer, long long number) {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%lld", number);
     frame_item(writer, digits, (size_t)length);
 }
 
+/* The last item may lie outside: a model's file is sent from its key's memory. */
 void frame_item_elsewhere(struct frame_writer *writer, size_t length) {
     assert(writer->elsewhere == 0 && length <= FRAME_MAX_PAYLOAD);
     buffer_add_u32(&writer->buffer, (uint32_t)length);
@@ -78,6 +86,7 @@ void frame_item_elsewhere(struct frame_writer *writer, size_t length) {
     writer->items++;
 }
 
+/* The frame is complete: its length and its count are known. */
 void frame_end(struct frame_writer *writer) {
     size_t payload = writer->buffer.length - FRAME_HEADER + writer->elsewhere;
     assert(payload <= FRAME_MAX_PAYLOAD);
@@ -85,6 +94,7 @@ void frame_end(struct frame_writer *writer) {
     write_u32(writer->buffer.data + FRAME_HEADER, writer->items);
 }
 
+/* Checks all lengths once, so that frame_list_next can't leave the payload. */
 bool frame_list_open(const char *payload, size_t length, struct frame_list *list) {
     if (length < 4) return false;
     *list = (struct frame_list){.at = payload + 4, .end = payload + length, .left = read_u32(payload)};
@@ -99,6 +109,7 @@ bool frame_list_open(const char *payload, size_t length, struct frame_list *list
     return at == list->end;
 }
 
+/* The next item, borrowed from the payload. */
 bool frame_list_next(struct frame_list *list, struct frame_bytes *item) {
     if (list->left == 0) return false;
     item->length = read_u32(list->at);
@@ -108,6 +119,7 @@ bool frame_list_next(struct frame_list *list, struct frame_bytes *item) {
     return true;
 }
 
+/* Decimal digits only: no blanks, no plus sign. */
 bool frame_bytes_number(const struct frame_bytes *item, long long *number) {
     size_t i = 0;
     bool negative = item->length > 0 && item->data[0] == '-';
@@ -122,11 +134,13 @@ bool frame_bytes_number(const struct frame_bytes *item, long long *number) {
     return true;
 }
 
+/* The next item as a decimal number. */
 bool frame_list_number(struct frame_list *list, long long *number) {
     struct frame_bytes item;
     return frame_list_next(list, &item) && frame_bytes_number(&item, number);
 }
 
+/* The next item as eight bytes, little endian. */
 bool frame_list_u64(struct frame_list *list, uint64_t *number) {
     struct frame_bytes item;
     if (!frame_list_next(list, &item) || item.length != 8) return false;

@@ -13,6 +13,7 @@
 
 #define REFUSAL "ERR can not run gears inside MULTI, a script, a module's call, replication or loading, because it has to wait"
 
+/* Bytes that the words take in a frame. */
 static size_t size_of(RedisString **argv, int argc) {
     size_t total = 64, length;
     for (int i = 0; i < argc; i++) {
@@ -57,6 +58,7 @@ static int forward(RedisCtx *ctx, RedisString **argv, int argc, long long timeou
     return forward_for(ctx, argv, argc, timeout_ms, what, NULL);
 }
 
+/* Whether the client's user may run this command. */
 static bool may(RedisCtx *ctx, const char *command, const char *subcommand) {
     RedisString *name = redis.GetCurrentUserName(ctx);
     if (name == NULL) return false;
@@ -76,6 +78,7 @@ static bool may_debug(RedisCtx *ctx) { return may(ctx, "DEBUG", "HELP"); }
 
 static bool worker_answers(void) { return shardqa.link.state == LINK_READY && link_usable() && !activity_silent(); }
 
+/* Loopback or a Unix socket. */
 static bool is_local(RedisCtx *ctx) {
     RedisClientInfo info = {.version = 1};
     if (redis.GetClientInfoById(&info, redis.GetClientId(ctx)) != REDIS_OK) return false;
@@ -83,6 +86,7 @@ static bool is_local(RedisCtx *ctx) {
     return strncmp(info.addr, "127.", 4) == 0 || strcmp(info.addr, "::1") == 0 || strncmp(info.addr, "::ffff:127.", 11) == 0;
 }
 
+/* DEBUG and PYEXECUTE together decide. False: the error is replied. */
 bool may_run_code(RedisCtx *ctx, const char *command) {
     if (!may_debug(ctx))
         reply_error(ctx, "NOPERM %s runs code on the server: its user must be allowed to run DEBUG as well", command);
@@ -189,6 +193,7 @@ int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
  * RG.REFRESHCLUSTER */
 int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER); }
 
+/* Statistics of a worker end with it. */
 void gears_forget_worker(void) {
     char *value;
     RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.worker_stats, "^", NULL, 0);

@@ -26,11 +26,13 @@ struct key_text {
     size_t length;
 };
 
+/* Whether this registration answers a GET of this key. */
 static bool hooks_key(struct registration *registration, void *data) {
     struct key_text *key = data;
     return key->length <= MAX_KEY && registration->hooks_get && prefix_matches(registration->prefix, key->text, key->length);
 }
 
+/* Runs before every command of every client, so it gives up as early as it can. */
 static void filter(RedisFilterCtx *filter_ctx) {
     struct key_text key;
     size_t length;
@@ -44,6 +46,7 @@ static void filter(RedisFilterCtx *filter_ctx) {
 
 int hook_install(RedisCtx *ctx) { return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR; }
 
+/* The inner GET, for values that StringDMA would rewrite. */
 static bool reply_with_get(RedisCtx *ctx, RedisString *name) {
     RedisReply *reply = redis.Call(ctx, "GET", "0s", name);
     bool good = reply != NULL && redis.CallReplyType(reply) == REPLY_STRING;
@@ -52,6 +55,7 @@ static bool reply_with_get(RedisCtx *ctx, RedisString *name) {
     return good;
 }
 
+/* Straight from the key's memory, but for short values. */
 static void reply_with_string(RedisCtx *ctx, RedisString *name, RedisKey *key) {
     size_t length;
     /* Redis refuses the inner GET inside a transaction on a slot that is being imported */
@@ -73,11 +77,13 @@ static bool reply_with_value(RedisCtx *ctx, RedisString *name) {
     return type != KEYTYPE_EMPTY;
 }
 
+/* Where a client can't be blocked, or must not be answered by a worker. */
 static bool must_not_wait(RedisCtx *ctx) {
     int no = CTX_MULTI | CTX_LUA | CTX_DENY_BLOCKING | CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE;
     return redis.GetContextFlags(ctx) & no || redis.GetSelectedDb(ctx) != 0;
 }
 
+/* MISS: the registration and the command that missed. */
 static void send_miss(struct pending *pending, const char *registration, RedisString **argv) {
     struct frame_writer w;
     size_t length = 0;
@@ -92,6 +98,7 @@ static void send_miss(struct pending *pending, const char *registration, RedisSt
     link_request(&w);
 }
 
+/* Joins the computation of an equal miss, or starts one. */
 static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct registration *registration, const struct key_text *key) {
     struct buffer flight = {0};
     size_t length;

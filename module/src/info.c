@@ -13,6 +13,7 @@
 
 static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis.InfoAddFieldLongLong(ctx, name, value); }
 
+/* Count, sum, median and 99th percentile. */
 static void latency(RedisInfoCtx *ctx, const char *name, const struct latency *latency) {
     char field[64];
     snprintf(field, sizeof field, "%s_count", name);
@@ -25,6 +26,7 @@ static void latency(RedisInfoCtx *ctx, const char *name, const struct latency *l
     number(ctx, field, (long long)latency_percentile(latency, 0.99));
 }
 
+/* The worker, and what waits on either side of the socket. */
 static void link_section(RedisInfoCtx *ctx) {
     const struct worker_link *link = &shardqa.link;
     redis.InfoAddSection(ctx, "link");
@@ -47,6 +49,7 @@ static void link_section(RedisInfoCtx *ctx) {
     number(ctx, "max_pending", shardqa.settings.max_pending);
 }
 
+/* What has happened since the start. */
 static void counter_section(RedisInfoCtx *ctx) {
     const struct counters *c = &shardqa.counters;
     const struct {
@@ -82,6 +85,7 @@ struct word_list {
     long long count; /* also of those that had no room */
 };
 
+/* Counted also where there is no more room. */
 static void add_word(struct word_list *list, const char *word, size_t length) {
     list->count++;
     if (list->length + length + 2 >= sizeof list->text) return;
@@ -90,6 +94,7 @@ static void add_word(struct word_list *list, const char *word, size_t length) {
     list->text[list->length] = '\0';
 }
 
+/* Models that ended the worker twice. */
 static void quarantined_models(RedisInfoCtx *ctx) {
     struct word_list keys = {0};
     for (struct model *m = shardqa.models; m; m = m->next)
@@ -102,6 +107,7 @@ static void add_inactive(const struct session *session, void *list) {
     if (session->inactive) add_word(list, session->id, strlen(session->id));
 }
 
+/* Sessions whose code the worker could not run again. */
 static void inactive_sessions(RedisInfoCtx *ctx) {
     struct word_list ids = {0};
     gears_each_session(add_inactive, &ids);
@@ -109,6 +115,7 @@ static void inactive_sessions(RedisInfoCtx *ctx) {
     redis.InfoAddFieldCString(ctx, "sessions_inactive_ids", ids.text);
 }
 
+/* Which ACL categories the commands have, and the worker's bound. */
 static void security_section(RedisInfoCtx *ctx) {
     static const char *const categories[] = {"none", "standard", "own"};
     redis.InfoAddSection(ctx, "security");
@@ -116,6 +123,7 @@ static void security_section(RedisInfoCtx *ctx) {
     number(ctx, "memory_limit_mb", shardqa.settings.memory_mb);
 }
 
+/* What the keyspace and the RDB hold of ours. */
 static void content_section(RedisInfoCtx *ctx) {
     long long bytes = 0;
     for (struct model *m = shardqa.models; m; m = m->next) bytes += (long long)m->blob->length;
@@ -129,6 +137,7 @@ static void content_section(RedisInfoCtx *ctx) {
     number(ctx, "hooks", shardqa.hooks);
 }
 
+/* From a client's command to its reply. */
 static void latency_section(RedisInfoCtx *ctx) {
     redis.InfoAddSection(ctx, "latency");
     latency(ctx, "miss", &shardqa.miss_latency);
@@ -136,6 +145,7 @@ static void latency_section(RedisInfoCtx *ctx) {
     latency(ctx, "execute", &shardqa.execute_latency);
 }
 
+/* What the worker says of itself (STATS). */
 static void worker_section(RedisInfoCtx *ctx) {
     char *key, *value, name[65];
     size_t length;
@@ -148,6 +158,7 @@ static void worker_section(RedisInfoCtx *ctx) {
     redis.DictIteratorStop(iterator);
 }
 
+/* A crash report gets only what needs no walk over memory that may be damaged. */
 void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
     if (!for_crash_report && strcmp(shardqa.settings.name, "ai") == 0) ai_info_sections(ctx);
     link_section(ctx);

@@ -22,6 +22,7 @@ enum {
 
 /* ---- blobs ---- */
 
+/* Takes `data` over. */
 struct blob *blob_new(char *data, size_t length) {
     struct blob *blob = redis.Alloc(sizeof *blob);
     atomic_init(&blob->references, 1);
@@ -30,11 +31,13 @@ struct blob *blob_new(char *data, size_t length) {
     return blob;
 }
 
+/* Any thread. */
 struct blob *blob_retain(struct blob *blob) {
     atomic_fetch_add(&blob->references, 1);
     return blob;
 }
 
+/* Any thread. The last one frees the file. */
 void blob_release(struct blob *blob) {
     if (blob == NULL || atomic_fetch_sub(&blob->references, 1) != 1) return;
     redis.Free(blob->data);
@@ -43,17 +46,20 @@ void blob_release(struct blob *blob) {
 
 /* ---- models ---- */
 
+/* Leaves an empty list. */
 static void names_free(struct names *names) {
     for (size_t i = 0; i < names->count; i++) redis.Free(names->items[i]);
     redis.Free(names->items);
     *names = (struct names){0};
 }
 
+/* Appends a copy. */
 void names_add(struct names *names, const char *name, size_t length) {
     names->items = redis.Realloc(names->items, sizeof *names->items * (names->count + 1));
     names->items[names->count++] = text_copy(name, length);
 }
 
+/* Not in the list yet: models_add puts it there. */
 struct model *model_new(const char *key, size_t key_length) {
     struct model *model = redis.Calloc(1, sizeof *model);
     atomic_init(&model->references, 1);
@@ -63,11 +69,13 @@ struct model *model_new(const char *key, size_t key_length) {
     return model;
 }
 
+/* Any thread. */
 struct model *model_retain(struct model *model) {
     atomic_fetch_add(&model->references, 1);
     return model;
 }
 
+/* After the last reference. */
 static void model_destroy(struct model *model) {
     redis.Free(model->key);
     redis.Free(model->backend);
@@ -94,6 +102,7 @@ void models_add(struct model *model) {
     if (model->state == MODEL_UNSENT) shardqa.models_unsent++;
 }
 
+/* The worker frees the network, unless it never had it. */
 static void drop_from_worker(struct model *model) {
     struct frame_writer w;
     if (model->state == MODEL_UNSENT) {
@@ -106,6 +115,7 @@ static void drop_from_worker(struct model *model) {
     link_send(&w, NULL);
 }
 
+/* Models that only the list holds are in no key and no run any more. */
 void models_cron(void) {
     struct model **at = &shardqa.models;
     while (*at) {
@@ -123,12 +133,14 @@ void models_cron(void) {
 
 /* ---- and the worker ---- */
 
+/* What AI.MODELEXECUTE replies from here on. */
 static void set_error(struct model *model, enum model_state state, const char *error) {
     model->state = state;
     redis.Free(model->error);
     model->error = text_copy(error, strlen(error));
 }
 
+/* Names as one item. Too many are left out: see NAMES_SENT. */
 static void add_names(struct frame_writer *w, const struct names *names) {
     struct frame_writer list; /* a list within the list */
     size_t bytes = 0;
@@ -140,6 +152,7 @@ static void add_names(struct frame_writer *w, const struct names *names) {
     buffer_free(&list.buffer);
 }
 
+/* MODELLOAD: the file itself goes straight from the key's memory. */
 void model_send(struct model *model, uint64_t request) {
     struct frame_writer w;
     frame_begin(&w, FRAME_MODELLOAD, request);
@@ -157,11 +170,13 @@ void model_send(struct model *model, uint64_t request) {
     link_send(&w, model->blob);
 }
 
+/* The worker has answered, or has gone. */
 static void reload_ended(void *model) {
     shardqa.models_loading--;
     model_release(model);
 }
 
+/* After a start of the worker; the answer goes to model_loaded. */
 static void send_anew(struct model *model) {
     struct pending *pending = pending_new(PENDING_RELOAD);
     pending->data = model_retain(model);
@@ -188,11 +203,13 @@ void models_send(void) {
     if (suspect && shardqa.models_loading == 0 && shardqa.link.state == LINK_READY) send_anew(suspect);
 }
 
+/* From here on the worker is never given it. */
 static void bar(struct model *model, const char *error) {
     set_error(model, MODEL_BARRED, error);
     redis.Log(shardqa.ctx, "warning", "the model in key '%.*s' is in quarantine: %s", (int)(model->key_length < 256 ? model->key_length : 256), model->key, error);
 }
 
+/* The worker ended while it ran this model. Twice is enough for quarantine. */
 void model_blame(uint64_t id, enum activity_end end, bool alone) {
     struct model *model = shardqa.models;
     while (model && model->id != id) model = model->next;
@@ -205,6 +222,7 @@ void model_blame(uint64_t id, enum activity_end end, bool alone) {
         bar(model, "ERR the worker was killed whenever it loaded this model, perhaps for want of memory; store it again with AI.MODELSTORE, or delete it");
 }
 
+/* A new worker has no models. */
 void models_forget_worker(void) {
     shardqa.models_unsent = 0;
     for (struct model *model = shardqa.models; model; model = model->next) {
@@ -214,6 +232,7 @@ void models_forget_worker(void) {
     }
 }
 
+/* By the number that frames name it by. */
 static struct model *find_model(long long id) {
     for (struct model *model = shardqa.models; model; model = model->next)
         if (model->id == (uint64_t)id) return model;
@@ -224,11 +243,13 @@ static void count(long long *total, long long more) {
     if (__builtin_add_overflow(*total, more, total)) *total = LLONG_MAX;
 }
 
+/* RAN: runs by functions and scripts. */
 bool models_frame_ran(const struct frame *frame) {
     struct frame_list list;
     return frame_list_open(frame->payload, frame->length, &list) && models_count(list);
 }
 
+/* All entries are checked before any is counted. */
 bool models_count(struct frame_list list) {
     long long id, calls, us, samples, errors;
     while (list.left > 0) {
@@ -246,6 +267,7 @@ bool models_count(struct frame_list list) {
     return true;
 }
 
+/* An array of strings out of the worker's reply. */
 static bool read_names(const char **at, const char *end, struct names *names) {
     struct resp_item item;
     if (!resp_next(at, end, &item) || item.kind != '*' || item.children > MODEL_MAX_NAMES) return false;
@@ -286,6 +308,7 @@ static bool take_names(struct model *model, const char *resp, size_t length, boo
     return true;
 }
 
+/* The worker has answered a MODELLOAD. */
 static bool loaded(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
     if (take_names(model, resp, length, keep, error, error_size)) {
         model->state = MODEL_LOADED;
@@ -313,11 +336,13 @@ void model_loaded(struct pending *pending, const char *resp, size_t length) {
 
 /* ---- the type ---- */
 
+/* Count, then each name. */
 static void save_names(RedisIO *io, const struct names *names) {
     redis.SaveUnsigned(io, names->count);
     for (size_t i = 0; i < names->count; i++) redis.SaveStringBuffer(io, names->items[i], strlen(names->items[i]));
 }
 
+/* The file in chunks: see CHUNK. */
 static void rdb_save(RedisIO *io, void *value) {
     const struct model *model = value;
     redis.SaveStringBuffer(io, model->backend, strlen(model->backend));
@@ -335,6 +360,7 @@ static void rdb_save(RedisIO *io, void *value) {
     }
 }
 
+/* A text of at most MODEL_MAX_TEXT bytes, or NULL. */
 static char *load_bytes(RedisIO *io, size_t *length) {
     char *raw = redis.LoadStringBuffer(io, length);
     if (redis.IsIOError(io) || raw == NULL) return NULL;
@@ -343,11 +369,13 @@ static char *load_bytes(RedisIO *io, size_t *length) {
     return text;
 }
 
+/* The same where nobody needs the length. */
 static char *load_text(RedisIO *io) {
     size_t length;
     return load_bytes(io, &length);
 }
 
+/* As save_names wrote them. */
 static bool load_names(RedisIO *io, struct names *names) {
     uint64_t count = redis.LoadUnsigned(io);
     if (redis.IsIOError(io) || count > MODEL_MAX_NAMES) return false;
@@ -360,6 +388,7 @@ static bool load_names(RedisIO *io, struct names *names) {
     return true;
 }
 
+/* All chunks in one allocation. False where they pass 1 GiB or the file ends. */
 static bool load_blob(RedisIO *io, struct model *model) {
     struct buffer bytes = {0};
     uint64_t chunks = redis.LoadUnsigned(io);
@@ -377,6 +406,7 @@ static bool load_blob(RedisIO *io, struct model *model) {
     return good;
 }
 
+/* CPU, CPU:n, GPU or GPU:n. */
 bool model_is_device(const char *text) {
     if (strncasecmp(text, "CPU", 3) != 0 && strncasecmp(text, "GPU", 3) != 0) return false;
     if (text[3] == '\0') return true;
@@ -384,6 +414,7 @@ bool model_is_device(const char *text) {
     return text[3] == ':' && digits > 0 && digits <= 5 && text[4 + digits] == '\0';
 }
 
+/* The worker says later whether it knows this one. */
 static bool is_backend(const char *text) {
     size_t capitals = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     return capitals > 0 && capitals <= 16 && text[capitals] == '\0';
@@ -404,11 +435,13 @@ static const char *fault_of(const struct model *model) {
     return NULL;
 }
 
+/* The range is checked by fault_of. */
 static bool load_number(RedisIO *io, long long *number) {
     *number = (long long)redis.LoadUnsigned(io);
     return !redis.IsIOError(io);
 }
 
+/* In the order of rdb_save. */
 static bool load_fields(RedisIO *io, struct model *model) {
     return (model->backend = load_text(io)) != NULL && (model->device = load_text(io)) != NULL &&
            (model->tag = load_bytes(io, &model->tag_length)) != NULL &&
@@ -430,6 +463,7 @@ static bool accept(RedisIO *io, struct model *model) {
     return true;
 }
 
+/* From RDB, from RESTORE or on a replica. */
 static void *load(RedisIO *io, int encoding, enum model_kind kind) {
     if (encoding != MODEL_ENCODING)
         return kind == KIND_SCRIPT ? refuse_version(io, "script", encoding, MODEL_ENCODING, "AI.SCRIPTSTORE")
@@ -453,12 +487,14 @@ static void *rdb_load_script(RedisIO *io, int encoding) { return load(io, encodi
 
 static RedisString *string_of(const char *text) { return redis.CreateString(NULL, text, strlen(text)); }
 
+/* Decimal digits. The caller frees it. */
 static RedisString *string_of_number(long long number) {
     char digits[24];
     snprintf(digits, sizeof digits, "%lld", number);
     return string_of(digits);
 }
 
+/* `WORD n name …`; the number of words. */
 static size_t rewrite_names(const char *word, const struct names *names, RedisString **argv) {
     size_t n = 0;
     argv[n++] = string_of(word);
@@ -469,6 +505,7 @@ static size_t rewrite_names(const char *word, const struct names *names, RedisSt
 
 size_t model_most_words(const struct model *model) { return 20 + model->inputs.count + model->outputs.count; }
 
+/* What stands between the key and the source. */
 static size_t script_words(const struct model *script, RedisString **argv) {
     size_t n = 0;
     argv[n++] = string_of(script->device);
@@ -479,6 +516,7 @@ static size_t script_words(const struct model *script, RedisString **argv) {
     return n;
 }
 
+/* What stands between the key and the file. */
 size_t model_words(const struct model *model, RedisString **argv) {
     size_t n = 0;
     if (model->kind == KIND_SCRIPT) return script_words(model, argv);
@@ -515,6 +553,7 @@ static void aof_rewrite(RedisIO *io, RedisString *key, void *value) {
     redis.Free(argv);
 }
 
+/* MEMORY USAGE. */
 static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
     const struct model *model = value;
     (void)ctx;
@@ -522,6 +561,7 @@ static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
     return redis.MallocSize((void *)model) + redis.MallocSize(model->blob) + (model->blob->data ? redis.MallocSize(model->blob->data) : 0);
 }
 
+/* DEBUG DIGEST: what clients can see, not the state of the worker. */
 static void digest(RedisDigest *md, void *value) {
     const struct model *model = value;
     redis.DigestAddStringBuffer(md, model->backend, strlen(model->backend));
@@ -555,6 +595,7 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
     return model;
 }
 
+/* After a RENAME errors name the new key. */
 void models_key_moved(RedisCtx *ctx, const char *event, RedisString *name) {
     if (strcmp(event, "rename_to") != 0) return;
     RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
@@ -568,6 +609,7 @@ void models_key_moved(RedisCtx *ctx, const char *event, RedisString *name) {
     if (key) redis.CloseKey(key);
 }
 
+/* A script's type differs from a model's in name and loader alone. */
 int model_type_create(RedisCtx *ctx) {
     RedisTypeMethods methods = {.version = TYPE_METHODS_VERSION,
                                 .rdb_load = rdb_load,

@@ -23,18 +23,21 @@ struct model *model_open(RedisCtx *ctx, RedisString *name) {
 
 /* ---- AI.MODELSTORE ---- */
 
+/* A copy that ends with a zero byte. */
 static char *plain_copy(const RedisString *string) {
     size_t length;
     const char *text = redis.StringPtrLen(string, &length);
     return text_copy(text, length);
 }
 
+/* Takes the word if it comes next. */
 bool arguments_next_is(struct arguments *a, const char *word) {
     if (a->at >= a->argc || !text_is(a->argv[a->at], word)) return false;
     a->at++;
     return true;
 }
 
+/* NULL, or the error. */
 const char *model_read_device(struct arguments *a, struct model *model) {
     size_t length;
     redis.StringPtrLen(a->argv[a->at], &length);
@@ -46,6 +49,7 @@ static bool read_number(struct arguments *a, long long *number) {
     return a->at < a->argc && text_number(a->argv[a->at++], 0, MODEL_MAX_BATCH, number);
 }
 
+/* Each of the three needs the one before. */
 static const char *read_batching(struct arguments *a, struct model *model) {
     if (arguments_next_is(a, "BATCHSIZE") && !read_number(a, &model->batch_size)) return "ERR Invalid argument for BATCHSIZE";
     if (arguments_next_is(a, "MINBATCHSIZE")) {
@@ -59,6 +63,7 @@ static const char *read_batching(struct arguments *a, struct model *model) {
     return NULL;
 }
 
+/* Any bytes; empty where there is none. */
 const char *model_read_tag(struct arguments *a, struct model *model) {
     model->tag = text_copy("", 0);
     if (a->at + 1 >= a->argc || !arguments_next_is(a, "TAG")) return NULL;
@@ -68,6 +73,7 @@ const char *model_read_tag(struct arguments *a, struct model *model) {
     return model->tag_length > MODEL_MAX_TEXT ? TEXT_TOO_LONG : NULL;
 }
 
+/* Adds one name of an input, an output or an entry point. */
 const char *model_read_name(RedisString *string, struct names *names) {
     size_t length;
     const char *name = redis.StringPtrLen(string, &length);
@@ -114,6 +120,7 @@ static const char *read_signature(struct arguments *a, struct model *model) {
     return error;
 }
 
+/* Joins the parts of the file. */
 static const char *read_blob(struct arguments *a, struct model *model) {
     size_t total = 0, length;
     if (a->at >= a->argc) return "ERR Insufficient arguments, missing model BLOB";
@@ -135,6 +142,7 @@ static const char *read_blob(struct arguments *a, struct model *model) {
     return NULL;
 }
 
+/* Backend and device. NULL, or the error. */
 static const char *read_backend(struct arguments *a, struct model *model) {
     static const char *const backends[] = {"ONNX", "TORCH", "TF", "TFLITE"};
     for (size_t i = 0; !model->backend && i < sizeof backends / sizeof *backends; i++)
@@ -154,6 +162,7 @@ static const char *read_model(struct arguments *a, struct model *model) {
 
 static RedisType *type_of(const struct model *model) { return model->kind == KIND_SCRIPT ? shardqa.script_type : shardqa.model_type; }
 
+/* Writes the key and replicates the command as it came. */
 int model_set_key(RedisCtx *ctx, RedisString *name, struct model *model) {
     RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ | REDIS_WRITE);
     if (redis.KeyType(key) != KEYTYPE_EMPTY && redis.ModuleTypeGetType(key) != type_of(model)) {
@@ -177,6 +186,7 @@ struct store_job {
     bool stored; /* else the worker is told to forget it: refused, or the client left */
 };
 
+/* Nobody will ask for this model. */
 static void drop_from_worker(struct model *model) {
     struct frame_writer w;
     frame_begin(&w, FRAME_MODELDROP, 0);
@@ -184,6 +194,7 @@ static void drop_from_worker(struct model *model) {
     link_send(&w, NULL);
 }
 
+/* When the store is over, however it ended. */
 static void free_job(void *data) {
     struct store_job *job = data;
     if (!job->stored) drop_from_worker(job->model);
@@ -194,6 +205,7 @@ static void free_job(void *data) {
     redis.Free(job);
 }
 
+/* Blocks the client until the worker has loaded the file. */
 static void wait_for_worker(RedisCtx *ctx, const struct arguments *a, struct model *model) {
     struct store_job *job = redis.Alloc(sizeof *job);
     *job = (struct store_job){.model = model_retain(model), .key = redis.HoldString(NULL, a->argv[1]), .n_parts = (size_t)(a->argc - a->at)};
@@ -222,6 +234,7 @@ static bool store(struct store_job *job, char *error, size_t error_size) {
     return good;
 }
 
+/* The worker has loaded the file, or has refused it. */
 void model_stored(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct store_job *job = pending->data;
@@ -238,6 +251,7 @@ static bool is_immediate(RedisCtx *ctx) {
     return command_is_replayed(ctx) || ((flags & atomic) && !(flags & (CTX_LOADING | CTX_ASYNC_LOADING)));
 }
 
+/* AI.MODELSTORE, MODELSET, SCRIPTSTORE and SCRIPTSET differ in `read` alone. */
 int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const char *(*read)(struct arguments *, struct model *)) {
     size_t length;
     a->trusted = command_is_replayed(ctx);
@@ -277,27 +291,32 @@ int ai_modelset(RedisCtx *ctx, RedisString **argv, int argc) {
 
 void reply_text(RedisCtx *ctx, const char *text) { redis.ReplyWithStringBuffer(ctx, text, strlen(text)); }
 
+/* A name and a text. */
 void reply_pair(RedisCtx *ctx, const char *name, const char *value) {
     reply_text(ctx, name);
     reply_text(ctx, value);
 }
 
+/* May hold any bytes. */
 void reply_tag(RedisCtx *ctx, const struct model *model) {
     reply_text(ctx, "tag");
     redis.ReplyWithStringBuffer(ctx, model->tag, model->tag_length);
 }
 
+/* A name and a number. */
 static void reply_number(RedisCtx *ctx, const char *name, long long value) {
     reply_text(ctx, name);
     redis.ReplyWithLongLong(ctx, value);
 }
 
+/* A name and an array. */
 void reply_names(RedisCtx *ctx, const char *name, const struct names *names) {
     reply_text(ctx, name);
     redis.ReplyWithArray(ctx, (long)names->count);
     for (size_t i = 0; i < names->count; i++) reply_text(ctx, names->items[i]);
 }
 
+/* One string, or an array of parts where it is longer than MODEL_CHUNK_SIZE. */
 static void reply_file(RedisCtx *ctx, const struct blob *blob) {
     size_t chunk = (size_t)shardqa.settings.chunk_size;
     if (blob->length <= chunk) {
@@ -348,6 +367,7 @@ int ai_modelget(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- the rest ---- */
 
+/* The worker forgets the model in models_cron. */
 int model_delete(RedisCtx *ctx, RedisString *name) {
     RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ | REDIS_WRITE);
     redis.DeleteKey(key);
@@ -390,6 +410,7 @@ int ai_scan(RedisCtx *ctx, RedisString **argv, int argc) {
     return REDIS_OK;
 }
 
+/* RedisAI's order. */
 static int reply_statistics(RedisCtx *ctx, RedisString *key, const struct model *model) {
     redis.ReplyWithArray(ctx, 18);
     reply_text(ctx, "key");

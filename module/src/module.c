@@ -36,6 +36,7 @@ struct shardqa shardqa = {.settings = {.threads = 1,
 
 /* ---- arguments ---- */
 
+/* NULL, or what the value should have been; the next ones likewise. */
 static const char *set_text(char **field, const RedisString *value) {
     size_t length;
     const char *text = redis.StringPtrLen(value, &length);
@@ -45,6 +46,7 @@ static const char *set_text(char **field, const RedisString *value) {
     return NULL;
 }
 
+/* From where RG.PYEXECUTE is taken. */
 static const char *set_pyexecute(const RedisString *value) {
     static const char *const words[] = {"no", "local", "yes"};
     for (int i = 0; i < 3; i++)
@@ -55,6 +57,7 @@ static const char *set_pyexecute(const RedisString *value) {
     return "no, local or yes";
 }
 
+/* A setting that is yes or no. */
 static const char *set_flag(bool *field, const RedisString *value) {
     *field = text_is(value, "yes");
     return *field || text_is(value, "no") ? NULL : "yes or no";
@@ -75,6 +78,7 @@ static const char *set_name(const RedisString *value) {
     return "shardqa, ai or rg";
 }
 
+/* Where the worker may connect to. */
 static const char *set_network(const RedisString *value) {
     shardqa.settings.any_network = text_is(value, "any");
     return shardqa.settings.any_network || text_is(value, "peers") ? NULL : "peers or any";
@@ -88,6 +92,7 @@ static const char *set_memory(const RedisString *value) {
     return good ? NULL : "megabytes from 512 to 16777216, or 0 (no limit)";
 }
 
+/* `none`: a node without a worker. */
 static const char *set_python(const RedisString *value) {
     if (!text_is(value, "none")) return set_text(&shardqa.settings.python, value);
     shardqa.settings.workerless = true;
@@ -121,6 +126,7 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, NAME, or of RedisAI's";
 }
 
+/* Pairs of name and value. The first wrong one ends the load, and the log says why. */
 static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
     for (int i = 0; i < argc; i += 2) {
         const char *name = redis.StringPtrLen(argv[i], NULL);
@@ -136,11 +142,13 @@ static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- what is done about the worker ---- */
 
+/* A worker has everything to learn. */
 static void worker_started(void) {
     gears_send_sessions();
     models_send();
 }
 
+/* What belonged to this worker goes with it. The order matters: blame first, while requests still stand. */
 static void worker_down(int signal) {
     activity_worker_ended(signal);
     pending_fail_all("TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again");
@@ -155,6 +163,7 @@ static const struct link_hooks HOOKS = {.started = worker_started, .frames = tic
 
 /* ---- start ---- */
 
+/* Also where a function is missing, which tells of an older server. */
 static int check_version(RedisCtx *ctx, const char *missing) {
     int version = redis.GetServerVersion ? redis.GetServerVersion() : 0;
     if (missing == NULL && version >= REDIS_WANTED) return REDIS_OK;
@@ -174,6 +183,7 @@ static int valkey_version(RedisCtx *ctx) {
     return valkey ? major << 16 | minor << 8 | patch : 0;
 }
 
+/* Everything that needs Redis' functions and no settings. */
 static void fill_state(RedisCtx *ctx) {
     int flags = redis.GetContextFlags(ctx);
     shardqa.ctx = redis.GetDetachedThreadSafeContext(ctx);
@@ -192,6 +202,7 @@ static void fill_state(RedisCtx *ctx) {
         redis.GetRandomHexChars(shardqa.node_id, 40);
 }
 
+/* Commands, types, INFO, events and the filter. */
 static int create_all(RedisCtx *ctx) {
     const char *refused = commands_create(ctx);
     if (refused) {
@@ -215,6 +226,7 @@ static int refuse_second(RedisCtx *ctx) {
     return REDIS_ERR;
 }
 
+/* The one function that Redis looks up: everything is made, then the worker is started. */
 __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, RedisString **argv, int argc) {
     const char *missing = redis_api_load(ctx);
     if (missing == NULL && shardqa.ctx) return refuse_second(ctx);

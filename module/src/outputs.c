@@ -23,6 +23,7 @@ static struct frame_bytes next_word(struct frame_bytes *layout, char end) {
     return word;
 }
 
+/* The next tensor, checked. False where layout and data disagree. */
 static bool read_output(struct outputs *outputs, struct output *o) {
     size_t elements;
     struct frame_bytes shape = next_word(&outputs->layout, ';'), name = next_word(&shape, ' ');
@@ -33,6 +34,7 @@ static bool read_output(struct outputs *outputs, struct output *o) {
            tensor_data_error(o->dtype, elements, o->data.data, o->data.length) == NULL;
 }
 
+/* By AI.TENSORSET, which replicates itself. */
 static bool write_output(RedisString *key, const struct output *o, char *error, size_t error_size) {
     RedisString *argv[TENSOR_MAX_RANK + 4];
     size_t n = 0;
@@ -50,6 +52,7 @@ static bool write_output(RedisString *key, const struct output *o, char *error, 
     return good;
 }
 
+/* A look ahead, so that none is written where one is wrong. */
 bool outputs_are_valid(struct outputs outputs, size_t count) {
     struct output o;
     while (count-- > 0)
@@ -57,6 +60,7 @@ bool outputs_are_valid(struct outputs outputs, size_t count) {
     return outputs.layout.length == 0;
 }
 
+/* All of them, or up to the first that Redis refuses. */
 bool outputs_write(struct outputs *outputs, RedisString **keys, size_t count, char *error, size_t error_size) {
     struct output o;
     for (size_t i = 0; i < count; i++) {

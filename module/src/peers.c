@@ -26,6 +26,7 @@ static void on_connected(int fd, void *data, int mask);
 
 /* ---- answers ---- */
 
+/* The socket travels beside the bytes where all went well. */
 static void answer(const char id[8], int error, int fd) {
     char text[ANSWER];
     union {
@@ -47,6 +48,7 @@ static void answer(const char id[8], int error, int fd) {
 
 /* ---- connecting ---- */
 
+/* Where the cluster knows the node. 0 where it knows none. */
 static socklen_t address_of(const char *node, struct sockaddr_storage *address) {
     char ip[IP_TEXT + 1] = "";
     int port = 0;
@@ -80,6 +82,7 @@ static int start_connecting(const char *node) {
     return -1;
 }
 
+/* Every request gets an answer, also one that can't be begun. */
 static void begin(const char *request) {
     struct peers *p = &shardqa.peers;
     char node[NODE_ID + 1];
@@ -96,6 +99,7 @@ static void begin(const char *request) {
     p->under_way[p->count++].fd = fd;
 }
 
+/* The worker holds a copy of the socket by now, or gets none. */
 static void forget(int place) {
     struct peers *p = &shardqa.peers;
     redis.EventLoopDel(p->under_way[place].fd, LOOP_WRITABLE);
@@ -103,6 +107,7 @@ static void forget(int place) {
     p->under_way[place] = p->under_way[--p->count];
 }
 
+/* The connection stands, or has failed. */
 static void on_connected(int fd, void *data, int mask) {
     struct peers *p = &shardqa.peers;
     (void)data;
@@ -117,6 +122,7 @@ static void on_connected(int fd, void *data, int mask) {
     }
 }
 
+/* The worker asks for connections. */
 static void on_request(int fd, void *data, int mask) {
     char request[REQUEST];
     (void)data;
@@ -131,6 +137,7 @@ static void on_request(int fd, void *data, int mask) {
 
 /* ---- a worker's life ---- */
 
+/* The worker's end of the pair, or -1. */
 int peers_open(void) {
     int sockets[2];
     peers_close();
@@ -140,6 +147,7 @@ int peers_open(void) {
     return sockets[1];
 }
 
+/* The worker has gone: so do its connections on their way. */
 void peers_close(void) {
     struct peers *p = &shardqa.peers;
     while (p->count > 0) forget(0);
@@ -149,6 +157,7 @@ void peers_close(void) {
     p->fd = -1;
 }
 
+/* BGSAVE's child must hold no socket open. */
 void peers_close_in_child(void) {
     struct peers *p = &shardqa.peers;
     for (int i = 0; i < p->count; i++) close(p->under_way[i].fd);

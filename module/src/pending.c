@@ -19,6 +19,7 @@ struct outcome {
     char resp[];
 };
 
+/* A reply that several clients may share. */
 static struct outcome *outcome_new(const char *resp, size_t length) {
     struct outcome *outcome = redis.Alloc(sizeof *outcome + length);
     outcome->references = 1;
@@ -27,12 +28,14 @@ static struct outcome *outcome_new(const char *resp, size_t length) {
     return outcome;
 }
 
+/* Redis calls it once per client that was unblocked with it. */
 static void free_outcome(RedisCtx *ctx, void *data) {
     struct outcome *outcome = data;
     (void)ctx;
     if (outcome && --outcome->references == 0) redis.Free(outcome);
 }
 
+/* Redis calls it when the client is unblocked. */
 static int on_reply(RedisCtx *ctx, RedisString **argv, int argc) {
     struct outcome *outcome = redis.GetBlockedClientPrivateData(ctx);
     (void)argv;
@@ -46,6 +49,7 @@ static void id_bytes(uint64_t id, unsigned char bytes[8]) {
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(id >> (56 - 8 * i));
 }
 
+/* In the table at once; whoever made it may still free it. */
 struct pending *pending_new(enum pending_kind kind) {
     unsigned char key[8];
     struct pending *pending = redis.Calloc(1, sizeof *pending);
@@ -57,12 +61,14 @@ struct pending *pending_new(enum pending_kind kind) {
     return pending;
 }
 
+/* NULL where it was answered, cancelled or timed out meanwhile. */
 struct pending *pending_find(uint64_t id) {
     unsigned char key[8];
     id_bytes(id, key);
     return redis.DictGetC(shardqa.pending, key, sizeof key, NULL);
 }
 
+/* Out of both tables. Its waiters must be gone. */
 void pending_free(struct pending *pending) {
     unsigned char key[8];
     id_bytes(pending->id, key);
@@ -89,6 +95,7 @@ static void waiter_free(struct waiter *waiter) {
     redis.Free(waiter);
 }
 
+/* Unblocks one client with the shared reply. */
 static void waiter_answer(struct waiter *waiter, struct outcome *outcome) {
     RedisBlocked *client = waiter->client;
     waiter_free(waiter);
@@ -97,6 +104,7 @@ static void waiter_answer(struct waiter *waiter, struct outcome *outcome) {
     redis.UnblockClient(client, outcome);
 }
 
+/* The worker may end what it does for this request. */
 static void tell_cancelled(uint64_t id) {
     struct frame_writer w;
     frame_begin(&w, FRAME_CANCEL, id);
@@ -107,12 +115,14 @@ static void tell_cancelled(uint64_t id) {
         buffer_free(&w.buffer);
 }
 
+/* The last client has left, so nobody wants the answer. */
 static void cancel_if_alone(struct pending *pending) {
     if (pending->waiters) return;
     tell_cancelled(pending->id);
     pending_free(pending);
 }
 
+/* A client left while it waited. */
 static void on_disconnect(RedisCtx *ctx, RedisBlocked *client) {
     (void)ctx;
     struct waiter *waiter = redis.DictGetC(shardqa.waiters, &client, sizeof client, NULL);
@@ -124,6 +134,7 @@ static void on_disconnect(RedisCtx *ctx, RedisBlocked *client) {
     cancel_if_alone(pending);
 }
 
+/* A client's time is over. Others may go on waiting for the same answer. */
 static void on_deadline(RedisCtx *ctx, void *data) {
     struct waiter *waiter = data;
     struct pending *pending = waiter->pending;
@@ -139,11 +150,13 @@ static void on_deadline(RedisCtx *ctx, void *data) {
     cancel_if_alone(pending);
 }
 
+/* One per waiter: see the head of this file. */
 static void start_timer(struct waiter *waiter) {
     waiter->timer = redis.CreateTimer(shardqa.ctx, waiter->timeout_ms, on_deadline, waiter);
     waiter->timed = true;
 }
 
+/* PROGRESS: all who wait get their whole time again. */
 void pending_goes_on(uint64_t id) {
     struct pending *pending = pending_find(id);
     if (pending == NULL || !pending->timed_trigger) return;
@@ -154,6 +167,7 @@ void pending_goes_on(uint64_t id) {
     }
 }
 
+/* From here on the client waits for `pending`. */
 void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms, bool plus_timedout) {
     struct waiter *waiter = redis.Calloc(1, sizeof *waiter);
     waiter->client = redis.BlockClient(ctx, on_reply, NULL, free_outcome, 0);
@@ -171,6 +185,7 @@ void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms,
     shardqa.waiting++;
 }
 
+/* The answer is there: all who wait get it. */
 void pending_finish(struct pending *pending, const char *resp, size_t length) {
     struct outcome *outcome = outcome_new(resp, length);
     while (pending->waiters) waiter_answer(pending->waiters, outcome);
@@ -178,6 +193,7 @@ void pending_finish(struct pending *pending, const char *resp, size_t length) {
     pending_free(pending);
 }
 
+/* The same with an error. */
 void pending_fail(struct pending *pending, const char *error) {
     struct buffer line = {0};
     buffer_add(&line, "-", 1);
@@ -187,6 +203,7 @@ void pending_fail(struct pending *pending, const char *error) {
     buffer_free(&line);
 }
 
+/* The worker has gone. Each answer may change the table, so its first entry is looked up anew. */
 void pending_fail_all(const char *error) {
     while (redis.DictSize(shardqa.pending) > 0) {
         struct pending *pending;
@@ -198,6 +215,7 @@ void pending_fail_all(const char *error) {
     }
 }
 
+/* The worker is silent: only what it computes for goes on waiting. */
 void pending_fail_unless(bool (*keep)(uint64_t id), const char *error) {
     size_t count = 0;
     struct pending *pending, **failing = redis.Alloc(sizeof *failing * (redis.DictSize(shardqa.pending) + 1));
@@ -215,6 +233,7 @@ void pending_fail_unless(bool (*keep)(uint64_t id), const char *error) {
 
 /* ---- admission ---- */
 
+/* Where Redis lets no client wait. False: the refusal is replied. */
 bool pending_may_block(RedisCtx *ctx, const char *refusal) {
     int no = CTX_MULTI | CTX_LUA | CTX_DENY_BLOCKING | CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING;
     if ((redis.GetContextFlags(ctx) & no) == 0) return true;
@@ -222,6 +241,7 @@ bool pending_may_block(RedisCtx *ctx, const char *refusal) {
     return false;
 }
 
+/* Admission: a worker that answers, and room for one more. False: the error is replied. */
 bool pending_has_room(RedisCtx *ctx) {
     if (!link_usable()) {
         redis.ReplyWithError(ctx, link_unusable_error());

@@ -5,6 +5,7 @@ struct redis_api redis;
 
 typedef int (*GetApi)(const char *name, void *target);
 
+/* NULL, or the function that this server lacks. */
 const char *redis_api_load(RedisCtx *ctx) {
     GetApi get_api = *(GetApi *)(void *)ctx;
 #define REDIS_RESOLVE(result, name, parameters)                                                                                            \

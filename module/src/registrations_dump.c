@@ -6,11 +6,13 @@
 #include "resp.h"
 #include "state.h"
 
+/* A RESP line with a number: length, count or integer. */
 static void add_line(struct buffer *out, char kind, long long number) {
     char line[32];
     buffer_add(out, line, (size_t)snprintf(line, sizeof line, "%c%lld\r\n", kind, number));
 }
 
+/* A RESP string. */
 static void add_bulk(struct buffer *out, const char *data, size_t length) {
     add_line(out, '$', (long long)length);
     buffer_add(out, data, length);
@@ -19,11 +21,13 @@ static void add_bulk(struct buffer *out, const char *data, size_t length) {
 
 static void add_text(struct buffer *out, const char *text) { add_bulk(out, text, strlen(text)); }
 
+/* A name and its number. */
 static void add_number(struct buffer *out, const char *name, long long number) {
     add_text(out, name);
     add_line(out, ':', number);
 }
 
+/* A name and an array, nil where all words are meant. */
 static void add_words(struct buffer *out, const char *name, const struct words *words) {
     add_text(out, name);
     if (words->count == 0) {
@@ -34,6 +38,7 @@ static void add_words(struct buffer *out, const char *name, const struct words *
     for (size_t i = 0; i < words->count; i++) add_text(out, words->items[i]);
 }
 
+/* As the worker's list has them for each reader. */
 static void add_arguments(struct buffer *out, const struct registration *r, const struct frame_bytes *prefix) {
     if (!r->keys_reader) {
         add_line(out, '*', 4);
@@ -49,6 +54,7 @@ static void add_arguments(struct buffer *out, const struct registration *r, cons
     add_words(out, "keyTypes", &r->key_types);
 }
 
+/* All counters are 0: the worker has never run it. */
 static void add_data(struct buffer *out, const struct registration *r, const struct frame_bytes *mode, const struct frame_bytes *prefix) {
     static const char *const zeros[] = {"numTriggered", "numSuccess", "numFailures", "numAborted", "lastRunDurationMS", "totalRunDurationMS"};
     add_line(out, '*', 20);
@@ -91,6 +97,7 @@ static void add_registration(struct buffer *out, const struct registration *r) {
     add_text(out, "DefaultPool");
 }
 
+/* Passes over whole values, nested ones too. */
 static void skip(const char **at, const char *end, long long values) {
     struct resp_item item;
     while (values-- > 0 && resp_next(at, end, &item)) values += item.children + (item.kind == '|');
@@ -108,6 +115,7 @@ static RedisDict *listed_ids(const char *at, const char *end, long long entries)
     return ids;
 }
 
+/* Puts both lists into one reply. */
 void gears_dump(struct buffer *reply, const char *resp, size_t length) {
     const char *at = resp, *end = resp + length;
     struct resp_item all;

@@ -17,12 +17,14 @@ enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536, DEATHS_MOST = 2 };
 
 /* ---- memory ---- */
 
+/* Leaves an empty list. */
 static void words_free(struct words *words) {
     for (size_t i = 0; i < words->count; i++) redis.Free(words->items[i]);
     redis.Free(words->items);
     *words = (struct words){0};
 }
 
+/* The session's list must not hold it any more. */
 static void registration_free(struct registration *registration) {
     redis.Free(registration->id);
     redis.Free(registration->trigger);
@@ -33,6 +35,7 @@ static void registration_free(struct registration *registration) {
     redis.Free(registration);
 }
 
+/* With all its registrations. */
 static void session_free(struct session *session) {
     while (session->first) {
         struct registration *next = session->first->next;
@@ -46,6 +49,7 @@ static void session_free(struct session *session) {
     redis.Free(session);
 }
 
+/* Whether a word is among them. None at all means any. */
 bool words_hold(const struct words *words, const char *word) {
     for (size_t i = 0; i < words->count; i++)
         if (bytes_are(words->items[i], strlen(words->items[i]), word)) return true;
@@ -54,6 +58,7 @@ bool words_hold(const struct words *words, const char *word) {
 
 /* ---- decoding ---- */
 
+/* The next item as an owned text. */
 static bool read_text(struct frame_list *list, char **text, size_t *length) {
     struct frame_bytes item;
     if (!frame_list_next(list, &item)) return false;
@@ -62,6 +67,7 @@ static bool read_text(struct frame_list *list, char **text, size_t *length) {
     return true;
 }
 
+/* `n word …`; at most as many as the frame has items. */
 static bool read_words(struct frame_list *list, struct words *words) {
     long long count;
     if (!frame_list_number(list, &count) || count < 0 || count > MAX_ITEMS || count > list->left) return false;
@@ -71,6 +77,7 @@ static bool read_words(struct frame_list *list, struct words *words) {
     return true;
 }
 
+/* What a registration is about (docs/frames.md, REGISTER). */
 static bool read_body(struct frame_list *list, struct registration *registration) {
     struct frame_bytes reader, mode, description, prefix, trigger;
     struct words commands = {0};
@@ -88,6 +95,7 @@ static bool read_body(struct frame_list *list, struct registration *registration
     return valid;
 }
 
+/* Keeps its items as they came, so that they are written as they came. */
 static struct registration *read_registration(struct frame_list *list) {
     struct registration *registration = redis.Calloc(1, sizeof *registration);
     bool valid = read_text(list, &registration->id, NULL);
@@ -102,6 +110,7 @@ static struct registration *read_registration(struct frame_list *list) {
     return registration;
 }
 
+/* A whole session, or NULL where the payload is malformed. */
 static struct session *read_session(const char *payload, size_t length) {
     struct frame_list list;
     long long count = 0;
@@ -124,6 +133,7 @@ static struct session *read_session(const char *payload, size_t length) {
 
 /* ---- encoding ---- */
 
+/* The payload of REGISTER: what read_session reads. */
 void gears_encode(const struct session *session, struct buffer *payload) {
     struct frame_writer w;
     long long count = 0;
@@ -143,11 +153,13 @@ void gears_encode(const struct session *session, struct buffer *payload) {
     *payload = w.buffer;
 }
 
+/* Why it does not run, or NULL where it does. */
 static void set_inactive(struct session *session, const char *why, size_t length) {
     redis.Free(session->inactive);
     session->inactive = why ? text_copy(why, length) : NULL;
 }
 
+/* SESSION: the worker runs the code and gives its registrations these ids. */
 static void send_now(const struct session *session, uint64_t request, bool drop) {
     struct frame_writer w;
     long long count = 0;
@@ -178,11 +190,13 @@ static void send_session(struct session *session) {
     send_now(session, pending->id, false);
 }
 
+/* NULL where it was removed meanwhile. */
 static struct session *session_replayed_by(const struct pending *pending) {
     const char *id = pending->data;
     return redis.DictGetC(shardqa.sessions, (void *)id, strlen(id), NULL);
 }
 
+/* The worker has run the code again, or could not. */
 void gears_replayed(struct pending *pending, const char *resp, size_t length) {
     struct session *session = session_replayed_by(pending);
     if (session && resp[0] == '-') set_inactive(session, resp + 1, length - 3);
@@ -190,6 +204,7 @@ void gears_replayed(struct pending *pending, const char *resp, size_t length) {
     pending_free(pending);
 }
 
+/* The worker ended while it ran this code again. */
 void gears_blame(struct pending *pending) {
     static const char why[] = "it ended the worker twice when it was run again and is in quarantine; send its script again, or remove it by RG.UNREGISTER";
     struct session *session = session_replayed_by(pending);
@@ -210,6 +225,7 @@ static void add_active(struct registration *r) {
     shardqa.event_registrations += r->wants_events;
 }
 
+/* After each change of the sessions. */
 static void recount(void) {
     struct session *session;
     shardqa.registrations = shardqa.hooks = shardqa.event_registrations = 0;
@@ -220,12 +236,14 @@ static void recount(void) {
     redis.DictIteratorStop(iterator);
 }
 
+/* The first active registration that the test accepts. */
 struct registration *gears_find(RegistrationTest test, void *data) {
     for (long long i = 0; i < shardqa.registrations; i++)
         if (test(shardqa.active[i], data)) return shardqa.active[i];
     return NULL;
 }
 
+/* The action must not add or remove sessions. */
 void gears_each_session(void (*action)(const struct session *, void *), void *data) {
     struct session *session;
     RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
@@ -233,11 +251,13 @@ void gears_each_session(void (*action)(const struct session *, void *), void *da
     redis.DictIteratorStop(iterator);
 }
 
+/* For gears_each_session. */
 static void send_each(const struct session *session, void *data) {
     (void)data;
     send_session((struct session *)session);
 }
 
+/* For gears_each_session. */
 static void drop_each(const struct session *session, void *data) {
     (void)data;
     drop_from_worker(session);
@@ -245,12 +265,14 @@ static void drop_each(const struct session *session, void *data) {
 
 void gears_send_sessions(void) { gears_each_session(send_each, NULL); }
 
+/* The caller calls recount(). */
 static void forget(const char *id) {
     struct session *old = NULL;
     redis.DictDelC(shardqa.sessions, (void *)id, strlen(id), &old);
     if (old) session_free(old);
 }
 
+/* Stores a session in place of an older one of its id. */
 static struct session *keep(const char *payload, size_t length) {
     struct session *session = read_session(payload, length);
     if (session == NULL) return NULL;
@@ -262,6 +284,7 @@ static struct session *keep(const char *payload, size_t length) {
 
 bool gears_store(const char *payload, size_t length) { return keep(payload, length) != NULL; }
 
+/* Before a data set is loaded. */
 void gears_clear(void) {
     struct session *session;
     if (shardqa.link.started) gears_each_session(drop_each, NULL);
@@ -276,6 +299,7 @@ void gears_clear(void) {
 
 /* ---- the internal commands ---- */
 
+/* From ourselves, the AOF or the master alone. False: the error is replied. */
 static bool internal_allowed(RedisCtx *ctx) {
     if (shardqa.calling > 0 || command_is_replayed(ctx)) return true;
     redis.ReplyWithError(ctx, "ERR this command is internal: replicas and the AOF receive it; use RG.PYEXECUTE and RG.UNREGISTER");
@@ -300,17 +324,20 @@ struct by_id {
     size_t length;
 };
 
+/* A test for gears_find. */
 static bool has_id(struct registration *registration, void *data) {
     struct by_id *wanted = data;
     return strlen(registration->id) == wanted->length && memcmp(registration->id, wanted->id, wanted->length) == 0;
 }
 
+/* Whether all its registrations are removed. */
 static bool is_empty(const struct session *session) {
     for (struct registration *r = session->first; r; r = r->next)
         if (r->id[0] != '\0') return false;
     return true;
 }
 
+/* FORGET: nothing is run again. */
 static void tell_worker_to_forget(const struct by_id *wanted) {
     struct frame_writer w;
     if (!shardqa.link.started) return;
@@ -342,17 +369,20 @@ int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
+/* The session that a registration belongs to, or NULL. */
 struct session *gears_session_of(const char *id, size_t length) {
     struct by_id wanted = {.id = id, .length = length};
     struct registration *registration = gears_find(has_id, &wanted);
     return registration ? registration->session : NULL;
 }
 
+/* The worker is told as well. */
 bool gears_unregister(const char *id, size_t length) {
     struct by_id wanted = {.id = id, .length = length};
     return unregister(&wanted, true);
 }
 
+/* A trigger that nobody can answer now, for an error that says why. */
 struct registration *gears_inactive_trigger(const char *trigger, size_t length) {
     for (long long i = 0; i < shardqa.registrations; i++) {
         struct registration *r = shardqa.active[i];
@@ -361,6 +391,7 @@ struct registration *gears_inactive_trigger(const char *trigger, size_t length) 
     return NULL;
 }
 
+/* An internal command of ours: replicas and the AOF get it. */
 static bool commit(const char *command, const char *argument, size_t length) {
     char error[256];
     RedisString *string = redis.CreateString(NULL, argument, length);
@@ -390,6 +421,7 @@ static const char *owner_of(const struct frame *frame, const struct session *ses
     return same ? kept->user : NULL;
 }
 
+/* REGISTER: a script has registered functions. The worker must not keep what Redis does not. */
 bool gears_frame_register(const struct frame *frame) {
     struct buffer payload = {0};
     struct session *session = read_session(frame->payload, frame->length);
@@ -408,6 +440,7 @@ bool gears_frame_register(const struct frame *frame) {
     return true;
 }
 
+/* UNREGISTER: the worker has ended what the function had begun. */
 bool gears_frame_unregister(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes id;
@@ -421,6 +454,7 @@ bool gears_frame_unregister(const struct frame *frame) {
 
 /* ---- in the RDB ---- */
 
+/* For gears_each_session. */
 static void save_session(const struct session *session, void *io) {
     struct buffer payload;
     gears_encode(session, &payload);
@@ -428,12 +462,14 @@ static void save_session(const struct session *session, void *io) {
     buffer_free(&payload);
 }
 
+/* Before the keys, so that functions stand when they are loaded. */
 static void aux_save(RedisIO *io, int when) {
     (void)when;
     redis.SaveUnsigned(io, redis.DictSize(shardqa.sessions));
     gears_each_session(save_session, io);
 }
 
+/* Replaces all sessions. The worker gets them in events_tell_loaded. */
 static int aux_load(RedisIO *io, int encoding, int when) {
     (void)when;
     if (encoding != GEARS_ENCODING) {
@@ -461,11 +497,13 @@ static void *no_load(RedisIO *io, int encoding) {
     return NULL;
 }
 
+/* As no_load. */
 static void no_save(RedisIO *io, void *value) {
     (void)io;
     (void)value;
 }
 
+/* As no_load. */
 static void no_rewrite(RedisIO *io, RedisString *key, void *value) {
     (void)io;
     (void)key;
@@ -474,6 +512,7 @@ static void no_rewrite(RedisIO *io, RedisString *key, void *value) {
 
 static void no_free(void *value) { (void)value; }
 
+/* A type without keys: it only carries the aux field. */
 int gears_type_create(RedisCtx *ctx) {
     RedisTypeMethods methods = {.version = TYPE_METHODS_VERSION,
                                 .rdb_load = no_load,

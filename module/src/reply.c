@@ -13,6 +13,7 @@
 static const char *const ERROR_CODES[] = {"ERR",    "BUSY",     "TIMEOUT",  "TRYAGAIN",   "WRONGTYPE", "OOM",     "READONLY",   "NOPERM", "MOVED",
                                           "ASK",    "NOSCRIPT", "CROSSSLOT", "CLUSTERDOWN", "LOADING",   "MISCONF", "MASTERDOWN", "NOAUTH", NULL};
 
+/* Whether the first word is one of ERROR_CODES. */
 static bool has_known_code(const char *text, size_t length) {
     const char *blank = memchr(text, ' ', length);
     size_t word = blank ? (size_t)(blank - text) : length;
@@ -21,6 +22,7 @@ static bool has_known_code(const char *text, size_t length) {
     return false;
 }
 
+/* An unknown code gets ERR before it. */
 static void reply_with_error_text(RedisCtx *ctx, const char *text, size_t length) {
     const char *code = has_known_code(text, length) ? "" : "ERR ";
     char *line = redis.Alloc(strlen(code) + length + 1);
@@ -31,12 +33,14 @@ static void reply_with_error_text(RedisCtx *ctx, const char *text, size_t length
     redis.Free(line);
 }
 
+/* Redis wants a zero byte at the end. */
 static void reply_with_status(RedisCtx *ctx, const char *text, size_t length) {
     char *line = text_copy(text, length);
     redis.ReplyWithSimpleString(ctx, line);
     redis.Free(line);
 }
 
+/* A RESP3 double. */
 static void reply_with_number_text(RedisCtx *ctx, const char *text, size_t length) {
     char *digits = text_copy(text, length);
     double value = strtod(digits, NULL);
@@ -47,11 +51,13 @@ static void reply_with_number_text(RedisCtx *ctx, const char *text, size_t lengt
     redis.Free(digits);
 }
 
+/* `txt:…`, or another format of three letters. */
 static void reply_with_verbatim(RedisCtx *ctx, const char *text, size_t length) {
     char format[4] = {text[0], text[1], text[2], '\0'};
     redis.ReplyWithVerbatimStringType(ctx, text + 4, length - 4, format);
 }
 
+/* Values without children. */
 static void reply_with_scalar(RedisCtx *ctx, const struct resp_item *item) {
     switch (item->kind) {
     case '+': reply_with_status(ctx, item->text, item->length); break;
@@ -66,11 +72,13 @@ static void reply_with_scalar(RedisCtx *ctx, const struct resp_item *item) {
     }
 }
 
+/* Passes over whole values. */
 static void skip_children(const char **at, const char *end, long long children) {
     struct resp_item item;
     while (children-- > 0 && resp_next(at, end, &item)) children += item.children + (item.kind == '|'); /* a value follows an attribute */
 }
 
+/* One value with all its children. Depth is bounded: tick.c has checked it. */
 static void walk(RedisCtx *ctx, const char **at, const char *end) {
     struct resp_item item;
     while (resp_next(at, end, &item) && item.kind == '|') /* ReplyWithAttribute fails for RESP2 clients: attributes are dropped */
@@ -92,6 +100,7 @@ static void walk(RedisCtx *ctx, const char **at, const char *end) {
     for (long long i = 0; i < item.children; i++) walk(ctx, at, end);
 }
 
+/* The value must be well formed. */
 int reply_with_resp(RedisCtx *ctx, const char *resp, size_t length) {
     const char *at = resp;
     walk(ctx, &at, resp + length);

@@ -14,6 +14,7 @@ static bool read_line(const char **at, const char *end, const char **line, size_
     return true;
 }
 
+/* All of int64, with a sign or without. */
 static bool parse_integer(const char *text, size_t length, long long *value) {
     size_t i = 0;
     bool negative = length > 0 && text[0] == '-';
@@ -29,6 +30,7 @@ static bool parse_integer(const char *text, size_t length, long long *value) {
     return true;
 }
 
+/* A string of a known length, and its CR LF. */
 static bool read_blob(const char **at, const char *end, struct resp_item *item, long long length) {
     if (length == -1 && item->kind == '$') {
         item->null = true;
@@ -42,6 +44,7 @@ static bool read_blob(const char **at, const char *end, struct resp_item *item, 
     return item->kind != '=' || (length >= 4 && item->text[3] == ':');
 }
 
+/* Only the count: the children follow. */
 static bool read_aggregate(const char *at, const char *end, struct resp_item *item, long long count) {
     if (count == -1 && item->kind == '*') {
         item->null = true;
@@ -52,12 +55,14 @@ static bool read_aggregate(const char *at, const char *end, struct resp_item *it
     return true;
 }
 
+/* RESP3's doubles and big numbers: which characters they may have. */
 static bool is_number_text(const char *text, size_t length, const char *alphabet) {
     for (size_t i = 0; i < length; i++)
         if (text[i] == '\0' || strchr(alphabet, text[i]) == NULL) return false;
     return length > 0 && length < 512;
 }
 
+/* One item: a scalar, or the head of an aggregate. */
 bool resp_next(const char **at, const char *end, struct resp_item *item) {
     const char *line;
     size_t length;
@@ -86,6 +91,7 @@ bool resp_next(const char **at, const char *end, struct resp_item *item) {
     }
 }
 
+/* One whole value. False where it is malformed or too deep. */
 static bool skip_value(const char **at, const char *end, int depth) {
     struct resp_item item;
     if (depth > RESP_MAX_DEPTH || !resp_next(at, end, &item)) return false;
@@ -94,6 +100,7 @@ static bool skip_value(const char **at, const char *end, int depth) {
     return item.kind != '|' || skip_value(at, end, depth + 1); /* an attribute stands before the value it describes */
 }
 
+/* Exactly one, with nothing behind it. */
 bool resp_is_one_value(const char *data, size_t length) {
     const char *at = data;
     const char *end = data + length;

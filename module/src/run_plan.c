@@ -6,11 +6,13 @@
 #include "frame.h"
 #include "text.h"
 
+/* Always false, for `return fail(…)`. */
 static bool fail(char *error, const char *text) {
     snprintf(error, RUN_ERROR, "%s", text);
     return false;
 }
 
+/* Names the word that nobody expected. */
 static bool fail_at(char *error, RedisString *word) {
     size_t length;
     const char *text = redis.StringPtrLen(word, &length);
@@ -18,6 +20,7 @@ static bool fail_at(char *error, RedisString *word) {
     return false;
 }
 
+/* Which of the four commands it is. False where it is none. */
 bool run_plan_begin(const RedisString *command, struct run_plan *plan) {
     bool execute = text_is(command, "AI.MODELEXECUTE") || text_is(command, "AI.SCRIPTEXECUTE");
     bool script = text_is(command, "AI.SCRIPTEXECUTE") || text_is(command, "AI.SCRIPTRUN");
@@ -27,6 +30,7 @@ bool run_plan_begin(const RedisString *command, struct run_plan *plan) {
 
 int run_plan_inputs(const struct run_plan *plan) { return plan->inputs.count - (plan->dollar > 0); }
 
+/* The $ of AI.SCRIPTRUN stands among the inputs but is none. */
 int run_plan_input(const struct run_plan *plan, int index) {
     int at = plan->inputs.first + index;
     return plan->dollar && at >= plan->dollar ? at + 1 : at;
@@ -60,6 +64,7 @@ static bool read_counted(RedisString **argv, int *at, int end, const struct word
     return true;
 }
 
+/* In a DAG the whole has a TIMEOUT, not its parts. */
 static bool read_timeout(RedisString **argv, int *at, int end, bool in_dag, long long *timeout_ms, char *error) {
     if (in_dag) return fail(error, "ERR TIMEOUT not allowed within a DAG command");
     if (*at >= end) return fail(error, "ERR No value provided for TIMEOUT");
@@ -67,6 +72,7 @@ static bool read_timeout(RedisString **argv, int *at, int end, bool in_dag, long
     return true;
 }
 
+/* INPUTS, OUTPUTS and TIMEOUT, in this order. */
 static bool read_model(RedisString **argv, int at, int end, bool in_dag, struct run_plan *plan, char *error) {
     if (at >= end || !text_is(argv[at], "INPUTS")) return fail(error, "ERR INPUTS not specified");
     at++;
@@ -81,6 +87,7 @@ static bool read_model(RedisString **argv, int at, int end, bool in_dag, struct 
     return at == end || fail_at(error, argv[at]);
 }
 
+/* All parts in any order, each once. */
 static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct run_plan *plan, char *error) {
     const struct words_of *const kinds[] = {&KEYS, &INPUTS, &ARGS, &OUTPUTS};
     struct span *const spans[] = {&plan->keys, &plan->inputs, &plan->args, &plan->outputs};
@@ -105,6 +112,7 @@ static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct
 
 /* ---- without counts: names go on until the next keyword ---- */
 
+/* AI.MODELRUN and AI.SCRIPTRUN. */
 static bool read_deprecated(RedisString **argv, int at, int end, bool in_dag, struct run_plan *plan, char *error) {
     if (at < end && text_is(argv[at], "TIMEOUT")) {
         at++;
@@ -125,6 +133,7 @@ static bool read_deprecated(RedisString **argv, int at, int end, bool in_dag, st
     return true;
 }
 
+/* The whole command. False, and the error. */
 bool run_plan_read(RedisString **argv, int start, int end, bool in_dag, struct run_plan *plan, char error[RUN_ERROR]) {
     if (!run_plan_begin(argv[start], plan)) return fail(error, "ERR unsupported command");
     int at = start + (plan->script ? 3 : 2);
@@ -140,6 +149,7 @@ bool run_plan_read(RedisString **argv, int start, int end, bool in_dag, struct r
 
 /* ---- on the way to the worker ---- */
 
+/* `n word …` */
 void run_plan_add_words(struct frame_writer *w, RedisString **argv, const struct span *span) {
     frame_number(w, span->count);
     for (int i = 0; i < span->count; i++) {
@@ -149,6 +159,7 @@ void run_plan_add_words(struct frame_writer *w, RedisString **argv, const struct
     }
 }
 
+/* What a script is called with, but for its tensors. */
 void run_plan_add_call(struct frame_writer *w, RedisString **argv, const struct run_plan *plan) {
     size_t length;
     const char *function = redis.StringPtrLen(argv[plan->function], &length);

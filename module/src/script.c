@@ -17,6 +17,7 @@ struct model *script_open(RedisCtx *ctx, RedisString *name) {
 
 /* ---- AI.SCRIPTSTORE, SCRIPTSET ---- */
 
+/* Functions that AI.SCRIPTEXECUTE may name. */
 static const char *read_entry_points(struct arguments *a, struct model *script) {
     long long count;
     if (a->at >= a->argc) return "ERR Insufficient arguments, missing script entry points";
@@ -30,6 +31,7 @@ static const char *read_entry_points(struct arguments *a, struct model *script) 
     return error;
 }
 
+/* Its grammar is the worker's to check. */
 static const char *read_source(struct arguments *a, struct model *script) {
     size_t length;
     if (a->at >= a->argc) return "ERR Insufficient arguments, missing script SOURCE";
@@ -42,6 +44,7 @@ static const char *read_source(struct arguments *a, struct model *script) {
     return NULL;
 }
 
+/* NULL, or the error. */
 static const char *read_script(struct arguments *a, struct model *script) {
     script->backend = text_copy("TORCH", 5);
     const char *error = model_read_device(a, script);

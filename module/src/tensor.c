@@ -11,6 +11,7 @@
 
 enum { TENSOR_ENCODING = 100 }; /* RedisAI wrote up to 4; its payloads are refused, not guessed at */
 
+/* Takes `data` over, and copies the shape. */
 static struct tensor *tensor_new(const struct dtype *dtype, const long long *shape, int rank, char *data, size_t bytes) {
     struct tensor *tensor = redis.Alloc(sizeof *tensor);
     *tensor = (struct tensor){.dtype = dtype, .rank = rank, .bytes = bytes, .data = data};
@@ -19,6 +20,7 @@ static struct tensor *tensor_new(const struct dtype *dtype, const long long *sha
     return tensor;
 }
 
+/* Redis may call it in another thread (UNLINK). */
 void tensor_free(void *value) {
     struct tensor *tensor = value;
     redis.Free(tensor->shape);
@@ -26,6 +28,7 @@ void tensor_free(void *value) {
     redis.Free(tensor);
 }
 
+/* `TYPE 1,128`, as frames have it. */
 void tensor_add_layout(struct buffer *to, const struct tensor *tensor) {
     char shape[TENSOR_MAX_RANK * 21];
     shape_text(tensor->shape, tensor->rank, shape, sizeof shape);
@@ -48,6 +51,7 @@ struct setting {
     struct buffer data; /* owned until the tensor takes it */
 };
 
+/* Up to BLOB, VALUES or the end. */
 static const char *read_shape(RedisString **argv, int argc, int *at, struct setting *s) {
     for (; *at < argc && !text_is(argv[*at], "BLOB") && !text_is(argv[*at], "VALUES"); (*at)++) {
         if (s->rank == TENSOR_MAX_RANK || redis.StringToLongLong(argv[*at], &s->shape[s->rank]) != REDIS_OK || s->shape[s->rank] < 1)
@@ -59,6 +63,7 @@ static const char *read_shape(RedisString **argv, int argc, int *at, struct sett
     return NULL;
 }
 
+/* The one string behind BLOB. */
 static const char *read_blob(RedisString **argv, int argc, int at, struct setting *s) {
     size_t length;
     if (argc - at != 1) return "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command";
@@ -70,6 +75,7 @@ static const char *read_blob(RedisString **argv, int argc, int at, struct settin
     return NULL;
 }
 
+/* One word behind VALUES. */
 static const char *add_value(const RedisString *string, struct setting *s) {
     char element[8];
     double number;
@@ -92,6 +98,7 @@ static const char *add_value(const RedisString *string, struct setting *s) {
     return NULL;
 }
 
+/* Exactly as many as the shape has elements. */
 static const char *read_values(RedisString **argv, int argc, int at, struct setting *s) {
     if ((size_t)(argc - at) != s->elements) return "ERR wrong number of values was given in 'AI.TENSORSET' command";
     buffer_reserve(&s->data, s->elements * (s->dtype->size ? s->dtype->size : 1));
@@ -102,6 +109,7 @@ static const char *read_values(RedisString **argv, int argc, int at, struct sett
     return s->data.length <= TENSOR_MAX_BYTES ? NULL : "ERR the values have more than 512 MiB; use several tensors";
 }
 
+/* Neither BLOB nor VALUES: zeros. A shape alone may ask for 512 MiB, so the allocation may fail. */
 static const char *fill_zeros(struct setting *s) {
     size_t bytes = s->elements * (s->dtype->size ? s->dtype->size : 1); /* empty strings are one NUL each */
     char *zeros = redis.TryAlloc(bytes);
@@ -111,6 +119,7 @@ static const char *fill_zeros(struct setting *s) {
     return NULL;
 }
 
+/* NULL, or the error. The caller frees `data` either way. */
 static const char *read_setting(RedisString **argv, int argc, struct setting *s) {
     size_t length;
     const char *name = redis.StringPtrLen(argv[2], &length);
@@ -130,6 +139,7 @@ static int reply_set_error(RedisCtx *ctx, const char *error) {
     return reply_error(ctx, "%s%s", coded ? "" : "ERR ", error);
 }
 
+/* The tensor of a command, or NULL and the error; no key is touched. */
 struct tensor *tensor_read(RedisString **argv, int argc, const char **error) {
     struct setting s = {0};
     size_t bytes;
@@ -167,6 +177,7 @@ static void reply_string_values(RedisCtx *ctx, const struct tensor *t) {
     for (const char *at = t->data; at < t->data + t->bytes; at += strlen(at) + 1) redis.ReplyWithStringBuffer(ctx, at, strlen(at));
 }
 
+/* An integer, or a double. */
 static void reply_element(RedisCtx *ctx, const struct dtype *dtype, const char *from) {
     if (!dtype_is_real(dtype)) {
         char digits[24];
@@ -183,6 +194,7 @@ static void reply_element(RedisCtx *ctx, const struct dtype *dtype, const char *
         redis.ReplyWithDouble(ctx, value);
 }
 
+/* All elements in one array. */
 static void reply_values(RedisCtx *ctx, const struct tensor *t) {
     size_t elements = 0;
     tensor_elements(t->dtype, t->shape, t->rank, &elements);
@@ -194,6 +206,7 @@ static void reply_values(RedisCtx *ctx, const struct tensor *t) {
     for (size_t i = 0; i < elements; i++) reply_element(ctx, t->dtype, t->data + i * t->dtype->size);
 }
 
+/* As VALUES or as BLOB. */
 static void reply_data(RedisCtx *ctx, const struct tensor *t, bool values) {
     if (values)
         reply_values(ctx, t);
@@ -201,6 +214,7 @@ static void reply_data(RedisCtx *ctx, const struct tensor *t, bool values) {
         redis.ReplyWithStringBuffer(ctx, t->data, t->bytes);
 }
 
+/* Type and shape, each with its name. */
 static void reply_meta(RedisCtx *ctx, const struct tensor *t) {
     redis.ReplyWithStringBuffer(ctx, "dtype", 5);
     redis.ReplyWithStringBuffer(ctx, t->dtype->name, strlen(t->dtype->name));
@@ -209,6 +223,7 @@ static void reply_meta(RedisCtx *ctx, const struct tensor *t) {
     for (int i = 0; i < t->rank; i++) redis.ReplyWithLongLong(ctx, t->shape[i]);
 }
 
+/* Flags of what to reply. NULL, or the error. */
 const char *tensor_read_format(RedisString **argv, int argc, int *format) {
     *format = argc == 2 ? TENSOR_META | TENSOR_BLOB : 0;
     for (int i = 2; i < argc; i++) {
@@ -247,6 +262,7 @@ int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- the type ---- */
 
+/* Type, shape, data. */
 static void rdb_save(RedisIO *io, void *value) {
     const struct tensor *t = value;
     redis.SaveStringBuffer(io, t->dtype->name, strlen(t->dtype->name));
@@ -255,6 +271,7 @@ static void rdb_save(RedisIO *io, void *value) {
     redis.SaveStringBuffer(io, t->data, t->bytes);
 }
 
+/* NULL where the type is unknown or the file ends. */
 static const struct dtype *load_dtype(RedisIO *io) {
     size_t length;
     char *name = redis.LoadStringBuffer(io, &length);
@@ -264,6 +281,7 @@ static const struct dtype *load_dtype(RedisIO *io) {
     return dtype;
 }
 
+/* False where there are more than 32 dimensions or the file ends. */
 static bool load_shape(RedisIO *io, long long *shape, uint64_t *rank) {
     *rank = redis.LoadUnsigned(io);
     if (redis.IsIOError(io) || *rank > TENSOR_MAX_RANK) return false;
@@ -274,6 +292,7 @@ static bool load_shape(RedisIO *io, long long *shape, uint64_t *rank) {
     return true;
 }
 
+/* NULL for all that AI.TENSORSET would have refused. */
 static void *rdb_load(RedisIO *io, int encoding) {
     long long shape[TENSOR_MAX_RANK];
     uint64_t rank;
@@ -303,6 +322,7 @@ static void aof_rewrite(RedisIO *io, RedisString *key, void *value) {
     for (int i = 0; i < t->rank; i++) redis.FreeString(NULL, shape[i]);
 }
 
+/* MEMORY USAGE. */
 static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
     const struct tensor *t = value;
     (void)ctx;
@@ -310,18 +330,21 @@ static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
     return redis.MallocSize((void *)t) + redis.MallocSize(t->shape) + redis.MallocSize(t->data);
 }
 
+/* Redis frees in another thread from 64 on. */
 static size_t free_effort(RedisKeyOptCtx *ctx, const void *value) {
     const struct tensor *t = value;
     (void)ctx;
     return 1 + (t->bytes >> 20); /* one allocation; past 64 MB its unmapping is worth a thread */
 }
 
+/* COPY. */
 static void *copy(RedisKeyOptCtx *ctx, const void *value) {
     const struct tensor *t = value;
     (void)ctx;
     return tensor_new(t->dtype, t->shape, t->rank, text_copy(t->data, t->bytes), t->bytes);
 }
 
+/* DEBUG DIGEST. */
 static void digest(RedisDigest *md, void *value) {
     const struct tensor *t = value;
     redis.DigestAddStringBuffer(md, t->dtype->name, strlen(t->dtype->name));
@@ -330,6 +353,7 @@ static void digest(RedisDigest *md, void *value) {
     redis.DigestEndSequence(md);
 }
 
+/* At load. */
 int tensor_type_create(RedisCtx *ctx) {
     RedisTypeMethods methods = {.version = TYPE_METHODS_VERSION,
                                 .rdb_load = rdb_load,

@@ -12,12 +12,14 @@ static const struct dtype DTYPES[] = {{"FLOAT", DTYPE_FLOAT, 4},     {"DOUBLE", 
                                       {"STRING", DTYPE_STRING, 0},   {"FLOAT16", DTYPE_FLOAT, 2},   {"BFLOAT16", DTYPE_BFLOAT, 2},
                                       {"UINT32", DTYPE_UNSIGNED, 4}, {"UINT64", DTYPE_UNSIGNED, 8}};
 
+/* In any case. NULL where there is none. */
 const struct dtype *dtype_find(const char *name, size_t length) {
     for (size_t i = 0; i < sizeof DTYPES / sizeof *DTYPES; i++)
         if (strlen(DTYPES[i].name) == length && strncasecmp(DTYPES[i].name, name, length) == 0) return &DTYPES[i];
     return NULL;
 }
 
+/* False where the shape is no shape or has more than 512 MiB. */
 bool tensor_elements(const struct dtype *dtype, const long long *shape, int rank, size_t *elements) {
     size_t total = 1;
     size_t size = dtype->size ? dtype->size : 1;
@@ -28,12 +30,14 @@ bool tensor_elements(const struct dtype *dtype, const long long *shape, int rank
     return true;
 }
 
+/* Each ends with a zero byte. */
 static size_t count_strings(const char *data, size_t length) {
     size_t count = 0;
     for (size_t i = 0; i < length; i++) count += data[i] == '\0';
     return count;
 }
 
+/* NULL, or why these bytes are not such a tensor. */
 const char *tensor_data_error(const struct dtype *dtype, size_t elements, const char *data, size_t length) {
     if (dtype->kind == DTYPE_STRING) {
         if (count_strings(data, length) != elements || (length > 0 && data[length - 1] != '\0'))
@@ -46,6 +50,7 @@ const char *tensor_data_error(const struct dtype *dtype, size_t elements, const 
     return NULL;
 }
 
+/* `1,128`; the rank, or -1. */
 int shape_parse(const char *text, size_t length, long long shape[TENSOR_MAX_RANK]) {
     int rank = 0;
     size_t i = 0;
@@ -61,6 +66,7 @@ int shape_parse(const char *text, size_t length, long long shape[TENSOR_MAX_RANK
     }
 }
 
+/* What shape_parse reads. */
 void shape_text(const long long *shape, int rank, char *text, size_t size) {
     size_t at = 0;
     text[0] = '\0';
@@ -82,6 +88,7 @@ static bool read_digits(const char *text, size_t length, bool *negative, unsigne
     return true;
 }
 
+/* The largest absolute value of an integer type. */
 static unsigned long long largest(const struct dtype *dtype, bool negative) {
     unsigned long long all = ~0ULL >> (64 - 8 * dtype->size);
     if (dtype->kind == DTYPE_SIGNED) return (all >> 1) + negative;
@@ -89,6 +96,7 @@ static unsigned long long largest(const struct dtype *dtype, bool negative) {
     return dtype->kind == DTYPE_BOOL ? 1 : all;
 }
 
+/* False where the text is no integer of this type. */
 bool element_from_text(const struct dtype *dtype, const char *text, size_t length, char *to) {
     unsigned long long value;
     bool negative;
@@ -110,6 +118,7 @@ static uint16_t half_bits(double value) {
     return (uint16_t)(sign | (uint16_t)(((exponent + 13) << 10) + (int)rint(ldexp(size, 11 - exponent))));
 }
 
+/* The double of a half: exact. */
 static double half_value(uint16_t bits) {
     int exponent = bits >> 10 & 0x1f, mantissa = bits & 0x3ff;
     double size = exponent == 0 ? mantissa * 0x1p-24 : exponent == 31 ? (mantissa ? NAN : INFINITY) : ldexp(1024 + mantissa, exponent - 25);
@@ -125,6 +134,7 @@ static uint16_t bfloat_bits(double value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* The double of a bfloat16: exact. */
 static double bfloat_value(uint16_t half) {
     uint32_t bits = (uint32_t)half << 16;
     float single;
@@ -132,6 +142,7 @@ static double bfloat_value(uint16_t half) {
     return single;
 }
 
+/* Rounded to the type, ties to even. */
 void element_from_double(const struct dtype *dtype, double value, char *to) {
     float single = (float)value;
     uint16_t bits;
@@ -145,6 +156,7 @@ void element_from_double(const struct dtype *dtype, double value, char *to) {
     }
 }
 
+/* Sign extended. A large uint64 wraps: see element_is_large. */
 long long element_integer(const struct dtype *dtype, const char *from) {
     unsigned long long raw = 0;
     memcpy(&raw, from, dtype->size);
@@ -159,6 +171,7 @@ bool element_is_large(const struct dtype *dtype, const char *from) {
     return dtype->kind == DTYPE_UNSIGNED && dtype->size == 8 && element_integer(dtype, from) < 0;
 }
 
+/* Exact for all real types. */
 double element_double(const struct dtype *dtype, const char *from) {
     uint16_t half;
     float single;

@@ -31,6 +31,7 @@ enum {
 
 /* ---- what each frame does; false: it is malformed ---- */
 
+/* READY: the worker has loaded its libraries; it names their versions. */
 static bool on_ready(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes item;
@@ -49,6 +50,7 @@ static bool on_ready(const struct frame *frame) {
     return true;
 }
 
+/* For INFO: misses and triggers. */
 static void count_latency(const struct pending *pending) {
     uint64_t us = redis.MonotonicMicroseconds() - pending->started_us;
     if (pending->kind == PENDING_MISS) latency_add(&shardqa.miss_latency, us);
@@ -65,6 +67,7 @@ static void unreadable(struct frame *frame) {
     frame->length = sizeof error - 1;
 }
 
+/* RG.DUMPREGISTRATIONS gets what only the module knows. */
 static void dumped(struct pending *pending, const char *resp, size_t length) {
     struct buffer reply = {0};
     gears_dump(&reply, resp, length);
@@ -72,6 +75,7 @@ static void dumped(struct pending *pending, const char *resp, size_t length) {
     buffer_free(&reply);
 }
 
+/* REPLY: to whom it goes depends on the kind of the request. */
 static void on_worker_reply(struct frame frame) {
     struct pending *pending = pending_find(frame.id);
     if (!resp_is_one_value(frame.payload, frame.length)) unreadable(&frame);
@@ -90,6 +94,7 @@ static void on_worker_reply(struct frame frame) {
     }
 }
 
+/* LOG: level and text. */
 static bool on_log(const struct frame *frame) {
     static const char *const levels[] = {"debug", "verbose", "notice", "warning"};
     struct frame_list list;
@@ -103,6 +108,7 @@ static bool on_log(const struct frame *frame) {
     return true;
 }
 
+/* STATS: pairs for INFO. The worker can't fill our memory: number and lengths are bounded. */
 static bool on_stats(const struct frame *frame) {
     enum { MAX_STATS = 256 };
     struct frame_list list;
@@ -118,6 +124,7 @@ static bool on_stats(const struct frame *frame) {
     return true;
 }
 
+/* One frame takes effect. False where it is malformed. */
 static bool dispatch(const struct frame *frame) {
     switch (frame->type) {
     case FRAME_READY: return on_ready(frame);
@@ -139,6 +146,7 @@ static bool dispatch(const struct frame *frame) {
 
 /* ---- frames that must wait for the end of a pause ---- */
 
+/* Whether the frame has to wait while Redis takes no writes. */
 static bool writes(const struct frame *frame) {
     struct pending *pending;
     switch (frame->type) {
@@ -155,6 +163,7 @@ static bool writes(const struct frame *frame) {
     }
 }
 
+/* A copy: the buffer it lies in goes on. */
 static void defer(const struct frame *frame) {
     struct deferred *d = redis.Alloc(sizeof *d + frame->length);
     struct deferred_queue *queue = &shardqa.deferred;
@@ -170,6 +179,7 @@ static void defer(const struct frame *frame) {
     queue->bytes += frame->length;
 }
 
+/* The caller frees it. */
 static struct deferred *take_deferred(void) {
     struct deferred_queue *queue = &shardqa.deferred;
     struct deferred *d = queue->first;
@@ -193,6 +203,7 @@ struct budget {
 
 static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
 
+/* A malformed frame ends the worker: nothing after it can be trusted. */
 static void handle(const struct frame *frame) {
     if (!frame_from_worker_is_valid(frame) || !dispatch(frame)) {
         redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes", (int)frame->type,
@@ -201,6 +212,7 @@ static void handle(const struct frame *frame) {
     }
 }
 
+/* After a pause: what waited goes first. */
 static void run_deferred(struct budget *budget) {
     while (shardqa.deferred.first && !shardqa.link.broken && !spent(budget)) {
         struct deferred *d = take_deferred();
@@ -237,6 +249,7 @@ static bool run_received(struct budget *budget, bool paused) {
     return !link->broken;
 }
 
+/* The frames of this tick, within its budget. */
 void tick_frames(void) {
     struct worker_link *link = &shardqa.link;
     if (link->in.length <= link->in_handled && shardqa.deferred.first == NULL) return;
@@ -266,6 +279,7 @@ static void first_tick(void) {
     if (reply) redis.FreeCallReply(reply);
 }
 
+/* Once per loop, before Redis sleeps. */
 void tick_run(void) {
     struct worker_link *link = &shardqa.link;
     shardqa.counters.ticks++;

@@ -31,6 +31,7 @@ static const struct link_hooks *hooks;
 
 static void on_socket(int fd, void *data, int mask);
 
+/* `tail` is a model's file that follows the frame. */
 static void queue_frame(struct chunk_queue *queue, struct frame_writer *writer, struct blob *tail) {
     size_t length;
     frame_end(writer);
@@ -43,6 +44,7 @@ static void queue_frame(struct chunk_queue *queue, struct frame_writer *writer, 
 
 static bool link_up(void) { return shardqa.link.fd >= 0 && !shardqa.link.broken; }
 
+/* Dropped where there is no worker: a new one is told everything anyway. */
 void link_send(struct frame_writer *writer, struct blob *tail) {
     if (link_up())
         queue_frame(&shardqa.link.out, writer, tail);
@@ -50,11 +52,13 @@ void link_send(struct frame_writer *writer, struct blob *tail) {
         buffer_free(&writer->buffer);
 }
 
+/* Held until the worker is ready, so that a client may ask while it starts. */
 void link_request(struct frame_writer *writer) {
     struct worker_link *link = &shardqa.link;
     queue_frame(link->state == LINK_READY ? &link->out : &link->held, writer, NULL);
 }
 
+/* A frame whose payload is no list. */
 void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length) {
     struct buffer buffer = {0};
     char header[FRAME_HEADER];
@@ -68,6 +72,7 @@ void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size
     queue_add(&shardqa.link.out, data, NULL, total);
 }
 
+/* As much as one system call takes, of several chunks. */
 static ssize_t write_slice(struct worker_link *link) {
     struct iovec parts[WRITE_PARTS];
     size_t bytes = 0, skip = link->sent_of_first;
@@ -84,6 +89,7 @@ static ssize_t write_slice(struct worker_link *link) {
     return sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Chunks that are sent as a whole are freed. */
 static void forget_sent(struct worker_link *link, size_t sent) {
     while (sent > 0) {
         size_t left = link->out.first->length - link->sent_of_first;
@@ -97,6 +103,7 @@ static void forget_sent(struct worker_link *link, size_t sent) {
     }
 }
 
+/* Only while something waits: a writable socket would wake the loop for ever. */
 static void watch_writable(struct worker_link *link, bool wanted) {
     if (link->writing == wanted) return;
     if (wanted)
@@ -106,6 +113,7 @@ static void watch_writable(struct worker_link *link, bool wanted) {
     link->writing = wanted;
 }
 
+/* Writes what the socket takes; the event loop calls for the rest. */
 void link_flush(void) {
     struct worker_link *link = &shardqa.link;
     if (!link_up()) return;
@@ -119,6 +127,7 @@ void link_flush(void) {
 
 /* ---- receiving ---- */
 
+/* Back pressure: a full socket stops the worker. */
 void link_pause_reading(bool pause) {
     struct worker_link *link = &shardqa.link;
     if (link->fd < 0 || link->reading == !pause) return;
@@ -137,6 +146,7 @@ static bool enough_to_do(struct worker_link *link) {
     return frame_decode(link->in.data + link->in_handled, unhandled, &frame, &wanted) != FRAME_PARTIAL;
 }
 
+/* Only moves bytes: frames take effect in the tick. */
 static void read_socket(struct worker_link *link) {
     buffer_reserve(&link->in, READ_SLICE);
     ssize_t got = recv(link->fd, link->in.data + link->in.length, READ_SLICE, MSG_DONTWAIT);
@@ -149,6 +159,7 @@ static void read_socket(struct worker_link *link) {
     if (!link->broken && enough_to_do(link)) link_pause_reading(true);
 }
 
+/* The event loop's callback. */
 static void on_socket(int fd, void *data, int mask) {
     struct worker_link *link = &shardqa.link;
     (void)data;
@@ -159,6 +170,7 @@ static void on_socket(int fd, void *data, int mask) {
 
 /* ---- start ---- */
 
+/* The pidfd is readable once the process has ended. */
 static void on_exit_of_worker(int fd, void *data, int mask) {
     (void)data;
     (void)mask;
@@ -168,12 +180,14 @@ static void on_exit_of_worker(int fd, void *data, int mask) {
 
 static long long backoff_first(void) { return BACKOFF_FIRST < shardqa.settings.backoff_ms ? BACKOFF_FIRST : shardqa.settings.backoff_ms; }
 
+/* At load, before a worker is started. */
 void link_init(const struct link_hooks *above) {
     hooks = above;
     shardqa.link.backoff_ms = backoff_first();
     process_init();
 }
 
+/* 0 where Redis listens on TLS alone. */
 static long long server_port(void) {
     int error = 0;
     RedisServerInfo *info = redis.GetServerInfo(shardqa.ctx, "server");
@@ -182,6 +196,7 @@ static long long server_port(void) {
     return error == REDIS_OK ? port : 0;
 }
 
+/* HELLO: what a worker has to know before anything else. */
 static void greet(void) {
     struct frame_writer w;
     frame_begin(&w, FRAME_HELLO, 0);
@@ -200,6 +215,7 @@ static void greet(void) {
     link_flush();
 }
 
+/* The next attempt. */
 static void on_restart_timer(RedisCtx *ctx, void *data) {
     (void)ctx;
     (void)data;
@@ -208,6 +224,7 @@ static void on_restart_timer(RedisCtx *ctx, void *data) {
     link_spawn();
 }
 
+/* After a time that doubles with each failure, up to BACKOFF. */
 static void arm_restart(void) {
     struct worker_link *link = &shardqa.link;
     link->state = LINK_DOWN;
@@ -217,6 +234,7 @@ static void arm_restart(void) {
     link->backoff_ms = link->backoff_ms * 2 > shardqa.settings.backoff_ms ? shardqa.settings.backoff_ms : link->backoff_ms * 2;
 }
 
+/* A new worker's socket, with everything of the old one reset. */
 static void adopt(int fd) {
     struct worker_link *link = &shardqa.link;
     link->fd = fd;
@@ -227,6 +245,7 @@ static void adopt(int fd) {
     if (link->pidfd >= 0) redis.EventLoopAdd(link->pidfd, LOOP_READABLE, on_exit_of_worker, NULL);
 }
 
+/* Starts a worker. It takes requests once it says READY. */
 void link_spawn(void) {
     int socket;
     if (shardqa.settings.python == NULL || shardqa.shutting_down) return;
@@ -250,6 +269,7 @@ static void nothing(void *unused) { (void)unused; }
 
 void link_wake(void) { redis.EventLoopAddOneShot(nothing, NULL); }
 
+/* Marks the worker as lost. take_down does the rest, in the tick. */
 void link_break(const char *why) {
     struct worker_link *link = &shardqa.link;
     if (link->fd < 0 || link->broken) return;
@@ -260,6 +280,7 @@ void link_break(const char *why) {
     link_wake();
 }
 
+/* What was on its way either way is dropped. */
 static void close_link(struct worker_link *link) {
     link_pause_reading(true);
     watch_writable(link, false);
@@ -271,6 +292,7 @@ static void close_link(struct worker_link *link) {
     link->in_handled = 0;
 }
 
+/* The worker has ended or is ended here; the next one is on its way. */
 static void take_down(void) {
     struct worker_link *link = &shardqa.link;
     char how[64];
@@ -285,6 +307,7 @@ static void take_down(void) {
     hooks->down(signal);
 }
 
+/* Everything is loaded: the worker gets sessions and models, then START. */
 static void send_start(void) {
     struct frame_writer start;
     hooks->started();
@@ -295,6 +318,7 @@ static void send_start(void) {
 
 void link_cron(void) { process_collect(); }
 
+/* The worker's life goes on in the tick only. */
 void link_tick(void) {
     struct worker_link *link = &shardqa.link;
     if (link->broken) take_down();
@@ -303,6 +327,7 @@ void link_tick(void) {
     hooks->frames();
 }
 
+/* What was held goes out now. */
 void link_ready(void) {
     struct worker_link *link = &shardqa.link;
     if (link->state != LINK_STARTING) return;
@@ -312,12 +337,14 @@ void link_ready(void) {
     redis.Log(shardqa.ctx, "notice", "worker ready: %s", link->versions);
 }
 
+/* Redis shuts down; link_continue takes it back. */
 void link_stop(void) {
     shardqa.shutting_down = true;
     if (shardqa.link.restart_armed) redis.StopTimer(shardqa.ctx, shardqa.link.restart_timer, NULL);
     shardqa.link.restart_armed = false;
 }
 
+/* The shutdown was refused or cancelled. */
 void link_continue(void) {
     shardqa.shutting_down = false;
     if (shardqa.link.state == LINK_DOWN && !shardqa.link.broken) arm_restart();
@@ -331,12 +358,14 @@ bool link_has_room(void) { return shardqa.link.out.bytes + shardqa.link.held.byt
 
 bool link_has_room_for_model(void) { return shardqa.link.out.model_bytes < QUEUE_LIMIT; }
 
+/* What clients are told meanwhile. */
 const char *link_unusable_error(void) {
     if (shardqa.settings.python == NULL)
         return "ERR this needs the worker, and the module was loaded without one; load it with PYTHON /path/to/venv/bin/python";
     return "TRYAGAIN the worker of this node is being restarted; try again";
 }
 
+/* For INFO. */
 const char *link_state_name(void) {
     static const char *const names[] = {"off", "down", "starting", "ready"};
     return shardqa.activity.silent ? "silent" : names[shardqa.link.state];

@@ -30,11 +30,13 @@ enum {
 
 /* ---- stderr into the log ---- */
 
+/* A long line is cut. */
 static void log_line(const char *line, size_t length) {
     if (length > ERROR_LINE) length = ERROR_LINE;
     if (length > 0) redis.Log(shardqa.ctx, "notice", "worker: %.*s", (int)length, line);
 }
 
+/* Whole lines, and a piece that is too long to wait for. */
 static void log_lines(struct buffer *buffer) {
     char *newline;
     while (buffer->length > 0 && (newline = memchr(buffer->data, '\n', buffer->length)) != NULL) {
@@ -48,6 +50,7 @@ static void log_lines(struct buffer *buffer) {
     }
 }
 
+/* One slice of the worker's stderr. */
 static ssize_t read_errors(struct worker_link *link) {
     char slice[4096];
     ssize_t got = read(link->error_fd, slice, sizeof slice);
@@ -58,6 +61,7 @@ static ssize_t read_errors(struct worker_link *link) {
     return got;
 }
 
+/* An unfinished line is logged as well. */
 static void close_errors(struct worker_link *link) {
     if (link->error_fd < 0) return;
     redis.EventLoopDel(link->error_fd, LOOP_READABLE);
@@ -67,6 +71,7 @@ static void close_errors(struct worker_link *link) {
     buffer_free(&link->error_line);
 }
 
+/* The event loop's callback. */
 static void on_errors(int fd, void *data, int mask) {
     struct worker_link *link = &shardqa.link;
     (void)data;
@@ -78,6 +83,7 @@ static void on_errors(int fd, void *data, int mask) {
 
 /* ---- start ---- */
 
+/* In BGSAVE's child: see the head of this file. */
 static void close_in_forked_child(void) {
     struct worker_link *link = &shardqa.link;
     int *fds[] = {&link->fd, &link->error_fd, &link->pidfd};
@@ -88,12 +94,14 @@ static void close_in_forked_child(void) {
     peers_close_in_child();
 }
 
+/* At load. */
 void process_init(void) {
     struct worker_link *link = &shardqa.link;
     link->fd = link->error_fd = link->pidfd = shardqa.peers.fd = -1;
     pthread_atfork(NULL, NULL, close_in_forked_child);
 }
 
+/* The worker starts with the signals of a program that a shell starts. */
 static void signals_as_at_birth(posix_spawnattr_t *attributes) {
     sigset_t all, none;
     sigfillset(&all);
@@ -145,6 +153,7 @@ static int out_of_the_way(int fd) {
     return moved;
 }
 
+/* A socket pair for frames and a pipe for stderr. 0, or the errno. */
 static int make_pairs(int sockets[2], int errors[2]) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return errno;
     if (pipe2(errors, O_CLOEXEC) != 0) {
@@ -172,6 +181,7 @@ static void keep(int error_fd, pid_t pid) {
     redis.EventLoopAdd(error_fd, LOOP_READABLE, on_errors, NULL);
 }
 
+/* 0 and our end of the socket, or the errno. */
 int process_start(int *socket) {
     int sockets[2], errors[2];
     pid_t pid = 0;
@@ -235,6 +245,7 @@ static void await_exit(const struct worker_link *link) {
     if (link->pidfd >= 0 && !shardqa.activity.killed) poll(&end, 1, EXIT_MS);
 }
 
+/* Those that took longer to end than Redis could wait. */
 void process_collect(void) {
     struct worker_link *link = &shardqa.link;
     char how[64];
@@ -245,6 +256,7 @@ void process_collect(void) {
     }
 }
 
+/* Ends and collects the process; tells how it ended. The signal, or 0. */
 int process_end(char *how, size_t size) {
     struct worker_link *link = &shardqa.link;
     await_exit(link);

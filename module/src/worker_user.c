@@ -11,6 +11,7 @@
 
 enum { KILL = 1 << 5, SETGID = 1 << 6, SETUID = 1 << 7 }; /* of capabilities(7) */
 
+/* Whether Redis has the capabilities for it. */
 static bool may_change_users(void) {
     char line[256];
     unsigned long long effective = 0;
@@ -22,6 +23,7 @@ static bool may_change_users(void) {
     return (effective & (KILL | SETGID | SETUID)) == (KILL | SETGID | SETUID);
 }
 
+/* NULL and `uid:gid`, or what the value should have been. */
 const char *worker_user(const RedisString *name, char **ids) {
     char text[64];
     const struct passwd *user = getpwnam(redis.StringPtrLen(name, NULL));

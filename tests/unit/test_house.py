@@ -317,6 +317,22 @@ def test_a_line_of_syntax_stands_above_each_command_handler() -> None:
     assert not [command for command, handler in table if not re.search(rf"\b{command}\b", above.get(handler, ""))]
 
 
+C_FUNCTION = re.compile(r"^\w[^\n;{}]*?(\w+)\([^;{}]*\) \{\n(?:.*\n)+?\}$", re.MULTILINE)
+
+
+def test_a_line_stands_above_each_function_of_the_module() -> None:
+    """Above each of four lines or more: a shorter one is read as fast as a comment."""
+    found, bare = 0, []
+    for path in sorted((ROOT / "module" / "src").glob("*.c")):
+        text = path.read_text()
+        for function in C_FUNCTION.finditer(text):
+            found += 1
+            if function.group().count("\n") >= 3 and not text[: function.start()].endswith("*/\n"):
+                bare.append(f"{path.relative_to(ROOT)} {function.group(1)}")
+    assert found > 400
+    assert not bare
+
+
 def test_the_tour_of_the_code_matches_the_tree() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     tour = text[text.index("## A tour of the code") :]
