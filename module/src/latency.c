@@ -22,7 +22,7 @@ void latency_add(struct latency *latency, uint64_t us) {
     latency->sum_us += us;
 }
 
-/* The top of the bucket that holds it: at most 19 % too high. */
+/* The top of the bucket that holds it: at most a quarter too high. */
 uint64_t latency_percentile(const struct latency *latency, double fraction) {
     uint64_t wanted = (uint64_t)(fraction * (double)latency->total);
     uint64_t seen = 0;

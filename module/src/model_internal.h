@@ -1,4 +1,4 @@
-/* Between model.c and model_commands.c. */
+/* Between model.c, model_type.c and model_commands.c. */
 #ifndef SHARDQA_MODEL_INTERNAL_H
 #define SHARDQA_MODEL_INTERNAL_H
 
@@ -16,6 +16,8 @@ enum {
 #define MODEL_MAX_BYTES (FRAME_MAX_PAYLOAD - FRAME_SPARE)
 
 struct model *model_new(const char *key, size_t key_length); /* one reference, the caller's */
+void model_destroy(struct model *model); /* for one that nobody else has seen; others: model_release */
+void model_set_error(struct model *model, enum model_state state, const char *error);
 bool model_is_device(const char *text); /* CPU, CPU:n, GPU or GPU:n, in any case, at most 9 bytes */
 void models_add(struct model *model);
 void model_send(struct model *model, uint64_t request);
