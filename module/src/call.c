@@ -136,7 +136,7 @@ static bool starts_with(const char *text, size_t length, const char *start) {
 }
 
 /* Redis 7.0 answers module calls with ERR where a client would get a code of its own. */
-static void add_reply(struct buffer *replies, RedisReply *reply, int error) {
+void call_add_reply(struct buffer *replies, RedisReply *reply, int error) {
     size_t length;
     if (reply == NULL) {
         char line[160];
@@ -244,7 +244,7 @@ static void run_one(const struct call *call, const struct rights *rights, struct
     int error = errno;
     if (user) redis.SetContextUser(shardqa.ctx, NULL);
     shardqa.counters.calls++;
-    add_reply(replies, reply, error);
+    call_add_reply(replies, reply, error);
 }
 
 /* The commands ran, so each gets an error of its own in place of its reply. */

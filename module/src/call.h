@@ -9,6 +9,9 @@
 /* Runs the commands of a CALL frame, in order, and answers CALLED. False: the frame is malformed. */
 bool call_run(const struct frame *frame);
 
+/* Adds what RedisModule_Call gave, with the codes a client would get; `error` is its errno. Frees the reply. */
+void call_add_reply(struct buffer *replies, RedisReply *reply, int error);
+
 /* Do all commands of the frame only read? Such calls run even while writing is paused. */
 bool call_only_reads(const struct frame *frame);
 

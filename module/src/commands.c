@@ -14,6 +14,7 @@
 #include "execute.h"
 #include "gears.h"
 #include "hook.h"
+#include "hooked.h"
 #include "model.h"
 #include "registry.h"
 #include "script.h"
@@ -191,6 +192,9 @@ static RedisArg PEER_ARGS[] = {{.name = "node-id", .type = ARG_STRING, NO_KEY},
                                {.name = "verb", .type = ARG_STRING, NO_KEY},
                                {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
                                END};
+static RedisArg HOOK_ARGS[] = {{.name = "command", .type = ARG_STRING, NO_KEY},
+                               {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
+                               END};
 static RedisArg PAYLOAD_ARGS[] = {{.name = "session", .type = ARG_STRING, NO_KEY}, END};
 
 struct command {
@@ -254,6 +258,8 @@ static const struct command COMMANDS[] = {
     {"RG._PEER", rg_peer, "admin no-monitor no-slowlog", 0, -4, NULL, PEER_ARGS, "Internal: a message from the worker of another shard", "That of the message", "admin dangerous slow"},
     {"RG._REGISTER", rg_internal_register, "write admin", 0, 2, NULL, PAYLOAD_ARGS, "Internal: a session on its way to replicas and the AOF", "O(N) in its registrations", "write admin dangerous slow"},
     {"RG._UNREGISTER", rg_internal_unregister, "write admin", 0, 2, NULL, ID_ARGS, "Internal: an unregistration on its way to replicas and the AOF", "O(N) in the registrations", "write admin dangerous slow"},
+    {"shardqa.hook", shardqa_hook, "write deny-oom getkeys-api", 0, -2, NULL, HOOK_ARGS, "What a hooked command that writes becomes", "That of the command, or of the function", "write slow"},
+    {"shardqa.hookread", shardqa_hook, "readonly getkeys-api", 0, -2, NULL, HOOK_ARGS, "What a hooked command that reads becomes", "That of the command, or of the function", "read slow"},
     {"shardqa.get", shardqa_get, "readonly", 1, 2, READS_FIRST, ONE_KEY_ARGS, "What GET becomes where a function computes missing values", "O(1), or that of the function", "read string fast"},
 };
 

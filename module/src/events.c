@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "hooked.h"
 #include "model.h"
 #include "registry.h"
 #include "text.h"
@@ -86,15 +87,27 @@ static void send_event(struct happening *h, const char *target) {
     shardqa.counters.events++;
 }
 
+/* Whether the registration asked for such an event of such a key. */
+static bool is_for(const struct registration *r, struct happening *h) {
+    if (!prefix_matches(r->prefix, h->text, h->length) || !words_hold(&r->events, h->event)) return false;
+    if (r->events.count == 0 && h->class & NOTIFY_KEY_MISS) return false; /* misses must be asked for */
+    return r->key_types.count == 0 || strcmp(happening_type(h), "none") == 0 || words_hold(&r->key_types, h->type);
+}
+
 /* Called for every registration: sends the event to those that want it. */
 static bool offer_to_registration(struct registration *r, void *data) {
     struct happening *h = data;
-    if (!r->wants_events || !prefix_matches(r->prefix, h->text, h->length)) return false;
-    if (!words_hold(&r->events, h->event)) return false;
-    if (r->events.count == 0 && h->class & NOTIFY_KEY_MISS) return false; /* misses must be asked for */
-    if (r->key_types.count > 0 && strcmp(happening_type(h), "none") != 0 && !words_hold(&r->key_types, h->type)) return false;
-    send_event(h, r->id);
+    if (r->wants_events && is_for(r, h)) send_event(h, r->id);
     return false;
+}
+
+/* The client of the command under way waits for the functions of these. */
+static void offer_to_hooks(struct happening *h) {
+    const struct hooked *hooked = shardqa.causing->hooked;
+    for (size_t i = 0; i < hooked->count; i++) {
+        const struct registration *r = hooked->registrations[i];
+        if (r->keys_reader && is_for(r, h)) hooked_caused(shardqa.causing, r, h->event, h->text, h->length, happening_type(h));
+    }
 }
 
 /* One frame is enough, however many watches match. */
@@ -111,10 +124,11 @@ static void offer_to_watches(struct happening *h) {
 static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
     struct happening h = {.ctx = ctx, .class = class, .event = event, .key = key};
     if (class & NOTIFY_GENERIC && shardqa.model_count > 0) models_key_moved(ctx, event, key);
-    if (!shardqa.link.started || (shardqa.watches == NULL && shardqa.event_registrations == 0)) return REDIS_OK;
+    if (!shardqa.link.started || (shardqa.watches == NULL && shardqa.event_registrations == 0 && !shardqa.causing)) return REDIS_OK;
     if (redis.GetContextFlags(ctx) & (CTX_LOADING | CTX_IS_CHILD) || redis.GetSelectedDb(ctx) != 0) return REDIS_OK;
     h.text = redis.StringPtrLen(key, &h.length);
     offer_to_watches(&h);
+    if (shardqa.causing) offer_to_hooks(&h);
     if (shardqa.master && shardqa.event_registrations > 0) gears_find(offer_to_registration, &h);
     return REDIS_OK;
 }

@@ -29,6 +29,7 @@ enum frame_type {
     FRAME_ROLE = 12,
     FRAME_RESYNC = 13,
     FRAME_FORGET = 14,
+    FRAME_HOOK = 15,
     FRAME_SCRIPT = 32,
     FRAME_DAG = 33,
     /* worker -> module */

@@ -1,4 +1,4 @@
-/* A GET of a hooked prefix that misses asks the worker.
+/* The filter that finds hooked commands; and the commonest of them: a GET of a hooked prefix that misses asks the worker.
  *
  * The filter runs before authentication, inside transactions and for the master's stream, and twice for a paused command: it only
  * renames, and the command itself decides whether it may wait. A value that is there is read with OpenKey and StringDMA rather
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "hooked.h"
 #include "pending.h"
 #include "registry.h"
 #include "rights.h"
@@ -32,16 +33,45 @@ static bool hooks_key(struct registration *registration, void *data) {
     return key->length <= MAX_KEY && registration->hooks_get && prefix_matches(registration->prefix, key->text, key->length);
 }
 
+enum way {
+    WAY_PLAIN, /* Redis runs it */
+    WAY_GET,   /* a GET whose misses alone are hooked: shardqa.get */
+    WAY_HOOK   /* any other: shardqa.hook */
+};
+
+/* What becomes of a command that somebody hooks. */
+static enum way way_of(const struct hooked *hooked, bool is_get, const struct key_text *key) {
+    enum way way = WAY_PLAIN;
+    for (size_t i = 0; i < hooked->count; i++) {
+        struct registration *r = hooked->registrations[i];
+        if (!hooked_takes(hooked, r, key->text, key->length)) continue;
+        if (!is_get || !r->hooks_get) return WAY_HOOK;
+        if (key->length <= MAX_KEY) way = WAY_GET;
+    }
+    return way;
+}
+
+/* The command keeps its own name behind this one. */
+static void put_before(RedisFilterCtx *filter_ctx, const char *name) {
+    redis.CommandFilterArgInsert(filter_ctx, 0, redis.CreateString(NULL, name, strlen(name)));
+}
+
 /* Runs before every command of every client, so it gives up as early as it can. */
 static void filter(RedisFilterCtx *filter_ctx) {
-    struct key_text key;
+    struct key_text key = {0};
     size_t length;
-    if (shardqa.hooks == 0 || !shardqa.master || redis.CommandFilterArgsCount(filter_ctx) != 2) return;
+    if (shardqa.hooks == 0 || !shardqa.master) return;
+    int count = redis.CommandFilterArgsCount(filter_ctx);
     const char *name = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, 0), &length);
-    if (length != 3 || strncasecmp(name, "get", 3) != 0) return;
-    key.text = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, 1), &key.length);
-    if (gears_find(hooks_key, &key) == NULL) return;
-    redis.CommandFilterArgReplace(filter_ctx, 0, redis.CreateString(NULL, "shardqa.get", 11));
+    const struct hooked *hooked = hooked_find(name, length);
+    if (hooked == NULL) return;
+    if (hooked->first > 0 && hooked->first < count) key.text = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, hooked->first), &key.length);
+    bool is_get = count == 2 && length == 3 && strncasecmp(name, "get", 3) == 0;
+    switch (way_of(hooked, is_get, &key)) {
+    case WAY_PLAIN: break;
+    case WAY_GET: redis.CommandFilterArgReplace(filter_ctx, 0, redis.CreateString(NULL, "shardqa.get", 11)); break;
+    case WAY_HOOK: put_before(filter_ctx, hooked->writes ? "shardqa.hook" : "shardqa.hookread"); break;
+    }
 }
 
 int hook_install(RedisCtx *ctx) { return redis.RegisterCommandFilter(ctx, filter, FILTER_NOSELF) ? REDIS_OK : REDIS_ERR; }

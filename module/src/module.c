@@ -194,6 +194,7 @@ static void fill_state(RedisCtx *ctx) {
     shardqa.scripts = redis.CreateDict(NULL);
     shardqa.waiters = redis.CreateDict(NULL);
     shardqa.flights = redis.CreateDict(NULL);
+    shardqa.hooked = redis.CreateDict(NULL);
     shardqa.sessions = redis.CreateDict(NULL);
     shardqa.worker_stats = redis.CreateDict(NULL);
     if (shardqa.cluster)

@@ -14,7 +14,8 @@ enum pending_kind {
     PENDING_EXECUTE, /* AI.MODELEXECUTE and the like */
     PENDING_DAG,     /* AI.DAGEXECUTE and the like */
     PENDING_REPLAY,  /* a stored session that a worker runs again; nobody waits */
-    PENDING_DUMP     /* RG.DUMPREGISTRATIONS */
+    PENDING_DUMP,    /* RG.DUMPREGISTRATIONS */
+    PENDING_HOOKED   /* the functions of events that a hooked command caused; data is what Redis replied */
 };
 
 struct waiter {

@@ -244,6 +244,7 @@ typedef struct {
     F(int, SetCommandInfo, (RedisCommand *, const RedisCommandInfo *))                                                                     \
     F(int, IsKeysPositionRequest, (RedisCtx *))                                                                                            \
     F(void, KeyAtPosWithFlags, (RedisCtx *, int pos, int flags))                                                                           \
+    F(int *, GetCommandKeysWithFlags, (RedisCtx *, RedisString **, int, int *count, int **flags))                                          \
     F(void, LogIOError, (RedisIO *, const char *level, const char *format, ...))                                                           \
     F(int, WrongArity, (RedisCtx *))                                                                                                       \
     F(int, ReplyWithLongLong, (RedisCtx *, long long))                                                                                     \
@@ -324,6 +325,7 @@ typedef struct {
     F(int, CommandFilterArgsCount, (RedisFilterCtx *))                                                                                     \
     F(RedisString *, CommandFilterArgGet, (RedisFilterCtx *, int))                                                                         \
     F(int, CommandFilterArgReplace, (RedisFilterCtx *, int, RedisString *))                                                                \
+    F(int, CommandFilterArgInsert, (RedisFilterCtx *, int, RedisString *))                                                                 \
     F(RedisDict *, CreateDict, (RedisCtx *))                                                                                               \
     F(void, FreeDict, (RedisCtx *, RedisDict *))                                                                                           \
     F(uint64_t, DictSize, (RedisDict *))                                                                                                   \

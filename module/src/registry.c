@@ -4,10 +4,12 @@
  * argument is the frame's payload: so replicas and the AOF get exactly what the RDB's aux field holds. */
 #include "registry.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "call.h"
 #include "events.h"
+#include "hooked.h"
 #include "model.h"
 #include "pending.h"
 #include "rights.h"
@@ -31,6 +33,7 @@ static void registration_free(struct registration *registration) {
     redis.Free(registration->prefix);
     words_free(&registration->events);
     words_free(&registration->key_types);
+    words_free(&registration->commands);
     buffer_free(&registration->items);
     redis.Free(registration);
 }
@@ -77,21 +80,27 @@ static bool read_words(struct frame_list *list, struct words *words) {
     return true;
 }
 
+/* An item begins with a command's name; hooked.c reads the rest. */
+static bool hooks_get(const struct words *commands) {
+    for (size_t i = 0; i < commands->count; i++)
+        if (bytes_are(commands->items[i], strcspn(commands->items[i], " "), "get")) return true;
+    return false;
+}
+
 /* What a registration is about (docs/frames.md, REGISTER). */
 static bool read_body(struct frame_list *list, struct registration *registration) {
     struct frame_bytes reader, mode, description, prefix, trigger;
-    struct words commands = {0};
     if (!frame_list_next(list, &reader) || !frame_list_next(list, &mode) || !frame_list_next(list, &description) ||
         !frame_list_next(list, &prefix) || !frame_list_next(list, &trigger))
         return false;
-    bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) && read_words(list, &commands);
+    bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) &&
+                 read_words(list, &registration->commands);
     registration->keys_reader = frame_bytes_equal(&reader, "KeysReader");
     registration->trigger = text_copy(trigger.data, trigger.length);
     registration->prefix = prefix_new(prefix.data, prefix.length);
-    registration->hooks_get = registration->keys_reader && commands.count > 0 && words_hold(&commands, "get") &&
-                              registration->events.count > 0 && words_hold(&registration->events, "keymiss");
-    registration->wants_events = (registration->keys_reader && commands.count == 0) || frame_bytes_equal(&reader, "StreamReader");
-    words_free(&commands);
+    registration->hooks_get = registration->keys_reader && hooks_get(&registration->commands) && registration->events.count == 1 &&
+                              words_hold(&registration->events, "keymiss");
+    registration->wants_events = (registration->keys_reader && registration->commands.count == 0) || frame_bytes_equal(&reader, "StreamReader");
     return valid;
 }
 
@@ -221,19 +230,23 @@ static void add_active(struct registration *r) {
     long long n = shardqa.registrations++;
     shardqa.active = redis.Realloc(shardqa.active, sizeof r * (size_t)(n + 1));
     shardqa.active[n] = r;
-    shardqa.hooks += r->hooks_get;
+    shardqa.hooks += r->commands.count > 0;
+    hooked_add(r);
     shardqa.event_registrations += r->wants_events;
+}
+
+/* For gears_each_session. */
+static void count_session(const struct session *session, void *data) {
+    (void)data;
+    for (struct registration *r = session->first; r; r = r->next)
+        if (r->id[0] != '\0') add_active(r);
 }
 
 /* After each change of the sessions. */
 static void recount(void) {
-    struct session *session;
     shardqa.registrations = shardqa.hooks = shardqa.event_registrations = 0;
-    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
-    while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL)
-        for (struct registration *r = session->first; r; r = r->next)
-            if (r->id[0] != '\0') add_active(r);
-    redis.DictIteratorStop(iterator);
+    hooked_clear();
+    gears_each_session(count_session, NULL);
 }
 
 /* The first active registration that the test accepts. */
@@ -243,12 +256,22 @@ struct registration *gears_find(RegistrationTest test, void *data) {
     return NULL;
 }
 
-/* The action must not add or remove sessions. */
+/* For qsort. */
+static int by_order(const void *one, const void *other) {
+    const struct session *a = *(struct session *const *)one, *b = *(struct session *const *)other;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* In the order in which they came. The action must not add or remove sessions. */
 void gears_each_session(void (*action)(const struct session *, void *), void *data) {
-    struct session *session;
+    size_t count = 0;
+    struct session *session, **all = redis.Alloc(sizeof *all * (redis.DictSize(shardqa.sessions) + 1));
     RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
-    while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL) action(session, data);
+    while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL) all[count++] = session;
     redis.DictIteratorStop(iterator);
+    qsort(all, count, sizeof *all, by_order);
+    for (size_t i = 0; i < count; i++) action(all[i], data);
+    redis.Free(all);
 }
 
 /* For gears_each_session. */
@@ -277,6 +300,7 @@ static struct session *keep(const char *payload, size_t length) {
     struct session *session = read_session(payload, length);
     if (session == NULL) return NULL;
     forget(session->id);
+    session->order = ++shardqa.last_session;
     redis.DictSetC(shardqa.sessions, session->id, strlen(session->id), session);
     recount();
     return session;

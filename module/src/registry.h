@@ -23,7 +23,8 @@ struct registration {
     char *trigger;         /* owned; of a CommandReader, else "" */
     char *id;              /* owned; "" once unregistered: its place in the session's code must be kept */
     bool keys_reader;
-    bool hooks_get;        /* commands=['get'], eventTypes=['keymiss'] */
+    struct words commands; /* that it hooks (hooked.h) */
+    bool hooks_get;        /* the misses of GET, and no other event of it: shardqa.get */
     bool wants_events;     /* a KeysReader that is no hook, or a StreamReader */
     struct prefix *prefix; /* owned */
     struct words events;    /* empty: all */
@@ -41,6 +42,7 @@ struct session {
     char *inactive;            /* owned; why no worker has its functions; NULL: it has, or will have */
     int deaths;                /* of workers that ran it again; DEATHS_MOST put it into quarantine */
     bool barred;               /* in quarantine: no worker is given it */
+    uint64_t order;            /* a later session has a higher one: of hooks of one command the last is the first */
 };
 
 void gears_send_sessions(void); /* SESSION frames for a worker that was just started */

@@ -16,6 +16,7 @@
 
 struct activity_page; /* activity.h */
 struct blob;
+struct causing; /* hooked.h */
 struct model;
 struct pending;
 struct registration;
@@ -192,7 +193,10 @@ struct shardqa {
     RedisDict *sessions;   /* session id -> struct session, owned */
     struct registration **active; /* owned array of the registrations in force, borrowed from the sessions */
     long long registrations;      /* entries of `active` */
-    long long hooks;       /* registrations that hook GET */
+    RedisDict *hooked;     /* name of a command -> struct hooked, owned */
+    long long hooks;       /* registrations that hook commands */
+    struct causing *causing; /* NULL, or what notes the events of the hooked command under way */
+    uint64_t last_session; /* how many sessions have been kept so far */
     long long event_registrations;
     struct prefix *watches; /* owned list; gone when the worker dies */
     bool events_overflowed;

@@ -15,6 +15,7 @@
 #include "dag.h"
 #include "events.h"
 #include "execute.h"
+#include "hooked.h"
 #include "model.h"
 #include "pending.h"
 #include "registry.h"
@@ -89,6 +90,7 @@ static void on_worker_reply(struct frame frame) {
     case PENDING_STORE: model_stored(pending, frame.payload, frame.length); break;
     case PENDING_REPLAY: gears_replayed(pending, frame.payload, frame.length); break;
     case PENDING_DUMP: dumped(pending, frame.payload, frame.length); break;
+    case PENDING_HOOKED: hooked_answered(pending, frame.payload, frame.length); break;
     case PENDING_EXECUTE: execute_failed(pending, frame.payload, frame.length); break;
     default: pending_finish(pending, frame.payload, frame.length); break;
     }

@@ -74,7 +74,14 @@ class Calls:
         """Whether these rights let each command run on its keys: OK, or the error. None is run."""
         return await self._sent(rights, commands, CHECK)
 
+    async def raw(self, rights: Rights, command: Command) -> bytes:
+        """The reply of one command as RESP."""
+        return await self._replied(rights, [command], RUN)
+
     async def _sent(self, rights: Rights, commands: Sequence[Command], flags: bytes) -> list[Any]:
+        return parse(await self._replied(rights, commands, flags), len(commands))
+
+    async def _replied(self, rights: Rights, commands: Sequence[Command], flags: bytes) -> bytes:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bytes] = loop.create_future()
 
@@ -83,7 +90,7 @@ class Calls:
                 done.set_result(raw)
 
         self._send(rights, commands, lambda raw: loop.call_soon_threadsafe(resolve, raw), flags)
-        return parse(await done, len(commands))
+        return await done
 
     def _send(
         self, rights: Rights, commands: Sequence[Command], done: Callable[[bytes], object], flags: bytes = RUN

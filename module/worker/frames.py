@@ -32,6 +32,7 @@ class Type(IntEnum):
     ROLE = 12
     RESYNC = 13
     FORGET = 14
+    HOOK = 15
     SCRIPT = 32
     DAG = 33
     # worker -> module

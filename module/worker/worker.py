@@ -21,6 +21,7 @@ from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.events import Events, Happened
 from shardqa.module.worker.gears.execution import Execution, Unset, describe, enter
 from shardqa.module.worker.gears.executions import Executions
+from shardqa.module.worker.gears.hooks import Hooks
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.readers import text
@@ -41,6 +42,7 @@ STALL = 10.0  # seconds a function may hold the loop when requests have no deadl
 ASKING = (
     Type.REQUEST,
     Type.MISS,
+    Type.HOOK,
     Type.MODELLOAD,
     Type.EXECUTE,
     Type.SCRIPT,
@@ -85,6 +87,7 @@ class Worker:
         )
         self._sessions = Sessions(self._shard)
         self._commands = Commands(self._shard, self._sessions)
+        self._hooks = Hooks(self._shard, self._sessions, self._commands)
         self._events = Events(self._shard, self._commands)
         self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
         self._early: list[tuple[str, Happened]] = []  # events of registrations that a replay is about to bring back
@@ -93,6 +96,7 @@ class Worker:
             Type.START: self._handle_start,
             Type.REQUEST: self._handle_request,
             Type.MISS: self._handle_miss,
+            Type.HOOK: self._handle_hook,
             Type.EVENT: self._handle_event,
             Type.MODELLOAD: self._shard.models.load,
             Type.MODELDROP: self._shard.models.drop,
@@ -132,6 +136,10 @@ class Worker:
         if len(words) < 3:
             raise MalformedFrame(f"MISS of {len(words) + 1} items")
         self._shard.threads.spawn(self._answer(frame.id, self._miss, user, words))
+
+    def _handle_hook(self, frame: Frame) -> None:
+        user, *words = frame.items()
+        self._shard.threads.spawn(self._answer(frame.id, self._hooks.answer, user, words))
 
     def _handle_cancel(self, frame: Frame) -> None:
         self._shard.models.cancel(frame.id)

@@ -25,6 +25,7 @@ VERSION = 2
 HELLO, SESSION, START, REQUEST, MISS, EVENT, MODELLOAD, MODELDROP, EXECUTE, CANCEL, CALLED, ROLE, RESYNC = range(1, 14)
 READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS, RELEASE = range(64, 74)
 FORGET = 14
+HOOK = 15
 PROGRESS = 74
 RAN = 80
 DAG_DONE = 81
@@ -45,6 +46,7 @@ NAMES = {
     ROLE: "ROLE",
     RESYNC: "RESYNC",
     FORGET: "FORGET",
+    HOOK: "HOOK",
 }
 
 
@@ -200,6 +202,22 @@ class FakeWorker:
             os._exit(5)
         else:
             self.send(REPLY, id, bulk(b"value of " + key))
+
+    def on_hook(self, id: int, payload: bytes) -> None:
+        """A command whose last word is `keep` gets what Redis replied, another what its function says."""
+        _user, count, *rest = unpack(payload)
+        ids, rest = rest[: int(count)], rest[int(count) :]
+        command = rest[1 : int(rest[0]) + 1]
+        if self.miss_mode == "hold":
+            self.held.append((id, command[1]))
+        elif self.miss_mode == "die":
+            os._exit(5)
+        elif self.miss_mode == "keep":
+            self.send(REPLY, id, b"-KEEP\r\n")
+        elif self.miss_mode == "next":
+            self.send(REPLY, id, self.call([*command], context=f"r{id}"))
+        else:
+            self.send(REPLY, id, array([b"hooked", *ids, *command]))
 
     def on_modelload(self, id: int, payload: bytes) -> None:
         model, *_, blob = unpack(payload)

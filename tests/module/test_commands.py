@@ -75,10 +75,13 @@ COMMANDS = {
     "rg._register": (2, [], ["RG._REGISTER", "x"]),
     "rg._unregister": (2, [], ["RG._UNREGISTER", "x"]),
     "shardqa.get": (2, [b"k"], ["shardqa.get", "k"]),
+    "shardqa.hook": (-2, [b"k", b"l"], ["shardqa.hook", "MSET", "k", "1", "l", "2"]),
+    "shardqa.hookread": (-2, [b"k"], ["shardqa.hookread", "HGET", "k", "f"]),
 }
 READ_ONLY = {
     *("ai.scriptget", "ai._scriptscan", "ai.dagexecute_ro", "ai.dagrun_ro"),
     *("ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", "rg.dumpregistrations", "shardqa.get"),
+    "shardqa.hookread",
     *("rg.dumpexecutions", "rg.getexecution", "rg.getresults", "rg.getresultsblocking"),
     *("rg.pydumpsessions", "rg.pydumpreqs", "rg.pystats", "rg.pyprofile"),
     *("rg.configget", "rg.infocluster", "rg.refreshcluster"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from shardqa.module.worker.gears.hooked_commands import hooked_command
 from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.registrations import Registration, StreamOptions
 from shardqa.module.worker.gears.steps import GearsStep
@@ -35,7 +36,7 @@ REGISTER_OPTIONS = {
         "regex",
         "privileged",
     ),
-    "CommandReader": ("trigger", "inorder", "hook"),
+    "CommandReader": ("trigger", "inorder", "hook", "keyprefix"),
 }
 STREAM_EVENTS = ("xadd", "restore", "rename_to", "copy_to")  # by which messages come to a key
 COMMON = ("regex", "noScan", "trigger", "eventTypes", "keyTypes", "commands", "readValue")  # taken as None by all
@@ -98,7 +99,7 @@ def registration_of(
     )
     match reader:
         case "CommandReader":
-            _command_reader(registration, given)
+            _command_reader(session, registration, given)
         case "StreamReader":
             registration.prefix = _prefix(given.get("regex", prefix))
             registration.stream = _stream_options(given)
@@ -107,27 +108,49 @@ def registration_of(
             registration.stream_group = f"shardqa:{session.id}:{number}"
         case _:
             registration.prefix = _prefix(given.get("regex", prefix))
-            _keys_reader(registration, given)
+            _keys_reader(session, registration, given)
     return registration
 
 
-def _command_reader(registration: Registration, options: Mapping[str, Any]) -> None:
-    if options.get("hook") is not None:
-        raise ValueError("hook= is not supported: commands can't be hooked yet; register a trigger and send RG.TRIGGER")
-    trigger = options.get("trigger")
-    if not trigger or not isinstance(trigger, str):
-        raise ValueError("a CommandReader's register needs trigger='name', the word after RG.TRIGGER")
-    registration.trigger = trigger
+def _command_reader(session: Session, registration: Registration, options: Mapping[str, Any]) -> None:
+    trigger, hook = options.get("trigger"), options.get("hook")
+    if trigger is not None and hook is not None:
+        raise ValueError("a CommandReader's register takes trigger= or hook=, not both")
     registration.in_order = bool(options.get("inorder", False))
+    if hook is not None:
+        _hook(session, registration, hook, options.get("keyprefix"))
+        return
+    if options.get("keyprefix") is not None:
+        raise ValueError("keyprefix= belongs to hook=; a trigger is sent by its name")
+    if not trigger or not isinstance(trigger, str):
+        raise ValueError(
+            "a CommandReader's register needs trigger='name', the word after RG.TRIGGER, or hook='command'"
+        )
+    registration.trigger = trigger
 
 
-def _keys_reader(registration: Registration, options: Mapping[str, Any]) -> None:
+def _hook(session: Session, registration: Registration, hook: Any, prefix: Any) -> None:
+    if not hook or not isinstance(hook, str):
+        raise TypeError(f"hook wants the name of a command, not {hook!r}")
+    if prefix is not None and not isinstance(prefix, str):
+        raise TypeError(f"keyprefix wants a string, not {type(prefix).__name__}")
+    start = (prefix or "").removesuffix("*")
+    registration.prefix = f"{start}*"
+    registration.hooked = (hooked_command(session.shard, session.rights_now(), hook, bool(start)),)
+    registration.commands = (registration.hooked[0].name,)
+
+
+def _keys_reader(session: Session, registration: Registration, options: Mapping[str, Any]) -> None:
     registration.events = _names("eventTypes", options.get("eventTypes"))
     registration.types = _names("keyTypes", options.get("keyTypes"))
     for name in registration.types or ():
         if name not in KEY_TYPES:
             raise ValueError(f"key type {name!r} does not exist; choose of {', '.join(KEY_TYPES)}")
-    registration.commands = _commands(options.get("commands"), registration.events)
+    registration.commands = _names("commands", options.get("commands"))
+    prefixed = registration.prefix != "*"
+    registration.hooked = tuple(
+        hooked_command(session.shard, session.rights_now(), name, prefixed) for name in registration.commands or ()
+    )
     registration.read_value = bool(options.get("readValue", True))
 
 
@@ -173,13 +196,3 @@ def _names(what: str, names: Any) -> tuple[str, ...] | None:
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{what} wants a list of strings, not {names!r}")
     return tuple(name.lower() for name in names)
-
-
-def _commands(given: Any, events: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    commands = _names("commands", given)
-    if commands and (commands != ("get",) or events != ("keymiss",)):
-        raise ValueError(
-            f"commands={list(commands)} with eventTypes={list(events or ())} can't be hooked; "
-            "commands=['get'] with eventTypes=['keymiss'] can"
-        )
-    return commands

@@ -3,6 +3,8 @@
 A step that raises loses its record and leaves an error. `current()` gives any code of the run its Execution.
 """
 
+from __future__ import annotations
+
 import asyncio
 import time
 import traceback
@@ -10,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redis import RedisError
 
@@ -19,6 +21,9 @@ from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.steps import Chain, GearsStep
 from shardqa.module.worker.statistics import bound_on_memory
 from shardqa.module.worker.threads import Breakable, Cancelled, Threads
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.hooks import HookCall
 
 MAX_ERRORS = 1000  # error texts one run keeps; the rest is counted
 PROGRESS_EVERY = 0.25  # seconds between two words of progress
@@ -43,6 +48,7 @@ class Execution(Breakable):
         self.rights = rights  # its commands have these; not the caller's in a privileged function
         self.command: Sequence[str | bytes] = ()  # what the client sent, for get_command()
         self.reply: Any = Unset.UNSET  # set by override_reply()
+        self.hook: HookCall | None = None  # what call_next calls, in a function that hooks a command
         self.errors: list[str] = []
         self.dropped_errors = 0
         self.task: asyncio.Task[Any] | None = None
@@ -92,6 +98,11 @@ def current() -> Execution | None:
 def enter(execution: Execution | None) -> None:
     """Makes `execution` the current one of this task and of what it starts; None: there is none."""
     _current.set(execution)
+
+
+def run_steps_here(execution: Execution, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
+    """The same in the calling thread: for a function that a function calls."""
+    return Chain(execution, steps).run_here(records)
 
 
 async def run_steps(execution: Execution, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:

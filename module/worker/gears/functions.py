@@ -56,6 +56,7 @@ def namespace(session: Session) -> dict[str, Any]:
         "configGet": config_get,
         "gearsConfigGet": gears_config_get,
         "get_command": get_command,
+        "call_next": call_next,
         "runCoroutine": run_coroutine,
         "gearsFuture": GearsFuture,
         "createFuture": PlainFuture,
@@ -92,6 +93,14 @@ def override_reply(value: Any) -> None:
     if execution is None or not execution.command:
         raise RuntimeError("override_reply works only in a function that runs for a client's command")
     execution.reply = value
+
+
+def call_next(*arguments: Argument) -> Any:
+    """In a function that hooks a command: the next hook of it, or the command itself, with these arguments."""
+    execution = current()
+    if execution is None or execution.hook is None:
+        raise RuntimeError("call_next works only in a function that hooks a command (register(hook='hset'))")
+    return execution.hook.next(execution, arguments)
 
 
 def get_command() -> list[str | bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.execution import Execution
+from shardqa.module.worker.gears.hooked_commands import HookedCommand
 from shardqa.module.worker.gears.plans import GIVEN, RunPlan
 from shardqa.module.worker.gears.steps import GLOBAL, GearsStep
 
@@ -33,6 +34,11 @@ class RegistrationStatistics:
         self.last_lag = milliseconds
         self.total_lag += milliseconds
         self.lags += 1
+
+    def done(self, started: float, error: str | None) -> None:
+        """One that nobody announced."""
+        self.triggered += 1
+        self.finished(started, error)
 
     def finished(self, started: float, error: str | None) -> None:
         """`started` is of time.perf_counter()."""
@@ -69,11 +75,11 @@ class Registration:
     steps: tuple[GearsStep, ...]
     convert: bool  # convertToStr
     collect: bool = True
-    prefix: str = ""  # KeysReader
-    trigger: str = ""  # CommandReader
+    prefix: str = ""  # KeysReader; of the first key of a hooked command
+    trigger: str = ""  # CommandReader; empty: it hooks a command
     events: tuple[str, ...] | None = None  # None: all
     types: tuple[str, ...] | None = None
-    commands: tuple[str, ...] | None = None
+    commands: tuple[str, ...] | None = None  # that it hooks
     read_value: bool = True
     in_order: bool = False  # CommandReader: one trigger after another
     privileged: bool = False  # runs with the rights of who registered it also for a client that has less
@@ -81,10 +87,18 @@ class Registration:
     stream_group: str = ""  # its consumer group in each stream
     paused: bool = False  # StreamReader
     statistics: RegistrationStatistics = field(default_factory=RegistrationStatistics)
+    hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
+
+    def complete(self) -> None:
+        """Gives one that an earlier version stored the field that it has not."""
+        if not hasattr(self, "hooked"):
+            self.hooked = ()
 
     def title(self) -> bytes:
         """What the log calls it when the worker has to be killed for it."""
-        what = f"trigger {self.trigger!r}" if self.reader == "CommandReader" else f"keys {self.prefix!r}"
+        what = f"trigger {self.trigger!r}" if self.trigger else f"keys {self.prefix!r}"
+        if self.commands:
+            what = f"commands {' '.join(self.commands)}, {what}"
         return f"registration {self.id} ({what}) of session {self.session}".encode("utf-8", "replace")
 
     def plan(self, records: list[Any]) -> RunPlan:
@@ -106,7 +120,8 @@ class Registration:
     def wire(self) -> list[str]:
         """The items of this registration in a REGISTER frame."""
         items = [self.id, self.reader, self.mode, self.description or "", self.prefix, self.trigger]
-        for names in (self.events, self.types, self.commands):
+        commands = tuple(command.wire() for command in self.hooked) or self.commands
+        for names in (self.events, self.types, commands):
             items += [str(len(names or ())), *(names or ())]
         return items
 
@@ -131,6 +146,8 @@ class Registration:
         ]
 
     def _arguments(self) -> list[Any]:
+        if self.reader == "CommandReader" and self.commands:
+            return ["hook", self.commands[0], "keyprefix", self.prefix]
         if self.reader == "CommandReader":
             return ["trigger", self.trigger, "inorder", int(self.in_order)]
         if self.reader == "StreamReader":
@@ -166,7 +183,7 @@ class Registrations:
     def add(self, registration: Registration) -> None:
         assert registration.id not in self._by_id
         self._by_id[registration.id] = registration
-        if registration.reader == "CommandReader":
+        if registration.trigger:
             self._by_trigger[registration.trigger] = registration
         for listener in self._added:
             listener(registration)

@@ -337,7 +337,7 @@ class Sessions:
     def check_triggers(self, session: Session, replaced: set[str]) -> None:
         seen: set[str] = set()
         for registration in session.registrations:
-            if registration.reader != "CommandReader":
+            if not registration.trigger:
                 continue
             other = self._shard.registrations.triggered_by(registration.trigger)
             if registration.trigger in seen or (other is not None and other.session not in replaced):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -209,6 +209,32 @@ class Chain:
                 out += await self._run(at + 1, left)
         return out
 
+    def run_here(self, records: list[Any]) -> list[Any]:
+        """All of it, in the calling thread; a thread of the pool may await what must be awaited."""
+        for operation in self.operations:
+            if isinstance(operation, Limit | LocalCount):
+                records = operation.many(records) + operation.end()
+                continue
+            out: list[Any] = []
+            for record in records:
+                self._call_here(operation, record, out)
+            records = out + operation.end()
+        return records
+
+    def _call_here(self, operation: Operation, record: Any, out: list[Any]) -> None:
+        try:
+            result = operation.call(record)
+            if inspect.isawaitable(result):
+                if self._execution.threads.in_loop():
+                    _close(result)
+                    raise RuntimeError("a coroutine can't call a hook that awaits; make itself a plain function")
+                result = self._execution.threads.wait(_awaited(result))
+            operation.take(record, result, out)
+        except Cancelled:
+            raise
+        except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
+            self._execution.failed(error)
+
     async def _run(self, at: int, records: list[Any]) -> list[Any]:
         """`records` through the operations from `at` on."""
         while at < len(self.operations) and records:
@@ -288,6 +314,15 @@ class Chain:
             except BaseException as error:  # noqa: BLE001 - see above
                 self._execution.failed(error)
         return None
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _close(awaitable: Any) -> None:
+    if inspect.iscoroutine(awaitable):  # else Python warns that nobody awaited it
+        awaitable.close()
 
 
 def _task_cancelled() -> bool:

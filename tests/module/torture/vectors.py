@@ -32,7 +32,8 @@ AI.SCRIPTEXECUTE AI.SCRIPTRUN AI.DAGEXECUTE AI.DAGEXECUTE_RO AI.DAGRUN AI.DAGRUN
 RG.TRIGGERONKEY RG.DUMPREGISTRATIONS RG.UNREGISTER RG.CLEARREGISTRATIONSSTATS RG.PAUSEREGISTRATIONS
 RG.UNPAUSEREGISTRATIONS RG.DUMPEXECUTIONS RG.GETEXECUTION RG.GETRESULTS RG.GETRESULTSBLOCKING RG.DROPEXECUTION
 RG.ABORTEXECUTION RG.CONFIGGET RG.CONFIGSET RG.PYDUMPSESSIONS RG.PYDUMPREQS RG.PYSTATS RG.PYPROFILE
-RG.INFOCLUSTER RG.REFRESHCLUSTER RG._PEER RG._REGISTER RG._UNREGISTER shardqa.get SET GET DEL COPY RENAME HSET
+RG.INFOCLUSTER RG.REFRESHCLUSTER RG._PEER RG._REGISTER RG._UNREGISTER shardqa.get
+shardqa.hook shardqa.hookread HGETALL SET GET DEL COPY RENAME HSET
 UNLINK OBJECT DUMP PERSIST MULTI EXEC DISCARD
 """)
 # without EXPIRE: a key that goes between two digests is no fault
@@ -77,6 +78,12 @@ def likely(chance: random.Random) -> list[str]:
         f"DEL {key}",
         f"RG.TRIGGER echo {number}",
         f"RG.TRIGGERONKEY echo {key}",
+        f"HSET hooked:{number} f v",
+        f"HGETALL caused:{number}",
+        f"shardqa.hook HSET {key} f v",
+        f"shardqa.hook shardqa.hook shardqa.hook SET {key} v",
+        f"shardqa.hookread MGET {key} {other}",
+        f"EVAL return{{redis.pcall(unpack(ARGV))}} 0 HSET hooked:{number} f v",
     ]
     return chance.choice(forms).split(" ")
 
@@ -140,6 +147,11 @@ def batch(chance: random.Random, vocabulary: Vocabulary) -> list[bytes]:
 def play(pair: Pair, chance: random.Random, steps: int) -> int:
     vocabulary = Vocabulary(chance)
     pair.master.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get"]])
+    pair.master.register(
+        "commands",
+        ["commands-1", "CommandReader", "hooked:*", "", [], [], ["hset w 1 1"]],
+        ["commands-2", "KeysReader", "caused:*", "", ["keymiss"], [], ["hgetall r 1 1", "mget r 1 -1"]],
+    )
     batches = [batch(chance, vocabulary) for _ in range(max(1, steps // BATCH))]
     with Pipes(pair.master) as pipes:
         pipes.send(batches)

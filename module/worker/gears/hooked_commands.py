@@ -1,0 +1,55 @@
+"""Which commands functions can hook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shardqa.module.worker.calls import Rights
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.shard import Shard
+
+OURS = ("rg.", "ai.", "shardqa.")
+REFUSED = (  # functions may not run them, so a hook could never call the next
+    *("restore", "restore-asking", "migrate", "select", "swapdb", "asking", "readonly", "readwrite", "wait", "waitaof"),
+    *("reset", "quit", "hello", "auth", "command"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HookedCommand:
+    name: str  # lower case
+    writes: bool
+    first: int  # place of its first key; 0: it has none there
+    last: int  # negative: from the end
+
+    def wire(self) -> str:
+        """As the module reads it (hooked.c)."""
+        return f"{self.name} {'w' if self.writes else 'r'} {self.first} {self.last}"
+
+
+def hooked_command(shard: Shard, rights: Rights, name: str, prefixed: bool) -> HookedCommand:
+    """Any thread but the reading one. Raises ValueError for what can't be hooked."""
+    name = name.lower()
+    if name.startswith(OURS) or name in REFUSED:
+        raise ValueError(f"command {name!r} can't be hooked: functions may not run it, so call_next could not")
+    if name == "get":
+        return HookedCommand("get", writes=False, first=1, last=1)  # the commonest needs no right to COMMAND
+    (info,) = shard.execute(rights, ("COMMAND", "INFO", name))
+    if info is None:
+        raise ValueError(f"command {name!r} does not exist, so it can't be hooked")
+    flags = {bytes(flag).decode() for flag in info[2]}
+    if len(info) > 9 and info[9]:
+        raise ValueError(f"command {name!r} can't be hooked: it is a family of commands")
+    for flag, why in (
+        ("noscript", "it is not allowed in scripts"),
+        ("blocking", "it blocks its client"),
+        ("admin", "it is about the server itself"),
+        ("pubsub", "it changes its connection"),
+    ):
+        if flag in flags and not (flag == "pubsub" and name == "publish"):
+            raise ValueError(f"command {name!r} can't be hooked: {why}")
+    if prefixed and ("movablekeys" in flags or not info[3]):
+        raise ValueError(f"command {name!r} can't be hooked for a prefix: its keys have no fixed place; leave it out")
+    return HookedCommand(name, "write" in flags, int(info[3]), int(info[4]))
