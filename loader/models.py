@@ -1,4 +1,4 @@
-"""The reader: stores the shipped model on every master, under the tag of its shard, where it is not there yet."""
+"""Models on every master, under the tag of its shard, where they are not there yet: readers, and any other file."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,29 +17,50 @@ from shardqa.models.scoring import Scoring
 
 BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
 MODEL_FILE = "model.onnx"
+PART = 256 << 20  # bytes of a file in one word: Redis takes none longer than 512 MiB
+BACKENDS = {".onnx": "ONNX", ".pt": "TORCH", ".pth": "TORCH", ".torchscript": "TORCH", ".tflite": "TFLITE"}
+KINDS = sorted(set(BACKENDS.values()))
 Shard = tuple[ClusterNode, str]  # a master and its tag
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderModel:
+class ShardModel:
     name: str
-    blob: bytes  # ONNX
-    label: str  # what AI.MODELGET … META shows as the tag: name, digest and scoring, by which an equal reader is known
+    blob: bytes
+    label: str  # AI.MODELGET's tag, by which an equal one is known: name, digest, a reader's scoring
+    backend: str = "ONNX"
+    device: str = "CPU"
+    options: Sequence[str | int] = ("BATCHSIZE", BATCH_SIZE)  # further words of AI.MODELSTORE
 
     @classmethod
-    def read(cls, name: str, folder: Path) -> "ReaderModel":
+    def reader(cls, name: str, folder: Path) -> "ShardModel":
         """Raises BadModel when the folder has no model file, or no scoring."""
-        path = folder / MODEL_FILE
-        try:
-            blob = path.read_bytes()
-        except OSError as error:
-            raise BadModel(
-                f"the model {path} can't be read: {error.strerror}; check out the repository whole"
-            ) from error
+        blob = _bytes_of(folder / MODEL_FILE, "check out the repository whole")
         return cls(name, blob, Scoring.load(folder).on_label(f"{name}@{sha256(blob).hexdigest()[:16]}"))
 
+    @classmethod
+    def file(
+        cls, name: str, path: Path, backend: str = "", device: str = "CPU", batch_size: int = 0, tag: str = ""
+    ) -> "ShardModel":
+        """Any model; the backend is the file's kind unless given. Raises BadModel."""
+        found = backend.upper() or BACKENDS.get(path.suffix.lower(), "")
+        if not found:
+            raise BadModel(f"what kind of model {path} is, its name does not say; give --backend ({', '.join(KINDS)})")
+        if found not in KINDS:
+            raise BadModel(f"there is no backend {backend!r}; give --backend {', '.join(KINDS)}")
+        blob = _bytes_of(path, "give the path of one file")
+        label = keys.pushed_label(name, sha256(blob).hexdigest()[:16], tag)
+        return cls(name, blob, label, found, device, ("BATCHSIZE", batch_size) if batch_size else ())
 
-async def store(engine: Engine, shards: Sequence[Shard], model: ReaderModel) -> list[str]:
+
+def _bytes_of(path: Path, remedy: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadModel(f"the model {path} can't be read: {error.strerror}; {remedy}") from error
+
+
+async def store(engine: Engine, shards: Sequence[Shard], model: ShardModel) -> list[str]:
     """Stores the model on every master that has not this very one; returns those it stored it on.
 
     Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
@@ -48,14 +69,24 @@ async def store(engine: Engine, shards: Sequence[Shard], model: ReaderModel) -> 
     return [str(node.name) for (node, _), is_new in zip(shards, stored, strict=True) if is_new]
 
 
-async def _store_on(engine: Engine, shard: Shard, model: ReaderModel) -> bool:
+async def _store_on(engine: Engine, shard: Shard, model: ShardModel) -> bool:
     node, tag = shard
     key = keys.model(model.name, tag)
     if await label_of(engine, node, key) == model.label:
         return False
-    command = ("AI.MODELSTORE", key, "ONNX", "CPU", "TAG", model.label, "BATCHSIZE", BATCH_SIZE, "BLOB", model.blob)
+    parts = (model.blob[at : at + PART] for at in range(0, max(len(model.blob), 1), PART))
+    command = ("AI.MODELSTORE", key, model.backend, model.device, "TAG", model.label, *model.options, "BLOB", *parts)
     await retry(lambda: engine.masters.on(node, *command), WORKER_SECONDS)
     return True
+
+
+async def drop(engine: Engine, shards: Sequence[Shard], name: str) -> list[str]:
+    """Removes a model from every master; returns those that had it.
+
+    Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
+    """
+    gone = await asyncio.gather(*(engine.masters.on(node, "UNLINK", keys.model(name, tag)) for node, tag in shards))
+    return [str(node.name) for (node, _), count in zip(shards, gone, strict=True) if count]
 
 
 async def label_of(engine: Engine, node: ClusterNode, key: str) -> str | None:

@@ -14,7 +14,7 @@ from shardqa.description import ShardDescription
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, ShardFailed
 from shardqa.loader import models
-from shardqa.loader.models import ReaderModel
+from shardqa.loader.models import ShardModel
 from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models import shipped
 
@@ -26,7 +26,7 @@ TELL_SECONDS = 10.0  # between two reports
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    reader: ReaderModel
+    reader: ShardModel
     registered: list[str]  # masters that lacked the functions
     stored: list[str]  # masters that lacked the reader
 
@@ -43,7 +43,7 @@ async def prepare(engine: Engine, force: bool = False) -> Prepared:
     Raises BadModel when the shipped reader is not what its checksums say, before anything is sent; and
     ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    reader = ReaderModel.read(shipped.NAME, shipped.checked_folder())
+    reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
     registered = await register(engine, force)
     return Prepared(reader, registered.new, await models.store(engine, registered.shards, reader))
 

@@ -1,4 +1,4 @@
-"""Stores a reader of your own on every shard, under its name."""
+"""Stores a reader of your own, or any other model, on every shard, under its name."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from shardqa import keys
 from shardqa.engine import Engine
 from shardqa.errors import BadData, BadModel
 from shardqa.loader import models, preparation
-from shardqa.loader.models import ReaderModel, Shard
+from shardqa.loader.models import Shard, ShardModel
 from shardqa.loader.preparation import Prepared
 from shardqa.models import shipped
 from shardqa.models.check_reader import check_reader
@@ -28,11 +28,33 @@ async def push(engine: Engine, folder: Path, name: str, replace: bool = False) -
     """
     check_reader(folder, MAX_ROW_TOKENS)
     check_tokenizer(folder)
-    reader = ReaderModel.read(name, folder)
+    reader = ShardModel.reader(name, folder)
     registered = await preparation.register(engine)
     if not replace:
         await _check_free(engine, registered.shards, reader)
     return Prepared(reader, registered.new, await models.store(engine, registered.shards, reader))
+
+
+async def push_file(engine: Engine, model: ShardModel, replace: bool = False) -> Prepared:
+    """Stores any model on every master; shards copy it from each other later (shard/model_sync.py).
+
+    Raises BadData for a name that is taken; and ClusterUnavailable, AnswerTimeout, ShardFailed.
+    """
+    registered = await preparation.register(engine)
+    if not replace:
+        await _check_free(engine, registered.shards, model)
+    return Prepared(model, registered.new, await models.store(engine, registered.shards, model))
+
+
+async def drop(engine: Engine, name: str) -> list[str]:
+    """Removes a pushed model from every master; returns those that had it. Raises as push_file, and BadData."""
+    registered = await preparation.register(engine)
+    labels = await asyncio.gather(
+        *(models.label_of(engine, node, keys.model(name, tag)) for node, tag in registered.shards)
+    )
+    if any(label is not None and not keys.is_pushed(label) for label in labels):
+        raise BadData(f"{name} is a reader, which the shards answer with; give the name of a file that was pushed")
+    return await models.drop(engine, registered.shards, name)
 
 
 def check_tokenizer(folder: Path) -> None:
@@ -50,11 +72,11 @@ def _rules(folder: Path) -> Any:
     return {name: value for name, value in found.items() if name not in ("truncation", "padding")}
 
 
-async def _check_free(engine: Engine, shards: Sequence[Shard], reader: ReaderModel) -> None:
+async def _check_free(engine: Engine, shards: Sequence[Shard], reader: ShardModel) -> None:
     found = (models.label_of(engine, node, keys.model(reader.name, tag)) for node, tag in shards)
     for (node, _), label in zip(shards, await asyncio.gather(*found), strict=True):
         if label not in (None, reader.label):
             raise BadData(
-                f"{node.name} has another model named {reader.name} ({label}), whose answers are cached under it; "
-                "choose another --as, or --replace it"
+                f"{node.name} has another model named {reader.name} ({label}), which others may use; "
+                "choose another name, or --replace it"
             )

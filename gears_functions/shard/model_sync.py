@@ -6,6 +6,9 @@ A shard's tag changes when its lowest slot moves; its copy then lies under a key
 not fetched: storing a model blocks until the worker has loaded it, which a function's own commands must not: it
 takes an ordinary connection, and only those to other shards are at hand. Where the slot went, a second copy arrives,
 which nobody uses: it is dropped once the slot has settled and the shard has its own.
+
+A reader is sent for when a question needs it. Models that somebody pushed (`keys.is_pushed`) are run by clients, who
+can't wait for that: each shard looks for those it lacks when it starts, becomes a master, or has another tag.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.runtime import KeyEvent, Runtime
 
 ARRIVING_SECONDS = 5.0  # for which a run waits for a copy whose slot is on its way, or that is being loaded
 LOOK_SECONDS = 0.05  # between looks whether it is there
@@ -47,6 +50,9 @@ class ModelSync:
         self._fetching = asyncio.Lock()  # a model is megabytes: one fetch at a time
         self._not_before: dict[str, float] = {}  # model that no shard had -> loop time of its next fetch
         self._tidying: asyncio.Task[None] | None = None
+        self._completing: asyncio.Task[None] | None = None
+        self._complete_as: str | None = None  # the tag under which this shard has all pushed models
+        runtime.watch("model:", self._unwatched, self._resync)
 
     async def run(self, model: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]) -> list[NDArray[Any]]:
         """Runs a model on this shard. Raises ClusterUnavailable when no shard has it, or it is long on its way."""
@@ -130,6 +136,42 @@ class ModelSync:
         command = (*command, "BLOB", *parts)
         return str(sum(1 for stored in await self._runtime.peers(*command) if not isinstance(stored, Exception)))
 
+    # ---- models that every shard has
+
+    async def _unwatched(self, events: Sequence[KeyEvent]) -> None:
+        """What others store or delete is theirs."""
+
+    async def _resync(self, reason: str) -> None:
+        self._complete_as = None
+        if self._completing is None or self._completing.done():
+            self._completing = asyncio.create_task(self._stay_complete())
+
+    async def _stay_complete(self) -> None:
+        while True:
+            own = self._runtime.hashtag()
+            if own != self._complete_as and self._runtime.role() == "master":
+                try:
+                    if await self._copied_all(own):
+                        self._complete_as = own
+                except (ResponseError, ClusterUnavailable) as error:
+                    self._runtime.log(f"pushed models can't be looked for yet: {error}", "verbose")
+            await asyncio.sleep(TIDY_SECONDS)
+
+    async def _copied_all(self, own: str) -> bool:
+        """Whether every shard told of its models, and this one has all of them now."""
+        now = await slots.look(self._runtime)
+        if now.moving or not now.begins_with(own):
+            return False
+        replies = await self._runtime.peers("AI._MODELSCAN")
+        found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
+        labels = {_text(key): _text(label) for key, label in found}
+        names = {keys.name_of_model(key) for key, label in labels.items() if keys.is_pushed(label)}
+        for name in sorted(name for name in names if name):
+            key = keys.model(name, own)
+            if not await self._runtime.call("EXISTS", key):
+                await self._fetch(name, key)
+        return not any(isinstance(reply, Exception) for reply in replies)
+
     # ---- copies that came with moved slots
 
     async def arrived(self, record: Record) -> None:
@@ -151,22 +193,30 @@ class ModelSync:
 
     async def _drop_strays(self) -> bool:
         """Drops other shards' copies of what this shard has; whether none is left. Only readers that were stored with
-        their scoring, as ours are: whatever else lies under such a key is its owner's."""
+        their scoring, and pushed models: whatever else lies under such a key is its owner's."""
         own, now = self._runtime.hashtag(), await slots.look(self._runtime)
         if now.moving or not now.begins_with(own):
             return False  # the tag is about to change, and with it which copy is this shard's
         reply = await self._runtime.call("AI._MODELSCAN")
-        found = {key.decode("utf-8", "surrogateescape"): label.decode("utf-8", "replace") for key, label in reply}
+        found = {_text(key): _text(label) for key, label in reply}
         strays = {
             key: name
             for key, label in found.items()
-            if (name := keys.name_of_model(key)) and key != keys.model(name, own) and Scoring.of_label(label)
+            if (name := keys.name_of_model(key)) and key != keys.model(name, own) and _is_ours(label)
         }
         spare = [key for key, name in strays.items() if keys.model(name, own) in found]
         for key in spare:
             await self._runtime.call("UNLINK", key)
             self._runtime.log(f"{key} came with its slot and is dropped: this shard has a copy of its own")
         return len(spare) == len(strays)  # of the others this shard's own is still to come
+
+
+def _is_ours(label: str) -> bool:
+    return keys.is_pushed(label) or Scoring.of_label(label) is not None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
 
 
 def _meta(reply: list[Any]) -> dict[bytes, Any]:

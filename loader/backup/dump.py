@@ -24,7 +24,7 @@ from shardqa.engine.connections import Argument
 from shardqa.errors import BadBackup, BadKey, ShardFailed
 from shardqa.loader import preparation
 from shardqa.loader.backup.file import RecordKind, Writer
-from shardqa.loader.models import ReaderModel
+from shardqa.loader.models import ShardModel
 from shardqa.loader.retry import retry
 from shardqa.models import shipped
 
@@ -123,7 +123,7 @@ async def _inactive(engine: Engine, node: ClusterNode) -> list[str]:
 
 async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
     """Readers, once each: every shard has its own copy, under its own tag."""
-    own = ReaderModel.read(shipped.NAME, shipped.checked_folder()).label
+    own = ShardModel.reader(shipped.NAME, shipped.checked_folder()).label
     seen: dict[str, dict[str, Any]] = {}
     for node in engine.masters.nodes():
         for key in sorted(_text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):

@@ -21,6 +21,7 @@ HASHED = "BLAKE2-"  # marks a hashed question; normalisation leaves no capital
 
 CORPUS = re.compile(r"[a-z0-9._-]+")
 MODEL = re.compile(r"model:([^{}]+):\{[^{}]+\}")
+PUSHED = "on-every-shard"
 # What the reader's tokenizer takes for blanks. Not \s: it drops other control characters and joins what they parted.
 BLANKS = re.compile(r"[\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 ACCENTS = re.compile("[\u0300-\u036f]")
@@ -102,6 +103,15 @@ def name_of_model(key: str) -> str | None:
     """The name in a key that `model` made; None for any other."""
     found = MODEL.fullmatch(key)
     return found[1] if found else None
+
+
+def pushed_label(name: str, digest: str, tag: str = "") -> str:
+    """The label (AI.MODELSTORE's TAG) of a model that every shard shall have; `tag` is its owner's own."""
+    return f"{name}@{digest} {PUSHED}" + (f" {tag}" if tag else "")
+
+
+def is_pushed(label: str) -> bool:
+    return PUSHED in label.split(" ")[1:2]
 
 
 def epoch(corpus: str, tag: str) -> str:

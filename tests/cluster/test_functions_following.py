@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
+from shardqa.description import ShardDescription
 from tests.cluster.shards_client import Shards
 from tests.nodes import wait_until
 
@@ -195,3 +196,36 @@ def test_after_flushall_nothing_is_found_and_all_can_come_again(two: LocalCluste
     fill(shards)
     assert lists(shards) == before
     assert shards.tag_of("well of Tarn")[1] > epoch
+
+
+def test_a_pushed_model_is_on_every_shard_whatever_slots_move(two: LocalCluster, connect: Connect) -> None:
+    pytest.importorskip("onnx", reason="the model of this test is made with onnx")
+    from tests.onnx_models import adder
+
+    shards = connect(two)
+    source, target = shards.nodes()
+    own, label = _own(source), keys.pushed_label("kept", "0123")
+    for node in (source, target):
+        words = ("ONNX", "CPU", "TAG", label, "BATCHSIZE", 8, "BLOB", adder())
+        shards.client.execute_command("AI.MODELSTORE", _own(node), *words)
+    move_slot(source, target, shards.client.keyslot(own))
+    wait_until(lambda: _own(source) != own, "the shard has another tag")
+    for node in (source, target):
+        with _client(node) as client:
+            wait_until(partial(_has_own_copy_alone, client, node), f"{node.name} has one copy, its own")
+            assert client.execute_command("AI.MODELGET", _own(node), "META")[7] == 8
+    for node in (source, target):
+        shards.client.unlink(_own(node))
+
+
+def _has_own_copy_alone(client: Any, node: Any) -> bool:
+    return bool(client.keys("model:kept:*") == [_own(node)])
+
+
+def _tag(node: Any) -> str:
+    with _client(node) as client:
+        return ShardDescription.parse(client.execute_command("RG.TRIGGER", "Shard")).tag
+
+
+def _own(node: Any) -> bytes:
+    return keys.model("kept", _tag(node)).encode()

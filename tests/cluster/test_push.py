@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import BadData, BadModel
 from shardqa.loader import push
+from shardqa.loader.models import ShardModel
 from shardqa.models import shipped
 from shardqa.schema import Answer, Document
 
@@ -98,3 +100,50 @@ async def test_a_reader_that_was_calibrated_again_is_another_one(engine: Engine,
     changed(reader, "scoring.json", no_answer_below=0.9)
     with pytest.raises(BadData, match="--replace"):
         await push.push(engine, reader, "pushed-calibrated")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """An adder of the kind that its suffix says."""
+    pytest.importorskip("onnx", reason="the model of this test is made with onnx")
+    from tests.onnx_models import adder
+
+    path = tmp_path / "adder.onnx"
+    path.write_bytes(adder())
+    return path
+
+
+async def test_any_file_is_pushed_onto_every_shard_and_dropped_again(engine: Engine, file: Path) -> None:
+    model = ShardModel.file("pushed-file", file, batch_size=8, tag="mine")
+    assert len((await push.push_file(engine, model)).stored) == 3
+    assert (await push.push_file(engine, model)).stored == []
+    for shard in await engine.shards():
+        assert shard.tag is not None
+        meta = await engine.masters.by_key(keys.model("pushed-file", shard.tag), "AI.MODELGET", "META")
+        assert meta[1] == b"ONNX"
+        assert keys.is_pushed(meta[5].decode())
+        assert meta[7] == 8
+    assert len(await push.drop(engine, "pushed-file")) == 3
+    assert await push.drop(engine, "pushed-file") == []
+
+
+async def test_another_file_of_a_name_is_replaced_only_when_told(engine: Engine, file: Path) -> None:
+    model = ShardModel.file("pushed-replaced", file)
+    await push.push_file(engine, model)
+    other = replace(model, label=keys.pushed_label("pushed-replaced", "another"))
+    with pytest.raises(BadData, match="--replace"):
+        await push.push_file(engine, other)
+    assert len((await push.push_file(engine, other, replace=True)).stored) == 3
+    await push.drop(engine, "pushed-replaced")
+
+
+async def test_a_reader_is_not_dropped_as_a_file(engine: Engine) -> None:
+    with pytest.raises(BadData, match="is a reader"):
+        await push.drop(engine, shipped.NAME)
+
+
+def test_a_file_of_no_known_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match="--backend"):
+        ShardModel.file("x", tmp_path / "model.bin")
+    with pytest.raises(BadModel, match="can't be read"):
+        ShardModel.file("x", tmp_path / "model.bin", "onnx")

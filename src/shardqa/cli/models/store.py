@@ -1,4 +1,4 @@
-"""`shardqa models list`, `card`, `add`, `push` and `rm`: models by name or address."""
+"""`shardqa models list`, `card`, `add`, `push`, `drop` and `rm`: models by name or address."""
 
 from __future__ import annotations
 
@@ -90,31 +90,72 @@ def add(
 
 
 def push(
-    model: ModelArgument,
-    as_: Annotated[str | None, typer.Option("--as", metavar="NAME", help="Its name in the cluster.")] = None,
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A reader: its name, address, or folder. Before FILE: the name of the file's model in the cluster.",
+            autocompletion=completion.models,
+        ),
+    ],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Any model: .onnx, TorchScript (.pt), .tflite.")
+    ] = None,
+    as_: Annotated[str | None, typer.Option("--as", metavar="NAME", help="A reader's name in the cluster.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace another model of this name.")] = False,
+    backend: Annotated[str, typer.Option("--backend", help="Of FILE: ONNX, TORCH or TFLITE.")] = "",
+    device: Annotated[str, typer.Option("--device", help="Of FILE: CPU, CPU:n, GPU or GPU:n.")] = "CPU",
+    batch_size: Annotated[int, typer.Option("--batch-size", min=0, help="Of FILE: rows that may run together.")] = 0,
+    tag: Annotated[str, typer.Option("--tag", help="Of FILE: a word of your own in its TAG.")] = "",
     store: StoreOption = None,
     redis: RedisOption = None,
     user: UserOption = None,
     password: PasswordOption = None,
 ) -> None:
-    """Store a reader on every shard of a cluster; SHARDQA_MODEL=NAME then answers with it.
+    """Store a reader, or any model file, on every shard of a cluster, and keep it there.
+
+    SHARDQA_MODEL=NAME answers with a pushed reader; any other runs as model:NAME:{tag of the shard}.
 
     Example: shardqa models push my-reader --redis 10.0.0.5:7000
+    Example: shardqa models push sentiment sentiment.onnx --batch-size 8
     """
     from shardqa.loader import push as pushing
+    from shardqa.loader.models import ShardModel
     from shardqa.models.toolchain.store import check_name
 
+    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    if file is not None:
+        check_name(model, "NAME")
+        pushed = ShardModel.file(model, file, backend, device, batch_size, tag)
+        done = with_engine(settings, lambda engine: pushing.push_file(engine, pushed, replace))
+        say(f"model {model} ({pushed.backend}) stored on: {', '.join(done.stored) or 'none, it was there'}")
+        return
     entry = store_of(store).find(model)
     name = as_ or _name_of(entry, model)
     if not (entry.shipped and name in entry.names):
         check_name(name, "--as")
-    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
     done = with_engine(settings, lambda engine: pushing.push(engine, entry.folder, name, replace))
     say(f"functions registered on: {', '.join(done.registered) or 'none, they were there'}")
     say(f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}")
     if name != settings.model:
         say(f"next: ask and serve with SHARDQA_MODEL={name}")
+
+
+def drop(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As it was pushed.")],
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Remove a pushed file's model from every shard.
+
+    Example: shardqa models drop sentiment
+    """
+    from shardqa.loader import push as pushing
+
+    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    gone = with_engine(settings, lambda engine: pushing.drop(engine, name))
+    say(f"model {name} removed from: {', '.join(gone) or 'none, it was nowhere'}")
 
 
 def rm(model: ModelArgument, store: StoreOption = None) -> None:
