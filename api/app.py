@@ -1,4 +1,4 @@
-"""The ASGI app. Read in this order: door, access (outermost), hosts, entry, limits, kept, routes, problems, connection.
+"""The ASGI app. Read in this order: door, access (outermost), hosts, entry, limits, reply_cache, routes, problems.
 
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """
@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 
 import shardqa
 from shardqa import spans
-from shardqa.api import openapi, problems, query
+from shardqa.api import openapi, problems, requests
 from shardqa.api.access import Access
 from shardqa.api.connection import Connection
 from shardqa.api.entry import Doorkeeper
@@ -76,7 +76,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     for routes in (ask, search, documents, files, corpora, cluster):
-        app.include_router(routes.router, dependencies=[Depends(query.known_only)])
+        app.include_router(routes.router, dependencies=[Depends(requests.known_only)])
     app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)
     return app

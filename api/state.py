@@ -7,12 +7,9 @@ from fastapi import Depends, Request
 
 from shardqa.api.connection import Connection
 from shardqa.api.entry import Guarded
-from shardqa.api.faults import NotJson
 from shardqa.api.file_readers import FileReaders
 from shardqa.api.metrics import Metrics
 from shardqa.config import Settings
-
-JSON, LINES = "application/json", "application/x-ndjson"
 
 
 @dataclass(frozen=True)
@@ -33,25 +30,6 @@ def _state(request: Request) -> State:
     state = request.app.state.shardqa
     assert isinstance(state, State)
     return state
-
-
-def json_or_lines(request: Request) -> None:
-    """The same, and lines of JSON."""
-    if content_type(request) not in (JSON, LINES):
-        sent = request.headers.get("content-type", "")
-        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} or {LINES} is wanted")
-
-
-def content_type(request: Request) -> str:
-    """Without its parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def json_only(request: Request) -> None:
-    """Refuses bodies of another type. Forms on other sites can't send JSON unasked, so their posts stay out too."""
-    if content_type(request) != JSON:
-        sent = request.headers.get("content-type", "")
-        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} is wanted")
 
 
 Shared = Annotated[State, Depends(_state)]

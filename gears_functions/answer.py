@@ -323,7 +323,7 @@ def _loaded(key: str, score: float, hash: Any, blob: Any, metadata: Any) -> Load
     text, start, title, marks = hash
     packed = metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else ""
     ids = None if isinstance(blob, Exception) else np.frombuffer(blob, dtype="<i4")
-    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.kept(marks), packed)
+    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.stored(marks), packed)
 
 
 def _spans(

@@ -67,7 +67,7 @@ class Passages:
             "title": (title or b"").decode("utf-8", "replace"),
             "text": words,
             "start": first,
-            "place": places.at(places.kept(marks), first),
+            "place": places.at(places.stored(marks), first),
             "metadata": metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else "",
             "highlights": [(first + begin, first + end, term) for begin, end, term in matches],
             "why": why,

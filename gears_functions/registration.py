@@ -39,8 +39,8 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
     catalogues = Catalogues(shard)
-    copies = ModelSync(runtime)
-    answers = AnswerFunction(shard, ranks, copies, timings, override_reply)
+    models = ModelSync(runtime)
+    answers = AnswerFunction(shard, ranks, models, timings, override_reply)
     commands: dict[str, Callable[..., Any]] = {
         "Terms": ranks.terms,
         "Rank": ranks.rank,
@@ -51,21 +51,21 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Passages": Passages(shard).passages,
         "Ingest": ingest.ingest,
         "Delete": delete.delete,
-        "Push": copies.push,
+        "Push": models.push,
     }
     for trigger, function in commands.items():
-        kept = journal.kept(trigger, function, ranks.request_of if trigger == "Rank" else key_of)
-        builder("CommandReader", desc=f"shardqa: {trigger}").map(kept).register(
+        logged = journal.logged(trigger, function, ranks.request_of if trigger == "Rank" else key_of)
+        builder("CommandReader", desc=f"shardqa: {trigger}").map(logged).register(
             trigger=trigger, mode=HERE, privileged=True
         )
-    missed = journal.kept("GET answer:", answers.missed, answers.request_of)
+    missed = journal.logged("GET answer:", answers.missed, answers.request_of)
     builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(missed).register(
         prefix="answer:*", eventTypes=["keymiss"], commands=["get"], mode=HERE, privileged=True
     )
     builder("KeysReader", desc="shardqa: documents of any writer").foreach(ingest.settle).register(
         prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=HERE
     )
-    builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(copies.arrived).register(
+    builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(models.arrived).register(
         prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=HERE
     )
     shard.follow(ingest.settle_all)

@@ -92,7 +92,7 @@ class SourceFiles:
     def _noted(self, source: SourceFile, read: FileRead) -> Iterator[Item]:
         """The documents of a file, written down in `read`."""
         self._source = source
-        read.is_whole = False  # until its end
+        read.is_complete = False  # until its end
         whole = True
         try:
             for item in formats.read(source):
@@ -101,7 +101,7 @@ class SourceFiles:
                 else:
                     whole = False
                 yield item
-            read.is_whole = whole
+            read.is_complete = whole
         finally:
             self._source = None
             source.close()

@@ -26,7 +26,7 @@ class FileRead:
 
     stamp: Stamp
     ids: list[str] = field(default_factory=list)
-    is_whole: bool = True  # nothing of it was skipped or lost
+    is_complete: bool = True  # nothing of it was skipped or lost
 
 
 def cache_of(cluster: str, corpus: str, prefix: str) -> Path:
@@ -63,7 +63,7 @@ class KnownFiles:
     def learn(self, read: Mapping[str, FileRead], refused: set[str]) -> None:
         """Remembers the files of which everything was taken, and forgets the others that were read."""
         for origin, one in read.items():
-            if one.is_whole and len(one.ids) <= MAX_IDS and not refused.intersection(one.ids):
+            if one.is_complete and len(one.ids) <= MAX_IDS and not refused.intersection(one.ids):
                 self._files[origin] = {"stamp": one.stamp, "ids": one.ids}
             else:
                 self._files.pop(origin, None)

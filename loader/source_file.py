@@ -181,7 +181,7 @@ class SourceFile:
                 return
             yield chunk
 
-    def whole(self, most: int, text: bool = False) -> bytes:
+    def read_all(self, most: int, text: bool = False) -> bytes:
         """All bytes, which count as read once the file is done, or `advance` says so.
 
         Raises BadDocument, DocumentTooLarge.
@@ -196,7 +196,7 @@ class SourceFile:
 
     def text(self, most: int = MAX_MARKUP) -> str:
         """The whole content, newlines as \\n, without a byte order mark. Raises BadDocument, DocumentTooLarge."""
-        return decoded(self.whole(most, text=True))
+        return decoded(self.read_all(most, text=True))
 
     def lines(self) -> Iterator[str]:
         """Line by line without line ends, each at most MAX_DOCUMENT bytes. Raises BadDocument, DocumentTooLarge."""
@@ -206,7 +206,7 @@ class SourceFile:
             start += chunk
             if len(start) >= GUESS:
                 break
-        encoding = encoding_of(bytes(start), is_whole=len(start) < GUESS)
+        encoding = encoding_of(bytes(start), is_complete=len(start) < GUESS)
         decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(encoding)(), translate=True)
         pieces: list[str] = []  # of the line that has not ended yet
         seen = length = 0
@@ -239,7 +239,7 @@ def _chain(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def decoded(content: bytes) -> str:
     """Bytes as text, newlines as \\n, without a byte order mark. Raises BadDocument."""
-    encoding = encoding_of(content[:GUESS], is_whole=len(content) <= GUESS)
+    encoding = encoding_of(content[:GUESS], is_complete=len(content) <= GUESS)
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
@@ -247,12 +247,12 @@ def decoded(content: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def encoding_of(start: bytes, is_whole: bool) -> str:
+def encoding_of(start: bytes, is_complete: bool) -> str:
     """The encoding of a text by its first bytes: UTF-8 wherever it can be. Raises BadDocument."""
     if (marked := _bom(start)) is not None:
         return marked
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(start, final=is_whole)
+        codecs.getincrementaldecoder("utf-8")().decode(start, final=is_complete)
         return "utf-8-sig"
     except UnicodeDecodeError as error:
         encoding = _guess(start) if error.reason != "unexpected end of data" else None  # that one was cut

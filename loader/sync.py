@@ -97,5 +97,5 @@ def _has_gone(id_: str, origin: str, reading: SourceFiles) -> bool:
     """Whether a file no longer is, or no longer holds this document. One that can't be read keeps what it had."""
     read = reading.read.get(origin)
     if read is not None:
-        return read.is_whole and id_ not in read.ids
+        return read.is_complete and id_ not in read.ids
     return not os.path.lexists(origin)

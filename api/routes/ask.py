@@ -12,8 +12,8 @@ from shardqa import filters
 from shardqa.answer_lines import AnswerWhen
 from shardqa.api import problems, streaming
 from shardqa.api.faults import InternalError
-from shardqa.api.leaving import unless_left
-from shardqa.api.state import Shared, State, json_only
+from shardqa.api.requests import json_only, until_disconnect
+from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import ShardqaError
 from shardqa.http_schema import Answers, Asked, Problem, Question, Questions
@@ -78,7 +78,7 @@ async def get_ask(
 @router.post("/ask/batch", response_model=Answers, summary="Ask many questions", dependencies=[Depends(json_only)])
 async def post_batch(asked: Questions, request: Request, state: Shared) -> Response:
     """Each has its own outcome, in the order of the request; one that fails does not harm the others."""
-    return await unless_left(request, _ask_all(asked.questions, request, state))
+    return await until_disconnect(request, _ask_all(asked.questions, request, state))
 
 
 async def _ask_all(questions: list[Question], request: Request, state: State) -> Response:
@@ -105,7 +105,7 @@ async def _ask_all(questions: list[Question], request: Request, state: State) ->
 async def _ask(asked: Question, request: Request, state: State) -> Response:
     if streaming.wanted(request.scope):
         return await _stream(asked, request, state)
-    answer = await unless_left(request, _answer(asked, state))
+    answer = await until_disconnect(request, _answer(asked, state))
     return Response(answer.model_dump_json(), media_type="application/json")
 
 

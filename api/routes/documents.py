@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from shardqa.api import problems
 from shardqa.api.faults import BadJson, DuplicateDocument, InternalError
-from shardqa.api.leaving import unless_left
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.state import LINES, Shared, State, content_type, json_or_lines
+from shardqa.api.requests import LINES, content_type, json_or_lines, until_disconnect
+from shardqa.api.state import Shared, State
 from shardqa.engine.catalogue import MAX_PAGE
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
 from shardqa.http_schema import FieldError, NewDocument, Outcome, Outcomes
@@ -80,8 +80,8 @@ async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = 
         return StreamingResponse(_add_lines(await request.body(), name, request, state), media_type=LINES)
     sent = _parse(await request.body())
     if isinstance(sent, list):
-        return await unless_left(request, _add_list(sent, name, request, state))
-    return await unless_left(request, _add_one(sent, name, request, state))
+        return await until_disconnect(request, _add_list(sent, name, request, state))
+    return await until_disconnect(request, _add_one(sent, name, request, state))
 
 
 @router.get("/documents", response_model=DocumentList, summary="List documents")

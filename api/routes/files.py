@@ -9,8 +9,8 @@ from starlette.datastructures import UploadFile
 
 from shardqa.api import problems
 from shardqa.api.faults import BadForm, NotForm
-from shardqa.api.leaving import unless_left
-from shardqa.api.state import Shared, State, content_type
+from shardqa.api.requests import content_type, until_disconnect
+from shardqa.api.state import Shared, State
 from shardqa.errors import BadDocument, ShardqaError
 from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles
 from shardqa.loader import formats
@@ -65,7 +65,7 @@ async def put_file(
     """
     content = await request.body()
     into = corpus if corpus is not None else state.settings.corpus
-    outcome = await unless_left(request, _add(content, name, into, replace, state))
+    outcome = await until_disconnect(request, _add(content, name, into, replace, state))
     return Response(outcome.model_dump_json(), _status(outcome), media_type="application/json")
 
 
@@ -89,7 +89,7 @@ async def post_files(
     Each file has its own outcome. Fields that are no files are refused.
     """
     into = corpus if corpus is not None else state.settings.corpus
-    return await unless_left(request, _add_form(request, into, replace, state))
+    return await until_disconnect(request, _add_form(request, into, replace, state))
 
 
 async def _add_form(request: Request, corpus: str, replace: bool, state: State) -> Response:
@@ -103,8 +103,10 @@ async def _add_form(request: Request, corpus: str, replace: bool, state: State) 
         results = [await _add_one(part, corpus, replace, request_id, state) for part in sent]
     refused = sum(one.problem is not None for one in results)
     files = SentFiles(results=results, taken=len(results) - refused, refused=refused)
-    is_whole = all(one.status in (200, 201) for one in results)
-    return Response(files.model_dump_json(exclude_none=True), 200 if is_whole else 207, media_type="application/json")
+    is_complete = all(one.status in (200, 201) for one in results)
+    return Response(
+        files.model_dump_json(exclude_none=True), 200 if is_complete else 207, media_type="application/json"
+    )
 
 
 async def _add_one(part: UploadFile, corpus: str, replace: bool, request_id: str, state: State) -> SentFile:

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from shardqa import filters
-from shardqa.api.leaving import unless_left
-from shardqa.api.state import Shared, State, json_only
+from shardqa.api.requests import json_only, until_disconnect
+from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K
 from shardqa.http_schema import Explain, Search
 from shardqa.schema import Explanation, SearchResult
@@ -65,10 +65,12 @@ def _parsed(filter: str | None) -> filters.DocumentFilter | None:
 
 
 async def _search(sought: Search, request: Request, state: State) -> Response:
-    found = await unless_left(request, state.engine.search(sought.question, sought.corpus, sought.limit, sought.filter))
+    found = await until_disconnect(
+        request, state.engine.search(sought.question, sought.corpus, sought.limit, sought.filter)
+    )
     return Response(found.model_dump_json(), media_type="application/json")
 
 
 async def _explain(asked: Explain, request: Request, state: State) -> Response:
-    found = await unless_left(request, state.engine.explain(asked.question, asked.corpus, asked.k, asked.filter))
+    found = await until_disconnect(request, state.engine.explain(asked.question, asked.corpus, asked.k, asked.filter))
     return Response(found.model_dump_json(), media_type="application/json")

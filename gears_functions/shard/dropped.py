@@ -68,7 +68,7 @@ class Dropped:
         self._progress.setdefault(corpus, DropProgress()).documents += sum(documents.get(bucket, 0) for bucket in new)
         commands = [("SET", keys.drop(corpus, bucket), documents.get(bucket, 0)) for bucket in new]
         for command, reply in zip(commands, await self._runtime.calls(commands), strict=True):
-            if isinstance(reply, Exception) and not transient.is_refusal(reply):
+            if isinstance(reply, Exception) and not transient.is_write_refusal(reply):
                 self._runtime.log(f"{command[1]!r} is not stored, and a restart forgets it: {reply}", "warning")
         self.go_on()
 
@@ -145,16 +145,16 @@ class Dropped:
     async def _remove(self, corpus: str, buckets: set[str]) -> bool:
         """One walk over the keyspace; whether all of the buckets is gone, and their marks with it. Raises
         ResponseError."""
-        cursor, is_whole = b"0", True
+        cursor, is_complete = b"0", True
         while True:
             cursor, found = await self._runtime.call("SCAN", cursor, "MATCH", f"*:{corpus}:*", "COUNT", SCAN_COUNT)
-            is_whole &= await self._unlink(corpus, buckets, found)
+            is_complete &= await self._unlink(corpus, buckets, found)
             if cursor == b"0":
                 break
             await asyncio.sleep(PAUSE)
         here = await slots.look(self._runtime)
         done = [bucket for bucket in sorted(buckets) if here.holds(keys.drop(corpus, bucket))]
-        if not is_whole or not done:
+        if not is_complete or not done:
             return False
         await self._runtime.calls([("UNLINK", keys.drop(corpus, bucket)) for bucket in done])
         self._uncover(corpus, done)

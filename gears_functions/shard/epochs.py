@@ -13,7 +13,7 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.gears_functions.runtime import raise_first, write
-from shardqa.transient import is_refusal
+from shardqa.transient import is_write_refusal
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument, Runtime
@@ -52,7 +52,7 @@ class ShardEpochs:
         try:
             await write(self._runtime, commands)
         except ResponseError as error:
-            if not is_refusal(error):
+            if not is_write_refusal(error):
                 raise
             self.written(corpus, tag, epoch)
             await write(self._runtime, [("UNLINK", keys.epoch(corpus, tag))])
@@ -68,7 +68,7 @@ class ShardEpochs:
         tag, epoch, (store, announce) = self.next(corpus)
         frame = [("UNLINK", store[1]), store, announce, *commands]
         replies = await self._runtime.calls(frame)
-        if is_refusal(replies[1]):
+        if is_write_refusal(replies[1]):
             replies[1] = None
         raise_first(frame, replies)
         return tag, epoch

@@ -25,12 +25,12 @@ class Journal:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
 
-    def kept(
+    def logged(
         self, name: str, function: Callable[[Any], Awaitable[Any]], describe: Callable[[Any], str]
     ) -> Callable[[Any], Awaitable[Any]]:
         """The function, with a line for each run that is slow or fails. `describe` says of which record, afterwards."""
 
-        async def noted(record: Any) -> Any:
+        async def wrapper(record: Any) -> Any:
             start = perf_counter()
             try:
                 result = await function(record)
@@ -42,7 +42,7 @@ class Journal:
                 self._runtime.log(f"{name} took {seconds:.1f} s ({describe(record)})", "notice")
             return result
 
-        return noted
+        return wrapper
 
 
 def _is_the_callers(error: Exception) -> bool:

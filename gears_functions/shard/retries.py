@@ -15,7 +15,7 @@ from shardqa import keys
 from shardqa.errors import ShardFailed
 from shardqa.gears_functions.shard import slots
 from shardqa.gears_functions.shard.slots import Slots
-from shardqa.transient import is_refusal
+from shardqa.transient import is_write_refusal
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
@@ -71,7 +71,7 @@ class ShardRetries:
             return await self._epochs.raise_epoch(corpus)
         except ResponseError as error:
             held = self._epochs.held(corpus)
-            if held is None or not is_refusal(error):
+            if held is None or not is_write_refusal(error):
                 raise
             self._unraised.add(corpus)
             self._try_again_soon()

@@ -28,7 +28,7 @@ from shardqa.gears_functions.shard.document_lock import DocumentLock, HeldDocume
 from shardqa.gears_functions.shard.dropped import Dropped
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-from shardqa.transient import is_refusal
+from shardqa.transient import is_write_refusal
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument, Reply, Runtime
@@ -108,4 +108,4 @@ class ShardState:
     async def refuses(self) -> str | None:
         """Why Redis stores nothing now, in its own words; None where it does. Changes nothing."""
         (reply,) = await self.runtime.calls([("LPUSHX", keys.never(self.runtime.hashtag()), "")])
-        return str(reply) if is_refusal(reply) else None
+        return str(reply) if is_write_refusal(reply) else None

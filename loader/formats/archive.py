@@ -18,7 +18,7 @@ MAX_PACKED = 256 * 1024 * 1024  # bytes of an archive: it is held in memory
 
 
 def read_zip(source: SourceFile) -> Iterator[Item]:
-    archive = zipped.check(source.whole(MAX_PACKED))
+    archive = zipped.check(source.read_all(MAX_PACKED))
     names = list(zipped.files(archive))
     for n, name in enumerate(names):
         source.advance(n / len(names))
@@ -33,7 +33,7 @@ def read_zip(source: SourceFile) -> Iterator[Item]:
 
 
 def read_tar(source: SourceFile) -> Iterator[Item]:
-    packed = source.whole(MAX_PACKED)
+    packed = source.read_all(MAX_PACKED)
     try:
         with tarfile.open(fileobj=io.BytesIO(packed), mode="r:*") as archive:
             yield from _members(source, archive, len(packed))

@@ -29,7 +29,7 @@ MAX_NESTED = 20  # tables in tables
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    content = source.whole(MAX_BINARY)
+    content = source.read_all(MAX_BINARY)
     zipped.check(content)
     try:
         document = docx.Document(io.BytesIO(content))

@@ -17,7 +17,7 @@ PAGES = ("application/xhtml+xml", "text/html")
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    archive = zipped.check(source.whole(MAX_BINARY))
+    archive = zipped.check(source.read_all(MAX_BINARY))
     package = _package(archive)
     root = _xml(archive, package)
     composer = Composer()

@@ -20,7 +20,7 @@ FAULTS = (email.errors.MessageError, LookupError, ValueError, TypeError, Attribu
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    yield from _message(source, source.whole(MAX_BINARY), source.name, source.shown)
+    yield from _message(source, source.read_all(MAX_BINARY), source.name, source.shown)
 
 
 def read_mbox(source: SourceFile) -> Iterator[Item]:

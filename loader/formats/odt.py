@@ -19,7 +19,7 @@ MAX_DEPTH = 100  # lists and sections in one another
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    content = source.whole(MAX_BINARY)
+    content = source.read_all(MAX_BINARY)
     zipped.check(content)
     try:
         document = Document(io.BytesIO(content))

@@ -40,7 +40,7 @@ logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # its warnings of each od
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    reader = _open(source.whole(MAX_BINARY))
+    reader = _open(source.read_all(MAX_BINARY))
     pages, faults = _pages(reader)
     if not any(page.strip() for page in pages):
         raise BadDocument(

@@ -22,7 +22,7 @@ MAX_GROUPS = 20  # groups in groups
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    content = source.whole(MAX_BINARY)
+    content = source.read_all(MAX_BINARY)
     zipped.check(content)
     try:
         presentation = pptx.Presentation(io.BytesIO(content))

@@ -20,7 +20,7 @@ FAULTS = (CalamineError, ZipError, ValueError, OSError)
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    content = source.whole(MAX_BINARY)
+    content = source.read_all(MAX_BINARY)
     if content[:2] == b"PK":
         extent.check(zipped.check(content))
     try:

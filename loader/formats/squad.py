@@ -15,7 +15,7 @@ from shardqa.schema import Document
 
 def read(source: SourceFile) -> Iterator[Item]:
     try:
-        root = json.loads(decoded(source.whole(MAX_WHOLE, text=True)))
+        root = json.loads(decoded(source.read_all(MAX_WHOLE, text=True)))
     except (ValueError, RecursionError) as error:
         raise BadDocument(f"not JSON: {str(error)[:120]}") from None
     if isinstance(root, list) and any(isinstance(entry, dict) and "text" in entry for entry in root):

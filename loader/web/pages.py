@@ -144,7 +144,7 @@ class WebPages:
 
     def _noted(self, items: Iterator[Item], read: FileRead) -> Iterator[Item]:
         """The documents of a page, written down in `read`."""
-        read.is_whole = False  # until its end
+        read.is_complete = False  # until its end
         whole = True
         for item in items:
             if isinstance(item, Document):
@@ -152,7 +152,7 @@ class WebPages:
             else:
                 whole = False
             yield item
-        read.is_whole = whole
+        read.is_complete = whole
 
 
 def _is_xml(path: str) -> bool:

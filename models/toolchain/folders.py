@@ -1,4 +1,4 @@
-"""Folders that are there whole or not at all."""
+"""Folders that are written atomically: complete, or not there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def written_whole(out: Path) -> Iterator[Path]:
+def written_atomically(out: Path) -> Iterator[Path]:
     """A folder beside ``out`` to write into; when all went well it takes ``out``'s name, else it goes.
 
     Raises BadData when ``out`` is there already with something in it, SetupError when no more can be written.

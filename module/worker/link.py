@@ -61,9 +61,9 @@ class Link:
         if len(received) == RECEIVE:
             self._look_again()  # there may be more
         self._begun = self._begun + received if self._begun else received
-        return self._whole() if received else None
+        return self._complete_frames() if received else None
 
-    def _whole(self) -> list[Frame] | None:
+    def _complete_frames(self) -> list[Frame] | None:
         """Takes the whole frames out of what was received; None when the socket ends within a long one."""
         found: list[Frame] = []
         size, at, data = frames.HEADER.size, 0, self._begun

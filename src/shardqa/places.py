@@ -91,7 +91,7 @@ def check(places: str | bytes) -> Raw:
     return marks
 
 
-def kept(places: bytes | None) -> Raw:
+def stored(places: bytes | None) -> Raw:
     """The marks of a stored field; none where another writer left something else there."""
     try:
         return check(places or b"")

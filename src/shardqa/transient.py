@@ -1,4 +1,4 @@
-"""What fails in passing: Redis' errors that end by themselves, and the faults they become. The one list of them."""
+"""Transient errors: those of Redis that end by themselves, and the faults they become. The one list of them."""
 
 from redis.exceptions import (
     AuthenticationError,
@@ -15,8 +15,8 @@ from redis.exceptions import (
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, TooManyRequests
 
 BETWEEN_SHARDS = ("TRYAGAIN", "MOVED", "ASK")  # of a key whose slot is not all here
-REFUSALS = {"OOM": "memory is full", "NOREPLICAS": "replicas are missing", "MISCONF": "its disk fails"}
-CODES = (*BETWEEN_SHARDS, *REFUSALS, "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "UNBLOCKED")
+WRITE_REFUSALS = {"OOM": "memory is full", "NOREPLICAS": "replicas are missing", "MISCONF": "its disk fails"}
+CODES = (*BETWEEN_SHARDS, *WRITE_REFUSALS, "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "UNBLOCKED")
 CLUSTER_DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
 # The same where redis-py takes the code off the text and makes a class of it.
 CLASSES = (ConnectionError, OSError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
@@ -33,16 +33,16 @@ def is_between_shards(error: BaseException) -> bool:
     return str(error).startswith(BETWEEN_SHARDS)
 
 
-def refusal(error: object) -> str | None:
+def write_refusal(error: object) -> str | None:
     """Why Redis stores nothing, or None. redis-py takes the code off where it makes a class of it."""
     text = str(error)
     code = "OOM" if isinstance(error, OutOfMemoryError) else text.partition(" ")[0]
-    return f"{REFUSALS[code]} ({code} {text.removeprefix(code).strip()})" if code in REFUSALS else None
+    return f"{WRITE_REFUSALS[code]} ({code} {text.removeprefix(code).strip()})" if code in WRITE_REFUSALS else None
 
 
-def is_refusal(reply: object) -> bool:
+def is_write_refusal(reply: object) -> bool:
     """Whether a reply is an error that says that nothing is stored."""
-    return isinstance(reply, ResponseError) and refusal(reply) is not None
+    return isinstance(reply, ResponseError) and write_refusal(reply) is not None
 
 
 def is_transient_fault(fault: ShardqaError) -> bool:

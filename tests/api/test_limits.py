@@ -17,9 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shardqa.api import limits, problems
 from shardqa.api.access import Access
 from shardqa.api.faults import ClientLeft
-from shardqa.api.leaving import unless_left
 from shardqa.api.limits import Limits
 from shardqa.api.metrics import Metrics
+from shardqa.api.requests import until_disconnect
 
 from .conftest import Server  # noqa: TID251 (this package is tests/api)
 
@@ -36,7 +36,7 @@ class Slow:
         request = Request(scope, receive)
         body = await request.body()
         try:
-            await unless_left(request, self.work(request.url.path))
+            await until_disconnect(request, self.work(request.url.path))
         except ClientLeft:
             return
         await PlainTextResponse(f"{len(body)}")(scope, receive, send)

@@ -10,7 +10,7 @@ from shardqa.errors import BadModel
 from shardqa.models.shipped import write_checksums
 from shardqa.models.toolchain.cards import NETWORK_FILES, CardStep, derive
 from shardqa.models.toolchain.conversion.verify import Thresholds, Verdict, verify
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ def convert(
     """Make the folder ``out`` from the model in ``source``: ``write`` is given the folder to write network and all to.
 
     The card of ``source`` is carried on with ``step`` and the verdict. Raises BadModel when the result does not pass
-    and is not to be kept; nothing is left then. Raises BadData and SetupError as `folders.written_whole` does.
+    and is not to be kept; nothing is left then. Raises BadData and SetupError as `folders.written_atomically` does.
     """
-    with written_whole(Path(out)) as folder:
+    with written_atomically(Path(out)) as folder:
         write(folder)
         verdict = verify(source, folder, check.questions, check.limit, thresholds)
         if not verdict.passed and not check.keep_failing:

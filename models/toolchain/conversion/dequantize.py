@@ -39,7 +39,7 @@ def dequantize(source: Path, out: Path, check: Check = AS_IT_COMES) -> Verdict:
     """Write the checkpoint of the int8 reader in ``source`` to the new folder ``out``, and compare the two.
 
     Raises BadModel for a source that is no reader of the form "dynamic" and for a result that does not pass, BadData
-    and SetupError as `folders.written_whole` does.
+    and SetupError as `folders.written_atomically` does.
     """
     constants = {one.name: numpy_helper.to_array(one) for one in read_onnx(source / MODEL_FILE).graph.initializer}
     config = json.loads((source / CONFIG_FILE).read_text(encoding="utf-8"))

@@ -1,1 +1,1 @@
-"""The ladder: the known steps of making BERT cheap on CPUs, climbed on this machine in one run."""
+"""The ladder: the known steps of making BERT cheap on CPUs, measured on this machine in one run."""

@@ -40,7 +40,7 @@ ScoreSets = dict[str, tuple[Path, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class LadderSettings:
-    """What to climb with."""
+    """What to run the ladder with."""
 
     checkpoint: Path | None
     """Trained; a tiny random one when there is none, for trying."""

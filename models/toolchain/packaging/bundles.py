@@ -11,7 +11,7 @@ from pathlib import Path
 
 from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models.check_reader import check_reader
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.packaging import archive, bytecode, contents, wheels
 from shardqa.models.toolchain.packaging.framework import PINS
 from shardqa.models.toolchain.packaging.target import Target
@@ -81,7 +81,7 @@ def functions_folder(reader: Path, out: Path, target: Target, versions: Mapping[
     disk is full.
     """
     check_reader(reader, WINDOW_TOKENS)
-    with written_whole(out) as root:
+    with written_atomically(out) as root:
         contents.add_code("main.py", root)
         contents.add_model(reader, root)
         pinned = sorted({**PINS, **versions}.items(), key=lambda item: item[0].lower())

@@ -21,7 +21,7 @@ from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa.models.toolchain import cards
 from shardqa.models.toolchain.conversion.checkpoint import CONFIG_FILE, WEIGHTS_FILE, Checkpoint
 from shardqa.models.toolchain.conversion.families import MPNET, RELATIVE
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def adopt(source: Path, words: Path, out: Path) -> None:
         "vocab_size": len(rows),
         "max_position_embeddings": len(weights[PLACES]),
     }
-    with written_whole(out) as folder:
+    with written_atomically(out) as folder:
         save_file(weights, folder / WEIGHTS_FILE, {"format": "pt"})
         text = json.dumps({**start.config, **changed}, indent=2)
         (folder / CONFIG_FILE).write_text(text + "\n", encoding="utf-8")

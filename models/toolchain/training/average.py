@@ -16,7 +16,7 @@ from shardqa.errors import BadData, BadModel
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa.models.toolchain import cards
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training.saved import load_reader, write_checkpoint
 
 
@@ -38,7 +38,7 @@ def average(folders: Sequence[Path], out: Path, shares: Sequence[float] = ()) ->
         for name, value in readers[0].named_parameters():
             parts = [share * reader.get_parameter(name) for share, reader in zip(weights, readers, strict=True)]
             value.copy_(torch.stack(parts).sum(0))
-    with written_whole(out) as folder:
+    with written_atomically(out) as folder:
         write_checkpoint(readers[0], folders[-1], folder)
         settings = {"of": [cards.address(one) for one in folders], "shares": weights}
         cards.derive(folders[-1], folder, cards.CardStep("average", settings), out.name)

@@ -19,7 +19,7 @@ from torch.nn import functional
 from shardqa.errors import BadData
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training import loop, qa
 from shardqa.models.toolchain.training.batches import LearningBatch
 from shardqa.models.toolchain.training.data import PreparedData, prepare
@@ -105,7 +105,7 @@ def distil(
     folders = [Path(name) for name in teaching.teachers]
     _same_words([*folders, *([Path(recipe.start)] if recipe.start else [])])
     origin = Path(recipe.start) if recipe.start else folders[0]
-    with written_whole(out) as folder:
+    with written_atomically(out) as folder:
         loop.sow(recipe.schedule.seed)
         teachers = [load_reader(one).eval() for one in folders]
         student = (

@@ -21,7 +21,7 @@ from shardqa.errors import BadData, QuestionTooLong
 from shardqa.models import squad
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training.recipe import read_toml, section
 from shardqa.models.toolchain.training.retrieved import PassageRows
 from shardqa.models.toolchain.training.styles import Styles
@@ -135,7 +135,7 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
     random = Random(mixture.seed)
     train, counts = Book(), {}
     taken: list[tuple[MixtureSource, list[AskedQuestion]]] = []
-    with written_whole(out) as folder:
+    with written_atomically(out) as folder:
         for source in mixture.sources:
             learnt, held_out = _parted(source, apart)
             chosen = [one for one in learnt if source.answerable or not one.question.answers]

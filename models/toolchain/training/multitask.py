@@ -21,7 +21,7 @@ from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
 from shardqa.models.toolchain.conversion.export import export
 from shardqa.models.toolchain.conversion.quantize import quantize
 from shardqa.models.toolchain.conversion.verify import Verdict
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.multitask import lines
 from shardqa.models.toolchain.multitask.lines import (
     LineFault,
@@ -96,7 +96,7 @@ def train(
     BadData for data or settings that can't be used or an ``out`` that is there already, SetupError for a full disk.
     """
     start = Checkpoint.load(Path(recipe.checked().start))
-    with written_whole(out) as folder:
+    with written_atomically(out) as folder:
         prepared = prepare(recipe, Tokenizer.load(start.folder))
         loop.sow(recipe.schedule.seed)
         network = load_network(start, prepared.tasks, recipe.dropout)

@@ -20,7 +20,7 @@ from torch import Tensor
 from shardqa.errors import BadData
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain import cards
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training import examples, loop
 from shardqa.models.toolchain.training.batches import LearningRow, collate, plan
 from shardqa.models.toolchain.training.network import Layer, SpanReader
@@ -175,7 +175,7 @@ def _between(name: str, share: float) -> None:
 
 
 def _write(reader: SpanReader, source: Path, out: Path, settings: dict[str, Any], pruned: Pruned) -> None:
-    with written_whole(out) as folder:
+    with written_atomically(out) as folder:
         write_checkpoint(reader, source, folder)
         counts = {"parameters_before": pruned.parameters_before, "parameters_after": pruned.parameters_after}
         found = {"layers": [list(layer) for layer in pruned.layers], "sparsity": pruned.sparsity}

@@ -10,7 +10,7 @@ from typing import Any
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain import cards
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training import curves, loop
 from shardqa.models.toolchain.training.data import PreparedData, prepare
 from shardqa.models.toolchain.training.network import SpanReader
@@ -48,7 +48,7 @@ def train(
     there already, SetupError for a full disk.
     """
     start = Path(recipe.start)
-    with written_whole(out) as folder:
+    with written_atomically(out) as folder:
         loop.sow(recipe.schedule.seed)
         network = load_reader(start, recipe.dropout)
         prepared = prepare(recipe.data, Tokenizer.load(start))

@@ -20,7 +20,7 @@ MEMORY_PER_JSON = 6
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What of a request shapes the reply to a question that is kept."""
+    """What of a request shapes the reply to a question that is entry."""
 
     question: str  # as it was asked
     n_best: int
@@ -37,7 +37,7 @@ class Finished:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Entry:
     answer: MergedCandidates
     size: int  # bytes, with the finished replies
     finished: dict[Form, Finished]
@@ -47,29 +47,29 @@ class AnswerCache:
     def __init__(self, megabytes: int) -> None:
         self._limit = megabytes * 1_000_000
         self._size = 0  # bytes, of all
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()  # by ask: key; oldest use first
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()  # by ask: key; oldest use first
 
     def get(self, key: str) -> MergedCandidates | None:
-        kept = self._kept.get(key)
-        if kept is None:
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        self._kept.move_to_end(key)
-        return kept.answer
+        self._entries.move_to_end(key)
+        return entry.answer
 
     def finished(self, key: str, form: Form) -> Finished | None:
-        kept = self._kept.get(key)
-        if kept is None:
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        self._kept.move_to_end(key)
-        return kept.finished.get(form)
+        self._entries.move_to_end(key)
+        return entry.finished.get(form)
 
     def finish(self, key: str, form: Form, finished: Finished) -> None:
         """Keeps a reply with its answer, where that is kept still."""
-        kept = self._kept.get(key)
-        if kept is None or len(kept.finished) >= FORMS:
+        entry = self._entries.get(key)
+        if entry is None or len(entry.finished) >= FORMS:
             return
-        kept.finished[form] = finished
-        kept.size += len(finished.head)
+        entry.finished[form] = finished
+        entry.size += len(finished.head)
         self._size += len(finished.head)
         self._make_room()
 
@@ -77,18 +77,18 @@ class AnswerCache:
         """``json_bytes`` is the length of the answer's JSON, by which its memory is told."""
         self._drop(key)
         size = json_bytes * MEMORY_PER_JSON
-        self._kept[key] = _Kept(asked, size, {})
+        self._entries[key] = _Entry(asked, size, {})
         self._size += size
         self._make_room()
 
     def _make_room(self) -> None:
         while self._size > self._limit:
-            self._drop(next(iter(self._kept)))
+            self._drop(next(iter(self._entries)))
 
     def _drop(self, key: str) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self._size -= kept.size
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._size -= entry.size
 
 
 OF_PASSAGE = ("document", "title", "passage", "passage_start", "shard", "rank_score", "metadata")

@@ -42,7 +42,7 @@ from shardqa.errors import (
     TooManyRequests,
     WritesRefused,
 )
-from shardqa.transient import is_transient, refusal
+from shardqa.transient import is_transient, write_refusal
 
 Argument: TypeAlias = str | bytes | int | float
 CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that does not even refuse
@@ -75,7 +75,7 @@ def explain(error: BaseException, node: str) -> ShardqaError:
         return TooManyRequests(f"shard {node} has as much waiting as it takes ({text}); try again in a moment")
     if text.startswith("TIMEOUT") or isinstance(error, TimeoutError | asyncio.TimeoutError):
         return AnswerTimeout(f"shard {node} did not answer in time ({text or 'no reply'}); ask again later")
-    if reason := refusal(error):
+    if reason := write_refusal(error):
         return WritesRefused(f"shard {node} stores nothing now, {reason}; 'shardqa doctor' says how to mend it")
     if isinstance(error, AskError):
         return ClusterUnavailable(f"a slot of shard {node} is on its way to another ({text}); try again in a moment")
@@ -97,7 +97,7 @@ async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool, secon
     except ConnectionError as error:
         if type(error) is not ConnectionError:  # a reply that redis-py counts among them, such as LOADING
             raise
-    _forget_kept(node)
+    _reopen_idle(node)
     return await _sent_once(node, args, asking, seconds)
 
 
@@ -135,7 +135,7 @@ async def _awaited_long(node: ClusterNode, commands: Sequence[Sequence[Argument]
             node.release(connection)
 
 
-def _forget_kept(node: ClusterNode) -> None:
+def _reopen_idle(node: ClusterNode) -> None:
     """Has each idle connection opened anew by whoever takes it next. The node's own `disconnect_free_connections`
     closes them while they can still be taken: what is sent then meets one that another task is closing.
     """
@@ -180,7 +180,7 @@ class Shards:
     def __init__(self, settings: Settings, cluster: RedisCluster) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._silence = Liveness()
+        self._liveness = Liveness()
         self._refreshing: asyncio.Task[None] | None = None  # at most one look at the topology at a time
 
     @classmethod
@@ -214,7 +214,7 @@ class Shards:
         return cls(settings, cluster)
 
     async def close(self) -> None:
-        self._silence.close()
+        self._liveness.close()
         if self._refreshing is not None:
             self._refreshing.cancel()
         await self._cluster.aclose()
@@ -273,12 +273,12 @@ class Shards:
         asking = False
         for _ in range(REDIRECTS):
             try:
-                return await self._silence.unless_silent(node, _sent(node, args, asking, seconds))
+                return await self._liveness.guard(node, _sent(node, args, asking, seconds))
             except AskError as error:  # MovedError is one
                 self.refresh()
                 asking = not isinstance(error, MovedError)
                 node = await self._named(error)
-        return await self._silence.unless_silent(node, _sent(node, args, asking, seconds))
+        return await self._liveness.guard(node, _sent(node, args, asking, seconds))
 
     async def _named(self, error: AskError) -> ClusterNode:
         """The node that a redirect names. Raises the redirect when nobody knows that node."""

@@ -12,7 +12,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.exceptions import RedisError
 
 PATIENCE_SECONDS = 1.0  # without a reply before a node is pinged, and before a ping counts as lost
-LISTEN_SECONDS = 0.5  # between two pings of a silent node
+PING_SECONDS = 0.5  # between two pings of a node that is down
 
 
 class Unresponsive(Exception):
@@ -21,26 +21,26 @@ class Unresponsive(Exception):
 
 class Liveness:
     def __init__(self) -> None:
-        self._pings: dict[str, asyncio.Task[bool]] = {}  # by node, those on their way: one for all that wait
-        self._silent: dict[str, asyncio.Task[None]] = {}  # by node, whoever listens whether it is back
+        self._pings: dict[str, asyncio.Task[bool]] = {}  # by node: one on its way serves all that wait
+        self._down: dict[str, asyncio.Task[None]] = {}  # by node, whatever pings it until it answers again
 
-    async def unless_silent(self, node: ClusterNode, call: Awaitable[Any]) -> Any:
-        """What `call`, a command on the node, gives. Raises Silent, and what the call raises."""
+    async def guard(self, node: ClusterNode, call: Awaitable[Any]) -> Any:
+        """The result of `call`, a command on the node. Raises Unresponsive, and what the call raises."""
         waiting = asyncio.ensure_future(call)
         try:
             while not waiting.done():
-                if str(node.name) in self._silent:
+                if str(node.name) in self._down:
                     raise Unresponsive(f"no answer to PING within {PATIENCE_SECONDS:g} s")
                 await asyncio.wait({waiting}, timeout=PATIENCE_SECONDS)
                 if not waiting.done() and not await self._answers(node):
-                    self._listen(node)
+                    self._mark_down(node)
             return waiting.result()
         finally:
             waiting.cancel()
 
     def close(self) -> None:
         """Ends what runs for it."""
-        for task in (*self._pings.values(), *self._silent.values()):
+        for task in (*self._pings.values(), *self._down.values()):
             task.cancel()
 
     async def _answers(self, node: ClusterNode) -> bool:
@@ -50,11 +50,11 @@ class Liveness:
             self._pings[name].add_done_callback(lambda _: self._pings.pop(name))
         return await asyncio.shield(self._pings[name])
 
-    def _listen(self, node: ClusterNode) -> None:
+    def _mark_down(self, node: ClusterNode) -> None:
         name = str(node.name)
-        if name not in self._silent:
-            self._silent[name] = asyncio.create_task(_until_it_answers(node))
-            self._silent[name].add_done_callback(lambda _: self._silent.pop(name))
+        if name not in self._down:
+            self._down[name] = asyncio.create_task(_until_it_answers(node))
+            self._down[name].add_done_callback(lambda _: self._down.pop(name))
 
 
 async def _ping(node: ClusterNode) -> bool:
@@ -72,4 +72,4 @@ async def _until_it_answers(node: ClusterNode) -> None:
     while True:
         if await _ping(node):
             return
-        await asyncio.sleep(LISTEN_SECONDS)
+        await asyncio.sleep(PING_SECONDS)

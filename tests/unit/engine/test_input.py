@@ -35,6 +35,9 @@ class NeverAnswering(NoShards):
         await asyncio.Event().wait()
         return []
 
+    async def by_key(self, key: str, command: str, *args: Argument) -> None:
+        await asyncio.Event().wait()
+
 
 @pytest.fixture
 def engine() -> Engine:

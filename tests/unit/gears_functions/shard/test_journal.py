@@ -21,7 +21,7 @@ class Log:
 
 
 async def run(log: Log, function: Any) -> Any:
-    return await Journal(log).kept("Rank", function, lambda record: f"request {record}")("a-1")  # type: ignore[arg-type]
+    return await Journal(log).logged("Rank", function, lambda record: f"request {record}")("a-1")  # type: ignore[arg-type]
 
 
 async def answer(record: Any) -> str:

@@ -23,7 +23,7 @@ from shardqa.models.toolchain.conversion.checked import Check, convert
 from shardqa.models.toolchain.conversion.export import export
 from shardqa.models.toolchain.conversion.networks import open_network
 from shardqa.models.toolchain.conversion.verify import FLOAT
-from shardqa.models.toolchain.folders import written_whole
+from shardqa.models.toolchain.folders import written_atomically
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +170,6 @@ def test_a_fault_while_writing_leaves_nothing(tmp_path: Path) -> None:
         (folder / "model.onnx").write_text("half")
         raise BadModel("half")
 
-    with pytest.raises(BadModel, match="half"), written_whole(tmp_path / "out") as folder:
+    with pytest.raises(BadModel, match="half"), written_atomically(tmp_path / "out") as folder:
         write_half(folder)
     assert not any(tmp_path.iterdir())

@@ -70,14 +70,14 @@ def test_a_full_disk_is_said_and_leaves_nothing_half(tmp_path: Path) -> None:
 
     with (
         pytest.raises(SetupError, match="can't be written: No space left"),
-        folders.written_whole(tmp_path / "out") as folder,
+        folders.written_atomically(tmp_path / "out") as folder,
     ):
         fill(folder)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_other_faults_of_the_disk_stay_what_they_are(tmp_path: Path) -> None:
-    with pytest.raises(PermissionError), folders.written_whole(tmp_path / "out"):
+    with pytest.raises(PermissionError), folders.written_atomically(tmp_path / "out"):
         raise PermissionError(errno.EACCES, "no")
 
 

@@ -1,0 +1,86 @@
+"""Checks of a request: its content type, its query parameters, and whether its client is still there."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+
+from shardqa.api import problems
+from shardqa.api.faults import ClientLeft, NotJson
+
+JSON, LINES = "application/json", "application/x-ndjson"
+
+Result = TypeVar("Result")
+
+
+def content_type(request: Request) -> str:
+    """Without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def json_only(request: Request) -> None:
+    """Refuses bodies of another type. Forms on other sites can't send JSON unasked, so their posts stay out too."""
+    if content_type(request) != JSON:
+        sent = request.headers.get("content-type", "")
+        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} is wanted")
+
+
+def json_or_lines(request: Request) -> None:
+    """The same, but lines of JSON are taken too."""
+    if content_type(request) not in (JSON, LINES):
+        sent = request.headers.get("content-type", "")
+        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} or {LINES} is wanted")
+
+
+def known_only(request: Request) -> None:
+    """Refuses query parameters that a route does not take: a misspelt one would silently do nothing.
+
+    Raises RequestValidationError, which names every parameter at fault.
+    """
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    if not counts:
+        return
+    known = _known_parameters(request)
+    errors = [
+        {"type": "query", "loc": ("query", name), "msg": message, "input": request.query_params[name]}
+        for name, count in counts.items()
+        if (message := _parameter_fault(name, count, known))
+    ]
+    if errors:
+        raise RequestValidationError(errors)
+
+
+def _parameter_fault(name: str, count: int, known: list[str]) -> str:
+    if name not in known:
+        return f"Not known here; this address takes {', '.join(known) or 'none'}"
+    return f"Given {count} times; give it once" if count > 1 else ""
+
+
+def _known_parameters(request: Request) -> list[str]:
+    """As the address's description has them."""
+    method = "get" if request.method == "HEAD" else request.method.lower()
+    operation = problems.operations(request)[method]
+    return [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+
+
+async def until_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """The result of `work`, which is cancelled when the client closes its connection. Raises ClientLeft then."""
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientLeft
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
