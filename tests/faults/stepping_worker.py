@@ -48,7 +48,7 @@ def _words(payload: bytes) -> bytes:
 def main() -> None:
     path, *rest = sys.argv[1:]
     assert rest[-2:] == ["-m", "shardqa.module.worker"], rest
-    teller, send, whole = Teller(path), Link.send_frame, Link._whole
+    teller, send, whole = Teller(path), Link.send_frame, Link._complete_frames
 
     def send_frame(link: Link, frame: bytes) -> None:
         _, type, id = frames.decode_header(frame, 0)
@@ -62,7 +62,7 @@ def main() -> None:
         return found
 
     patched: Any = Link
-    patched.send_frame, patched._whole = send_frame, taken
+    patched.send_frame, patched._complete_frames = send_frame, taken
     sys.argv = [str(Path(frames.__file__).with_name("__main__.py"))]
     runpy.run_module("shardqa.module.worker", run_name="__main__", alter_sys=True)
 
