@@ -176,7 +176,8 @@ class AnswerFunction:
             "question": question,
             "spans": [span.record() for span in found],
             "passages": {span.passage.key: span.passage.record() for span in found},
-            "scoring": scoring.record(),
+            "scores": scoring.record(),
+            "scoring": scoring.first_version(),  # for engines that are older than this shard, as in an upgrade
             "us": phases.total(),
             "batch": len(rows),
         }

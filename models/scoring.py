@@ -128,6 +128,10 @@ class Scoring:
         """As it stands in JSON."""
         return {"version": VERSION, **asdict(self)}
 
+    def first_version(self) -> dict[str, float]:
+        """What engines of the first version take, and nothing else: a span alone, and one line."""
+        return {**asdict(self.span), "no_answer_below": self.no_answer_below}
+
     @classmethod
     def of_label(cls, label: str) -> Scoring | None:
         """What `on_label` wrote, in either version; None where the label holds no scoring, or not all of it."""

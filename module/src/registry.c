@@ -179,6 +179,10 @@ static void send_now(const struct session *session, uint64_t request, bool drop)
     frame_item(&w, session->code, session->code_length);
     frame_number(&w, count);
     for (struct registration *r = session->first; r; r = r->next) frame_text(&w, drop ? "" : r->id);
+    for (struct registration *r = session->first; r && !drop; r = r->next) {
+        buffer_add(&w.buffer, r->items.data, r->items.length);
+        w.items += r->item_count;
+    }
     link_send(&w, NULL);
 }
 

@@ -16,6 +16,7 @@ from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import Calls, Rights
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
+from shardqa.module.worker.gears import stored
 from shardqa.module.worker.gears.cluster import REFRESH, Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.events import Events, Happened
@@ -146,10 +147,12 @@ class Worker:
         self._shard.threads.loop.call_soon_threadsafe(self._cancel, frame.id)
 
     def _handle_session(self, frame: Frame) -> None:
-        id, owner, code, count, *ids = _texts(frame)
-        if int(count) != len(ids):
-            raise MalformedFrame(f"SESSION {id} says {count} registrations and names {len(ids)}")
-        self._shard.threads.loop.call_soon_threadsafe(self._sessions.replay, frame.id, id, owner, code, ids)
+        id, owner, code, count, *items = _texts(frame)
+        try:
+            registered = stored.parse(int(count), items)
+        except ValueError as error:
+            raise MalformedFrame(f"SESSION {id}: {error}") from None
+        self._shard.threads.loop.call_soon_threadsafe(self._sessions.replay, frame.id, id, owner, code, registered)
 
     def _handle_forget(self, frame: Frame) -> None:
         (id,) = _texts(frame)

@@ -9,13 +9,14 @@ from shardqa.errors import ShardqaError
 from shardqa.schema import Document
 from tests.faults import documents
 from tests.faults.history import Looked
+from tests.faults.over_http import spans_of
 from tests.faults.subject import Subject
-from tests.faults.workload import Record, look, spans_of
+from tests.faults.workload import Record, look
 
 SETTLE_ATTEMPTS = 50  # of a fifth of a second, until the shards have settled what they found after the last harm
 
 
-async def check(record: Record, engine: Engine, subject: Subject, alone: Engine) -> list[str]:
+async def check(record: Record, engine: Engine, subject: Subject, alone: Engine | None = None) -> list[str]:
     """Faults, as sentences; looks at the documents go into the history. `alone` is an engine of one other shard."""
     await look(record, engine)
     await look(record, engine)  # what was not acknowledged and seen once must stay
@@ -23,7 +24,7 @@ async def check(record: Record, engine: Engine, subject: Subject, alone: Engine)
     there = {name: text for name, text in present.items() if text is not None}
     faults = await _settled(engine, subject, there)
     faults += [f"{name} is not found by its title" for name in there if not await _found(engine, name)]
-    return faults + await _unequal(engine, alone, there)
+    return faults if alone is None else faults + await _unequal(engine, alone, there)
 
 
 async def _settled(engine: Engine, subject: Subject, there: dict[str, str]) -> list[str]:

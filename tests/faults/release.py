@@ -19,14 +19,15 @@ VERSION = 7
 DOCUMENTS = documents.NAMES[:4]  # one of them long
 RUN = """import runpy, sys
 sys.path.insert(0, {folder!r})
-sys.argv[1:] = sys.argv[3:]
-runpy.run_module("shardqa.module.worker", run_name="__main__", alter_sys=True)
+name = sys.argv[sys.argv.index("-m") + 1]
+sys.argv[1:] = sys.argv[sys.argv.index("-m") + 2 :]
+runpy.run_module(name, run_name="__main__", alter_sys=True)
 """
 CODE = "from shardqa.gears_functions.registration import register\nregister(GearsBuilder, runtime, override_reply)\n"
 
 
-def worker_of(release: Path, folder: Path) -> Path:
-    """A program that runs the release's worker."""
+def python_of(release: Path, folder: Path) -> Path:
+    """A Python whose `-m shardqa...` is the release's."""
     (folder / "run.py").write_text(RUN.format(folder=str(release / "src")))
     program = folder / "python"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -I {folder / "run.py"} "$@"\n')
@@ -51,7 +52,7 @@ def main() -> None:
     subprocess.run(["make", "-s", "-C", str(release / "module")], check=True)
     with tempfile.TemporaryDirectory(prefix="shardqa-release-") as name:
         folder = Path(name)
-        module, python = release / "module" / "shardqa.so", worker_of(release, folder)
+        module, python = release / "module" / "shardqa.so", python_of(release, folder)
         node = Node(folder / "node", module=module, python=python, cluster=True).start()
         try:
             serve_all_slots(node)

@@ -16,10 +16,7 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
-import httpx
-
 from shardqa import keys
-from shardqa.cluster import ports
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
@@ -27,6 +24,7 @@ from tests.faults import aftermath, documents, harms, report, state
 from tests.faults.checker import Violation, check, largest_lag
 from tests.faults.harms import Harmed
 from tests.faults.report import Memory, Recovery
+from tests.faults.running_api import running_api
 from tests.faults.subject import EXTRA, Subject, resident
 from tests.faults.workload import Asker, Record, Stop, Writer
 from tests.nodes import prepare, running_cluster
@@ -154,31 +152,6 @@ class Soak:
 
 
 @contextmanager
-def running_api(settings: Settings, subject: Subject, folder: Path) -> Iterator[tuple[str, int]]:
-    """(URL, pid)."""
-    port = ports.random_block(1, 0)
-    nodes = ",".join(f"127.0.0.1:{port}" for port in subject.ports)
-    given = {"REDIS": nodes, "CORPUS": CORPUS, "HTTP_PORT": str(port), "TIMEOUT": f"{settings.timeout:g}"}
-    given["CACHE_MEGABYTES"] = "4"  # full soon: what grows then is no cache
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
-    environment = {**kept, **{f"SHARDQA_{name}": value for name, value in given.items()}}
-    with (folder / "api.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "shardqa.api"], env=environment, stdout=log, stderr=log)
-    try:
-        url, deadline = f"http://127.0.0.1:{port}", monotonic() + 60
-        while monotonic() < deadline:
-            try:
-                httpx.get(f"{url}/healthz", timeout=1)
-                break
-            except httpx.HTTPError:
-                assert process.poll() is None, (folder / "api.log").read_text()
-        yield url, process.pid
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-@contextmanager
 def pinging(subject: Subject, file: Path) -> Iterator[None]:
     command = [sys.executable, "-m", "tests.faults.pinger", *map(str, subject.ports)]
     with file.open("wb") as out:
@@ -223,7 +196,7 @@ def soak(minutes: float, seed: int) -> bool:
             with pinging(subject, folder / "idle"):
                 asyncio.run(asyncio.sleep(IDLE_SECONDS))
             settings = Settings(redis=",".join(f"127.0.0.1:{port}" for port in subject.ports), corpus=CORPUS)
-            with running_api(settings, subject, folder) as (url, pid), pinging(subject, folder / "pings"):
+            with running_api(settings, folder) as (url, pid), pinging(subject, folder / "pings"):
                 run = Soak(subject, settings, url, pid, seed)
                 asyncio.run(run.run(minutes * 60))
             with running_cluster(folder / "alone", shards=1) as other:

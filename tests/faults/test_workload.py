@@ -11,7 +11,8 @@ from shardqa.engine import Engine
 from shardqa.schema import Document
 from tests.faults import documents
 from tests.faults.checker import check
-from tests.faults.workload import Asker, Record, Stop, Writer, look, spans_of, until
+from tests.faults.over_http import spans_of
+from tests.faults.workload import Asker, Record, Stop, Writer, look, until
 from tests.nodes import settings_of
 
 SECONDS = 4.0

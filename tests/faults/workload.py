@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from random import Random
 from time import monotonic
 
-import httpx
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -18,12 +17,12 @@ from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, UnknownCorpus
-from shardqa.schema import Answer, Document
+from shardqa.schema import Document
 from tests.faults import documents
-from tests.faults.history import Asked, Event, Looked, Span, Write
+from tests.faults.history import Asked, Event, Looked, Write
+from tests.faults.over_http import OverHttp, Said, said_by
 
 PASSING = (AnswerTimeout, ClusterUnavailable)
-PASSING_CODES = {"timeout", "cluster_unavailable", "writes_refused", "wrong_shard", "indexing"}
 REPLICATED_MS = 1_000  # that a write waits for a replica to have it
 PAUSE = 0.05  # seconds after a fault that passes
 DELETES = 0.25  # of all writes
@@ -47,10 +46,6 @@ class Stop:
         self.is_set = False
 
 
-def spans_of(answer: Answer) -> tuple[Span, ...]:
-    return tuple(Span(found.document, found.start, found.end, found.answer) for found in answer.n_best)
-
-
 class Asker:
     """Asks by an engine, or by HTTP where a URL is given."""
 
@@ -67,17 +62,17 @@ class Asker:
             finally:
                 await engine.close()
         else:
-            async with httpx.AsyncClient(base_url=self._url, timeout=30) as client:
+            async with OverHttp(self._url, self._settings.corpus) as api:
                 while not stop.is_set:
-                    await self._ask(client)
+                    await self._ask(api)
 
-    async def _ask(self, by: Engine | httpx.AsyncClient) -> None:
+    async def _ask(self, by: Engine | OverHttp) -> None:
         await asyncio.sleep(0)  # an answer that the engine keeps comes without waiting
         asked = self._chance.choice(documents.questions(self._chance.choice(documents.NAMES)))
         text = asked.text + (f" {self._chance.randrange(1000)}" if self._chance.random() < NEW else "")
         fresh, begin = self._chance.random() < FRESH, monotonic()
         try:
-            answer = await (by.ask(text, fresh=fresh, n_best=20) if isinstance(by, Engine) else _http(by, text, fresh))
+            answer = await (said_by(by, text, fresh) if isinstance(by, Engine) else by.ask(text, fresh))
         except UnknownCorpus:  # no document is left, or those that are lie on shards that don't answer
             self._record.counts["asked: no document"] += 1
         except PASSING as fault:
@@ -89,60 +84,57 @@ class Asker:
         else:
             self._note(asked, text, answer, begin)
 
-    def _note(self, asked: documents.Question, text: str, answer: Answer, begin: float) -> None:
+    def _note(self, asked: documents.Question, text: str, answer: Said, begin: float) -> None:
         self._record.counts["asked: partial" if answer.partial else "asked: whole"] += 1
         self._record.slowest = max(self._record.slowest, monotonic() - begin)
         self._record.history.append(
-            Asked(text, asked.about, spans_of(answer), begin, monotonic(), answer.partial, self._by, answer.cached)
+            Asked(text, asked.about, answer.spans, begin, monotonic(), answer.partial, self._by, answer.cached)
         )
 
 
-async def _http(client: httpx.AsyncClient, question: str, fresh: bool) -> Answer:
-    """Raises the fault that the API tells."""
-    try:
-        reply = await client.post("/v1/ask", json={"question": question, "fresh": fresh, "n_best": 20})
-    except httpx.HTTPError as error:
-        raise ShardqaError(f"the API did not reply: {error!r}") from error
-    if reply.status_code == 200:
-        return Answer.model_validate_json(reply.content)
-    told = reply.json()
-    if told.get("code") == UnknownCorpus.code:
-        raise UnknownCorpus(str(told))
-    if told.get("code") in PASSING_CODES:
-        fault = ClusterUnavailable(str(told))
-        fault.code = told["code"]  # type: ignore[misc]
-        raise fault
-    raise ShardqaError(f"{reply.status_code} {told}")
-
-
 class Writer:
-    """Puts and deletes its own documents."""
+    """Puts and deletes its own documents, by an engine, or by HTTP where a URL is given."""
 
     def __init__(
-        self, record: Record, settings: Settings, names: Sequence[str], chance: Random, replicas: int, pause: float
+        self,
+        record: Record,
+        settings: Settings,
+        names: Sequence[str],
+        chance: Random,
+        replicas: int,
+        pause: float,
+        url: str | None = None,
     ) -> None:
         self._record, self._settings, self._names, self._chance = record, settings, names, chance
         self._replicas = replicas  # that must have a write before it counts as acknowledged
         self._pause = pause
+        self._url = url
         self._versions = dict.fromkeys(names, 0)
         self._probes: dict[str, Redis] = {}  # by node
 
     async def run(self, stop: Stop) -> None:
         engine = await Engine.connect(self._settings)
         try:
-            while not stop.is_set:
-                await self.write(engine, self._chance.choice(self._names), self._chance.random() >= DELETES)
-                await asyncio.sleep(self._chance.random() * 2 * self._pause)
+            if self._url is None:
+                await self._write(engine, engine, stop)
+            else:
+                async with OverHttp(self._url, self._settings.corpus) as api:
+                    await self._write(engine, api, stop)
         finally:
             await self.close()
             await engine.close()
+
+    async def _write(self, engine: Engine, by: Engine | OverHttp, stop: Stop) -> None:
+        while not stop.is_set:
+            await self.write(engine, self._chance.choice(self._names), self._chance.random() >= DELETES, by)
+            await asyncio.sleep(self._chance.random() * 2 * self._pause)
 
     async def close(self) -> None:
         for probe in self._probes.values():
             await probe.aclose()
         self._probes.clear()
 
-    async def write(self, engine: Engine, name: str, put: bool) -> bool:
+    async def write(self, engine: Engine, name: str, put: bool, by: Engine | OverHttp | None = None) -> bool:
         """The next version of a document; True when the cluster acknowledged it, replicated or not."""
         self._versions[name] += 1
         version, begin = self._versions[name], monotonic()
@@ -150,9 +142,9 @@ class Writer:
         is_taken = is_done = False
         try:
             if text is None:
-                await engine.delete(self._settings.corpus, name)
+                await (by or engine).delete(self._settings.corpus, name)
             else:
-                await engine.put(Document(id=name, title=name, text=text))
+                await (by or engine).put(Document(id=name, title=name, text=text))
             is_taken = True
             is_done = await self._is_replicated(engine, name)
             self._record.counts["written: acknowledged" if is_done else "written: not replicated in time"] += 1

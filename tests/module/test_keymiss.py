@@ -247,4 +247,4 @@ def test_the_hook_survives_restarts_from_aof_and_rdb(make: Make) -> None:
     server.restart()
     assert server.client().get("answer:2") == b"value of answer:2"
     (session,) = server.seen("SESSION")
-    assert session[2:] == ["hooks", "default", "the code of hooks", "1", "hooks-1"]
+    assert session[2:7] == ["hooks", "default", "the code of hooks", "1", "hooks-1"]

@@ -265,7 +265,7 @@ def test_a_new_replica_gets_everything_by_a_diskless_load(make: Make) -> None:
     assert replica.info()["hooks"] == 1
     until(lambda: any(f[9] == "m" for f in replica.seen("MODELLOAD")))
     assert ["RESYNC", "0", "loaded"] in replica.seen("RESYNC")
-    assert [f[2:] for f in replica.seen("SESSION")] == [["hooks", "default", "the code of hooks", "1", "hooks-1"]]
+    assert [f[2:7] for f in replica.seen("SESSION")] == [["hooks", "default", "the code of hooks", "1", "hooks-1"]]
 
 
 def test_sessions_of_another_master_replace_those_of_before(make: Make) -> None:

@@ -86,7 +86,7 @@ def registration_of(
     given = {name: value for name, value in options.items() if value is not None or name not in COMMON}
     _check_options("register", reader, given, (*REGISTER_OPTIONS[reader], "privileged"))
     registration = Registration(
-        id=session.next_id(),
+        id="",
         session=session.id,
         user=session.user,
         reader=reader,

@@ -144,6 +144,7 @@ class Builder:
             self._session, self._reader, prefix, tuple(self._steps), convertToStr, collect, mode, options
         )
         registration.description = self._description
+        registration.id = self._session.next_id(registration)
         self._session.register(registration, onRegistered)
         return registration.id
 

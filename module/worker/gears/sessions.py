@@ -9,9 +9,9 @@ import asyncio
 import inspect
 import itertools
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Rights
@@ -23,10 +23,12 @@ from shardqa.module.worker.gears.execution import Execution, current, describe, 
 from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.registrations import Registration
 from shardqa.module.worker.gears.runs import Runs
+from shardqa.module.worker.gears.stored import StoredIds, StoredRegistration
 from shardqa.module.worker.gears.watches import Watch
 from shardqa.module.worker.shard import Shard
 
 T = TypeVar("T")
+Ids: TypeAlias = Callable[[Registration], str]
 REPLAY_STALLS = 3  # times the time a function may run: what a stored session may take
 AFTER_THE_MODULE = 5.0
 """Seconds past a replay's deadline. The module ends what can't be interrupted 1 s past it, and blames the session only
@@ -40,7 +42,7 @@ class SessionExists(Exception):
 class Session:
     """One script. Written by the pool's thread while it runs, by the loop's thread afterwards."""
 
-    def __init__(self, shard: Shard, id: str, rights: Rights, code: str, ids: Callable[[], str], runs: Runs) -> None:
+    def __init__(self, shard: Shard, id: str, rights: Rights, code: str, ids: Ids, runs: Runs) -> None:
         self.shard = shard
         self.id = id
         self.rights = rights  # of the request that runs the script; once it is stored, its own
@@ -148,7 +150,10 @@ class Sessions:
             if id not in self._sessions and self._shard.registrations.get(id) is None and id not in self._failed:
                 return id
 
-    def _new_id_besides(self, stored: Sequence[str]) -> str:
+    def _id_of(self, _registration: Registration) -> str:
+        return self.new_id()
+
+    def _new_id_besides(self, stored: Collection[str]) -> str:
         """For a script that registers more than it did when it was stored."""
         while (id := self.new_id()) in stored:
             pass
@@ -162,7 +167,7 @@ class Sessions:
 
     def visiting(self, id: str, rights: Rights) -> Session:
         """A session of another shard, for functions that came from there."""
-        session = Session(self._shard, id, rights, "", self.new_id, self.runs)
+        session = Session(self._shard, id, rights, "", self._id_of, self.runs)
         session.visit()
         return session
 
@@ -186,7 +191,7 @@ class Sessions:
             raise SessionExists(f"Session {id} already exists; send UPGRADE to replace it")
         if replace is not None and replace not in self._sessions:
             raise SessionExists(f"Session {replace}, given as REPLACE_WITH, does not exist; leave it out")
-        session = Session(self._shard, id or self.new_id(), execution.rights, code, self.new_id, self.runs)
+        session = Session(self._shard, id or self.new_id(), execution.rights, code, self._id_of, self.runs)
         session.description = description
         try:
             await session.execute_script(execution)
@@ -228,38 +233,39 @@ class Sessions:
 
     def travelled(self, id: str, execution: Execution, code: str) -> Session:
         """A session of another shard that is about to be registered here too."""
-        session = Session(self._shard, id, execution.rights, code, self.new_id, self.runs)
+        session = Session(self._shard, id, execution.rights, code, self._id_of, self.runs)
         session.remember_lines()
         session.visit()
         return session
 
-    def replay(self, request: int, id: str, user: str, code: str, ids: Sequence[str]) -> None:
-        """A stored session, on start or on a replica; a failure is the answer to `request` (0: nobody asks).
-
-        `ids` go to its registrations in order; an empty one was unregistered since and stays out.
-        """
+    def replay(self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]) -> None:
+        """A stored session, on start or on a replica; a failure is the answer to `request` (0: nobody asks)."""
         self._replays += 1  # at once: what follows on the socket finds that it has to wait
-        self._shard.threads.task(self._replay_answered(request, id, user, code, ids))
+        self._shard.threads.task(self._replay_answered(request, id, user, code, stored))
 
-    async def _replay_answered(self, request: int, id: str, user: str, code: str, ids: Sequence[str]) -> None:
+    async def _replay_answered(
+        self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]
+    ) -> None:
         try:
             async with self._replaying:
-                failure = await self._replay(request, id, user, code, ids)
+                failure = await self._replay(request, id, user, code, stored)
         finally:
             self._replays -= 1
         if request:
             self._shard.link.send(Type.REPLY, request, resp.OK if failure is None else resp.error(failure))
 
-    async def _replay(self, request: int, id: str, user: str, code: str, ids: Sequence[str]) -> str | None:
+    async def _replay(
+        self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]
+    ) -> str | None:
         """Why it failed."""
         self._forget(id, tell=False)
+        ids = [one.id for one in stored]
         if ids and not any(ids):
             return None
-        stored = iter(ids)
-        new_id = partial(_next, stored, partial(self._new_id_besides, ids))
+        stored_ids = StoredIds(stored, partial(self._new_id_besides, ids))
         rights = Rights.of_session(id, user)
         content, script = split(code)
-        session = Session(self._shard, id, rights, script, new_id, self.runs)
+        session = Session(self._shard, id, rights, script, stored_ids.next, self.runs)
         execution = Execution(self._shard.threads, rights)
         execution.name, execution.request = f"session {id}, replayed".encode("utf-8", "replace"), request
         execution.seconds = REPLAY_STALLS * self._shard.threads.stall
@@ -278,7 +284,7 @@ class Sessions:
         self._commit(session)
         for registration in ids:
             self._failed.pop(registration, None)
-        if [r.id for r in session.registrations] != [i for i in ids if i]:
+        if not stored_ids.are_those_of(session.registrations):
             self._changed.append(session)
         return None
 
@@ -294,7 +300,11 @@ class Sessions:
         await session.run_on_registered(execution)
 
     async def replayed(self) -> None:
-        """All stored sessions so far are done; a master stores anew those whose script now registers otherwise."""
+        """All stored sessions so far are done; a master stores anew those whose script now registers otherwise.
+
+        One that was a replica then does not: its own replicas may be of an earlier version, as in an upgrade, and would
+        run the script again in the midst of what they are asked.
+        """
         async with self._replaying:
             if self._shard.cluster.role == "master":
                 for session in self._changed:
@@ -371,9 +381,3 @@ class Sessions:
             self._shard.registrations.remove(registration.id)
             if tell:
                 self._shard.link.send_list(Type.UNREGISTER, 0, [registration.id])
-
-
-def _next(stored: Iterator[str], new: Callable[[], str]) -> str:
-    """The next stored id, also an empty one; a new one past the last."""
-    id = next(stored, None)
-    return new() if id is None else id

@@ -69,7 +69,8 @@ def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
 
 
 def _scoring(reply: dict[str, Any]) -> Scoring:
-    return Scoring.parse(reply["scoring"])
+    """Shards of the first version have the latter alone."""
+    return Scoring.parse(reply["scores"] if "scores" in reply else reply["scoring"])
 
 
 def _alone(scoring: Scoring, span: dict[str, Any], passage: dict[str, Any], best_rank: float) -> float:

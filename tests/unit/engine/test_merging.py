@@ -34,7 +34,7 @@ STRICT = Lines(unsure=0.3, balanced=0.7, sure=0.9)
 
 def shard(tag: str, *spans: Span, scoring: Scoring = SCORING) -> dict[str, Any]:
     passages = {one["passage"]: {"title": "T", "text": "p", "start": 0, "rank_score": rank} for one, rank in spans}
-    return {"tag": tag, "spans": [one for one, _ in spans], "passages": passages, "scoring": scoring.record()}
+    return {"tag": tag, "spans": [one for one, _ in spans], "passages": passages, "scores": scoring.record()}
 
 
 def conclusion(asked: MergedCandidates, min_score: float | None, when: AnswerWhen = "balanced") -> Any:
@@ -70,6 +70,14 @@ def test_a_candidate_is_scored_as_its_reader_says() -> None:
     (found,) = candidates_of([shard("a", span("d", 0, 3, 2.0))], "two words")
     alone = Signals(margin=2.0, lag=0.0, gap=WIDEST, fall=1.0, length=math.log(3))
     assert found.score == pytest.approx(SCORING.confidence(alone))
+
+
+def test_shards_of_the_first_version_are_merged_with_others() -> None:
+    old = {**shard("b", span("e", 0, 3, 1.0)), "scoring": SCORING.first_version()}
+    del old["scores"]
+    found = candidates_of([shard("a", span("d", 0, 3, 2.0)), old], "q?")
+    assert [one.document for one in found] == ["d", "e"]
+    assert lines_of([old]).balanced == SCORING.no_answer_below
 
 
 def test_an_answer_that_another_contests_is_less_sure() -> None:

@@ -177,6 +177,56 @@ def test_a_registration_that_is_new_in_a_stored_session_gets_an_id_of_its_own(
     assert len(set(ids)) == 2
 
 
+def body(trigger: str, description: str = "") -> tuple[str, ...]:
+    return ("CommandReader", "async_local", description, "", trigger, "0", "0", "0")
+
+
+def hook_body(prefix: str) -> tuple[str, ...]:
+    return ("KeysReader", "async_local", "", prefix, "", "1", "keymiss", "0", "1", "get")
+
+
+HOOK = (
+    "GB('KeysReader').map(lambda r: {value!r}).register(prefix={prefix!r}, eventTypes=['keymiss'], commands=['get'], \
+mode='async_local')"
+)
+
+
+def test_what_a_newer_script_registers_in_another_order_keeps_the_id_of_its_keys_and_trigger(
+    start_worker: Callable[..., WorkerClient],
+) -> None:
+    worker = start_worker(role="replica")
+    lines = (echo("new"), echo("two", "2"), HOOK.format(value="hooked", prefix="a:*"), echo("one", "1"))
+    stored = (*body("one"), *hook_body("a:*"), *body("two", "had another description"), *body("gone"))
+    worker.send(Type.SESSION, "s", "default", "\n".join(lines), "4", "n-1", "n-2", "n-3", "n-4", *stored)
+    worker.start()
+    kept = {fields[1].decode(): str(fields) for fields in worker.request("RG.DUMPREGISTRATIONS")}
+    assert "b'one'" in kept["n-1"]
+    assert "b'two'" in kept["n-3"]
+    assert "n-4" not in kept
+    assert len(kept) == 4
+    assert "missed" not in str(worker.miss("n-2", "a:1"))
+    assert not worker.of(Type.REGISTER)  # a replica stores nothing
+
+
+def test_a_master_stores_anew_what_registers_with_another_description(
+    start_worker: Callable[..., WorkerClient],
+) -> None:
+    worker = start_worker()
+    worker.send(Type.SESSION, "s", "alice", echo("a"), "1", f"{NODE}-7", *body("a", "of yesterday"))
+    worker.start()
+    items = worker.wait(lambda f: f.type is Type.REGISTER).items()
+    assert items[4:8] == [f"{NODE}-7".encode(), b"CommandReader", b"async_local", b""]
+
+
+def test_of_two_registrations_for_the_same_keys_each_keeps_its_id(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker()
+    script = "\n".join([HOOK.format(value="first", prefix="a:*"), HOOK.format(value="second", prefix="a:*")])
+    worker.send(Type.SESSION, "s", "alice", script, "2", "n-1", "n-2", *hook_body("a:*"), *hook_body("a:*"))
+    worker.start()
+    assert [fields[1] for fields in worker.request("RG.DUMPREGISTRATIONS")] == [b"n-1", b"n-2"]
+    assert not worker.of(Type.REGISTER)
+
+
 def test_a_stored_session_that_fails_does_not_keep_the_worker_from_starting(
     start_worker: Callable[..., WorkerClient],
 ) -> None:

@@ -1,0 +1,83 @@
+"""An API as clients of a workload use it: of this version or an earlier one, so only by what both say."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import httpx
+
+from shardqa.engine import Engine
+from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownCorpus, UnknownDocument
+from shardqa.schema import Answer, Document
+from tests.faults.history import Span
+
+PASSING_CODES = {"timeout", "cluster_unavailable", "writes_refused", "wrong_shard", "indexing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a workload looks at in an answer."""
+
+    spans: tuple[Span, ...]
+    partial: bool
+    cached: bool
+
+
+def spans_of(answer: Answer) -> tuple[Span, ...]:
+    return tuple(Span(found.document, found.start, found.end, found.answer) for found in answer.n_best)
+
+
+async def said_by(engine: Engine, question: str, fresh: bool) -> Said:
+    answer = await engine.ask(question, fresh=fresh, n_best=20)
+    return Said(spans_of(answer), answer.partial, bool(answer.cached))
+
+
+class OverHttp:
+    """Raises the faults that the API tells."""
+
+    def __init__(self, url: str, corpus: str) -> None:
+        self._client = httpx.AsyncClient(base_url=url, timeout=30)
+        self._corpus = corpus
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.aclose()
+
+    async def ask(self, question: str, fresh: bool) -> Said:
+        words = {"question": question, "corpus": self._corpus, "fresh": fresh, "n_best": 20}
+        told = await self._told("POST", "/v1/ask", words)
+        spans = (Span(one["document"], one["start"], one["end"], one["answer"]) for one in told["n_best"])
+        return Said(tuple(spans), told["partial"], bool(told["cached"]))
+
+    async def put(self, document: Document) -> None:
+        words = {"id": document.id, "corpus": self._corpus, "title": document.title, "text": document.text}
+        await self._told("POST", "/v1/documents", words)
+
+    async def delete(self, corpus: str, name: str) -> bool:
+        try:
+            await self._told("DELETE", f"/v1/documents/{name}?corpus={corpus}", None)
+        except UnknownDocument:
+            return False
+        return True
+
+    async def _told(self, method: str, path: str, words: dict[str, Any] | None) -> Any:
+        try:
+            reply = await self._client.request(method, path, json=words)
+        except httpx.HTTPError as error:
+            raise ShardqaError(f"the API did not reply: {error!r}") from error
+        if reply.status_code < 300:
+            return reply.json() if reply.content else None
+        raise _fault(reply.json(), reply.status_code)
+
+
+def _fault(told: dict[str, Any], status: int) -> ShardqaError:
+    code = told.get("code")
+    for known in (UnknownCorpus, UnknownDocument):
+        if code == known.code:
+            return known(str(told))
+    if code not in PASSING_CODES:
+        return ShardqaError(f"{status} {told}")
+    fault = ClusterUnavailable(str(told))
+    fault.code = code  # type: ignore[misc]
+    return fault
