@@ -16,13 +16,14 @@ from shardqa import keys
 from shardqa.gears_functions.index import bm25, explained, pagerank
 from shardqa.gears_functions.index.analysis import Query, analyse
 from shardqa.gears_functions.index.catalogue import IndexCatalogue, OfDocument
+from shardqa.gears_functions.index.part import Chosen, Field, Part
 from shardqa.gears_functions.index.postings import NOBODY, Postings
 from shardqa.statistics import CorpusStatistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MASKS = 16  # filters whose slots are remembered while nothing changes
+KEPT = 16  # filters whose passages are remembered while nothing changes
 COMPACT_DEAD = 2_048  # dead slots before compaction is thought of: below, its cost is not worth the memory
 COMPACT_SHARE = 0.5  # dead of all slots: each compaction (about 100 ns a word) is paid by as many removals
 
@@ -41,7 +42,7 @@ class Index:
         self._ends = array("i")  # by slot: last character of the document that it covers, plus 1
         self._passages_of = array("i")  # by document number: passages alive
         self.catalogue = IndexCatalogue()  # of the documents that have passages
-        self._masks: dict[str, NDArray[np.bool_]] = {}  # by filter: the slots it lets through
+        self._chosen: dict[str, Chosen] = {}  # by filter: what it lets through, kept until something changes
         self._length = 0  # words of all passages alive
         self._title_length = 0  # words of all their titles
 
@@ -101,7 +102,7 @@ class Index:
         return True
 
     def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int) -> None:
-        self._masks.clear()
+        self._chosen.clear()
         slot = self._slots[key] = len(self._keys)
         body, head = analyse(text), analyse(title)
         self._body.append(slot, (body.content, body.stop))
@@ -127,7 +128,7 @@ class Index:
         slot = self._slots.pop(key, None)
         if slot is None:
             return False
-        self._masks.clear()
+        self._chosen.clear()
         self._alive[slot] = 0
         self._passages_of[self._document[slot]] -= 1
         if not self._passages_of[self._document[slot]]:
@@ -162,11 +163,12 @@ class Index:
     def statistics(self, query: Query) -> CorpusStatistics:
         """This shard's numbers for the terms and pairs of a question."""
         df, cf = dict[str, int](), dict[str, int]()
+        body = self._everything().body
         for term in query.terms:
-            slots, tf = self._of_term(self._body, term)
+            slots, tf = body.term(term)
             df[term], cf[term] = len(slots), int(tf.sum())
         for first, second in query.pairs:
-            df[f"{first} {second}"] = len(self._of_pair(first, second)[0])
+            df[f"{first} {second}"] = len(body.pair(first, second)[0])
         return CorpusStatistics(len(self), self.documents, self._length, self._title_length, df, cf)
 
     def rank(
@@ -179,37 +181,48 @@ class Index:
         """
         if not self._slots or not statistics.passages:
             return []
-        if filter_:
-            return self._best(*self._filtered(query, statistics, filter_), limit)
-        scores = self._bm25(query, statistics) + self._graph(query, statistics)
-        scores[_view(self._alive, np.int8) == 0] = 0.0
+        chosen = self._of_filter(filter_) if filter_ else None
+        part = self._everything() if chosen is None else self._part(chosen)
+        scores = _bm25(part, query, statistics)
+        scores += pagerank.graph_score(_pagerank(part, query, statistics), statistics.passages)
+        if chosen is None:
+            scores[_view(self._alive, np.int8) == 0] = 0.0
         touched = np.flatnonzero(scores > 0)
-        return self._best(touched, scores[touched], limit)
+        return self._best(touched if chosen is None else chosen.slots[touched], scores[touched], limit)
 
-    def _filtered(
-        self, query: Query, statistics: CorpusStatistics, filter_: str
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """(slots, scores) of what a filter lets through and the question touches: as `rank` without it, to the last
-        bit."""
-        among = self._among(filter_)
-        chosen = np.flatnonzero(among)
-        scores = self._bm25(query, statistics, among)[chosen]
-        share = self.pagerank(query, statistics, among)[chosen]
-        scores += pagerank.graph_score(share, statistics.passages)
-        touched = scores > 0
-        return chosen[touched], scores[touched]
+    def _everything(self) -> Part:
+        dead = len(self._slots) < len(self._keys)
+        alive = _view(self._alive, np.int8) != 0 if dead else None
+        return Part(
+            Field(self._body, alive, None),
+            Field(self._title, alive, None),
+            _view(self._words, np.int32),
+            _view(self._title_words, np.int32),
+            _view(self._document, np.int32),
+            _view(self._passages_of, np.int32),
+        )
 
-    def _among(self, filter_: str) -> NDArray[np.bool_]:
-        """By slot: alive, and of a document that the filter lets through; kept until something changes."""
-        kept = self._masks.get(filter_)
+    def _part(self, chosen: Chosen) -> Part:
+        return Part(
+            Field(self._body, chosen.mask, chosen),
+            Field(self._title, chosen.mask, chosen),
+            _view(self._words, np.int32)[chosen.slots],
+            _view(self._title_words, np.int32)[chosen.slots],
+            chosen.document,
+            chosen.passages_of,
+        )
+
+    def _of_filter(self, filter_: str) -> Chosen:
+        kept = self._chosen.get(filter_)
         if kept is None:
             ids = self.catalogue.chosen(filter_)
             documents = np.zeros(len(self._passages_of), dtype=np.bool_)
             documents[[self._documents[one] for one in ids]] = True
-            kept = documents[_view(self._document, np.int32)] & (_view(self._alive, np.int8) != 0)
-            if len(self._masks) >= MASKS:
-                self._masks.clear()
-            self._masks[filter_] = kept
+            mask = documents[_view(self._document, np.int32)] & (_view(self._alive, np.int8) != 0)
+            kept = Chosen.of(mask, _view(self._document, np.int32), _view(self._passages_of, np.int32))
+            if len(self._chosen) >= KEPT:
+                self._chosen.clear()
+            self._chosen[filter_] = kept
         return kept
 
     def _best(self, slots: NDArray[np.intp], scores: NDArray[np.float64], limit: int) -> list[tuple[str, float]]:
@@ -219,26 +232,6 @@ class Index:
         found = [(self._keys[slot], float(score)) for slot, score in zip(slots, scores, strict=True)]
         found.sort(key=lambda pair: (-pair[1], pair[0]))
         return found[:limit]
-
-    def _bm25(
-        self, query: Query, statistics: CorpusStatistics, among: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.float64]:
-        """Of body, title and pairs, float64 [slots]; 0 outside `among`."""
-        scores = np.zeros(len(self._keys))
-        words, title_words = _view(self._words, np.int32), _view(self._title_words, np.int32)
-        average = max(statistics.length, 1) / statistics.passages
-        title_average = max(statistics.title_length, 1) / statistics.passages
-        for term in query.terms:
-            weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
-            slots, tf = self._of_term(self._body, term, among)
-            scores[slots] += weight * bm25.bm25(tf, words[slots], average, bm25.B)
-            slots, tf = self._of_term(self._title, term, among)
-            scores[slots] += bm25.TITLE * weight * bm25.bm25(tf, title_words[slots], title_average, bm25.TITLE_B)
-        for first, second in query.pairs:
-            weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
-            slots, tf = self._of_pair(first, second, among)
-            scores[slots] += weight * bm25.bm25(tf, words[slots], average, bm25.B)
-        return scores
 
     def explain(self, key: str, query: Query, statistics: CorpusStatistics) -> dict[str, Any] | None:
         """What the score of a passage in `rank` is made of; None where it is not here."""
@@ -250,61 +243,53 @@ class Index:
     def _seen(self, slot: int) -> explained.Seen:
         """One passage, and how often words stand in it and in its document's others."""
         document = _view(self._document, np.int32) == self._document[slot]
+        body = self._everything().body
         return explained.Seen(
             words=self._words[slot],
             title_words=self._title_words[slot],
             in_body=lambda term: _count(*self._body.term(term), slot),
             in_title=lambda term: _count(*self._title.term(term), slot),
             in_pairs=lambda first, second: _count(*self._body.pair(first, second), slot),
-            in_document=lambda term: _total(*self._of_term(self._body, term), document),
+            in_document=lambda term: _total(*body.term(term), document),
             siblings=self._passages_of[self._document[slot]],
         )
 
-    def _graph(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-        """What PageRank adds, float64 [slots]."""
-        share = self.pagerank(query, statistics)
-        return pagerank.graph_score(share, statistics.passages)
+    def pagerank(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+        """Personalised PageRank of the passages, float64 [slots]; over all shards it sums to 1, or is 0."""
+        return _pagerank(self._everything(), query, statistics)
 
-    def pagerank(
-        self, query: Query, statistics: CorpusStatistics, among: NDArray[np.bool_] | None = None
-    ) -> NDArray[np.float64]:
-        """Personalised PageRank of the passages, float64 [slots]; over all shards it sums to 1, or is 0.
 
-        With `among`, of those alone: whole documents, so that a document's mean needs no others.
-        """
-        direct, by_document = np.zeros(len(self._keys)), np.zeros(len(self._passages_of))
-        document = _view(self._document, np.int32)
-        restarts = {
-            t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)
-        }
-        total = sum(restarts.values())
-        for term, restart in restarts.items():
-            slots, tf = self._of_term(self._body, term, among)
-            each = restart / (total * statistics.cf[term])
-            direct[slots] += each * tf
-            # Counts are summed before they are weighed: sums of integers do not depend on the order of passages.
-            by_document += each * np.bincount(document[slots], weights=tf, minlength=len(by_document))
-        mean = by_document / np.maximum(_view(self._passages_of, np.int32), 1)
-        return pagerank.pagerank(direct, mean[document])
+def _bm25(part: Part, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+    """Of body, title and pairs, float64 [rows]."""
+    scores = np.zeros(len(part.words))
+    average = max(statistics.length, 1) / statistics.passages
+    title_average = max(statistics.title_length, 1) / statistics.passages
+    for term in query.terms:
+        weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
+        rows, tf = part.body.term(term)
+        scores[rows] += weight * bm25.bm25(tf, part.words[rows], average, bm25.B)
+        rows, tf = part.title.term(term)
+        scores[rows] += bm25.TITLE * weight * bm25.bm25(tf, part.title_words[rows], title_average, bm25.TITLE_B)
+    for first, second in query.pairs:
+        weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
+        rows, tf = part.body.pair(first, second)
+        scores[rows] += weight * bm25.bm25(tf, part.words[rows], average, bm25.B)
+    return scores
 
-    def _of_term(
-        self, field: Postings, term: str, among: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return self._living(*field.term(term), among)
 
-    def _of_pair(
-        self, first: str, second: str, among: NDArray[np.bool_] | None = None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        return self._living(*self._body.pair(first, second), among)
-
-    def _living(
-        self, slots: NDArray[np.int32], tf: NDArray[np.int32], among: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Those in `among`, of which all are alive; without it, those alive."""
-        if among is None and len(self._slots) == len(self._keys):
-            return slots, tf
-        kept = among[slots] if among is not None else _view(self._alive, np.int8)[slots] != 0
-        return slots[kept], tf[kept]
+def _pagerank(part: Part, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+    """Of the passages of a part, float64 [rows]."""
+    direct, by_document = np.zeros(len(part.words)), np.zeros(len(part.passages_of))
+    restarts = {t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)}
+    total = sum(restarts.values())
+    for term, restart in restarts.items():
+        rows, tf = part.body.term(term)
+        each = restart / (total * statistics.cf[term])
+        direct[rows] += each * tf
+        # Counts are summed before they are weighed: sums of integers do not depend on the order of passages.
+        by_document += each * np.bincount(part.document[rows], weights=tf, minlength=len(by_document))
+    mean = by_document / np.maximum(part.passages_of, 1)
+    return pagerank.pagerank(direct, mean[part.document])
 
 
 def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:

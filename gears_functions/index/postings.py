@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+Counts: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"  # slots, each once, and how often it stands there
 
 NOBODY = -1  # owner of the places between passages
 
@@ -45,32 +47,44 @@ class Postings:
             self._places.append(array("i"))
         return number
 
-    def term(self, term: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """(slots that hold the term, each once; how often each does), removed passages included."""
-        return self._counted(self._places_of(term))
+    def term(self, term: str) -> Counts:
+        """Of a term, removed passages included."""
+        return self.counted(self.places(term))
 
-    def pair(self, first: str, second: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The same for two terms in a row."""
-        before, after = self._places_of(first), self._places_of(second)
-        stream = np.frombuffer(self._stream, dtype=np.int32) if len(self._stream) else np.zeros(1, dtype=np.int32)
-        if len(before) <= len(after):
-            found = before[stream[before + 1] == self._numbers.get(second, NOBODY)] if len(before) else before
-        else:
-            inner = after[after > 0]
-            found = inner[stream[inner - 1] == self._numbers.get(first, NOBODY)] - 1
-        return self._counted(found)
+    def pair(self, first: str, second: str) -> Counts:
+        """Of two terms in a row."""
+        return self.counted(self.in_a_row(first, self.places(first), second, self.places(second)))
 
-    def _places_of(self, term: str) -> NDArray[np.int32]:
+    def places(self, term: str, among: NDArray[np.bool_] | None = None) -> NDArray[np.int32]:
+        """Of a term in the stream, rising; with `among` (by slot) those in its passages alone."""
         number = self._numbers.get(term)
         # A view, never kept: an array can't grow while it is exported.
-        return np.zeros(0, dtype=np.int32) if number is None else np.frombuffer(self._places[number], dtype=np.int32)
+        found = np.zeros(0, dtype=np.int32) if number is None else np.frombuffer(self._places[number], dtype=np.int32)
+        return found if among is None or not len(found) else found[among[self._owners_of(found)]]
 
-    def _counted(self, places: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def in_a_row(
+        self, first: str, before: NDArray[np.int32], second: str, after: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """Those places of the first term that one of the second follows."""
+        if not len(before) or not len(after):
+            return np.zeros(0, dtype=np.int32)
+        stream = np.frombuffer(self._stream, dtype=np.int32)
+        if len(before) <= len(after):
+            found = before[stream[before + 1] == self._numbers[second]]
+        else:
+            inner = after[after > 0]
+            found = inner[stream[inner - 1] == self._numbers[first]] - 1
+        return np.asarray(found, dtype=np.int32)
+
+    def counted(self, places: NDArray[np.int32]) -> Counts:
         if not len(places):
             return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
-        owners = np.frombuffer(self._owners, dtype=np.int32)[places]
+        owners = self._owners_of(places)
         first = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
         return owners[first], np.diff(first, append=len(owners)).astype(np.int32)
+
+    def _owners_of(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.asarray(np.frombuffer(self._owners, dtype=np.int32)[places])
 
     def compacted(self, slots: NDArray[np.int32]) -> Postings:
         """A copy without removed passages; `slots` gives each old slot's new one, or NOBODY. O(words)."""

@@ -17,10 +17,10 @@ from starlette.types import ASGIApp
 import shardqa
 from shardqa import AsyncClient, Client
 from shardqa.client import RequestFailed, Retries, Unreachable
-from shardqa.client.calls import batches, search
+from shardqa.client.calls import ask_batch, batches, search
 from shardqa.errors import BadDocument, BadDocumentId, BadLimit, ShardqaError, UnknownCorpus, UnknownDocument
 from shardqa.filters import DocumentFilter
-from shardqa.http_schema import NewDocument
+from shardqa.http_schema import NewDocument, Question
 from tests.api.conftest import Server
 from tests.nodes import free_port
 
@@ -70,8 +70,10 @@ async def test_a_filter_keeps_documents_out(client: Client, api: Server, corpus:
     for wanted in (late, DocumentFilter.model_validate(late)):
         assert client.ask(question, corpus, filter=wanted).answer == "Jon Brenn"
         assert [one.document for one in client.search(question, corpus, filter=wanted).passages] == ["mill/1907"]
+        assert client.explain(question, corpus, filter=wanted).answer.answer == "Jon Brenn"
     async with AsyncClient(api.url) as other:
         assert (await other.ask(question, corpus, filter=late)).answer == "Jon Brenn"
+        assert (await other.explain(question, corpus, filter=late)).answer.answer == "Jon Brenn"
         found = await other.search(question, corpus, filter={"metadata": {"year": 1820}})
     assert [one.document for one in found.passages] == ["mill/1820"]
     with pytest.raises(ShardqaError, match="filter"):
@@ -84,6 +86,10 @@ def test_a_filter_is_sent_as_it_was_given() -> None:
         body = search("mill", None, 3, filter).json
         assert body is not None
         assert json.loads(body) == {"question": "mill", "limit": 3, "filter": given}
+    asked = Question(question="mill?", filter=DocumentFilter.model_validate(given))
+    batch = ask_batch([asked], "c").json
+    assert batch is not None
+    assert json.loads(batch)["questions"][0]["filter"] == given
 
 
 def test_a_corpus_is_listed_searched_explained_and_dropped(client: Client, corpus: str) -> None:

@@ -147,6 +147,8 @@ def test_a_filter_says_which_documents_may_answer(run: Run) -> None:
     for year, name in ((1820, "Ada Holm"), (1907, "Jon Brenn")):
         wanted = json.dumps({"metadata": {"year": year}})
         assert said(run("ask", "Who built the mill?", "--filter", wanted, "--json"))["answer"] == name
+        found = said(run("search", "Who built the mill?", "--filter", wanted, "--json"))["passages"]
+        assert [one["metadata"] for one in found] == [{"year": year}]
     assert "filter='{' can't be used" in run("ask", "Who built the mill?", "--filter", "{", code=2).stderr
 
 

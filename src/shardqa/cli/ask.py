@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from shardqa import filters
 from shardqa.answer_lines import AnswerWhen
 from shardqa.cli.connection import (
     CorpusOption,
+    FilterOption,
     JsonOption,
     PasswordOption,
     RedisOption,
     UserOption,
+    filter_of,
     settings_of,
     with_engine,
 )
@@ -35,10 +36,7 @@ def ask(
     answer_when: Annotated[
         AnswerWhen | None, typer.Option("--when", help="When to answer: how sure it must be.", show_default=False)
     ] = None,
-    filter_: Annotated[
-        str | None,
-        typer.Option("--filter", metavar="JSON", help="Documents that may answer, by title and metadata."),
-    ] = None,
+    filter_: FilterOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
     as_json: JsonOption = False,
     redis: RedisOption = None,
@@ -50,7 +48,7 @@ def ask(
     Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
     """
     settings = settings_of(redis, user, password, corpus=corpus)
-    wanted = filters.of_text(filter_) if filter_ is not None else None
+    wanted = filter_of(filter_)
     answer = with_engine(
         settings, lambda engine: engine.ask(question, None, k, n_best, min_score, fresh, answer_when, filter=wanted)
     )

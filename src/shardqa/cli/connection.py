@@ -11,6 +11,7 @@ from pydantic import SecretStr, ValidationError
 from redis import Redis
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
+from shardqa import filters
 from shardqa.cli import completion
 from shardqa.cli.faults import WrongSetting
 from shardqa.cluster import node as talk
@@ -18,6 +19,7 @@ from shardqa.cluster import state
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
+from shardqa.filters import DocumentFilter
 
 Result = TypeVar("Result")
 SEED_SECONDS = 2.0  # for one node of several to answer, before the next is tried
@@ -55,6 +57,10 @@ CorpusOption = Annotated[
 ]
 CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help="Its name.", autocompletion=completion.corpora)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FilterOption = Annotated[
+    str | None,
+    typer.Option("--filter", metavar="JSON", help="Documents that may be found, by title and metadata."),
+]
 
 
 def settings_of(redis: str | None, user: str | None, password: str | None, **others: Any) -> Settings:
@@ -78,6 +84,11 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
     except (ValueError, FileNotFoundError) as error:
         raise WrongSetting(str(error)) from None
     return settings
+
+
+def filter_of(text: str | None) -> DocumentFilter | None:
+    """Of --filter. Raises BadFilter."""
+    return filters.of_text(text) if text is not None else None
 
 
 def _local_seed() -> str | None:

@@ -9,10 +9,12 @@ from rich.text import Text
 from shardqa.cli.connection import (
     CorpusArgument,
     CorpusOption,
+    FilterOption,
     JsonOption,
     PasswordOption,
     RedisOption,
     UserOption,
+    filter_of,
     settings_of,
     with_engine,
 )
@@ -101,6 +103,7 @@ def search(
     question: Annotated[str, typer.Argument(help="A question or words.")],
     corpus: CorpusOption = None,
     limit: Annotated[int, typer.Option("--limit", help="Passages, 1 to 100.")] = 10,
+    filter_: FilterOption = None,
     as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
@@ -111,7 +114,8 @@ def search(
     Example: shardqa search "observatory telescope" --corpus seeds --limit 3
     """
     settings = settings_of(redis, user, password, corpus=corpus)
-    found = with_engine(settings, lambda engine: engine.search(question, None, limit))
+    wanted = filter_of(filter_)
+    found = with_engine(settings, lambda engine: engine.search(question, None, limit, wanted))
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:

@@ -108,9 +108,11 @@ class Client:
         """The passages that rank best, with the question's words marked; nothing is read."""
         return self._send(calls.search(question, corpus, limit, filter))
 
-    def explain(self, question: str, corpus: str | None = None, k: int | None = None) -> Explanation:
+    def explain(
+        self, question: str, corpus: str | None = None, k: int | None = None, *, filter: Filter | None = None
+    ) -> Explanation:
         """The answer, and everything it was made of."""
-        return self._send(calls.explain(question, corpus, k))
+        return self._send(calls.explain(question, corpus, k, filter))
 
     def add(
         self,

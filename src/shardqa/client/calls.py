@@ -95,14 +95,13 @@ def ask(
         answer_when=answer_when,
         fresh=fresh,
     )
-    return Call("POST", "/v1/ask", _as(Answer), json=_filtered(asked, filter))
+    return Call("POST", "/v1/ask", _as(Answer), json=orjson.dumps(_filtered(asked, filter)))
 
 
 def ask_batch(questions: Iterable[str | Question], corpus: str | None) -> Call[list[Asked]]:
     asked = [one if isinstance(one, Question) else Question.model_construct(question=one) for one in questions]
     sent = [
-        {**one.model_dump(exclude_none=True), **({"corpus": corpus} if one.corpus is None and corpus else {})}
-        for one in asked
+        {**_filtered(one, one.filter), **({"corpus": corpus} if one.corpus is None and corpus else {})} for one in asked
     ]
     read = _as(Answers)
     return Call("POST", "/v1/ask/batch", lambda reply: read(reply).results, json=orjson.dumps({"questions": sent}))
@@ -110,18 +109,19 @@ def ask_batch(questions: Iterable[str | Question], corpus: str | None) -> Call[l
 
 def search(question: str, corpus: str | None, limit: int, filter: Filter | None) -> Call[SearchResult]:
     sent = Search.model_construct(question=question, corpus=corpus, limit=limit)
-    return Call("POST", "/v1/search", _as(SearchResult), json=_filtered(sent, filter))
+    return Call("POST", "/v1/search", _as(SearchResult), json=orjson.dumps(_filtered(sent, filter)))
 
 
-def _filtered(sent: Question | Search, filter: Filter | None) -> bytes:
-    """As JSON, with a filter as it was given: a null in it is a condition."""
+def _filtered(sent: Question | Search | Explain, filter: Filter | None) -> dict[str, Any]:
+    """With a filter as it was given: a null in it is a condition."""
     given = filter.model_dump(mode="json", exclude_unset=True) if isinstance(filter, DocumentFilter) else filter
-    return orjson.dumps({**sent.model_dump(exclude_none=True), **({} if given is None else {"filter": dict(given)})})
+    named = sent.model_dump(exclude_none=True, exclude={"filter"})
+    return {**named, **({} if given is None else {"filter": dict(given)})}
 
 
-def explain(question: str, corpus: str | None, k: int | None) -> Call[Explanation]:
+def explain(question: str, corpus: str | None, k: int | None, filter: Filter | None) -> Call[Explanation]:
     sent = Explain.model_construct(question=question, corpus=corpus, k=k)
-    return Call("POST", "/v1/explain", _as(Explanation), json=sent.model_dump_json(exclude_none=True).encode())
+    return Call("POST", "/v1/explain", _as(Explanation), json=orjson.dumps(_filtered(sent, filter)))
 
 
 def add(document: NewDocument) -> Call[Ingested]:

@@ -106,9 +106,11 @@ class AsyncClient:
         """The passages that rank best, with the question's words marked; nothing is read."""
         return await self._send(calls.search(question, corpus, limit, filter))
 
-    async def explain(self, question: str, corpus: str | None = None, k: int | None = None) -> Explanation:
+    async def explain(
+        self, question: str, corpus: str | None = None, k: int | None = None, *, filter: Filter | None = None
+    ) -> Explanation:
         """The answer, and everything it was made of."""
-        return await self._send(calls.explain(question, corpus, k))
+        return await self._send(calls.explain(question, corpus, k, filter))
 
     async def add(
         self,

@@ -1,0 +1,73 @@
+"""The passages of an index that one question is ranked over: all, or those that a filter lets through.
+
+A passage of a part has a row. Rows of all passages are their slots; those of chosen ones count the chosen alone, so
+that a filter that keeps few costs little. For one question: nothing of it may live when the index changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from shardqa.gears_functions.index.postings import Counts, Postings
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a filter lets through: living passages, whole documents."""
+
+    slots: NDArray[np.intp]  # rising
+    mask: NDArray[np.bool_]  # the same, by slot
+    document: NDArray[np.intp]  # by row: number among these documents
+    passages_of: NDArray[np.int32]  # by that number: passages alive
+
+    @classmethod
+    def of(cls, mask: NDArray[np.bool_], document: NDArray[np.int32], passages_of: NDArray[np.int32]) -> Chosen:
+        slots = np.flatnonzero(mask)
+        numbers, renumbered = np.unique(document[slots], return_inverse=True)
+        return cls(slots, mask, renumbered, passages_of[numbers])
+
+
+class Field:
+    """The postings of body or title in a part; each term is looked up once."""
+
+    def __init__(self, postings: Postings, among: NDArray[np.bool_] | None, chosen: Chosen | None) -> None:
+        self._postings, self._among, self._chosen = postings, among, chosen
+        self._places: dict[str, NDArray[np.int32]] = {}
+        self._counts: dict[str, Counts] = {}
+
+    def term(self, term: str) -> Counts:
+        """(rows that hold the term, each once; how often each does)."""
+        if term not in self._counts:
+            self._counts[term] = self._in_rows(self._postings.counted(self._of(term)))
+        return self._counts[term]
+
+    def pair(self, first: str, second: str) -> Counts:
+        """The same for two terms in a row."""
+        return self._in_rows(
+            self._postings.counted(self._postings.in_a_row(first, self._of(first), second, self._of(second)))
+        )
+
+    def _of(self, term: str) -> NDArray[np.int32]:
+        if term not in self._places:
+            self._places[term] = self._postings.places(term, self._among)
+        return self._places[term]
+
+    def _in_rows(self, counts: Counts) -> Counts:
+        slots, tf = counts
+        return (slots if self._chosen is None else np.searchsorted(self._chosen.slots, slots).astype(np.int32)), tf
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    body: Field
+    title: Field
+    words: NDArray[np.int32]  # by row, as the next two
+    title_words: NDArray[np.int32]
+    document: NDArray[np.signedinteger]  # a number
+    passages_of: NDArray[np.int32]  # by document number: passages alive
