@@ -110,7 +110,7 @@ class Attributes:
         found: set[str] | None = None
         for clause, values in present:
             if found is not None and len(values) > FEW * len(found):
-                found = {document for document in found if self._meets(document, clause)}
+                found = self._meeting_among(found, clause)
             else:
                 of_values = self._field(clause[0]).of_values(values)
                 found = of_values if found is None else found & of_values
@@ -126,5 +126,6 @@ class Attributes:
         name, test, wanted = clause
         return self._field(name).meeting(test, wanted)
 
-    def _meets(self, document: str, clause: Clause) -> bool:
-        return filters.meets(clause, [value for name, value in self._pairs[document] if name == clause[0]])
+    def _meeting_among(self, documents: set[str], clause: Clause) -> set[str]:
+        name, is_met = clause[0], filters.test_of(clause)
+        return {one for one in documents if is_met([value for field, value in self._pairs[one] if field == name])}

@@ -16,8 +16,8 @@ from shardqa import keys
 from shardqa.gears_functions.index import bm25, explained, pagerank
 from shardqa.gears_functions.index.analysis import Query, analyse
 from shardqa.gears_functions.index.catalogue import IndexCatalogue, OfDocument
-from shardqa.gears_functions.index.part import Chosen, Field, Part
 from shardqa.gears_functions.index.postings import NOBODY, Postings
+from shardqa.gears_functions.index.selection import Chosen, Field, Selection
 from shardqa.statistics import CorpusStatistics
 
 if TYPE_CHECKING:
@@ -182,18 +182,18 @@ class Index:
         if not self._slots or not statistics.passages:
             return []
         chosen = self._of_filter(filter_) if filter_ else None
-        part = self._everything() if chosen is None else self._part(chosen)
-        scores = _bm25(part, query, statistics)
-        scores += pagerank.graph_score(_pagerank(part, query, statistics), statistics.passages)
+        selection = self._everything() if chosen is None else self._selected(chosen)
+        scores = _bm25(selection, query, statistics)
+        scores += pagerank.graph_score(_pagerank(selection, query, statistics), statistics.passages)
         if chosen is None:
             scores[_view(self._alive, np.int8) == 0] = 0.0
         touched = np.flatnonzero(scores > 0)
         return self._best(touched if chosen is None else chosen.slots[touched], scores[touched], limit)
 
-    def _everything(self) -> Part:
+    def _everything(self) -> Selection:
         dead = len(self._slots) < len(self._keys)
         alive = _view(self._alive, np.int8) != 0 if dead else None
-        return Part(
+        return Selection(
             Field(self._body, alive, None),
             Field(self._title, alive, None),
             _view(self._words, np.int32),
@@ -202,8 +202,8 @@ class Index:
             _view(self._passages_of, np.int32),
         )
 
-    def _part(self, chosen: Chosen) -> Part:
-        return Part(
+    def _selected(self, chosen: Chosen) -> Selection:
+        return Selection(
             Field(self._body, chosen.mask, chosen),
             Field(self._title, chosen.mask, chosen),
             _view(self._words, np.int32)[chosen.slots],
@@ -259,37 +259,37 @@ class Index:
         return _pagerank(self._everything(), query, statistics)
 
 
-def _bm25(part: Part, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+def _bm25(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
     """Of body, title and pairs, float64 [rows]."""
-    scores = np.zeros(len(part.words))
+    scores = np.zeros(len(selection.words))
     average = max(statistics.length, 1) / statistics.passages
     title_average = max(statistics.title_length, 1) / statistics.passages
     for term in query.terms:
         weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
-        rows, tf = part.body.term(term)
-        scores[rows] += weight * bm25.bm25(tf, part.words[rows], average, bm25.B)
-        rows, tf = part.title.term(term)
-        scores[rows] += bm25.TITLE * weight * bm25.bm25(tf, part.title_words[rows], title_average, bm25.TITLE_B)
+        rows, tf = selection.body.term(term)
+        scores[rows] += weight * bm25.bm25(tf, selection.words[rows], average, bm25.B)
+        rows, tf = selection.title.term(term)
+        scores[rows] += bm25.TITLE * weight * bm25.bm25(tf, selection.title_words[rows], title_average, bm25.TITLE_B)
     for first, second in query.pairs:
         weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
-        rows, tf = part.body.pair(first, second)
-        scores[rows] += weight * bm25.bm25(tf, part.words[rows], average, bm25.B)
+        rows, tf = selection.body.pair(first, second)
+        scores[rows] += weight * bm25.bm25(tf, selection.words[rows], average, bm25.B)
     return scores
 
 
-def _pagerank(part: Part, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-    """Of the passages of a part, float64 [rows]."""
-    direct, by_document = np.zeros(len(part.words)), np.zeros(len(part.passages_of))
+def _pagerank(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
+    """Of the passages of a selection, float64 [rows]."""
+    direct, by_document = np.zeros(len(selection.words)), np.zeros(len(selection.passages_of))
     restarts = {t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)}
     total = sum(restarts.values())
     for term, restart in restarts.items():
-        rows, tf = part.body.term(term)
+        rows, tf = selection.body.term(term)
         each = restart / (total * statistics.cf[term])
         direct[rows] += each * tf
         # Counts are summed before they are weighed: sums of integers do not depend on the order of passages.
-        by_document += each * np.bincount(part.document[rows], weights=tf, minlength=len(by_document))
-    mean = by_document / np.maximum(part.passages_of, 1)
-    return pagerank.pagerank(direct, mean[part.document])
+        by_document += each * np.bincount(selection.document[rows], weights=tf, minlength=len(by_document))
+    mean = by_document / np.maximum(selection.passages_of, 1)
+    return pagerank.pagerank(direct, mean[selection.document])
 
 
 def _count(slots: NDArray[np.int32], tf: NDArray[np.int32], slot: int) -> int:

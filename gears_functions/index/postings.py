@@ -29,9 +29,10 @@ class Postings:
         self._places: list[array[int]] = []  # by term number: places in the stream, rising
         self._stream = array("i")  # term number at each place, NOBODY between parts
         self._owners = array("i")  # slot of the passage at each place
+        self._starts = array("i", [0])  # by slot: its first place; one more for the end
 
     def append(self, slot: int, parts: Sequence[Sequence[str]]) -> None:
-        """Adds a passage's words; the last word of a part and the first of the next are not adjacent."""
+        """Adds the words of the next slot; the last word of a part and the first of the next are not adjacent."""
         for words in parts:
             for word in words:
                 number = self._number(word)
@@ -39,6 +40,7 @@ class Postings:
                 self._stream.append(number)
             self._stream.append(NOBODY)
             self._owners.extend([slot] * (len(words) + 1))
+        self._starts.append(len(self._stream))
 
     def _number(self, term: str) -> int:
         number = self._numbers.get(term)
@@ -55,12 +57,23 @@ class Postings:
         """Of two terms in a row."""
         return self.counted(self.in_a_row(first, self.places(first), second, self.places(second)))
 
-    def places(self, term: str, among: NDArray[np.bool_] | None = None) -> NDArray[np.int32]:
-        """Of a term in the stream, rising; with `among` (by slot) those in its passages alone."""
+    def places(self, term: str) -> NDArray[np.int32]:
+        """Of a term in the stream, rising."""
         number = self._numbers.get(term)
         # A view, never kept: an array can't grow while it is exported.
-        found = np.zeros(0, dtype=np.int32) if number is None else np.frombuffer(self._places[number], dtype=np.int32)
-        return found if among is None or not len(found) else found[among[self._owners_of(found)]]
+        return np.zeros(0, dtype=np.int32) if number is None else np.frombuffer(self._places[number], dtype=np.int32)
+
+    def among(self, places: NDArray[np.int32], mask: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Those in the passages of `mask` (by slot)."""
+        return np.asarray(places[mask[self._owners_of(places)]])
+
+    def inside(self, places: NDArray[np.int32], slots: NDArray[np.intp]) -> NDArray[np.int32]:
+        """The same for few slots, rising: each is looked up in the places, which are not all touched."""
+        starts = np.frombuffer(self._starts, dtype=np.int32)
+        first = np.searchsorted(places, starts[slots])
+        count = np.searchsorted(places, starts[slots + 1]) - first
+        before = np.cumsum(count) - count
+        return np.asarray(places[np.repeat(first - before, count) + np.arange(count.sum())])
 
     def in_a_row(
         self, first: str, before: NDArray[np.int32], second: str, after: NDArray[np.int32]
@@ -95,6 +108,8 @@ class Postings:
         bounds = np.searchsorted(stream[order], np.arange(len(self._places) + 1))
         copy = Postings()
         copy._stream, copy._owners = array("i", stream.tobytes()), array("i", owners[kept].astype(np.int32).tobytes())
+        starts = np.searchsorted(owners[kept], np.arange(np.count_nonzero(slots != NOBODY) + 1))
+        copy._starts = array("i", starts.astype(np.int32).tobytes())
         for term, number in self._numbers.items():
             if bounds[number] < bounds[number + 1]:
                 copy._numbers[term] = number

@@ -9,7 +9,7 @@ a day alone is all of it), and a value of another kind is outside. Pure function
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -225,11 +225,23 @@ def holds(clauses: list[tuple[str, str, Any]], title: str, metadata: dict[str, A
 
 def meets(clause: tuple[str, str, Any], found: list[Value]) -> bool:
     """Whether the values of its field do."""
+    return test_of(clause)(found)
+
+
+def test_of(clause: tuple[str, str, Any]) -> Callable[[list[Value]], bool]:
+    """The same for many documents in a row."""
     _, test, wanted = clause
     if test == "exists":
-        return bool(found) is wanted
+        return lambda found: bool(found) is wanted
     if test == "in":
-        return any(kind_of(one) == own for one in wanted for own in found)
+        kinds = {kind_of(one) for one in wanted}
+        return lambda found: not kinds.isdisjoint(found)
     kind, place, is_above, is_inside = bounds(test, wanted)
-    places = [where[1] for value in found if (where := ordered(value)) is not None and where[0] == kind]
-    return any((own > place if is_above else own < place) or (is_inside and own == place) for own in places)
+
+    def is_within(value: Value) -> bool:
+        where = ordered(value)
+        if where is None or where[0] != kind:
+            return False
+        return (where[1] > place if is_above else where[1] < place) or (is_inside and where[1] == place)
+
+    return lambda found: any(map(is_within, found))

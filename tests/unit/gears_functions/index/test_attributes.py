@@ -4,11 +4,13 @@ import json
 import string
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardqa import filters, keys
 from shardqa.filters import DocumentFilter, FilterBounds
+from shardqa.gears_functions.index import corpus_index
 from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
@@ -87,3 +89,22 @@ def test_ranks_with_a_filter_are_those_without_for_what_it_lets_through_on_any_n
     together = total(shard.statistics(asked) for shard in shards)
     lists = [pair for shard in shards for pair in shard.rank(asked, together, 99, text)]
     assert sorted(lists, key=lambda pair: (-pair[1], pair[0])) == plain
+
+
+def test_few_of_many_passages_have_the_same_scores_before_and_after_compaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few enough that each is looked up among a term's places, rather than each place among the passages."""
+    monkeypatch.setattr(corpus_index, "COMPACT_DEAD", 50)
+    found, asked = Index(), query("which stone bridge over the river stone")
+    for n in range(300):
+        text = "river stone " * (n % 3) + f"bridge {n} over the river " * (1 + n % 2)
+        found.put(keys.passage("c", str(n // 2), n % 2), "mill", text, n, OfDocument(9, json.dumps({"n": n // 2})))
+    some = filters.canonical(DocumentFilter(metadata={"n": [7, 140]}))
+    for _ in range(2):
+        statistics = found.statistics(asked)
+        plain = found.rank(asked, statistics, 999)
+        wanted = [(key, score) for key, score in plain if keys.parse_passage(key).document in ("7", "140")]
+        assert len(wanted) == 4
+        assert found.rank(asked, statistics, 999, some) == wanted
+        for n in range(20, 250):
+            found.remove(keys.passage("c", str(n // 2), n % 2))
+    assert len(found._keys) < 300, "it was compacted"

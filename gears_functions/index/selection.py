@@ -1,7 +1,7 @@
 """The passages of an index that one question is ranked over: all, or those that a filter lets through.
 
-A passage of a part has a row. Rows of all passages are their slots; those of chosen ones count the chosen alone, so
-that a filter that keeps few costs little. For one question: nothing of it may live when the index changes.
+Each passage of a selection has a row. The rows of all passages are their slots; those of chosen ones count these alone,
+so that a filter that keeps few costs little. For one question: nothing of it may live when the index changes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.gears_functions.index.postings import Counts, Postings
+
+A_LOOK_UP = 8  # places that can be tested one by one in the time of finding a passage's among all
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,10 @@ class Chosen:
 
 
 class Field:
-    """The postings of body or title in a part; each term is looked up once."""
+    """The postings of body or title in a selection; each term is looked up once."""
 
-    def __init__(self, postings: Postings, among: NDArray[np.bool_] | None, chosen: Chosen | None) -> None:
-        self._postings, self._among, self._chosen = postings, among, chosen
+    def __init__(self, postings: Postings, mask: NDArray[np.bool_] | None, chosen: Chosen | None) -> None:
+        self._postings, self._mask, self._chosen = postings, mask, chosen
         self._places: dict[str, NDArray[np.int32]] = {}
         self._counts: dict[str, Counts] = {}
 
@@ -55,8 +57,15 @@ class Field:
 
     def _of(self, term: str) -> NDArray[np.int32]:
         if term not in self._places:
-            self._places[term] = self._postings.places(term, self._among)
+            self._places[term] = self._among(self._postings.places(term))
         return self._places[term]
+
+    def _among(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
+        if self._mask is None or not len(places):
+            return places
+        if self._chosen is not None and len(self._chosen.slots) * A_LOOK_UP < len(places):
+            return self._postings.inside(places, self._chosen.slots)
+        return self._postings.among(places, self._mask)
 
     def _in_rows(self, counts: Counts) -> Counts:
         slots, tf = counts
@@ -64,7 +73,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Selection:
     body: Field
     title: Field
     words: NDArray[np.int32]  # by row, as the next two
