@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from common import SHARED, machine
+from common import SHARED
 
+from shardqa.machine import label
 from shardqa.models import evidence, metrics, reader, sentences, shipped, squad
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
@@ -52,7 +53,7 @@ def best(texts: Sequence[str], answers: Sequence[str]) -> float:
 
 
 def main() -> None:
-    print(f"evidence, {machine()} (wanted: F1 CLAPNQ 55, PolicyQA 50)")
+    print(f"evidence, {label()} (wanted: F1 CLAPNQ 55, PolicyQA 50)")
     reading = Reading()
     for name in FILES:
         file = SHARED / "data" / "domains" / f"{name}.json.gz"

@@ -28,6 +28,9 @@ FOLDS = 5
 SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3])
 """What is a usual difference of each signal (bias, margin, lag, gap, fall, length) between questions of a corpus."""
 
+LEAST_STEP = 1e-6
+"""Of any weight; smaller ones are no gain."""
+
 DRAW = 0.5
 """Log-odds by which a usual difference of a signal may weigh otherwise than in the reader's weights: the standard
 deviation of the distribution around them. bench/corpus_calibration.py has what others give."""
@@ -92,14 +95,25 @@ def _fit_answer(asked: Sequence[CalibrationQuestion], readers: Scoring) -> Answe
 def _most_likely(
     design: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64], prior: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Newton's method on the log-odds; ``design`` is [questions, weights]."""
+    """Newton's method on the log-odds, each step halved until it gains; ``design`` is [questions, weights]."""
     precision = np.square(SPREAD / DRAW)
+
+    def loss(weights_of: NDArray[np.float64]) -> float:
+        odds = design @ weights_of
+        surprise = np.logaddexp(0, np.where(right, -odds, odds))
+        return float(weights @ surprise + precision @ np.square(weights_of - prior) / 2)
+
     found = prior.copy()
     for _ in range(calibrate.NEWTON_STEPS):
         chance = calibrate.chances(design @ found)
         slope = design.T @ (weights * (right - chance)) - precision * (found - prior)
         curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design + np.diag(precision)
-        found = found + np.linalg.solve(curvature, slope)
+        step = np.linalg.solve(curvature, slope)
+        while loss(found + step) > loss(found) and np.abs(step).max() > LEAST_STEP:
+            step = step / 2
+        if np.abs(step).max() <= LEAST_STEP:
+            break
+        found = found + step
     return found
 
 

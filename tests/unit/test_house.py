@@ -344,3 +344,29 @@ def test_the_tour_of_the_code_matches_the_tree() -> None:
     shown = {Path(name).name for name in named if name.endswith("/")}
     assert not shown - {part for folder in folders for part in folder.parts}
     assert not {folder.as_posix() for folder in folders if folder.name not in shown}
+
+
+def test_benches_take_from_common_what_it_has() -> None:
+    """mypy sees neither: `common` is a module beside them, not of a package."""
+    folder = ROOT / "bench"
+    common = ast.parse((folder / "common.py").read_text())
+    there = {
+        name
+        for node in ast.walk(common)
+        for name in (
+            [node.name]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            else [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.Assign)
+            else []
+        )
+    }
+    wrong = [
+        f"{path.name}: {alias.name}"
+        for path in sorted(folder.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "common"
+        for alias in node.names
+        if alias.name not in there
+    ]
+    assert not wrong

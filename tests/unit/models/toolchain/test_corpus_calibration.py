@@ -1,7 +1,7 @@
 """Scores fitted to one corpus, and what is said about their gain."""
 
 import random
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 
@@ -62,6 +62,15 @@ def test_a_corpus_that_the_reader_is_too_unsure_of_gains() -> None:
     assert gain.log_loss_after < gain.log_loss_before
     assert gain.after.kept > gain.before.kept
     assert gain.after.calibration_error < gain.before.calibration_error
+
+
+@pytest.mark.parametrize("surer_by", [-30.0, 0.0, 30.0])
+def test_a_corpus_far_from_the_readers_gains_too(surer_by: float) -> None:
+    """Newton's method alone runs away there, and the more questions the farther."""
+    asked = corpus(120, surer_by)
+    gain = fitting.gain(asked, READERS, READERS)
+    assert gain.log_loss_after < gain.log_loss_before
+    assert all(abs(weight) < 30 for weight in astuple(fitting.fit(asked, READERS).answer))
 
 
 def test_what_was_fitted_before_is_what_a_new_fit_is_compared_with() -> None:

@@ -1,0 +1,140 @@
+"""A new question here and with the peers' readers: the same weights, the same five passages, as many threads, one run.
+
+    python bench/peers.py [--squad FILE] [--paragraphs 2000] [--limit 60] [--threads 2]
+
+The peers (transformers 4.57's pipeline, Haystack 2's ExtractiveReader) read passages that are handed to them, in
+float32 on torch. shardqa's time is a whole question's: found, ranked and read by a shard, over Redis, nothing cached.
+They take turns, block by block. Skips where the peers can't be installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from common import SHARED, settings_of, temporary_cluster
+
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.machine import label
+from shardqa.models import shipped, squad
+from shardqa.models.toolchain.conversion.checked import Check
+from shardqa.models.toolchain.conversion.dequantize import dequantize
+from shardqa.schema import Document
+
+PACKAGES = ("haystack-ai==2.31.0", "transformers==4.57.6", "accelerate==1.12.0")
+ORACLE = Path(__file__).with_name("peers_oracle.py")
+BLOCKS = 3
+K = 5
+FORMS = {"shardqa": 0.4, "shardqa, all five read": 1.0}
+"""By the score from which no more is read."""
+
+
+def peers_python() -> Path:
+    """The interpreter that has the peers; exits where they can't be installed. torch is this environment's."""
+    folder = Path(sys.prefix) / "peers"
+    python, complete = folder / "bin" / "python", folder / "complete"
+    if complete.exists() and complete.read_text().split() == list(PACKAGES):
+        return python
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "behind.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    words = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        typer.echo(f"  skipped: {' '.join(PACKAGES)} can't be installed: {done.stderr.strip().splitlines()[-1]}")
+        raise typer.Exit
+    complete.write_text("\n".join(PACKAGES))
+    return python
+
+
+async def fill(settings: Settings, paragraphs: list[squad.Paragraph]) -> None:
+    async with await Engine.connect(settings) as engine:
+        for one in paragraphs:
+            await engine.put(Document(id=one.id, title=one.title.replace("_", " "), text=one.text))
+
+
+async def passages_of(settings: Settings, questions: list[str]) -> list[dict[str, Any]]:
+    async with await Engine.connect(settings) as engine:
+        found = [await engine.search(question, limit=K) for question in questions]
+    return [
+        {"question": question, "passages": [passage.text for passage in one.passages]}
+        for question, one in zip(questions, found, strict=True)
+    ]
+
+
+async def ours(settings: Settings, sure: float, questions: list[str]) -> list[float]:
+    """Seconds of each."""
+    seconds = []
+    async with await Engine.connect(settings.model_copy(update={"sure": sure, "cache_megabytes": 0})) as engine:
+        await engine.ask(questions[-1], k=K, fresh=True)
+        for question in questions:
+            began = time.perf_counter()
+            await engine.ask(question, k=K, fresh=True)
+            seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def theirs(python: Path, checkpoint: Path, given: list[dict[str, Any]], threads: int) -> dict[str, list[float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        questions, out = Path(folder, "questions.json"), Path(folder, "out.json")
+        questions.write_text(json.dumps(given))
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+        words = [str(python), str(ORACLE), str(checkpoint), str(questions), str(out)]
+        done = subprocess.run(words, check=False, capture_output=True, text=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(out.read_text())
+    return {name: [seconds for seconds, _ in rows] for name, rows in told.items()}
+
+
+def main(
+    file: Annotated[Path, typer.Option("--squad", help="SQuAD file.")] = SHARED / "data" / "squad" / "dev-v1.1.json.gz",
+    paragraphs: Annotated[int, typer.Option(help="Documents.", min=K)] = 2000,
+    limit: Annotated[int, typer.Option(help="Questions.", min=BLOCKS)] = 60,
+    threads: Annotated[int, typer.Option(help="Threads of each.", min=1)] = len(os.sched_getaffinity(0)),
+) -> None:
+    """Print the median of each, and how many times as fast shardqa is."""
+    print(f"peers, {label()}")
+    if not file.is_file():
+        print(f"  skipped: {file} is not here")
+        raise typer.Exit
+    found, python = squad.read(file), peers_python()
+    shelf = list(found.paragraphs[:paragraphs])
+    known = {one.id for one in shelf}
+    every = [one.text for one in found.questions if one.document in known]
+    questions = [every[n * len(every) // limit] for n in range(limit)]
+    seconds: dict[str, list[float]] = {}
+    with temporary_cluster(1, threads) as cluster, tempfile.TemporaryDirectory() as folder:
+        settings, checkpoint = settings_of(cluster), Path(folder, "checkpoint")
+        dequantize(shipped.folder(), checkpoint, Check(limit=4))
+        asyncio.run(fill(settings, shelf))
+        given = asyncio.run(passages_of(settings, questions))
+        for block in range(BLOCKS):
+            took = theirs(python, checkpoint, given[block::BLOCKS], threads)
+            for name, sure in FORMS.items():
+                took[name] = asyncio.run(ours(settings, sure, questions[block::BLOCKS]))
+            for name, times in took.items():
+                seconds.setdefault(name, []).extend(times)
+    _print(seconds, limit, len(shelf), threads)
+
+
+def _print(seconds: dict[str, list[float]], questions: int, documents: int, threads: int) -> None:
+    print(f"  {questions} new questions, {documents} documents, {K} passages each, {threads} threads; medians")
+    best = float(np.median(seconds["shardqa"]))
+    for name, times in seconds.items():
+        median = float(np.median(times))
+        print(f"  {name:28} {1e3 * median:8.1f} ms {median / best:6.1f}x the time of shardqa")
+
+
+if __name__ == "__main__":
+    typer.run(main)
