@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "rights.h"
+#include "section.h"
 #include "state.h"
 #include "text.h"
 #include "worker_link.h"
@@ -48,7 +49,7 @@ static bool listed(const char *const *words, const char *text, size_t length) {
     return false;
 }
 
-enum call_flags { CALLS_RUN = 0, CALLS_CHECK = 1 /* whether the user may run them; nothing is run */ };
+enum call_flags { CALLS_RUN = 0, CALLS_CHECK = 1 /* whether the user may run them; nothing is run */ }; /* from SECTION_FIRST on: a section */
 
 /* What the worker itself may run, without a user's rights: looks at the cluster, and at the login of its own replication, with
  * which it asks other shards. */
@@ -256,7 +257,7 @@ static void too_large(struct buffer *replies, long long calls) {
 /* What stands before the commands: whose rights, run or check, how many. */
 static bool open_frame(const struct frame *frame, struct frame_list *list, struct frame_bytes *context, long long *flags, long long *calls) {
     return frame_list_open(frame->payload, frame->length, list) && frame_list_next(list, context) && frame_list_number(list, flags) &&
-           (*flags == CALLS_RUN || *flags == CALLS_CHECK) && frame_list_number(list, calls) && *calls >= 0 && *calls <= MAX_CALLS;
+           *flags >= CALLS_RUN && frame_list_number(list, calls) && *calls >= 0 && *calls <= MAX_CALLS;
 }
 
 /* All commands of a CALL frame in order. One CALLED frame answers them together. */
@@ -270,6 +271,7 @@ bool call_run(const struct frame *frame) {
     bool valid = open_frame(frame, &list, &context, &flags, &calls);
     if (!valid) return false;
     if (rights_open(&context, &rights, &nobody)) nobody = NULL;
+    if (flags >= SECTION_FIRST && (uint64_t)flags != shardqa.section) nobody = SECTION_CLOSED;
     shardqa.calling++;
     for (long long i = 0; valid && i < calls; i++) {
         struct call call;
@@ -290,6 +292,15 @@ bool call_run(const struct frame *frame) {
     if (valid) link_send_bare(FRAME_CALLED, frame->id, replies.data, replies.length);
     buffer_free(&replies);
     return valid;
+}
+
+/* A frame that is malformed belongs to none. */
+uint64_t call_section(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes context;
+    long long flags, calls;
+    if (!open_frame(frame, &list, &context, &flags, &calls) || flags < SECTION_FIRST) return 0;
+    return (uint64_t)flags;
 }
 
 /* Whether every command of the frame only reads, so that it may run while writes are paused. */

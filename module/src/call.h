@@ -12,6 +12,9 @@ bool call_run(const struct frame *frame);
 /* Adds what RedisModule_Call gave, with the codes a client would get; `error` is its errno. Frees the reply. */
 void call_add_reply(struct buffer *replies, RedisReply *reply, int error);
 
+/* The section that the frame's calls are for; 0: none. */
+uint64_t call_section(const struct frame *frame);
+
 /* Do all commands of the frame only read? Such calls run even while writing is paused. */
 bool call_only_reads(const struct frame *frame);
 

@@ -36,7 +36,7 @@ enum frame_result frame_decode(const char *data, size_t length, struct frame *fr
 /* Is it a frame that workers send, and a well-formed list? */
 bool frame_from_worker_is_valid(const struct frame *frame) {
     struct frame_list list;
-    if ((frame->type < FRAME_READY || frame->type > FRAME_PROGRESS) && frame->type != FRAME_RAN && frame->type != FRAME_DAG_DONE) return false;
+    if ((frame->type < FRAME_READY || frame->type > FRAME_UNLOCK) && frame->type != FRAME_RAN && frame->type != FRAME_DAG_DONE) return false;
     if (frame->type == FRAME_REPLY) return true; /* RESP, of which one bad value costs its own request alone */
     return frame_list_open(frame->payload, frame->length, &list);
 }

@@ -30,6 +30,7 @@ enum frame_type {
     FRAME_RESYNC = 13,
     FRAME_FORGET = 14,
     FRAME_HOOK = 15,
+    FRAME_SYNC = 16,
     FRAME_SCRIPT = 32,
     FRAME_DAG = 33,
     /* worker -> module */
@@ -44,6 +45,8 @@ enum frame_type {
     FRAME_STATS = 72,
     FRAME_RELEASE = 73,
     FRAME_PROGRESS = 74,
+    FRAME_LOCK = 75,
+    FRAME_UNLOCK = 76,
     FRAME_RAN = 80,
     FRAME_DAG_DONE = 81
 };

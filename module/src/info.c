@@ -72,6 +72,8 @@ static void counter_section(RedisInfoCtx *ctx) {
                   {"worker_silences", c->silences},
                   {"worker_killed_silent", c->killed_silent},
                   {"worker_killed_late", c->killed_late},
+                  {"sections", c->sections},
+                  {"sections_closed", c->sections_closed},
                   {"late_replies", c->late_replies},
                   {"unreadable_replies", c->unreadable_replies}};
     redis.InfoAddSection(ctx, "counters");

@@ -96,6 +96,7 @@ static bool read_body(struct frame_list *list, struct registration *registration
     bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) &&
                  read_words(list, &registration->commands);
     registration->keys_reader = frame_bytes_equal(&reader, "KeysReader");
+    registration->sync = frame_bytes_equal(&mode, "sync");
     registration->trigger = text_copy(trigger.data, trigger.length);
     registration->prefix = prefix_new(prefix.data, prefix.length);
     registration->hooks_get = registration->keys_reader && hooks_get(&registration->commands) && registration->events.count == 1 &&
@@ -408,6 +409,15 @@ struct session *gears_session_of(const char *id, size_t length) {
 bool gears_unregister(const char *id, size_t length) {
     struct by_id wanted = {.id = id, .length = length};
     return unregister(&wanted, true);
+}
+
+/* Whether RG.TRIGGER of it may stand in a transaction or a script. */
+bool gears_trigger_is_sync(const char *trigger, size_t length) {
+    for (long long i = 0; i < shardqa.registrations; i++) {
+        struct registration *r = shardqa.active[i];
+        if (strlen(r->trigger) == length && length > 0 && memcmp(r->trigger, trigger, length) == 0) return r->sync;
+    }
+    return false;
 }
 
 /* A trigger that nobody can answer now, for an error that says why. */

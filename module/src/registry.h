@@ -22,6 +22,7 @@ struct registration {
     struct session *session; /* its owner */
     char *trigger;         /* owned; of a CommandReader, else "" */
     char *id;              /* owned; "" once unregistered: its place in the session's code must be kept */
+    bool sync;             /* mode='sync': its trigger may hold a transaction or a script */
     bool keys_reader;
     struct words commands; /* that it hooks (hooked.h) */
     bool hooks_get;        /* the misses of GET, and no other event of it: shardqa.get */
@@ -53,6 +54,7 @@ void gears_clear(void);                                   /* before another data
 void gears_replayed(struct pending *pending, const char *resp, size_t length); /* the worker's REPLY to SESSION */
 void gears_blame(struct pending *pending); /* the worker ended while it ran this session again */
 void gears_each_session(void (*action)(const struct session *, void *), void *data);
+bool gears_trigger_is_sync(const char *trigger, size_t length);
 /* The registration of this trigger whose session is inactive; NULL: none. */
 struct registration *gears_inactive_trigger(const char *trigger, size_t length);
 

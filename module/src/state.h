@@ -155,6 +155,8 @@ struct counters {
     long long silences;         /* of the worker, long enough to refuse requests */
     long long killed_silent;    /* workers killed because they were silent for too long */
     long long killed_late;      /* … because a function could not be stopped at its deadline */
+    long long sections;         /* times the main thread served one function alone */
+    long long sections_closed;  /* … and ended it at its deadline */
     long long late_replies;     /* replies to requests that were gone */
     long long unreadable_replies; /* … that were no RESP, or outputs that contradict themselves */
     long long ticks;
@@ -195,6 +197,7 @@ struct shardqa {
     long long registrations;      /* entries of `active` */
     RedisDict *hooked;     /* name of a command -> struct hooked, owned */
     long long hooks;       /* registrations that hook commands */
+    uint64_t section;      /* number of the open one (section.h); 0: none */
     struct causing *causing; /* NULL, or what notes the events of the hooked command under way */
     uint64_t last_session; /* how many sessions have been kept so far */
     long long event_registrations;

@@ -21,13 +21,13 @@
 #include "registry.h"
 #include "resp.h"
 #include "rights.h"
+#include "section.h"
 #include "text.h"
 #include "worker_link.h"
 
 enum {
     TICK_FRAMES = 64,
-    TICK_US = 1000,
-    DEFERRED_LIMIT = 64 << 20 /* bytes that may wait for the end of a pause; then reading stops */
+    TICK_US = 1000
 };
 
 /* ---- what each frame does; false: it is malformed ---- */
@@ -138,6 +138,8 @@ static bool dispatch(const struct frame *frame) {
     case FRAME_WATCH: return events_frame_watch(frame);
     case FRAME_LOG: return on_log(frame);
     case FRAME_STATS: return on_stats(frame);
+    case FRAME_LOCK: return section_frame_lock(frame);
+    case FRAME_UNLOCK: return section_frame_unlock(frame);
     case FRAME_RELEASE: return rights_release(frame->id), true;
     case FRAME_PROGRESS: return pending_goes_on(frame->id), true;
     case FRAME_RAN: return models_frame_ran(frame);
@@ -156,6 +158,7 @@ static bool writes(const struct frame *frame) {
     case FRAME_TENSORS:
     case FRAME_DAG_DONE:
     case FRAME_REGISTER:
+    case FRAME_LOCK:
     case FRAME_UNREGISTER: return true;
     case FRAME_RELEASE: return shardqa.deferred.first != NULL; /* a REGISTER of that script may be among them */
     case FRAME_REPLY:
@@ -166,7 +169,7 @@ static bool writes(const struct frame *frame) {
 }
 
 /* A copy: the buffer it lies in goes on. */
-static void defer(const struct frame *frame) {
+void tick_defer(const struct frame *frame) {
     struct deferred *d = redis.Alloc(sizeof *d + frame->length);
     struct deferred_queue *queue = &shardqa.deferred;
     d->next = NULL;
@@ -206,7 +209,7 @@ struct budget {
 static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
 
 /* A malformed frame ends the worker: nothing after it can be trusted. */
-static void handle(const struct frame *frame) {
+void tick_handle(const struct frame *frame) {
     if (!frame_from_worker_is_valid(frame) || !dispatch(frame)) {
         redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes", (int)frame->type,
                   (unsigned long long)frame->id, frame->length);
@@ -218,8 +221,9 @@ static void handle(const struct frame *frame) {
 static void run_deferred(struct budget *budget) {
     while (shardqa.deferred.first && !shardqa.link.broken && !spent(budget)) {
         struct deferred *d = take_deferred();
-        handle(&d->frame);
+        tick_handle(&d->frame);
         redis.Free(d);
+        section_run();
         budget->frames--;
     }
 }
@@ -239,13 +243,14 @@ static bool run_received(struct budget *budget, bool paused) {
         bool writing = writes(&frame);
         if (writing && (paused || shardqa.deferred.first)) {
             if (shardqa.deferred.bytes > DEFERRED_LIMIT) return false;
-            defer(&frame);
+            tick_defer(&frame);
         } else if (writing && shardqa.miss_latency.total > budget->misses_before) {
             return true;
         } else {
-            handle(&frame);
+            tick_handle(&frame);
         }
         link->in_handled += wanted;
+        section_run();
         budget->frames--;
     }
     return !link->broken;

@@ -159,6 +159,11 @@ static void read_socket(struct worker_link *link) {
     if (!link->broken && enough_to_do(link)) link_pause_reading(true);
 }
 
+/* For who waits for the worker outside the event loop. */
+void link_read(void) {
+    if (link_up()) read_socket(&shardqa.link);
+}
+
 /* The event loop's callback. */
 static void on_socket(int fd, void *data, int mask) {
     struct worker_link *link = &shardqa.link;

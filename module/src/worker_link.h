@@ -37,6 +37,7 @@ void link_send(struct frame_writer *writer, struct blob *tail);
 void link_request(struct frame_writer *writer); /* the same, but waits for READY */
 void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length);
 void link_flush(void);   /* writes what the socket takes, at most 256 KB */
+void link_read(void);    /* moves what has come into `in` */
 void link_pause_reading(bool pause);
 void link_wake(void);    /* the loop turns once more, and with it the tick */
 

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,11 @@ Command = Sequence[Argument]
 MAX_CALLS = 4096  # commands of one frame: one frame is one tick of Redis, which must stay short
 
 
-RUN, CHECK = b"0", b"1"  # flags of a CALL
+RUN, CHECK = b"0", b"1"  # flags of a CALL; from 2 on the number of a section
+FIRST_SECTION = 2
+
+# The section in which this task or thread is (docs/frames.md): while it is open Redis serves nobody else. 0: none.
+section: ContextVar[int] = ContextVar("section", default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Calls:
     def __init__(self, link: Link) -> None:
         self._link = link
         self._ids = itertools.count(1)
+        self._sections = itertools.count(FIRST_SECTION)
         self._waiting: dict[int, tuple[int, Callable[[bytes], object]]] = {}  # id -> (commands, whoever wants the RESP)
 
     def called(self, frame: Frame) -> None:
@@ -59,6 +65,23 @@ class Calls:
         if waiting is None:
             raise frames.MalformedFrame(f"CALLED for the unknown call {frame.id}")
         waiting[1](frame.payload)
+
+    def lock(self) -> int:
+        """Redis serves this thread alone until `unlock`, for at most a second. Blocks until it does."""
+        number = next(self._sections)
+        self._ask(Type.LOCK, number)
+        return number
+
+    def unlock(self, number: int) -> None:
+        """Raises redis.ResponseError when the section was ended at its deadline."""
+        self._ask(Type.UNLOCK, number)
+
+    def _ask(self, type: Type, number: int) -> None:
+        done: Future[bytes] = Future()
+        id = next(self._ids)
+        self._waiting[id] = (1, done.set_result)
+        self._link.send_list(type, id, [str(number)])
+        first(parse(done.result(), 1))
 
     def run(self, rights: Rights, commands: Sequence[Command]) -> list[Any]:
         """Replies of all commands, run in one tick; an error reply is an item. Blocks the calling thread."""
@@ -97,6 +120,8 @@ class Calls:
     ) -> None:
         if len(commands) > MAX_CALLS:
             raise ValueError(f"{len(commands)} commands in one call, at most {MAX_CALLS}; split them")
+        if flags == RUN and section.get():
+            flags = b"%d" % section.get()
         items = [_bytes(rights.context), flags, b"%d" % len(commands)]
         for command in commands:
             items.append(b"%d" % len(command))

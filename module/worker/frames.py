@@ -33,6 +33,7 @@ class Type(IntEnum):
     RESYNC = 13
     FORGET = 14
     HOOK = 15
+    SYNC = 16
     SCRIPT = 32
     DAG = 33
     # worker -> module
@@ -47,6 +48,8 @@ class Type(IntEnum):
     STATS = 72
     RELEASE = 73
     PROGRESS = 74
+    LOCK = 75
+    UNLOCK = 76
     RAN = 80
     DAG_DONE = 81
 

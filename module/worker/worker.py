@@ -14,7 +14,7 @@ from shardqa.module.worker import frames, resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models
-from shardqa.module.worker.calls import Calls, Rights
+from shardqa.module.worker.calls import Calls, Rights, section
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
 from shardqa.module.worker.gears import stored
 from shardqa.module.worker.gears.cluster import REFRESH, Cluster
@@ -42,6 +42,7 @@ STALL = 10.0  # seconds a function may hold the loop when requests have no deadl
 
 ASKING = (
     Type.REQUEST,
+    Type.SYNC,
     Type.MISS,
     Type.HOOK,
     Type.MODELLOAD,
@@ -96,6 +97,7 @@ class Worker:
             Type.SESSION: self._handle_session,
             Type.START: self._handle_start,
             Type.REQUEST: self._handle_request,
+            Type.SYNC: self._handle_sync,
             Type.MISS: self._handle_miss,
             Type.HOOK: self._handle_hook,
             Type.EVENT: self._handle_event,
@@ -131,6 +133,19 @@ class Worker:
         if not words:
             raise MalformedFrame("REQUEST without a command")
         self._shard.threads.spawn(self._answer(frame.id, self._request, user, words))
+
+    def _handle_sync(self, frame: Frame) -> None:
+        number, user, *words = frame.items()
+        self._shard.threads.spawn(self._held(frame.id, int(number), user, words))
+
+    async def _held(self, id: int, number: int, user: bytes, words: list[bytes]) -> None:
+        """A trigger that a transaction or a script waits for: its commands are those of a section."""
+        section.set(number)
+        await self._answer(id, self._sync, user, words)
+
+    async def _sync(self, execution: Execution, words: list[bytes]) -> bytes:
+        execution.holds = True
+        return await self._request(execution, words)
 
     def _handle_miss(self, frame: Frame) -> None:
         user, *words = frame.items()

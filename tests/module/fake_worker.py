@@ -26,6 +26,8 @@ HELLO, SESSION, START, REQUEST, MISS, EVENT, MODELLOAD, MODELDROP, EXECUTE, CANC
 READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS, RELEASE = range(64, 74)
 FORGET = 14
 HOOK = 15
+SYNC = 16
+LOCK, UNLOCK = 75, 76
 PROGRESS = 74
 RAN = 80
 DAG_DONE = 81
@@ -47,6 +49,7 @@ NAMES = {
     RESYNC: "RESYNC",
     FORGET: "FORGET",
     HOOK: "HOOK",
+    SYNC: "SYNC",
 }
 
 
@@ -202,6 +205,47 @@ class FakeWorker:
             os._exit(5)
         else:
             self.send(REPLY, id, bulk(b"value of " + key))
+
+    def lock(self, type: int, number: int) -> bytes:
+        self.calls += 1
+        self.send(type, self.calls, pack([number]))
+        while True:
+            kind, id, payload = self.read()
+            if kind == CALLED and id == self.calls:
+                return payload
+            self.inbox.append((kind, id, payload))
+
+    def do_section(self, id: int, number: bytes, inside: bytes, outside: bytes, seconds: bytes = b"0") -> None:
+        """JSON commands: `outside` is sent while the section is open, before `inside`, and must wait for its end."""
+        whose, section = f"r{id}", int(number)
+        replies = self.lock(LOCK, section)
+        items: list[Any] = [whose, 0, len(commands := json.loads(outside))]
+        for command in commands:
+            items += [len(command), *command]
+        self.calls += 1
+        late = self.calls
+        self.send(CALL, late, pack(items))
+        replies += self.call(*json.loads(inside), context=whose, flags=section)
+        time.sleep(float(seconds))
+        replies += self.call(*json.loads(inside), context=whose, flags=section)
+        replies += self.lock(UNLOCK, section)
+        replies += self.call(*json.loads(inside), context=whose, flags=section)
+        waited = [payload for type, call, payload in self.inbox if (type, call) == (CALLED, late)]
+        if not waited:
+            while (frame := self.read())[:2] != (CALLED, late):
+                self.inbox.append(frame)
+            waited = [frame[2]]
+        self.send(REPLY, id, array([replies, waited[0]]))
+
+    def on_sync(self, id: int, payload: bytes) -> None:
+        """RG.TRIGGER call JSON | hang | die | raw RESP"""
+        number, _user, _command, verb, *words = unpack(payload)
+        if verb == b"die":
+            os._exit(5)
+        if verb == b"call":
+            self.send(REPLY, id, self.call(*json.loads(words[0]), context=f"r{id}", flags=int(number)))
+        elif verb == b"raw":
+            self.send(REPLY, id, words[0])
 
     def on_hook(self, id: int, payload: bytes) -> None:
         """A command whose last word is `keep` gets what Redis replied, another what its function says."""
@@ -406,15 +450,15 @@ class FakeWorker:
     def script_register(
         self, id: int, session: bytes, registrations: bytes, claimed: bytes = b"default", code: bytes = b""
     ) -> None:
-        """JSON list of [id, reader, prefix, trigger, events, key types, commands]. With `code` it belongs to no script:
-        `no` is the code that such a session has anyway."""
+        """JSON list of [id, reader, prefix, trigger, events, key types, commands, mode]. With `code` it belongs to no
+        script: `no` is the code that such a session has anyway."""
         wait_while_blocked()
         own = b"the code of " + session
         items: list[Any] = [session, claimed, own if code in (b"", b"no") else code]
         listed = json.loads(registrations)
         items.append(len(listed))
-        for name, reader, prefix, trigger, events, types, commands in listed:
-            items += [name, reader, "async", "", prefix, trigger]
+        for name, reader, prefix, trigger, events, types, commands, *mode in listed:
+            items += [name, reader, *(mode or ["async"]), "", prefix, trigger]
             items += [len(events), *events, len(types), *types, len(commands), *commands]
         self.send(REGISTER, 0 if code else id, pack(items))
         self.send(REPLY, id, b"+OK\r\n")

@@ -49,6 +49,7 @@ class Execution(Breakable):
         self.command: Sequence[str | bytes] = ()  # what the client sent, for get_command()
         self.reply: Any = Unset.UNSET  # set by override_reply()
         self.hook: HookCall | None = None  # what call_next calls, in a function that hooks a command
+        self.holds = False  # a transaction or a script waits for it, and with that Redis
         self.errors: list[str] = []
         self.dropped_errors = 0
         self.task: asyncio.Task[Any] | None = None

@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from shardqa.module.worker.calls import Argument
+from redis import ResponseError
+
+from shardqa.module.worker.calls import Argument, section
 from shardqa.module.worker.gears.builder import Builder
 from shardqa.module.worker.gears.execution import Execution, FlatError, current, enter
 from shardqa.module.worker.gears.future import GearsFuture, PlainFuture
@@ -62,13 +64,49 @@ def namespace(session: Session) -> dict[str, Any]:
         "createFuture": PlainFuture,
         "setFutureResults": lambda future, result: future.set(result),
         "setFutureException": lambda future, error: future.fail(error),
-        "isAsyncAllow": lambda: True,  # no function here ever holds Redis' thread
-        "isInAtomicBlock": lambda: False,
+        "isAsyncAllow": is_async_allow,
+        "isInAtomicBlock": is_in_atomic_block,
+        "atomic": functools.partial(Atomic, session),
         "getGearsSession": current,
         "setGearsSession": enter,
         "gearsCtx": gears_context,
         "runtime": SessionRuntime(session),
     }
+
+
+def is_in_atomic_block() -> bool:
+    """Whether Redis serves this function alone now."""
+    return section.get() != 0
+
+
+def is_async_allow() -> bool:
+    """False in a trigger inside a transaction or a script, which wait for it."""
+    execution = current()
+    return execution is None or not execution.holds
+
+
+class Atomic:
+    """`with atomic():` no other client's command comes between those of the block, which Redis ends after a second."""
+
+    def __init__(self, session: Session) -> None:
+        self._calls = session.shard.calls
+        self._number = 0  # 0: an outer block is open, or it was not entered
+
+    def __enter__(self) -> None:
+        if not section.get():
+            self._number = self._calls.lock()
+            section.set(self._number)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not self._number:
+            return
+        number, self._number = self._number, 0
+        section.set(0)
+        try:
+            self._calls.unlock(number)
+        except ResponseError:
+            if error is None:  # else that one tells what happened
+                raise
 
 
 def flat_error(message: object) -> Any:

@@ -82,6 +82,7 @@ def likely(chance: random.Random) -> list[str]:
         f"HGETALL caused:{number}",
         f"shardqa.hook HSET {key} f v",
         f"shardqa.hook shardqa.hook shardqa.hook SET {key} v",
+        f"EVAL return{{redis.pcall(unpack(ARGV))}} 0 RG.TRIGGER raw {number}",
         f"shardqa.hookread MGET {key} {other}",
         f"EVAL return{{redis.pcall(unpack(ARGV))}} 0 HSET hooked:{number} f v",
     ]
