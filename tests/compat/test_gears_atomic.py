@@ -41,7 +41,7 @@ def test_no_other_client_sees_the_middle_of_an_atomic_block(redis_node: Node, cl
     def look() -> None:
         with redis_node.client(decode_responses=True) as own:
             while not ended.is_set():
-                seen.add(tuple(own.mget("atomic-a", "atomic-b")))  # type: ignore[arg-type]
+                seen.add(tuple(own.mget("atomic-a", "atomic-b")))
 
     def move() -> None:
         with redis_node.client() as own:
