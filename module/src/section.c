@@ -101,6 +101,7 @@ static void serve(struct awaited *awaited) {
     link_wake(); /* for what was deferred */
 }
 
+/* After the frame that opened it has been consumed. */
 void section_run(void) {
     struct awaited awaited = {0};
     if (shardqa.section != 0) serve(&awaited);
@@ -127,6 +128,7 @@ static void give_up(uint64_t id) {
     link_send(&w, NULL);
 }
 
+/* Its reply is the command's own. */
 int section_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     if (shardqa.section != 0 || redis.AvoidReplicaTraffic())
         return redis.ReplyWithError(ctx, "TRYAGAIN no function may write now; try again");
