@@ -10,13 +10,13 @@ from shardqa.schema import Document
 from tests.faults import documents
 from tests.faults.history import Looked
 from tests.faults.over_http import spans_of
-from tests.faults.subject import Subject
+from tests.faults.subject import Watched
 from tests.faults.workload import Record, look
 
 SETTLE_ATTEMPTS = 50  # of a fifth of a second, until the shards have settled what they found after the last harm
 
 
-async def check(record: Record, engine: Engine, subject: Subject, alone: Engine | None = None) -> list[str]:
+async def check(record: Record, engine: Engine, subject: Watched, alone: Engine | None = None) -> list[str]:
     """Faults, as sentences; looks at the documents go into the history. `alone` is an engine of one other shard."""
     await look(record, engine)
     await look(record, engine)  # what was not acknowledged and seen once must stay
@@ -27,7 +27,7 @@ async def check(record: Record, engine: Engine, subject: Subject, alone: Engine 
     return faults if alone is None else faults + await _unequal(engine, alone, there)
 
 
-async def _settled(engine: Engine, subject: Subject, there: dict[str, str]) -> list[str]:
+async def _settled(engine: Engine, subject: Watched, there: dict[str, str]) -> list[str]:
     """What stays wrong of sizes and keys."""
     faults: list[str] = []
     for _ in range(SETTLE_ATTEMPTS):
@@ -44,7 +44,7 @@ async def _sizes(engine: Engine, there: dict[str, str]) -> list[str]:
     return [] if sizes == [len(there)] and not found.partial else [f"the corpus tells {sizes}, wanted {len(there)}"]
 
 
-def _keys(subject: Subject, corpus: str, there: dict[str, str]) -> list[str]:
+def _keys(subject: Watched, corpus: str, there: dict[str, str]) -> list[str]:
     """Passages without a document, documents with too few or too many, keys on two masters."""
     names, wanted = Counter[str](), dict[str, int]()
     for master in subject.masters():

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from shardqa import topology
-from shardqa.cluster import local, node, processes, redis_server
+from shardqa.cluster import local, node, ports, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.topology import Node
 
@@ -22,15 +22,16 @@ EXTRA = (
 )
 
 
-class Subject:
-    """A local cluster with one replica of each master. Synchronous: to be called in a thread."""
+class Watched:
+    """A cluster whose nodes are told apart by their ports. Synchronous: to be called in a thread."""
 
-    def __init__(self, cluster: LocalCluster) -> None:
-        self.cluster = cluster
-        self.ports = [one.port for one in cluster.state.nodes]
+    def __init__(self, hosts: Mapping[int, str]) -> None:
+        """By port."""
+        self._hosts = hosts
+        self.ports = list(hosts)
 
     def client(self, port: int) -> Redis:
-        return node.client("127.0.0.1", port, timeout=3)
+        return node.client(self._hosts[port], port, timeout=3)
 
     def nodes(self) -> list[Node]:
         """As one of the nodes that answer sees them. Raises RedisError where none does."""
@@ -50,7 +51,33 @@ class Subject:
             return str(client.info("replication")["role"])
         return None
 
-    # ---- processes
+    # ---- states
+
+    def problem(self) -> str | None:
+        """What keeps the cluster from being whole: nodes, slots, replicas that follow, workers that are ready."""
+        for port in self.ports:
+            try:
+                with self.client(port) as client:
+                    found = _problem_of(client, len(self.ports))
+            except RedisError as error:
+                found = str(error)
+            if found:
+                return f"{port}: {found}"
+        return None
+
+    def wait_until_whole(self) -> None:
+        wait(lambda: self.problem() is None, lambda: f"the cluster is whole; {self.problem()}")
+
+    def wait_until_master(self, port: int) -> None:
+        wait(lambda: self.role(port) == "master", lambda: f"{port} took over")
+
+
+class Subject(Watched):
+    """A local cluster with one replica of each master, and its processes."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        super().__init__({one.port: ports.HOST for one in cluster.state.nodes})
+        self.cluster = cluster
 
     def pid(self, port: int) -> int:
         process = next(one.process for one in self.cluster.state.nodes if one.port == port)
@@ -89,26 +116,6 @@ class Subject:
     def continue_node(self, port: int) -> None:
         os.kill(self.pid(port), signal.SIGCONT)
 
-    # ---- states
-
-    def problem(self) -> str | None:
-        """What keeps the cluster from being whole: nodes, slots, replicas that follow, workers that are ready."""
-        for port in self.ports:
-            try:
-                with self.client(port) as client:
-                    found = _problem_of(client, len(self.ports))
-            except RedisError as error:
-                found = str(error)
-            if found:
-                return f"{port}: {found}"
-        return None
-
-    def wait_until_whole(self) -> None:
-        wait(lambda: self.problem() is None, lambda: f"the cluster is whole; {self.problem()}")
-
-    def wait_until_master(self, port: int) -> None:
-        wait(lambda: self.role(port) == "master", lambda: f"{port} took over")
-
 
 def _problem_of(client: Redis, count: int) -> str | None:
     nodes, replication, worker = topology.read(client), client.info("replication"), client.info("shardqa")
@@ -118,8 +125,11 @@ def _problem_of(client: Redis, count: int) -> str | None:
         return "slots are not served, or moving"
     if replication["role"] == "slave" and replication["master_link_status"] != "up":
         return "it does not follow its master"
-    if replication["role"] == "master" and replication["connected_slaves"] != 1:
-        return "it has no replica"
+    mine = topology.myself(nodes).id
+    if replication["role"] == "master" and replication["connected_slaves"] != sum(one.master == mine for one in nodes):
+        return "it misses a replica"
+    if any(one.role == "master" and not one.slots for one in nodes):
+        return "there is a master too many"
     if worker["shardqa_worker_state"] != "ready":
         return f"its worker is {worker['shardqa_worker_state']}"
     return None
