@@ -90,15 +90,26 @@ def test_the_demonstration_answers_and_ctrl_c_stops_everything_it_started(place:
 def test_what_was_ingested_is_there_after_a_restart(place: tuple[Path, int, int], tmp_path: Path) -> None:
     data, port, http = place
     (tmp_path / "mill.txt").write_text("The mill of Brennick was built in 1820.")
-    up = shardqa("up", "--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1", "--detach")
-    subprocess.run(up, env=ENV, check=True, timeout=100)
+    options = ("--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1")
+    up = shardqa("up", *options, "--detach", "--json")
+    running = json.loads(subprocess.run(up, env=ENV, check=True, timeout=100, stdout=subprocess.PIPE).stdout)
+    assert running["redis"] == f"127.0.0.1:{port}"
+    assert running["page"] == f"http://127.0.0.1:{http}/"
+    assert [node["port"] for node in running["nodes"]] == [port]
     cli = {**ENV, "SHARDQA_REDIS": f"127.0.0.1:{port}", "SHARDQA_CORPUS": "mills"}
     subprocess.run(shardqa("ingest", str(tmp_path / "mill.txt")), env=cli, check=True, timeout=60)
-    down = subprocess.run(shardqa("down", "--data", str(data)), env=ENV, check=True, capture_output=True, text=True)
-    assert f"ports {port}" in down.stderr
+    stop = shardqa("down", "--data", str(data), "--json")
+    down = subprocess.run(stop, env=ENV, check=True, stdout=subprocess.PIPE)
+    assert json.loads(down.stdout) == {"data": str(data), "nodes": [port], "http": http}
     subprocess.run(shardqa("up", "--data", str(data), "--detach"), env=ENV, check=True, timeout=100)
     answer = get(f"http://127.0.0.1:{http}/v1/ask?q=When+was+the+mill+built&corpus=mills")
     assert answer["answer"] == "1820"
+    words = ("demo", str(tmp_path / "mill.txt"), *options, "--question", "When was the mill built?", "--json")
+    with foreground(*words, until='"try"') as (_, said):
+        found = json.loads(said.splitlines()[-1])
+    assert found["answer"]["answer"] == "1820"
+    assert found["ingested"]["documents"] == 1
+    assert len(found["try"]) == 3
 
 
 @pytest.mark.parametrize("option", ["--port", "--http"])

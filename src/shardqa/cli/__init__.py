@@ -1,7 +1,7 @@
 """The `shardqa` program: its commands, and the one place where a fault becomes a line and an exit code.
 
-A user's mistake (ShardqaError) is one line on stderr and an exit code of `output`, never a traceback; anything else
-is a bug and keeps its traceback.
+A user's mistake (a ShardqaError, or a file that can't be read or written) is one line on stderr and an exit code of
+`output`, never a traceback; anything else is a bug and keeps its traceback.
 """
 
 import sys
@@ -92,6 +92,10 @@ def main() -> None:
         ended = app(standalone_mode=False)
     except ShardqaError as fault:
         sys.exit(faults.report(fault))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        sys.exit(faults.report(faults.WrongSetting(f"{error.filename} can't be used: {error.strerror}")))
     except UsageError as error:
         rich_format_error(error)
         if output.wants_json(sys.argv):

@@ -2,6 +2,7 @@
 
 import asyncio
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from shutil import which
 from typing import Annotated
@@ -12,10 +13,10 @@ from rich.text import Text
 import shardqa
 from shardqa import keys
 from shardqa.cli import ask
-from shardqa.cli.connection import DEFAULT_DATA, DataOption, settings_of
-from shardqa.cli.output import out, say
+from shardqa.cli.connection import DEFAULT_DATA, DataOption, JsonOption, settings_of
+from shardqa.cli.output import out, print_json, say
 from shardqa.cli.service import Service
-from shardqa.cli.up import HttpOption, PortOption, ShardsOption, run
+from shardqa.cli.up import HttpOption, PortOption, ShardsOption, described, run
 from shardqa.cluster.local import Wanted
 from shardqa.engine import Engine
 from shardqa.errors import SetupError
@@ -36,6 +37,7 @@ def demo(
     http: HttpOption = None,
     data: DataOption = DEFAULT_DATA,
     question: Annotated[str, typer.Option("--question", help="What to ask.")] = QUESTION,
+    as_json: JsonOption = False,
 ) -> None:
     """Start everything, ingest the example documents, ask a question; then stay in the foreground like 'up'.
 
@@ -44,12 +46,17 @@ def demo(
     seeds = shipped_seeds() / "documents" if documents is None else documents
     files = SourceFiles([seeds])  # told before nodes are started, where there is no such folder
     wanted = Wanted(data=data, shards=shards, port=port)
-    run(wanted, http, lambda running: show(running, files, question))
+    run(wanted, http, lambda running: show(running, files, question, as_json))
 
 
-def show(service: Service, files: SourceFiles, question: str) -> None:
+def show(service: Service, files: SourceFiles, question: str, as_json: bool) -> None:
     """Ingests, asks, and prints three lines for redis-cli that go on from there. Raises ShardqaError."""
     summary, answer, ranked = asyncio.run(_ask(service, files, question))
+    lines = redis_cli_lines(service.cluster.state.port, ranked)
+    if as_json:
+        found = {"ingested": asdict(summary), "answer": answer.model_dump(mode="json"), "try": lines}
+        print_json({**described(service), **found})
+        return
     say(
         f"{summary.documents} documents ingested, {summary.unchanged} were there already, {summary.skipped} skipped "
         f"({summary.seconds:.1f} s)"
@@ -58,7 +65,7 @@ def show(service: Service, files: SourceFiles, question: str) -> None:
     ask.show(answer)
     out.print()
     out.print(Text.assemble("page      ", (service.page, "bold")))
-    for line in redis_cli_lines(service.cluster.state.port, ranked):
+    for line in lines:
         out.print(Text.assemble("try       ", (line, "bold")))
 
 

@@ -1,6 +1,5 @@
 """`shardqa ingest`: documents in."""
 
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -152,7 +151,6 @@ def _tell_summary(summary: Summary, corpus: str, as_json: bool) -> None:
     if as_json:
         rate = round(summary.mb_per_minute, 3)
         print_json({**asdict(summary), "corpus": corpus, "mb_per_minute": rate})
-        sys.stdout.flush()
     else:
         report(summary, corpus)
 

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from shardqa import filters
 from shardqa.api_keys import SCOPES, ApiKey, NewKey
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
-from shardqa.cli.output import print_json, print_table, say
-from shardqa.errors import BadData
+from shardqa.cli.output import NOTHING, PARTLY, print_json, print_table, say
+from shardqa.engine import Engine
+from shardqa.errors import BadData, UnknownKey
 
 app = typer.Typer(help="Keys to the HTTP API: make, list, revoke.", no_args_is_help=True)
 SPAN = re.compile(r"(\d+)([mhd])")
@@ -66,6 +67,7 @@ def list_(
 @app.command("revoke")
 def revoke(
     ids: Annotated[list[str], typer.Argument(help="Ids, as 'keys ls' shows them.")],
+    as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
     password: PasswordOption = None,
@@ -74,10 +76,28 @@ def revoke(
 
     Example: shardqa keys revoke 0f3a9c21b7d4
     """
-    settings = settings_of(redis, user, password)
-    for id_ in dict.fromkeys(ids):
-        with_engine(settings, lambda engine, one=id_: engine.revoke_key(one))  # type: ignore[misc]
-        say(f"revoked {id_}")
+
+    async def work(engine: Engine) -> dict[str, bool]:
+        return {id_: await _was_revoked(engine, id_) for id_ in dict.fromkeys(ids)}
+
+    revoked = with_engine(settings_of(redis, user, password), work)
+    if as_json:
+        print_json({"revoked": revoked})
+    for id_, was_there in revoked.items():
+        if not was_there:
+            say(f"there is no key with the id {id_[:40]!r}; 'shardqa keys ls' lists them")
+        elif not as_json:
+            say(f"revoked {id_}")
+    if not all(revoked.values()):
+        raise typer.Exit(PARTLY if any(revoked.values()) else NOTHING)
+
+
+async def _was_revoked(engine: Engine, id_: str) -> bool:
+    try:
+        await engine.revoke_key(id_)
+    except UnknownKey:
+        return False
+    return True
 
 
 def _wanted(

@@ -33,6 +33,7 @@ def wants_json(words: Sequence[str]) -> bool:
 
 def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2 if out.is_terminal else None) + "\n")
+    sys.stdout.flush()  # a command that stays in the foreground has told what it is asked for
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import PasswordOption, RedisOption, UserOption, settings_of, with_engine
-from shardqa.cli.output import say
+from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.output import print_json, say
 from shardqa.cluster import redis_server
 from shardqa.loader import preparation
 
@@ -14,6 +14,7 @@ STORE_SECONDS = 120.0  # to store a reader on a shard whose worker still starts
 
 def prepare(
     force: Annotated[bool, typer.Option("--force", help="Register the functions anew even where they are.")] = False,
+    as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
     password: PasswordOption = None,
@@ -24,13 +25,25 @@ def prepare(
     """
     settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
     done = with_engine(settings, lambda engine: preparation.prepare(engine, force))
+    tell(done, as_json)
+
+
+def tell(done: preparation.Prepared, as_json: bool) -> None:
+    """What was done on which nodes."""
+    if as_json:
+        print_json({"reader": done.reader.name, "registered": done.registered, "stored": done.stored})
+        return
     say(f"functions registered on: {', '.join(done.registered) or 'none, they were there'}")
     say(f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}")
 
 
-def module_path() -> None:
+def module_path(as_json: JsonOption = False) -> None:
     """Print the path of the Redis module, for loadmodule.
 
     Example: redis-server --loadmodule "$(shardqa module-path)" PYTHON "$(which python3)"
     """
-    print(redis_server.module_path())
+    path = redis_server.module_path()
+    if as_json:
+        print_json({"path": str(path)})
+    else:
+        print(path)

@@ -1,13 +1,13 @@
 """`shardqa up` and `down`: the cluster of this machine."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shardqa.cli import foreground, service
-from shardqa.cli.connection import DEFAULT_DATA, DataOption
-from shardqa.cli.output import say
+from shardqa.cli.connection import DEFAULT_DATA, DataOption, JsonOption
+from shardqa.cli.output import print_json, say
 from shardqa.cluster.local import Wanted
 
 ShardsOption = Annotated[int | None, typer.Option("--shards", help="Masters; 3 for a new cluster.", show_default=False)]
@@ -32,6 +32,7 @@ def up(
     data: DataOption = DEFAULT_DATA,
     threads: ThreadsOption = 1,
     detach: Annotated[bool, typer.Option("--detach", help="Return when ready; 'shardqa down' stops it.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Start a cluster with functions, reader and API on this machine.
 
@@ -40,18 +41,22 @@ def up(
     Example: shardqa up --shards 3 --replicas 1 --port 7000 --http 8080
     """
     wanted = Wanted(data=data, shards=shards, replicas=replicas, port=port, threads=threads)
+    when_ready = _print_ready if as_json else _say_ready
     if detach:
-        _say_ready(service.start(wanted, http, say))
+        when_ready(service.start(wanted, http, say))
     else:
-        run(wanted, http, _say_ready)
+        run(wanted, http, when_ready)
 
 
-def down(data: DataOption = DEFAULT_DATA) -> None:
+def down(data: DataOption = DEFAULT_DATA, as_json: JsonOption = False) -> None:
     """Stop the cluster and the API that run from --data. The data stays.
 
     Example: shardqa down
     """
     nodes, http = service.stop_all(data)
+    if as_json:
+        print_json({"data": str(data), "nodes": nodes, "http": http})
+        return
     if not nodes and http is None:
         say(f"nothing runs from {data}")
     if http is not None:
@@ -74,6 +79,17 @@ def run(wanted: Wanted, http: int | None, when_ready: Callable[[service.Service]
         finally:
             if running is not None:
                 running.stop()
+
+
+def described(running: service.Service) -> dict[str, Any]:
+    """What runs, as JSON."""
+    cluster = running.cluster
+    nodes = [{"port": node.port, "folder": str(cluster.data / node.folder)} for node in cluster.state.nodes]
+    return {"redis": cluster.seed(), "page": running.page, "data": str(cluster.data), "nodes": nodes}
+
+
+def _print_ready(running: service.Service) -> None:
+    print_json(described(running))
 
 
 def _say_ready(running: service.Service) -> None:

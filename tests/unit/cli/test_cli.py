@@ -1,5 +1,6 @@
 """The command line without a cluster: help, options, faults as one line, and what is printed how."""
 
+import json
 import os
 import subprocess
 import sys
@@ -165,6 +166,50 @@ def test_with_json_a_fault_is_a_problem_on_stdout(run: Run, words: list[str], co
     assert (done.code, problem.code) == (code, fault)
     assert problem.detail
     assert done.err
+
+
+NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an empty folder
+    "up": ["--shards", "0"], "down": [], "demo": ["nowhere"], "module-path": [],
+    "ask": ["Who?"], "search": ["mill"], "ls": [], "show": ["x"], "corpora": [], "drop": ["c", "--yes"],
+    "delete": ["x"], "rm": ["x"], "ingest": ["nowhere"], "status": [], "prepare": [], "doctor": [],
+    "calibrate": ["nowhere.jsonl"],
+    "backup": ["f.tar"], "restore": ["nowhere.tar"], "config show": ["--redis", "nonsense"],
+    "keys create": ["ada", "--scope", "ask"], "keys ls": [], "keys revoke": ["00"],
+    "eval retrieval": ["nowhere.jsonl"], "eval ask": ["nowhere.jsonl"],
+    "bench ask": ["--questions", "nowhere.jsonl"], "bench stages": ["nowhere.jsonl"],
+    "models train qa": ["--data", "nowhere.json", "--start", "nowhere", "--out", "out"],
+    "models train multitask": ["--recipe", "nowhere.toml", "--out", "out"],
+    "models distil": ["--teacher", "nowhere", "--out", "out", "--data", "nowhere.json"],
+    "models prune": ["nowhere", "--out", "out"], "models average": ["a", "b", "--out", "out"],
+    "models adopt": ["nowhere", "--words", "nowhere", "--out", "out"],
+    "models candidates": ["nowhere", "--out", "found.jsonl"],
+    "models calibrate": ["nowhere", "--candidates", "nowhere.jsonl"], "models measure": ["nowhere", "nowhere.json"],
+    "models export": ["nowhere", "--out", "out"], "models quantize": ["nowhere", "--out", "out"],
+    "models dequantize": ["nowhere", "--out", "out"], "models mix": ["nowhere.toml", "--out", "out"],
+    "models optimize": ["nowhere", "--out", "out"], "models verify": ["nowhere", "nowhere"],
+    "models ladder": ["--checkpoint", "nowhere", "--reader", "nowhere"], "models package": ["nowhere", "--out", "out"],
+    "models list": ["--store", "store"], "models card": ["nowhere"], "models add": ["nowhere"],
+    "models push": ["nowhere"], "models drop": ["nowhere"], "models rm": ["nowhere"],
+}  # fmt: skip
+SPEAKS_OTHERWISE = {"mcp"}  # a protocol of its own on stdout
+
+
+def test_every_verb_is_asked_for_json_below() -> None:
+    assert set(NOTHING_THERE) | SPEAKS_OTHERWISE == set(COMMANDS)
+
+
+@pytest.mark.parametrize("words", NOTHING_THERE)
+def test_with_json_stdout_is_one_json_value_whatever_happens(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*words.split(), *NOTHING_THERE[words], "--json", env={"SHARDQA_REDIS": NOBODY})
+    said = json.loads(done.out)
+    assert isinstance(said, dict | list)
+    if done.code and isinstance(said, dict) and "code" in said:
+        assert Problem.model_validate(said).detail
+        assert said["code"] != "usage", "the option is there"
+    assert "Traceback" not in done.err
 
 
 def test_words_after_two_dashes_are_no_options() -> None:

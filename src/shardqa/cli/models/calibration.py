@@ -42,6 +42,7 @@ def candidates(
     k: Annotated[int, typer.Option("--k", help="Passages read per question.", min=1, max=100)] = 5,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice.")] = 0,
     threads: ThreadsOption = 1,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the reader's candidates for many questions, found as the shards find them: the input of calibrate.
 
@@ -58,7 +59,11 @@ def candidates(
     else:
         samples = [sampling.articles(squad or [], paragraphs, limit, held_out, seed)]
     passages = sampling.write(samples, reader, out, k, threads)
-    say(f"{sum(len(one.questions) for one in samples)} questions over {passages} passages; wrote {out}")
+    questions = sum(len(one.questions) for one in samples)
+    if as_json:
+        print_json({"questions": questions, "passages": passages, "out": str(out)})
+        return
+    say(f"{questions} questions over {passages} passages; wrote {out}")
     say(f"next: shardqa models calibrate {reader} --candidates {out}")
 
 

@@ -11,7 +11,7 @@ import typer
 from shardqa.cli import completion
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.output import out, print_json, print_table, say
-from shardqa.cli.prepare import STORE_SECONDS
+from shardqa.cli.prepare import STORE_SECONDS, tell
 
 if TYPE_CHECKING:
     from shardqa.models.toolchain.store import Entry, Store
@@ -108,6 +108,7 @@ def push(
     batch_size: Annotated[int, typer.Option("--batch-size", min=0, help="Of FILE: rows that may run together.")] = 0,
     tag: Annotated[str, typer.Option("--tag", help="Of FILE: a word of your own in its TAG.")] = "",
     store: StoreOption = None,
+    as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
     password: PasswordOption = None,
@@ -128,21 +129,23 @@ def push(
         check_name(model, "NAME")
         pushed = ShardModel.file(model, file, backend, device, batch_size, tag)
         done = with_engine(settings, lambda engine: pushing.push_file(engine, pushed, replace))
-        say(f"model {model} ({pushed.backend}) stored on: {', '.join(done.stored) or 'none, it was there'}")
+        if as_json:
+            print_json({"model": model, "backend": pushed.backend, "stored": done.stored})
+        else:
+            say(f"model {model} ({pushed.backend}) stored on: {', '.join(done.stored) or 'none, it was there'}")
         return
     entry = store_of(store).find(model)
     name = as_ or _name_of(entry, model)
     if not (entry.shipped and name in entry.names):
         check_name(name, "--as")
-    done = with_engine(settings, lambda engine: pushing.push(engine, entry.folder, name, replace))
-    say(f"functions registered on: {', '.join(done.registered) or 'none, they were there'}")
-    say(f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}")
+    tell(with_engine(settings, lambda engine: pushing.push(engine, entry.folder, name, replace)), as_json)
     if name != settings.model:
         say(f"next: ask and serve with SHARDQA_MODEL={name}")
 
 
 def drop(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As it was pushed.")],
+    as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
     password: PasswordOption = None,
@@ -155,15 +158,21 @@ def drop(
 
     settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
     gone = with_engine(settings, lambda engine: pushing.drop(engine, name))
-    say(f"model {name} removed from: {', '.join(gone) or 'none, it was nowhere'}")
+    if as_json:
+        print_json({"model": name, "removed": gone})
+    else:
+        say(f"model {name} removed from: {', '.join(gone) or 'none, it was nowhere'}")
 
 
-def rm(model: ModelArgument, store: StoreOption = None) -> None:
+def rm(model: ModelArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Remove a name from the store, and the model with its last name. Clusters keep what was pushed.
 
     Example: shardqa models rm my-reader
     """
     kept = store_of(store).remove(model)
+    if as_json:
+        print_json({"removed": model, "names": kept})
+        return
     say(f"removed {model}; {f'the model stays as {kept[0]}' if kept else 'its files are gone'}")
 
 

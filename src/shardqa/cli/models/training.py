@@ -178,6 +178,7 @@ def average(
     share: Annotated[
         list[float] | None, typer.Option("--share", help="Weight of each, in their order; equal unless given.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Average the weights of checkpoints. A reader and what was trained from it often read better so.
 
@@ -187,13 +188,17 @@ def average(
     from shardqa.models.toolchain.training.average import average as averaged
 
     averaged(folders, out, share or ())
-    say(f"wrote {out}; next: shardqa models quantize {out} --out {out}-int8")
+    if as_json:
+        print_json({"out": str(out)})
+    else:
+        say(f"wrote {out}; next: shardqa models quantize {out} --out {out}-int8")
 
 
 def adopt(
     folder: Annotated[Path, typer.Argument(help="Folder of the MPNet, as transformers saves it.")],
     words: Annotated[Path, typer.Option("--words", help="Folder with the tokenizer.json of readers it will teach.")],
     out: OutOption,
+    as_json: JsonOption = False,
 ) -> None:
     """Turn an MPNet into a checkpoint that can be trained and can teach, with a reader's wordpiece numbers.
 
@@ -203,6 +208,9 @@ def adopt(
     from shardqa.models.toolchain.training.adopt import adopt as adopted
 
     adopted(folder, words, out)
+    if as_json:
+        print_json({"out": str(out)})
+        return
     say(f"wrote {out}; next: shardqa models train qa --start {out} --data train.json.gz --out {out}-reader")
 
 
