@@ -70,6 +70,26 @@ def test_a_worker_that_was_killed_comes_back_with_its_index(two: LocalCluster, c
     assert [reply["corpora"][shards.corpus] for reply in shards.all("RG.TRIGGER", "Corpora")] == epochs
 
 
+def test_a_drop_whose_workers_were_killed_goes_on_and_leaves_nothing_half(two: LocalCluster, connect: Connect) -> None:
+    shards = connect(two)
+    fill(shards)
+    nodes = [Redis(host=node.host, port=int(node.port)) for node in shards.nodes()]
+    old = [int(client.info("shardqa")["shardqa_worker_pid"]) for client in nodes]
+    assert sum(reply["documents"] for reply in shards.all("RG.TRIGGER", "Drop", shards.corpus)) == len(TEXTS)
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+    for client, pid in zip(nodes, old, strict=True):
+        wait_until(partial(_ready, client, pid), "another worker is ready")
+    words = ("doc", "passage", "tokens", "drop")
+    patterns = [f"{word}:{shards.corpus}:*" for word in words]
+    wait_until(lambda: not any(list(client.scan_iter(one)) for client in nodes for one in patterns), "all is gone")
+    wait_until(lambda: _or_none(lambda: not any(lists(shards))), "nothing of it is found")
+    fill(shards)
+    assert all(lists(shards))
+    for client in nodes:
+        client.close()
+
+
 def _ready(client: Any, old: int) -> bool:
     info = client.info("shardqa")
     return bool(info["shardqa_worker_pid"] not in (0, old) and info["shardqa_worker_state"] == "ready")

@@ -1,0 +1,128 @@
+"""A corpus is removed in slices that hold nobody up, and what ended midway goes on, against a keyspace of this file."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.gears_functions.runtime import Runtime
+from shardqa.gears_functions.shard import dropped
+from shardqa.gears_functions.shard.dropped import Dropped
+
+DOCUMENTS = 3_000
+MIDWAY = 3  # slices
+
+
+class Keyspace:
+    """What Dropped asks of a Runtime, on a dict; each call is a tick of Redis."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = dict.fromkeys(name.encode() for name in names)
+        self.unlinked: list[int] = []  # keys of documents, of each tick that unlinked any
+        self.looked_at: list[int] = []  # keys, of each SCAN
+        self.midway = asyncio.Event()
+
+    def role(self) -> str:
+        return "master"
+
+    def log(self, text: str, level: str = "notice") -> None: ...
+
+    async def call(self, *args: Any) -> Any:
+        await asyncio.sleep(0)
+        _, cursor, _, pattern, _, count = args
+        prefix, suffix = pattern.split("*", 1)
+        start = int(cursor)
+        listed = self._order[start : start + count] if start else self._begin()[:count]
+        self.looked_at.append(len(listed))
+        found = [one for one in listed if one.startswith(prefix.encode()) and suffix.strip("*").encode() in one]
+        end = start + count
+        return (b"0" if end >= len(self._order) else b"%d" % end), [one for one in found if one in self.names]
+
+    def _begin(self) -> list[bytes]:
+        self._order = sorted(self.names)
+        return self._order
+
+    async def calls(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+        await asyncio.sleep(0)
+        replies = list[Any]()
+        for word, *names in commands:
+            if word == "UNLINK":
+                gone = [name if isinstance(name, bytes) else name.encode() for name in names]
+                replies.append(sum(self.names.pop(name, b"") is None for name in gone))
+            elif word == "SET":
+                self.names[names[0].encode()] = None
+                replies.append(b"OK")
+            else:
+                replies.append(ResponseError("ERR This instance has cluster support disabled"))
+        gone = [name for word, *names in commands if word == "UNLINK" for name in names if isinstance(name, bytes)]
+        if gone:  # marks go by name, as text
+            self.unlinked.append(len(gone))
+        if len(self.unlinked) == MIDWAY:
+            self.midway.set()
+        return replies
+
+
+def filled() -> tuple[Keyspace, list[str]]:
+    """(a keyspace with a corpus to drop and another one, the other's keys)."""
+    of = {
+        corpus: [
+            name
+            for number in range(DOCUMENTS)
+            for name in (
+                keys.doc(corpus, str(number)),
+                keys.passage(corpus, str(number), 0),
+                keys.tokens(corpus, str(number), 0),
+            )
+        ]
+        for corpus in ("old", "kept")
+    }
+    return Keyspace([*of["old"], *of["kept"]]), of["kept"]
+
+
+def removing(keyspace: Keyspace) -> Dropped:
+    return Dropped(cast(Runtime, keyspace), lambda corpus, buckets: None)
+
+
+def tasks() -> set["asyncio.Task[Any]"]:
+    """Those of the removal, of which there is one at most."""
+    return {task for task in asyncio.all_tasks() if "_remove_all" in repr(task.get_coro())}
+
+
+async def test_no_tick_looks_at_or_unlinks_more_keys_than_a_slice_and_others_go_ahead_between_two() -> None:
+    keyspace, kept = filled()
+    found, turns = removing(keyspace), 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    await found.mark("old", keys.ALL_BUCKETS, {})
+    await asyncio.gather(*tasks())
+    beside.cancel()
+    assert not found.corpora()
+    assert sum(keyspace.unlinked) == 3 * DOCUMENTS
+    assert max([*keyspace.unlinked, *keyspace.looked_at]) <= dropped.SCAN_COUNT
+    assert turns >= len(keyspace.unlinked) >= 3 * DOCUMENTS / dropped.SCAN_COUNT
+    assert set(keyspace.names) == {name.encode() for name in kept}
+
+
+async def test_what_a_worker_left_midway_the_next_one_removes() -> None:
+    keyspace, kept = filled()
+    first = removing(keyspace)
+    await first.mark("old", keys.ALL_BUCKETS, {})
+    await keyspace.midway.wait()
+    for task in tasks():
+        task.cancel()  # as a killed worker ends
+    left = len(keyspace.names)
+    assert left > len(kept) + keys.BUCKETS, "it was midway"
+    second = removing(keyspace)
+    await second.load()
+    assert second.covers("old", keys.ALL_BUCKETS[0])
+    second.go_on()
+    await asyncio.gather(*tasks())
+    assert set(keyspace.names) == {name.encode() for name in kept}
