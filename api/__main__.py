@@ -16,8 +16,8 @@ try:
     import uvicorn
 
     from shardqa.api import logs, metrics
-    from shardqa.api.door import Bounded
-    from shardqa.api.entry import is_loopback
+    from shardqa.api.authentication import is_loopback
+    from shardqa.api.connection_limits import Bounded
     from shardqa.engine import Engine
 except ModuleNotFoundError as fault:
     sys.exit(extras.missing("the API", fault, "api"))

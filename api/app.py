@@ -1,4 +1,4 @@
-"""The ASGI app. Read in this order: door, access (outermost), hosts, entry, limits, reply_cache, routes, problems.
+"""The ASGI app. Read in this order: access (outermost), hosts, authentication, limits, reply_cache, routes.
 
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """
@@ -14,8 +14,8 @@ import shardqa
 from shardqa import spans
 from shardqa.api import openapi, problems, requests
 from shardqa.api.access import Access
+from shardqa.api.authentication import Authentication
 from shardqa.api.connection import Connection
-from shardqa.api.entry import Doorkeeper
 from shardqa.api.file_readers import FileReaders
 from shardqa.api.hosts import Hosts
 from shardqa.api.limits import Limits
@@ -67,7 +67,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         middleware=[
             Middleware(Access, metrics=metrics),
             Middleware(Hosts, names=settings.hosts),
-            Middleware(Doorkeeper, settings=settings, connection=connection),
+            Middleware(Authentication, settings=settings, connection=connection),
             Middleware(Limits, concurrency=settings.concurrency, metrics=metrics),
             Middleware(CachedReplies, state=state),
         ],

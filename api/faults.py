@@ -43,7 +43,7 @@ class TooManyConnections(ShardqaError):
 
 
 class WrongHost(ShardqaError):
-    """The request names a host that this server is not known as."""
+    """The request names a host under which this server is not known."""
 
     code = "wrong_host"
     status = 421
@@ -83,21 +83,21 @@ class KeyWanted(ShardqaError):
 
 
 class KeyRefused(ShardqaError):
-    """A key that is none, was revoked or has expired."""
+    """An unknown, revoked or expired key."""
 
     code = "key_refused"
     status = 401
 
 
 class NotAllowed(ShardqaError):
-    """A key that is for other things."""
+    """A key without the scope or the corpus that the request needs."""
 
     code = "not_allowed"
     status = 403
 
 
 class TooManyOfKey(ShardqaError):
-    """More requests with one key than it is for."""
+    """More requests a minute than the key allows."""
 
     code = "too_many_of_key"
     status = 429
@@ -111,7 +111,7 @@ class NotForm(ShardqaError):
 
 
 class BadForm(ShardqaError):
-    """A form that can't be read, holds no file, or more than files."""
+    """A form that can't be read, holds no file, or anything but files."""
 
     code = "bad_form"
     status = 400

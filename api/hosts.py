@@ -1,4 +1,4 @@
-"""Whether a request may come from the page that sent it: ASGI middleware that looks at Host and Origin.
+"""Against DNS rebinding and writes from other sites: ASGI middleware that checks Host and Origin.
 
 A page on the web can make a browser send requests to addresses behind a firewall, and by rebinding its own name to
 127.0.0.1 it can read the replies too. Its name then stands in Host. So the API answers under names it knows only:

@@ -37,7 +37,7 @@ class Metrics:
         )
         self.rejected = Counter(
             "shardqa_http_rejected",
-            "Requests refused at the door, by the problem's code.",
+            "Requests refused by limits, by the problem's code.",
             ("code",),
             registry=self.registry,
         )

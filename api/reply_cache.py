@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa.api import streaming
-from shardqa.api.entry import Guarded
+from shardqa.api.authentication import AuthorizedEngine
 from shardqa.api.faults import NotAllowed
 from shardqa.api.state import State
 from shardqa.http_schema import Question
@@ -61,7 +61,7 @@ class CachedReplies:
         if asked is None or asked.fresh or engine is None:
             return None
         try:
-            kept = Guarded(engine).cached_reply(asked)
+            kept = AuthorizedEngine(engine).cached_reply(asked)
         except NotAllowed:
             return None  # the route says it
         if kept is None:

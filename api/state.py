@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from shardqa.api.authentication import AuthorizedEngine
 from shardqa.api.connection import Connection
-from shardqa.api.entry import Guarded
 from shardqa.api.file_readers import FileReaders
 from shardqa.api.metrics import Metrics
 from shardqa.config import Settings
@@ -20,10 +20,10 @@ class State:
     readers: FileReaders
 
     @property
-    def engine(self) -> Guarded:
+    def engine(self) -> AuthorizedEngine:
         """As this request may use it. Raises ClusterUnavailable; asked for inside a route, so that a wrong request is
         told first."""
-        return Guarded(self.connection.engine)
+        return AuthorizedEngine(self.connection.engine)
 
 
 def _state(request: Request) -> State:

@@ -1,4 +1,4 @@
-"""A document goes, and all that belongs to it.
+"""`Delete`: removes a document with its passages, tokens and answers.
 
     RG.TRIGGERONKEY Delete <doc key>
 

@@ -1,4 +1,4 @@
-"""A document becomes passages, on the shard that holds it.
+"""`Ingest`: cuts a document into passages, on the shard that holds it.
 
     RG.TRIGGERONKEY Ingest <doc key> title <t> text <t> source <s> metadata <json>
         places <json, see shardqa.places> origin <file or address> replace no

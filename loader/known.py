@@ -1,4 +1,4 @@
-"""Which files and pages were put into a corpus before, as they were then: what has not changed costs a look at them.
+"""A record of the files and pages that were ingested before: those that have not changed are skipped.
 
 Kept beside the user's other caches, a file a cluster and corpus. It is trusted only for documents that the corpus still
 lists with the same origin, so losing it, or the corpus, costs time and nothing else.

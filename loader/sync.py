@@ -1,4 +1,4 @@
-"""A corpus kept equal to files: what is new is put, what is unchanged is passed over, what has gone is removed."""
+"""A corpus kept equal to files: what is new is put, what is unchanged is skipped, what has gone is removed."""
 
 import os
 from collections.abc import Sequence

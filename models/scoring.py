@@ -1,4 +1,4 @@
-"""How sure an answer is: from logits and ranks to a probability, and the lines below which nothing is said.
+"""Calibrated scores: from logits and ranks to a probability, and the thresholds below which nothing is answered.
 
 Two logistic models, both the reader's own (``scoring.json`` beside its network, in Redis the model's TAG):
 

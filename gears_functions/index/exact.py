@@ -1,4 +1,4 @@
-"""The slow truth that the index is measured against: every passage scored by itself from its text, in plain Python.
+"""A reference for tests: scores every passage by itself, from its text, in plain Python; the index must equal it.
 
 Same formulas, same order of sums, so its scores equal the index's bit for bit; nothing is shared but `bm25.idf`,
 the constants and the analysis of text.

@@ -1,4 +1,4 @@
-"""One function at a time changes a document, and meanwhile the watch of the keyspace passes its passages over."""
+"""A lock per document: one function at a time changes it, and the keyspace watch skips its passages meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corpora on their way out: what a `drop:` key covers is unsearchable at once, and is removed a slice at a time.
+"""Dropped corpora: what a `drop:` key covers is unsearchable at once, and is removed slice by slice.
 
     drop:<corpus>:{b0017}   everything of this bucket goes; the key lies in the bucket's slot, and goes last
 

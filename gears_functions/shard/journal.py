@@ -1,4 +1,4 @@
-"""What is slow or fails on this shard, in the Redis log, with the id of the request that asked.
+"""Lines of the Redis log for functions that are slow or fail, with the id of the request that asked.
 
 The id comes with a Rank and is remembered with the ranking; the GET that reads it finds it there. Nothing that people
 ask is logged.

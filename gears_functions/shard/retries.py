@@ -1,4 +1,4 @@
-"""What Redis refuses for now: passages whose slot is between shards, epochs that can't be raised. Tried until done.
+"""Retries of what Redis refuses for now: passages whose slot is moving, epochs that can't be raised.
 
 The worker's loop only; at most one task tries at a time.
 """

@@ -1,12 +1,15 @@
 /* Is the worker alive, and what does it do?
  *
- * Main thread, in BEFORE_SLEEP. The worker beats ten times a second from a thread that needs the interpreter's lock for it. So it
- * is silent when it is stopped, deadlocked, or inside C code that keeps the lock. After SILENT_US requests are refused and those
- * that wait are answered TRYAGAIN; after HEARTBEAT ms it is killed. One that uses its processor computes, perhaps well within the
- * deadline of what it computes: it has until TIMEOUT, and what it computes for goes on waiting.
- * A beat that comes while a function is past its own deadline means that the worker could not interrupt it: killed as well.
+ * Main thread, in BEFORE_SLEEP. The worker beats ten times a second from a thread that needs the
+ * interpreter's lock for it. So it is silent when it is stopped, deadlocked, or inside C code
+ * that keeps the lock. After SILENT_US requests are refused and those that wait are answered
+ * TRYAGAIN; after HEARTBEAT ms it is killed. One that uses its processor computes, perhaps well
+ * within the deadline of what it computes: it has until TIMEOUT, and what it computes for goes
+ * on waiting. A beat that comes while a function is past its own deadline means that the worker
+ * could not interrupt it: killed as well.
  *
- * Time is counted in looks, at most LOOK_MAX_US each: while Redis itself stood still, the worker had no chance to be seen. */
+ * Time is counted in looks, at most LOOK_MAX_US each: while Redis itself stood still, the worker
+ * had no chance to be seen. */
 #include "activity.h"
 
 #include <errno.h>
@@ -42,7 +45,8 @@ static uint64_t now_us(void) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* A fresh page for the worker that is about to start. Sealed, so that the worker can't shrink it under our reads. */
+/* A fresh page for the worker that is about to start. Sealed, so that the worker can't shrink it
+ * under our reads. */
 int activity_open(void) {
     struct activity *a = &shardqa.activity;
     int fd = memfd_create("shardqa-activity", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -77,7 +81,8 @@ static bool read_slot(int i, struct activity_slot *slot) {
     return true;
 }
 
-/* State of the worker's main thread and processor time of all its threads, in the kernel's ticks. */
+/* State of the worker's main thread and processor time of all its threads, in the kernel's
+ * ticks. */
 static bool read_process(pid_t pid, char *state, uint64_t *ticks) {
     char path[64], text[1024];
     unsigned long long user, system;
@@ -93,8 +98,8 @@ static bool read_process(pid_t pid, char *state, uint64_t *ticks) {
     return true;
 }
 
-/* Does a silent worker use its processor, or is it stopped or deadlocked? Looked at over SAMPLE_US, of which the first may hold what
- * it did before it fell silent. */
+/* Does a silent worker use its processor, or is it stopped or deadlocked? Looked at over
+ * SAMPLE_US, of which the first may hold what it did before it fell silent. */
 static void sample_process(void) {
     struct activity *a = &shardqa.activity;
     char state;
@@ -131,7 +136,8 @@ static void end_worker(const char *why, bool blamed) {
     link_break(why);
 }
 
-/* Past its deadline by more than GRACE_US though the worker could have interrupted it: inside C code, or it swallows interrupts. */
+/* Past its deadline by more than GRACE_US though the worker could have interrupted it: inside C
+ * code, or it swallows interrupts. */
 static void check_deadlines(uint64_t now) {
     struct activity_slot slot;
     for (int i = 0; i < ACTIVITY_SLOTS; i++) {
@@ -201,7 +207,8 @@ long long activity_silent_ms(void) { return (long long)shardqa.activity.silent_u
 
 /* ---- after its end ---- */
 
-/* Of a crash or of a kill that we decided on; an operator's kill -9, or the kernel's for want of memory, tells less. */
+/* A crash, or a kill that we decided on, blames what ran. An operator's kill -9, or the kernel's
+ * for want of memory, says less. */
 static enum activity_end kind_of_end(int signal) {
     const struct activity *a = &shardqa.activity;
     if (a->killed) return a->blamed ? ENDED_BY_WORK : ENDED_OTHERWISE;

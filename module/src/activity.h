@@ -1,8 +1,9 @@
-/* The page of memory that a worker shares with the module: its heartbeat, and what each of its threads computes.
+/* The page of memory that a worker shares with the module: its heartbeat, and what each of its
+ * threads computes.
  *
- * It is shared rather than sent, because a worker that hangs sends nothing, and is read while it hangs. The worker is not trusted:
- * the page is mapped read-only, sealed against shrinking (a read past its end would be a SIGBUS), and every slot is copied before
- * it is looked at. */
+ * It is shared rather than sent, because a worker that hangs sends nothing, and is read while it
+ * hangs. The worker is not trusted: the page is mapped read-only, sealed against shrinking (a
+ * read past its end would be a SIGBUS), and every slot is copied before it is looked at. */
 #ifndef SHARDQA_ACTIVITY_H
 #define SHARDQA_ACTIVITY_H
 
@@ -45,16 +46,19 @@ struct activity_page {
 _Static_assert(sizeof(struct activity_slot) == 256, "the worker writes slots of 256 bytes");
 _Static_assert(sizeof(struct activity_page) == 16384, "the worker maps 16 KB");
 
-/* A new page for a new worker; replaces the last one. The descriptor to hand on, which the caller closes, or -1 and errno. */
+/* A new page for a new worker; replaces the last one. The descriptor to hand on, which the
+ * caller closes, or -1 and errno. */
 int activity_open(void);
 
-/* Once a tick: notices a worker that is silent or computes past its deadline, and breaks the link. */
+/* Once a tick: notices a worker that is silent or computes past its deadline, and breaks the
+ * link. */
 void activity_check(void);
 
 bool activity_silent(void); /* has the worker been silent for so long that requests are refused? */
 long long activity_silent_ms(void);
 
-/* The worker is gone: tells the log and INFO what it computed, and counts that against the models among it. */
+/* The worker is gone: tells the log and INFO what it computed, and counts that against the
+ * models among it. */
 void activity_worker_ended(int signal);
 
 #endif

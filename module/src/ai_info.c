@@ -1,4 +1,5 @@
-/* INFO as RedisAI's users know it: its sections in its order, before ours. Redis puts the module's name before each. */
+/* INFO as RedisAI's users know it: its sections in its order, before ours. Redis puts the
+ * module's name before each. */
 #include "ai_info.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A growable run of bytes. Pure: no Redis. The owner of a `struct buffer` frees it with buffer_free. */
+/* A growable run of bytes. Pure: no Redis. The owner of a `struct buffer` frees it with
+ * buffer_free. */
 #ifndef SHARDQA_BUFFER_H
 #define SHARDQA_BUFFER_H
 

@@ -1,8 +1,9 @@
 /* Commands that the worker asks us to run.
  *
- * They run on the detached context, whose client is the user `default` and whose calls skip our own command filter, and only from
- * inside BEFORE_SLEEP: the real context of that event is what propagates their effects, all of a tick as one MULTI/EXEC.
- * Calling from a descriptor callback instead aborts Redis 7.0 as soon as there is an AOF or a replica. */
+ * They run on the detached context, whose client is the user `default` and whose calls skip our
+ * own command filter, and only from inside BEFORE_SLEEP: the real context of that event is what
+ * propagates their effects, all of a tick as one MULTI/EXEC. Calling from a descriptor callback
+ * instead aborts Redis 7.0 as soon as there is an AOF or a replica. */
 #include "call.h"
 
 #include <errno.h>
@@ -21,8 +22,9 @@
 
 enum { MAX_ARGUMENTS = 1 << 20, MAX_CALLS = 65536 };
 
-/* Refused: they end or wedge the server, need a connection of their own, or can exit Redis 7.0 when run by a module (RESTORE and
- * MIGRATE of a bad payload, hence scripts too, which could contain RESTORE). */
+/* Refused: they end or wedge the server, need a connection of their own, or can exit Redis 7.0
+ * when run by a module (RESTORE and MIGRATE of a bad payload, hence scripts too, which could
+ * contain RESTORE). */
 static const char *const REFUSED[] = {
     "restore", "restore-asking", "migrate",  "debug",      "module",       "shutdown",   "client",       "subscribe", "psubscribe",
     "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe", "monitor", "multi",     "exec",         "discard",   "watch",
@@ -51,8 +53,8 @@ static bool listed(const char *const *words, const char *text, size_t length) {
 
 enum call_flags { CALLS_RUN = 0, CALLS_CHECK = 1 /* whether the user may run them; nothing is run */ }; /* from SECTION_FIRST on: a section */
 
-/* What the worker itself may run, without a user's rights: looks at the cluster, and at the login of its own replication, with
- * which it asks other shards. */
+/* What the worker itself may run, without a user's rights: looks at the cluster, and at the
+ * login of its own replication, with which it asks other shards. */
 static const char *const OWN_CONFIG[] = {"masteruser", "masterauth", NULL};
 
 /* One call of the frame: borrowed from it. */
@@ -62,7 +64,8 @@ struct call {
     size_t argc;
 };
 
-/* Takes the next command off the frame. False where the frame is malformed; then nothing is owned. */
+/* Takes the next command off the frame. False where the frame is malformed; then nothing is
+ * owned. */
 static bool read_call(struct frame_list *list, struct call *call) {
     struct frame_bytes item;
     long long argc;
@@ -125,7 +128,8 @@ static bool worker_may(const struct call *call) {
            argument_listed(call, 1, OWN_CONFIG);
 }
 
-/* Of RedisModule_Call: replicated, errors as replies, checked as a script's command, against memory, and with the user's ACL. */
+/* Of RedisModule_Call: replicated, errors as replies, checked as a script's command, against
+ * memory, and with the user's ACL. */
 static const char *flags_for(const struct call *call, bool as_user) {
     bool noscript = bytes_are(call->name.data, call->name.length, "config"); /* marked noscript, but harmless as GET */
     if (noscript) return as_user ? "!EMCv" : "!EMv";
@@ -156,8 +160,9 @@ void call_add_reply(struct buffer *replies, RedisReply *reply, int error) {
     redis.FreeCallReply(reply);
 }
 
-/* A replica serves no slot of a cluster, so Redis refuses its worker the very keys that it holds. HMGET is read past that check:
- * an index that follows the keys of a replica is warm when a failover needs it. */
+/* A replica serves no slot of a cluster, so Redis refuses its worker the very keys that it
+ * holds. HMGET is read past that check: an index that follows the keys of a replica is warm when
+ * a failover needs it. */
 static bool reads_copy(const struct call *call) {
     int copy = CTX_SLAVE | CTX_CLUSTER;
     return call->argc >= 2 && bytes_are(call->name.data, call->name.length, "hmget") && (redis.GetContextFlags(shardqa.ctx) & copy) == copy;

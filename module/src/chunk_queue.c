@@ -1,4 +1,5 @@
-/* The queue of bytes that go to the worker: frames of our own, and model files that are sent from where they lie. */
+/* The queue of bytes that go to the worker: frames of our own, and model files that are sent
+ * from where they lie. */
 #include "chunk_queue.h"
 
 #include "model.h"

@@ -1,4 +1,5 @@
-/* The queue of bytes that go to the worker. The owner of a `struct chunk_queue` empties it with queue_clear. */
+/* The queue of bytes that go to the worker. The owner of a `struct chunk_queue` empties it with
+ * queue_clear. */
 #ifndef SHARDQA_CHUNK_QUEUE_H
 #define SHARDQA_CHUNK_QUEUE_H
 

@@ -1,8 +1,9 @@
-/* The one table of commands: behaviour (handler, flags, keys) and documentation (COMMAND DOCS, hints of redis-cli) side by side.
+/* The one table of commands: behaviour (handler, flags, keys) and documentation (COMMAND DOCS,
+ * hints of redis-cli) side by side.
  *
- * Every command states its keys with their access: Redis' default for module commands is read and write, which refuses users who
- * may only read. Flags `write` or `may-replicate` stand on every command whose effects come later, or CLIENT PAUSE WRITE would not
- * hold it. */
+ * Every command states its keys with their access: Redis' default for module commands is read
+ * and write, which refuses users who may only read. Flags `write` or `may-replicate` stand on
+ * every command whose effects come later, or CLIENT PAUSE WRITE would not hold it. */
 #include "commands.h"
 
 #include <errno.h>
@@ -38,14 +39,16 @@ static RedisKeySpec READS_FIRST[] = {KEY_AT(1, KEY_RO | KEY_ACCESS), {0}};
 static RedisKeySpec WRITES_FIRST[] = {KEY_AT(1, KEY_OW | KEY_UPDATE), {0}};
 static RedisKeySpec DELETES_FIRST[] = {KEY_AT(1, KEY_RM | KEY_DELETE), {0}};
 static RedisKeySpec CHANGES_SECOND[] = {KEY_AT(2, KEY_RW | KEY_ACCESS | KEY_UPDATE), {0}};
-/* A key may be named like a keyword, so the keyword specs are marked incomplete and Redis asks the command itself (getkeys-api). */
+/* A key may be named like a keyword, so the keyword specs are marked incomplete and Redis asks
+ * the command itself (getkeys-api). */
 static RedisKeySpec EXECUTE_KEYS[] = {
     {.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE, .begin = BEGIN_INDEX, .bs.index.pos = 1, .find = FIND_RANGE, .fk.range = {0, 1, 0}},
     KEYS_AFTER("INPUTS", KEY_RO | KEY_ACCESS),
     KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
     {0}};
 
-/* Keys behind the first stand between words without counts: only the command itself can tell them. */
+/* Keys behind the first stand between words without counts: only the command itself can tell
+ * them. */
 static RedisKeySpec FIRST_OF_SOME[] = {
     {.flags = KEY_RO | KEY_ACCESS | KEY_INCOMPLETE, .begin = BEGIN_INDEX, .bs.index.pos = 1, .find = FIND_RANGE, .fk.range = {0, 1, 0}}, {0}};
 static RedisKeySpec SCRIPT_KEYS[] = {
@@ -54,7 +57,8 @@ static RedisKeySpec SCRIPT_KEYS[] = {
     KEYS_AFTER("OUTPUTS", KEY_OW | KEY_UPDATE),
     KEYS_AFTER("KEYS", KEY_RW | KEY_ACCESS | KEY_UPDATE),
     {0}};
-/* A keyword that is absent makes a spec find nothing, not fail: without KEY_VARIABLE a DAG with ROUTING alone would have no keys. */
+/* A keyword that is absent makes a spec find nothing, not fail: without KEY_VARIABLE a DAG with
+ * ROUTING alone would have no keys. */
 static RedisKeySpec DAG_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS | KEY_VARIABLE), KEYS_FROM("PERSIST", 1, KEY_OW | KEY_UPDATE | KEY_VARIABLE), {0}};
 static RedisKeySpec DAG_RO_KEYS[] = {KEYS_FROM("LOAD", 1, KEY_RO | KEY_ACCESS | KEY_VARIABLE), {0}};
 
@@ -277,7 +281,8 @@ static int describe(RedisCtx *ctx, const struct command *command) {
     return redis.SetCommandInfo(redis.GetCommand(ctx, command->name), &info);
 }
 
-/* Redis 7.2 and later give the commands of modules ACL categories, 7.4 and later new ones as well; false where they refuse. */
+/* Redis 7.2 and later give the commands of modules ACL categories, 7.4 and later new ones as
+ * well; false where they refuse. */
 static bool categorise(RedisCtx *ctx, const struct command *command) {
     static const char *const families[][2] = {{"AI.", "ai"}, {"RG.", "gears"}};
     char words[128];
@@ -289,7 +294,8 @@ static bool categorise(RedisCtx *ctx, const struct command *command) {
     return redis.SetCommandACLCategories(redis.GetCommand(ctx, command->name), words) == REDIS_OK;
 }
 
-/* Another module may have the name already: then our commands join it. A Redis without room for more is served without them. */
+/* Another module may have the name already: then our commands join it. A Redis without room for
+ * more is served without them. */
 static bool add_category(RedisCtx *ctx, const char *name) { return redis.AddACLCategory(ctx, name) == REDIS_OK || errno == EBUSY; }
 
 /* What this server offers: no categories for modules, the standard ones, or new ones as well. */

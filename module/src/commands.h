@@ -3,7 +3,8 @@
 
 #include "redis_api.h"
 
-/* Creates all commands of the one table; returns NULL or the name of the command that Redis refused. */
+/* Creates all commands of the one table; returns NULL or the name of the command that Redis
+ * refused. */
 const char *commands_create(RedisCtx *ctx);
 
 #endif

@@ -1,4 +1,5 @@
-/* AI.CONFIG and RedisAI's load arguments: what has a meaning here gets it, the rest is taken and said to have none. */
+/* AI.CONFIG and RedisAI's load arguments: what has a meaning here gets it, the rest is taken and
+ *     said to have none. */
 #include "config.h"
 
 #include <stdio.h>
@@ -105,7 +106,8 @@ static bool file_exists(const RedisString *path) {
     return length < (int)sizeof whole && access(whole, R_OK) == 0;
 }
 
-/* RedisAI's shared objects can't be used here, so its path only has to exist; what counts is the package. */
+/* RedisAI's shared objects can't be used here, so its path only has to exist; what counts is the
+ * package. */
 static int load_backend(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 4) return redis.WrongArity(ctx);
     const char *package = package_of(argv[2]);

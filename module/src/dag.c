@@ -1,8 +1,10 @@
 /* AI.DAGEXECUTE, AI.DAGRUN and their read-only forms.
  *
- * The whole graph goes to the worker in one frame: tensors to load, operations with their models' ids, names to persist. Everything
- * that can be wrong in the command is found before, so an error here means that nothing ran. The worker keeps the local scope, runs
- * what depends on nothing unfinished side by side, and answers with all replies and the persisted tensors at once. */
+ * The whole graph goes to the worker in one frame: tensors to load, operations with their
+ * models' ids, names to persist. Everything that can be wrong in the command is found before, so
+ * an error here means that nothing ran. The worker keeps the local scope, runs what depends on
+ * nothing unfinished side by side, and answers with all replies and the persisted tensors at
+ * once. */
 #include "dag.h"
 
 #include <stdio.h>
@@ -354,7 +356,8 @@ static void send(struct builder *b, struct pending *pending) {
     shardqa.counters.executes++;
 }
 
-/* AI.DAGEXECUTE <LOAD count key ... | PERSIST count key ... | ROUTING key> ... [TIMEOUT ms] |> operation [|> operation ...]
+/* AI.DAGEXECUTE <LOAD count key ... | PERSIST count key ... | ROUTING key> ... [TIMEOUT ms] |>
+ *     operation [|> operation ...]
  * AI.DAGEXECUTE_RO: without PERSIST. AI.DAGRUN, AI.DAGRUN_RO: operations without counts as well */
 int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     struct builder b = {.ctx = ctx, .argv = argv, .argc = argc};
@@ -381,9 +384,10 @@ int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithError(ctx, b.error);
 }
 
-/* ---- the answer: RESP, layout, data of what is persisted (nothing where an operation failed), then as RAN ---- */
+/* ---- the answer ---- */
 
-/* DAG_DONE: writes what PERSIST names and answers the client. */
+/* DAG_DONE: writes what PERSIST names (nothing where an operation failed) and answers the client.
+ * Its list: RESP, layout, data of each persisted tensor, then as RAN. */
 bool dag_frame_done(const struct frame *frame) {
     struct outputs outputs;
     struct frame_bytes resp;

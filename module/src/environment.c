@@ -1,5 +1,7 @@
-/* Which Python runs the worker where no argument says so: that of the virtual environment or prefix that shardqa.so is installed
- * in (…/lib/python3.11/site-packages/shardqa/module/shardqa.so), or the .venv of a checkout that it was built in. */
+/* Which Python runs the worker where no argument says so: that of the virtual environment or
+ * prefix that shardqa.so is installed in
+ * (…/lib/python3.11/site-packages/shardqa/module/shardqa.so), or the .venv of a checkout that it
+ * was built in. */
 #include "environment.h"
 
 #include <dlfcn.h>
@@ -20,8 +22,8 @@ static char *if_executable(const char *folder, const char *rest, size_t rest_len
     return text_copy(path, (size_t)length);
 }
 
-/* `…/lib/python3.11/site-packages/…`: the interpreter of that name in bin beside lib, or in /usr/bin, whose packages Debian keeps in
- * /usr/local. */
+/* `…/lib/python3.11/site-packages/…`: the interpreter of that name in bin beside lib, or in
+ * /usr/bin, whose packages Debian keeps in /usr/local. */
 static char *installed(const char *file) {
     char prefix[PATH_MAX];
     const char *lib = strstr(file, "/lib/python");

@@ -1,8 +1,9 @@
 /* Key events -> EVENT frames; changes of role and of the whole keyspace -> ROLE and RESYNC.
  *
- * Callbacks only queue: a write inside a notification would lose its own events, and keys are opened only where the event alone
- * does not tell the type. Registrations act on masters; watches (which keep a replica's state warm) act everywhere. Nothing is
- * reported while a data set is being loaded: RESYNC follows. */
+ * Callbacks only queue: a write inside a notification would lose its own events, and keys are
+ * opened only where the event alone does not tell the type. Registrations act on masters;
+ * watches (which keep a replica's state warm) act everywhere. Nothing is reported while a data
+ * set is being loaded: RESYNC follows. */
 #include "events.h"
 
 #include <string.h>
@@ -175,8 +176,9 @@ static void resync(const char *reason) {
     link_send(&w, NULL);
 }
 
-/* The registrations came with the data set, so the worker gets them again. Told in the tick, because an asynchronous load ends with
- * two events, in an order that differs between versions of Redis. A worker that was not started yet is given all by link_tick. */
+/* The registrations came with the data set, so the worker gets them again. Told in the tick,
+ * because an asynchronous load ends with two events, in an order that differs between versions
+ * of Redis. A worker that was not started yet is given all by link_tick. */
 void events_tell_loaded(void) {
     if (!shardqa.keyspace_loaded) return;
     shardqa.keyspace_loaded = false;

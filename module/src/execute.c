@@ -1,4 +1,5 @@
-/* AI.MODELEXECUTE, MODELRUN, SCRIPTEXECUTE and SCRIPTRUN: inputs go to the worker, outputs come back in a TENSORS frame and are written by AI.TENSORSET, which is also
+/* AI.MODELEXECUTE, MODELRUN, SCRIPTEXECUTE and SCRIPTRUN: inputs go to the worker, outputs come
+ *     back in a TENSORS frame and are written by AI.TENSORSET, which is also
  * what replicas and the AOF receive: they need no model to stay right. */
 #include "execute.h"
 
@@ -72,7 +73,8 @@ static void add_layout(struct buffer *to, struct tensor **tensors, int count) {
     }
 }
 
-/* The first item: everything but data, in one, so that the worker looks it up whole (docs/frames.md). */
+/* The first item: everything but data, in one, so that the worker looks it up whole
+ * (docs/frames.md). */
 static void add_head(struct frame_writer *w, const struct model *model, const struct run_plan *plan, struct tensor **tensors) {
     struct buffer head = {0};
     char text[64];
@@ -147,7 +149,8 @@ static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan,
 
 /* AI.MODELEXECUTE key INPUTS count key ... OUTPUTS count key ... [TIMEOUT ms]
  * AI.MODELRUN key [TIMEOUT ms] INPUTS key ... OUTPUTS key ...
- * AI.SCRIPTEXECUTE key function [KEYS count key ...] [INPUTS count key ...] [ARGS count word ...] [OUTPUTS count key ...] [TIMEOUT ms]
+ * AI.SCRIPTEXECUTE key function [KEYS count key ...] [INPUTS count key ...] [ARGS count word
+ *     ...] [OUTPUTS count key ...] [TIMEOUT ms]
  * AI.SCRIPTRUN key function [TIMEOUT ms] [INPUTS key ...] [OUTPUTS key ...] */
 int ai_execute(RedisCtx *ctx, RedisString **argv, int argc) {
     struct run_plan plan;

@@ -16,7 +16,8 @@ static void write_u32(char *bytes, uint32_t value) {
     for (int i = 0; i < 4; i++) bytes[i] = (char)(value >> (8 * i) & 0xff);
 }
 
-/* The frame at the front of these bytes. `wanted`: how long it is, 0 where its header is not there yet. */
+/* The frame at the front of these bytes. `wanted`: how long it is, 0 where its header is not
+ * there yet. */
 enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *wanted) {
     *wanted = 0;
     if (length < FRAME_HEADER) return FRAME_PARTIAL;

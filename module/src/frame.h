@@ -60,15 +60,18 @@ struct frame {
 
 enum frame_result { FRAME_COMPLETE, FRAME_PARTIAL, FRAME_MALFORMED };
 
-/* Reads the frame at the start of `data`. PARTIAL: *wanted is the whole frame's size once the header is there, else 0. */
+/* Reads the frame at the start of `data`. PARTIAL: *wanted is the whole frame's size once the
+ * header is there, else 0. */
 enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *wanted);
 
-/* Is this a type that the worker may send, with a payload of the right kind (a list where it must be one)? */
+/* Is this a type that the worker may send, with a payload of the right kind (a list where it
+ * must be one)? */
 bool frame_from_worker_is_valid(const struct frame *frame);
 
 void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, size_t payload);
 
-/* Writing: frame_begin, list items, frame_end; the item count and the length are filled in at the end. */
+/* Writing: frame_begin, list items, frame_end; the item count and the length are filled in at
+ * the end. */
 struct frame_writer {
     struct buffer buffer; /* owned; taken over by whoever sends the frame */
     uint32_t items;

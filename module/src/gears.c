@@ -26,8 +26,8 @@ static size_t size_of(RedisString **argv, int argc) {
 
 enum forwarding { FORWARD_OTHER, FORWARD_TRIGGER, FORWARD_SCRIPT, FORWARD_DUMP };
 
-/* Only for clients that may block: the client of a nested call or of a loading AOF has no user, and asking for its name crashes
- * Redis 7.0. */
+/* Only for clients that may block: the client of a nested call or of a loading AOF has no user,
+ * and asking for its name crashes Redis 7.0. */
 static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, enum forwarding what, const RedisString *user) {
     struct frame_writer w;
     size_t user_length = 0;
@@ -73,8 +73,9 @@ static bool may(RedisCtx *ctx, const char *command, const char *subcommand) {
     return good;
 }
 
-/* Commands that run or remove code need more than their own permission: Redis 7.0 gives module commands no ACL category, so
- * `+@all -@dangerous` would allow them. DEBUG stands in for @dangerous. */
+/* Commands that run or remove code need more than their own permission: Redis 7.0 gives module
+ * commands no ACL category, so `+@all -@dangerous` would allow them. DEBUG stands in for
+ * @dangerous. */
 static bool may_debug(RedisCtx *ctx) { return may(ctx, "DEBUG", "HELP"); }
 
 static bool worker_answers(void) { return shardqa.link.state == LINK_READY && link_usable() && !activity_silent(); }
@@ -100,7 +101,8 @@ bool may_run_code(RedisCtx *ctx, const char *command) {
     return false;
 }
 
-/* RG.PYEXECUTE code [UNBLOCKING] [ID id] [DESCRIPTION text] [UPGRADE] [REPLACE_WITH id] [REQUIREMENTS name ...] */
+/* RG.PYEXECUTE code [UNBLOCKING] [ID id] [DESCRIPTION text] [UPGRADE] [REPLACE_WITH id]
+ *     [REQUIREMENTS name ...] */
 int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 2) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL) || !may_run_code(ctx, "RG.PYEXECUTE")) return REDIS_OK;
@@ -131,8 +133,9 @@ int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin
 int rg_wait(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, 0); }
 
 /* RG.UNREGISTER id
- * A worker that has the function ends what the function has begun, and then tells us. What it has not, or while it does not answer,
- * is removed without it: what no worker can run must be removable all the same. */
+ * A worker that has the function ends what the function has begun, and then tells us. What it
+ * has not, or while it does not answer, is removed without it: what no worker can run must be
+ * removable all the same. */
 int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
     if (argc != 2) return redis.WrongArity(ctx);
@@ -161,9 +164,11 @@ int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_TRIGGER);
 }
 
-/* RG._PEER sender token verb …; RUN execution python session user …: a part of what that user began on another shard, PREPARE and
- * COMMIT likewise: what that user registers there. The worker asks for proof that a peer sent it; here counts that its connection
- * may act for others anyway, as one that may change ACLs can. Another one acts for itself. */
+/* RG._PEER sender token verb …; RUN execution python session user …: a part of what that user
+ *     began on another shard, PREPARE and
+ * COMMIT likewise: what that user registers there. The worker asks for proof that a peer sent
+ * it; here counts that its connection may act for others anyway, as one that may change ACLs
+ * can. Another one acts for itself. */
 int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 4) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;

@@ -1,4 +1,5 @@
-/* RG.*: the commands that the worker answers. The sessions and registrations themselves: registry.h. */
+/* RG.*: the commands that the worker answers. The sessions and registrations themselves:
+ *     registry.h. */
 #ifndef SHARDQA_GEARS_H
 #define SHARDQA_GEARS_H
 

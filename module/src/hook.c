@@ -1,11 +1,14 @@
-/* The filter that finds hooked commands; and the commonest of them: a GET of a hooked prefix that misses asks the worker.
+/* The filter that finds hooked commands; and the commonest of them: a GET of a hooked prefix
+ * that misses asks the worker.
  *
- * The filter runs before authentication, inside transactions and for the master's stream, and twice for a paused command: it only
- * renames, and the command itself decides whether it may wait. A value that is there is read with OpenKey and StringDMA rather
- * than an inner GET, which would count twice in commandstats. But StringDMA rewrites a value that is no plain string in memory (a
- * number, or a short one that shares its object's memory), and reading must not write: those few go through GET.
- * Equal misses of one user at once share one computation (`flights`). The worker's SET of the answer arrives in a later tick than its reply,
- * so a tracking client sees the reply first and the invalidation after it. */
+ * The filter runs before authentication, inside transactions and for the master's stream, and
+ * twice for a paused command: it only renames, and the command itself decides whether it may
+ * wait. A value that is there is read with OpenKey and StringDMA rather than an inner GET, which
+ * would count twice in commandstats. But StringDMA rewrites a value that is no plain string in
+ * memory (a number, or a short one that shares its object's memory), and reading must not write:
+ * those few go through GET. Equal misses of one user at once share one computation (`flights`).
+ * The worker's SET of the answer arrives in a later tick than its reply, so a tracking client
+ * sees the reply first and the invalidation after it. */
 #include "hook.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* What a hooked command becomes: `shardqa.hook` (or `shardqa.hookread`) and the command.
  *
- * The filter (hook.c) only renames; here it is known whether the client may wait. Where it may not (a transaction, a script), and
- * where nobody hooks the command any more, Redis runs it as the client's. */
+ * The filter (hook.c) only renames; here it is known whether the client may wait. Where it may
+ * not (a transaction, a script), and where nobody hooks the command any more, Redis runs it as
+ * the client's. */
 #include "hooked.h"
 
 #include <errno.h>
@@ -290,8 +291,8 @@ static int serve(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const 
     return REDIS_OK;
 }
 
-/* shardqa.hook command [argument ...]
- * shardqa.hookread command [argument ...]: what a hooked command becomes, one that writes and one that reads */
+/* shardqa.hook command [argument ...] shardqa.hookread command [argument ...]: what a hooked
+ * command becomes, one that writes and one that reads */
 int shardqa_hook(RedisCtx *ctx, RedisString **argv, int argc) {
     if (redis.IsKeysPositionRequest(ctx)) return positions(ctx, argv, argc);
     if (argc < 2) return redis.WrongArity(ctx);

@@ -1,7 +1,7 @@
 /* The commands that registrations hook, and what becomes of them.
  *
- * A CommandReader's hook gets the command in place of Redis. A KeysReader's `commands=` lets Redis run it and makes its client wait for
- * the functions of the key events that it caused. */
+ * A CommandReader's hook gets the command in place of Redis. A KeysReader's `commands=` lets
+ * Redis run it and makes its client wait for the functions of the key events that it caused. */
 #ifndef SHARDQA_HOOKED_H
 #define SHARDQA_HOOKED_H
 

@@ -80,7 +80,8 @@ static void counter_section(RedisInfoCtx *ctx) {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) number(ctx, fields[i].name, fields[i].value);
 }
 
-/* Words with a space between, as many as have room; what is no printable character is shown as '?'. */
+/* Words with a space between, as many as have room; what is no printable character is shown as
+ * '?'. */
 struct word_list {
     char text[1024];
     size_t length;

@@ -1,4 +1,5 @@
-/* A histogram of durations in microseconds with four buckets per doubling: percentiles are at most a quarter too high. Pure. */
+/* A histogram of durations in microseconds with four buckets per doubling: percentiles are at
+ * most a quarter too high. Pure. */
 #ifndef SHARDQA_LATENCY_H
 #define SHARDQA_LATENCY_H
 

@@ -1,5 +1,6 @@
-/* Allocation for files that are built twice: inside Redis (counted in used_memory) and in the plain test programs. None of these
- * returns NULL: Redis aborts when memory is out, and so do the tests. */
+/* Allocation for files that are built twice: inside Redis (counted in used_memory) and in the
+ * plain test programs. None of these returns NULL: Redis aborts when memory is out, and so do
+ * the tests. */
 #ifndef SHARDQA_MEMORY_H
 #define SHARDQA_MEMORY_H
 

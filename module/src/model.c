@@ -1,5 +1,5 @@
-/* The life of models: in memory, and what the worker has of them. model_type.c writes them to RDB and AOF, model_commands.c has the
- * commands. */
+/* The life of models: in memory, and what the worker has of them. model_type.c writes them to
+ * RDB and AOF, model_commands.c has the commands. */
 #include "model_internal.h"
 
 #include <limits.h>
@@ -185,7 +185,8 @@ static void send_anew(struct model *model) {
     model_send(model, pending->id);
 }
 
-/* One that may have killed a worker is loaded alone, after all others: when the worker dies then, it was that one. */
+/* One that may have killed a worker is loaded alone, after all others: when the worker dies
+ * then, it was that one. */
 void models_send(void) {
     struct model *suspect = NULL;
     long long suspects = 0;
@@ -278,8 +279,9 @@ static bool read_names(const char **at, const char *end, struct names *names) {
     return true;
 }
 
-/* Fills inputs and outputs from `*2` of two arrays; false, and `error` filled, when it is anything else. What load_names would
- * refuse must be refused here: an RDB that can't be read keeps Redis from starting. `keep`: only looks whether it could. */
+/* Fills inputs and outputs from `*2` of two arrays; false, and `error` filled, when it is
+ * anything else. What load_names would refuse must be refused here: an RDB that can't be read
+ * keeps Redis from starting. `keep`: only looks whether it could. */
 static bool take_names(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
     const char *at = resp, *end = resp + length;
     struct resp_item item;
@@ -321,8 +323,8 @@ bool model_take_names(struct model *model, const char *resp, size_t length, char
     return loaded(model, resp, length, false, error, error_size);
 }
 
-/* What is stored stays as it was replicated, whatever another worker calls it; a model that was stored in a transaction has no names
- * before its first load. */
+/* What is stored stays as it was replicated, whatever another worker calls it; a model that was
+ * stored in a transaction has no names before its first load. */
 void model_loaded(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct model *model = pending->data;

@@ -36,8 +36,9 @@ enum model_state {
     MODEL_BARRED  /* no worker is given it any more: `error` says why */
 };
 
-/* One reference per key that holds it, one by the list of all models, one by each request under way. A key's reference may be
- * dropped by a lazy-free thread, so only the list's reference, dropped on the main thread, ever frees the model. */
+/* One reference per key that holds it, one by the list of all models, one by each request under
+ * way. A key's reference may be dropped by a lazy-free thread, so only the list's reference,
+ * dropped on the main thread, ever frees the model. */
 struct model {
     struct model *next; /* in shardqa.models */
     atomic_long references;
@@ -70,7 +71,8 @@ int model_type_create(RedisCtx *ctx);
 void models_send(void);           /* gives the worker every model that it has not got */
 void models_forget_worker(void);  /* it died: all models are unsent again */
 void models_cron(void);           /* frees models that no key holds any more */
-/* The worker ended while it loaded or ran this model, `alone` when it did nothing else. Twice, and no worker is given it again. */
+/* The worker ended while it loaded or ran this model, `alone` when it did nothing else. Twice,
+ * and no worker is given it again. */
 void model_blame(uint64_t id, enum activity_end end, bool alone);
 void models_key_moved(RedisCtx *ctx, const char *event, RedisString *key);
 

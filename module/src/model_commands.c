@@ -1,8 +1,9 @@
 /* AI.MODELSTORE, MODELGET, MODELDEL, _MODELSCAN and INFO.
  *
- * A client's MODELSTORE waits: the worker loads the file first and names its inputs and outputs, then the command is run once more
- * by us (`shardqa.storing` holds the validated model), which writes the key and replicates verbatim. From replication or the AOF
- * the key is written at once, without any worker: the bytes were validated where they came from. */
+ * A client's MODELSTORE waits: the worker loads the file first and names its inputs and outputs,
+ * then the command is run once more by us (`shardqa.storing` holds the validated model), which
+ * writes the key and replicates verbatim. From replication or the AOF the key is written at
+ * once, without any worker: the bytes were validated where they came from. */
 #include <string.h>
 
 #include "call.h"
@@ -100,7 +101,8 @@ static const char *read_names(struct arguments *a, const char *end, struct names
     return error;
 }
 
-/* Clients name inputs and outputs of TF models alone; on their way to replicas and the AOF all commands do. */
+/* Clients name inputs and outputs of TF models alone; on their way to replicas and the AOF all
+ * commands do. */
 static const char *read_signature(struct arguments *a, struct model *model) {
     bool tf = strcmp(model->backend, "TF") == 0;
     const char *error = NULL;
@@ -219,7 +221,8 @@ static void wait_for_worker(RedisCtx *ctx, const struct arguments *a, struct mod
     model_send(model, pending->id);
 }
 
-/* The command as replicas and the AOF get it: with the names that the worker has found, so that they need no worker to know them. */
+/* The command as replicas and the AOF get it: with the names that the worker has found, so that
+ * they need no worker to know them. */
 static bool store(struct store_job *job, char *error, size_t error_size) {
     size_t own = 0, n = 0;
     RedisString **argv = redis.Alloc(sizeof *argv * (model_most_words(job->model) + job->n_parts + 1));
@@ -245,7 +248,8 @@ void model_stored(struct pending *pending, const char *resp, size_t length) {
         pending_fail(pending, error);
 }
 
-/* A transaction or a script can't wait for the worker: there the file is stored as it is, and a bad one fails when it is run. */
+/* A transaction or a script can't wait for the worker: there the file is stored as it is, and a
+ * bad one fails when it is run. */
 static bool is_immediate(RedisCtx *ctx) {
     int flags = redis.GetContextFlags(ctx), atomic = CTX_MULTI | CTX_LUA;
     return command_is_replayed(ctx) || ((flags & atomic) && !(flags & (CTX_LOADING | CTX_ASYNC_LOADING)));
@@ -274,14 +278,16 @@ int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const 
     return REDIS_OK;
 }
 
-/* AI.MODELSTORE key backend device [TAG tag] [BATCHSIZE n [MINBATCHSIZE n [MINBATCHTIMEOUT ms]]] [INPUTS count name ...] [OUTPUTS count name ...] BLOB file ... */
+/* AI.MODELSTORE key backend device [TAG tag] [BATCHSIZE n [MINBATCHSIZE n [MINBATCHTIMEOUT ms]]]
+ *     [INPUTS count name ...] [OUTPUTS count name ...] BLOB file ... */
 int ai_modelstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
     if (shardqa.storing) return model_set_key(ctx, argv[1], shardqa.storing);
     return argc < 6 ? redis.WrongArity(ctx) : model_store(ctx, &a, KIND_MODEL, read_model);
 }
 
-/* AI.MODELSET key backend device [TAG tag] [BATCHSIZE n [MINBATCHSIZE n]] [INPUTS name ...] [OUTPUTS name ...] BLOB file ... */
+/* AI.MODELSET key backend device [TAG tag] [BATCHSIZE n [MINBATCHSIZE n]] [INPUTS name ...]
+ *     [OUTPUTS name ...] BLOB file ... */
 int ai_modelset(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2};
     return argc < 4 ? redis.WrongArity(ctx) : model_store(ctx, &a, KIND_MODEL, read_model);

@@ -23,7 +23,8 @@ void models_add(struct model *model);
 void model_send(struct model *model, uint64_t request);
 void names_add(struct names *names, const char *name, size_t length);
 
-/* All words of the command that stores the model, but its key before and its file behind them; the caller owns the strings. */
+/* All words of the command that stores the model, but its key before and its file behind them;
+ * the caller owns the strings. */
 size_t model_words(const struct model *model, RedisString **argv);
 size_t model_most_words(const struct model *model);
 
@@ -48,7 +49,8 @@ void reply_pair(RedisCtx *ctx, const char *name, const char *value);
 void reply_names(RedisCtx *ctx, const char *name, const struct names *names);
 void reply_tag(RedisCtx *ctx, const struct model *model);
 
-/* Stores what `read` makes of the arguments, once the worker has accepted it where that can be waited for. */
+/* Stores what `read` makes of the arguments, once the worker has accepted it where that can be
+ * waited for. */
 int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const char *(*read)(struct arguments *, struct model *));
 int model_set_key(RedisCtx *ctx, RedisString *name, struct model *model);
 bool model_take_names(struct model *model, const char *resp, size_t length, char *error, size_t error_size);

@@ -99,8 +99,8 @@ static bool is_backend(const char *text) {
 
 static bool is_batch(long long number) { return number >= 0 && number <= MODEL_MAX_BATCH; }
 
-/* What AI.MODELSTORE would never have stored, and no worker shall see; NULL when there is nothing. A backend that this version does
- * not know is no fault here: the worker refuses it. */
+/* What AI.MODELSTORE would never have stored, and no worker shall see; NULL when there is
+ * nothing. A backend that this version does not know is no fault here: the worker refuses it. */
 static const char *fault_of(const struct model *model) {
     if (!is_backend(model->backend)) return "its backend is no word in capitals";
     if (!model_is_device(model->device)) return "its device is none of CPU, CPU:n, GPU and GPU:n";
@@ -126,8 +126,9 @@ static bool load_fields(RedisIO *io, struct model *model) {
            load_names(io, &model->inputs) && load_names(io, &model->outputs) && load_blob(io, model);
 }
 
-/* A RESTORE with a fault is refused. Out of a file, or on a replica, refusing would keep Redis from starting or part the replica
- * from its master: the key is kept as it is, and the worker is never given it. */
+/* A RESTORE with a fault is refused. Out of a file, or on a replica, refusing would keep Redis
+ * from starting or part the replica from its master: the key is kept as it is, and the worker is
+ * never given it. */
 static bool accept(RedisIO *io, struct model *model) {
     char error[256];
     const char *fault = fault_of(model);

@@ -67,7 +67,8 @@ static const char *set_number(long long *field, const RedisString *value, long l
     return text_number(value, least, most, field) ? NULL : wanted;
 }
 
-/* RedisAI's programs may look for `ai` in MODULE LIST and for its sections in INFO, RedisGears' for `rg`. */
+/* RedisAI's programs may look for `ai` in MODULE LIST and for its sections in INFO, RedisGears'
+ * for `rg`. */
 static const char *set_name(const RedisString *value) {
     static const char *const names[] = {"shardqa", "ai", "rg"};
     for (int i = 0; i < 3; i++)
@@ -148,7 +149,8 @@ static void worker_started(void) {
     models_send();
 }
 
-/* What belonged to this worker goes with it. The order matters: blame first, while requests still stand. */
+/* What belonged to this worker goes with it. The order matters: blame first, while requests
+ * still stand. */
 static void worker_down(int signal) {
     activity_worker_ended(signal);
     pending_fail_all("TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again");
@@ -221,7 +223,8 @@ static int create_all(RedisCtx *ctx) {
     return events_subscribe(ctx) == REDIS_OK ? hook_install(ctx) : REDIS_ERR;
 }
 
-/* MODULE LOAD of a file that is loaded already runs OnLoad on the same globals: nothing of a running module may be touched. */
+/* MODULE LOAD of a file that is loaded already runs OnLoad on the same globals: nothing of a
+ * running module may be touched. */
 static int refuse_second(RedisCtx *ctx) {
     redis.Log(ctx, "warning", "shardqa is loaded already; to load another file of it, restart Redis");
     return REDIS_ERR;

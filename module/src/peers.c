@@ -1,11 +1,13 @@
-/* Connections to the other nodes of the cluster. The worker, which runs code that somebody brought, may open none itself: it names a
- * node, and gets a socket that is connected to it where the cluster knows that node.
+/* Connections to the other nodes of the cluster. The worker, which runs code that somebody
+ * brought, may open none itself: it names a node, and gets a socket that is connected to it
+ * where the cluster knows that node.
  *
- * Main thread only, all of it in callbacks of descriptors: no key is touched, so they may run inside a busy script. The worker is not
- * trusted: what is no request is passed over, and no more than PEERS_MOST connections are on their way at once.
+ * Main thread only, all of it in callbacks of descriptors: no key is touched, so they may run
+ * inside a busy script. The worker is not trusted: what is no request is passed over, and no
+ * more than PEERS_MOST connections are on their way at once.
  *
- * A request is an id (8 bytes, its own business) and a node's id (40 hex digits). The answer is that id and an errno (4 bytes), with
- * the socket beside it (SCM_RIGHTS) where that is 0. */
+ * A request is an id (8 bytes, its own business) and a node's id (40 hex digits). The answer is
+ * that id and an errno (4 bytes), with the socket beside it (SCM_RIGHTS) where that is 0. */
 #include "peers.h"
 
 #include <arpa/inet.h>

@@ -1,9 +1,10 @@
 /* Blocked clients.
  *
- * Redis' own timeout of blocked clients can lose a reply on 7.0 and 7.2 (the deadline passing between UnblockClient and the reply),
- * so clients are blocked without one and each waiter has a timer of ours.
- * UnblockClient is called exactly once per BlockClient, also for a client that left. The private data handed to it is an `outcome`
- * (owned by Redis until free_outcome); reply callbacks only reply. */
+ * Redis' own timeout of blocked clients can lose a reply on 7.0 and 7.2 (the deadline passing
+ * between UnblockClient and the reply), so clients are blocked without one and each waiter has a
+ * timer of ours. UnblockClient is called exactly once per BlockClient, also for a client that
+ * left. The private data handed to it is an `outcome` (owned by Redis until free_outcome); reply
+ * callbacks only reply. */
 #include "pending.h"
 
 #include <string.h>

@@ -49,7 +49,8 @@ struct pending *pending_find(uint64_t id);
 /* Blocks the client of ctx until the request is finished. timeout_ms 0: no deadline. */
 void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms, bool plus_timedout);
 
-/* A trigger's function has done a part of its work: whoever waits for it has the whole deadline again. */
+/* A trigger's function has done a part of its work: whoever waits for it has the whole deadline
+ * again. */
 void pending_goes_on(uint64_t id);
 
 /* Answers all waiters with one RESP value and frees the request. */
@@ -57,7 +58,8 @@ void pending_finish(struct pending *pending, const char *resp, size_t length);
 void pending_fail(struct pending *pending, const char *error); /* `error` without the '-' */
 void pending_free(struct pending *pending);                    /* nobody waits any more */
 void pending_fail_all(const char *error);
-/* Fails what clients wait for, but for requests that `keep` holds for, and tells the worker that nobody waits any more. */
+/* Fails what clients wait for, but for requests that `keep` holds for, and tells the worker that
+ * nobody waits any more. */
 void pending_fail_unless(bool (*keep)(uint64_t id), const char *error);
 
 /* May this client be blocked at all, and is there room? Else the error is replied already. */

@@ -1,8 +1,10 @@
-/* The part of the Redis 7.0 module ABI that shardqa uses, declared by hand: no header of Redis is needed to build.
+/* The part of the Redis 7.0 module ABI that shardqa uses, declared by hand: no header of Redis
+ * is needed to build.
  *
- * Redis hands every module one function, GetApi (the first field of the context given to OnLoad), which looks the others up by
- * name. `redis_api_load` fills the struct `redis` with them; everything else in the module calls `redis.Something(...)`.
- * Numbers and layouts below are fixed by Redis' ABI promise and must not be changed. */
+ * Redis hands every module one function, GetApi (the first field of the context given to
+ * OnLoad), which looks the others up by name. `redis_api_load` fills the struct `redis` with
+ * them; everything else in the module calls `redis.Something(...)`. Numbers and layouts below
+ * are fixed by Redis' ABI promise and must not be changed. */
 #ifndef SHARDQA_REDIS_API_H
 #define SHARDQA_REDIS_API_H
 
@@ -364,7 +366,8 @@ struct redis_api {
 /* Filled once by redis_api_load and constant afterwards. */
 extern struct redis_api redis;
 
-/* NULL when every function that is needed was found, else the name of the first that this Redis lacks. */
+/* NULL when every function that is needed was found, else the name of the first that this Redis
+ * lacks. */
 const char *redis_api_load(RedisCtx *ctx);
 
 #endif

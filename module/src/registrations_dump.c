@@ -1,4 +1,5 @@
-/* RG.DUMPREGISTRATIONS: the worker's list with its statistics, and behind it what the worker does not have. */
+/* RG.DUMPREGISTRATIONS: the worker's list with its statistics, and behind it what the worker
+ *     does not have. */
 #include <stdio.h>
 #include <string.h>
 
@@ -111,7 +112,8 @@ static void skip(const char **at, const char *end, long long values) {
     while (values-- > 0 && resp_next(at, end, &item)) values += item.children + (item.kind == '|');
 }
 
-/* The ids that the worker's list names: its entries are `id`, the id, and more. The caller frees it. */
+/* The ids that the worker's list names: its entries are `id`, the id, and more. The caller frees
+ * it. */
 static RedisDict *listed_ids(const char *at, const char *end, long long entries) {
     struct resp_item entry, name, value;
     RedisDict *ids = redis.CreateDict(NULL);

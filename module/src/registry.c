@@ -1,7 +1,9 @@
-/* Sessions (the code of one RG.PYEXECUTE) and their registrations: in memory, in the RDB, in the AOF and on replicas.
+/* Sessions (the code of one RG.PYEXECUTE) and their registrations: in memory, in the RDB, in the
+ * AOF and on replicas.
  *
- * The worker announces a session with one REGISTER frame. It is committed by running our own internal command RG._REGISTER, whose
- * argument is the frame's payload: so replicas and the AOF get exactly what the RDB's aux field holds. */
+ * The worker announces a session with one REGISTER frame. It is committed by running our own
+ * internal command RG._REGISTER, whose argument is the frame's payload: so replicas and the AOF
+ * get exactly what the RDB's aux field holds. */
 #include "registry.h"
 
 #include <stdlib.h>
@@ -439,7 +441,8 @@ static bool commit(const char *command, const char *argument, size_t length) {
     return good;
 }
 
-/* The node became a replica, or takes no writes now: the worker must not go on with what Redis did not keep. */
+/* The node became a replica, or takes no writes now: the worker must not go on with what Redis
+ * did not keep. */
 static void take_back(const struct session *session) {
     struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
     if (!shardqa.link.started) return;
@@ -449,8 +452,9 @@ static void take_back(const struct session *session) {
         drop_from_worker(session);
 }
 
-/* Whose session it is: the user whose script the frame belongs to; without one (a stored script registers otherwise than it did)
- * the one it had, if the code is the same. Never whom the worker names. */
+/* Whose session it is: the user whose script the frame belongs to; without one (a stored script
+ * registers otherwise than it did) the one it had, if the code is the same. Never whom the
+ * worker names. */
 static const char *owner_of(const struct frame *frame, const struct session *session) {
     const char *user = rights_of_script(frame->id);
     const struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);

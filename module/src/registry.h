@@ -58,7 +58,8 @@ bool gears_trigger_is_sync(const char *trigger, size_t length);
 /* The registration of this trigger whose session is inactive; NULL: none. */
 struct registration *gears_inactive_trigger(const char *trigger, size_t length);
 
-/* Frames of the worker; they change the registry through RG._REGISTER and RG._UNREGISTER, so that the change is replicated. */
+/* Frames of the worker; they change the registry through RG._REGISTER and RG._UNREGISTER, so
+ * that the change is replicated. */
 bool gears_frame_register(const struct frame *frame);
 bool gears_frame_unregister(const struct frame *frame);
 

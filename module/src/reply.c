@@ -1,4 +1,5 @@
-/* RESP bytes of the worker -> replies. There is no raw reply function in the module API, so the value is walked. */
+/* RESP bytes of the worker -> replies. There is no raw reply function in the module API, so the
+ * value is walked. */
 #include "reply.h"
 
 #include <math.h>
@@ -9,7 +10,8 @@
 #include "resp.h"
 #include "text.h"
 
-/* The first word of an error becomes an entry of INFO errorstats, a table that Redis 7.0 does not bound: only these words pass. */
+/* The first word of an error becomes an entry of INFO errorstats, a table that Redis 7.0 does
+ * not bound: only these words pass. */
 static const char *const ERROR_CODES[] = {"ERR",    "BUSY",     "TIMEOUT",  "TRYAGAIN",   "WRONGTYPE", "OOM",     "READONLY",   "NOPERM", "MOVED",
                                           "ASK",    "NOSCRIPT", "CROSSSLOT", "CLUSTERDOWN", "LOADING",   "MISCONF", "MASTERDOWN", "NOAUTH", NULL};
 

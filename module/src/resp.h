@@ -16,7 +16,8 @@ struct resp_item {
     long long children; /* values that follow inside an aggregate: pairs count twice */
 };
 
-/* Reads one item (an aggregate's head, not its children) and moves *at behind it. False where it is malformed or cut off. */
+/* Reads one item (an aggregate's head, not its children) and moves *at behind it. False where it
+ * is malformed or cut off. */
 bool resp_next(const char **at, const char *end, struct resp_item *item);
 
 /* True when `data` is exactly one well-formed value with at most RESP_MAX_DEPTH levels. */

@@ -1,8 +1,10 @@
 /* Whose rights the worker's commands have.
  *
- * The worker never names a user: it names a request that we sent it, or a stored session, and the user is the one that we noted
- * when the client sent the request or the script. So a function can act as its caller or as whoever registered it, and as nobody
- * else. Without either, it is the worker itself, which may look at the cluster's topology and no more. Main thread only. */
+ * The worker never names a user: it names a request that we sent it, or a stored session, and
+ * the user is the one that we noted when the client sent the request or the script. So a
+ * function can act as its caller or as whoever registered it, and as nobody else. Without
+ * either, it is the worker itself, which may look at the cluster's topology and no more. Main
+ * thread only. */
 #ifndef SHARDQA_RIGHTS_H
 #define SHARDQA_RIGHTS_H
 
@@ -23,7 +25,8 @@ void rights_close(struct rights *rights);
 /* The user of a RG.PYEXECUTE that was not released yet, borrowed; NULL: none. */
 const char *rights_of_script(uint64_t id);
 
-/* A script's rights outlast its reply and its client: it may go on by itself, until the worker says RELEASE. */
+/* A script's rights outlast its reply and its client: it may go on by itself, until the worker
+ * says RELEASE. */
 void rights_hold(uint64_t id, const char *user);
 void rights_release(uint64_t id);
 void rights_forget_worker(void);

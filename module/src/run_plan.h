@@ -1,4 +1,5 @@
-/* The arguments of AI.MODELEXECUTE, MODELRUN, SCRIPTEXECUTE and SCRIPTRUN: alone, and as an operation of a DAG. */
+/* The arguments of AI.MODELEXECUTE, MODELRUN, SCRIPTEXECUTE and SCRIPTRUN: alone, and as an
+ * operation of a DAG. */
 #ifndef SHARDQA_RUN_PLAN_H
 #define SHARDQA_RUN_PLAN_H
 
@@ -34,7 +35,8 @@ bool run_plan_read(RedisString **argv, int start, int end, bool in_dag, struct r
 
 int run_plan_inputs(const struct run_plan *plan);           /* how many there are, without the `$` */
 struct frame_writer;
-/* A script's function, index of the first input of its list (-1: none), keys and arguments, as items. */
+/* A script's function, index of the first input of its list (-1: none), keys and arguments, as
+ * items. */
 void run_plan_add_call(struct frame_writer *writer, RedisString **argv, const struct run_plan *plan);
 void run_plan_add_words(struct frame_writer *writer, RedisString **argv, const struct span *span); /* their number first */
 int run_plan_input(const struct run_plan *plan, int index); /* where in argv */

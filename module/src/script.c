@@ -1,4 +1,5 @@
-/* AI.SCRIPTSTORE, SCRIPTSET, SCRIPTGET and SCRIPTDEL. A script is code: who stores one must be allowed to run DEBUG, and from where is
+/* AI.SCRIPTSTORE, SCRIPTSET, SCRIPTGET and SCRIPTDEL. A script is code: who stores one must be
+ *     allowed to run DEBUG, and from where is
  * PYEXECUTE's matter, as for RG.PYEXECUTE. */
 #include "script.h"
 

@@ -1,4 +1,5 @@
-/* Scripts: the values of AI_SCRIPT keys. A script lives as a model does (model.h), its source in the place of the file. */
+/* Scripts: the values of AI_SCRIPT keys. A script lives as a model does (model.h), its source in
+ * the place of the file. */
 #ifndef SHARDQA_SCRIPT_H
 #define SHARDQA_SCRIPT_H
 

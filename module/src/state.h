@@ -1,5 +1,6 @@
-/* The one global struct of the module. Everything in it is touched by Redis' main thread alone, except where a field says
- * otherwise (the reference counts of models and blobs, which a lazy-free thread may lower). */
+/* The one global struct of the module. Everything in it is touched by Redis' main thread alone,
+ * except where a field says otherwise (the reference counts of models and blobs, which a
+ * lazy-free thread may lower). */
 #ifndef SHARDQA_STATE_H
 #define SHARDQA_STATE_H
 

@@ -21,8 +21,8 @@ int tensor_type_create(RedisCtx *ctx);
 struct buffer;
 void tensor_add_layout(struct buffer *to, const struct tensor *tensor); /* `FLOAT 1,128` */
 
-/* What AI.TENSORSET's arguments say; argv[0] is its name. NULL and `error` filled (static text) when they are wrong. The caller
- * frees it. */
+/* What AI.TENSORSET's arguments say; argv[0] is its name. NULL and `error` filled (static text)
+ * when they are wrong. The caller frees it. */
 struct tensor *tensor_read(RedisString **argv, int argc, const char **error);
 void tensor_free(void *tensor); /* any thread: only memory */
 

@@ -75,7 +75,8 @@ void shape_text(const long long *shape, int rank, char *text, size_t size) {
 
 bool dtype_is_real(const struct dtype *dtype) { return dtype->kind == DTYPE_FLOAT || dtype->kind == DTYPE_BFLOAT; }
 
-/* Decimal digits with at most 20 of them, a minus before; strtoull would take blanks, plus signs and what follows. */
+/* Decimal digits with at most 20 of them, a minus before; strtoull would take blanks, plus signs
+ * and what follows. */
 static bool read_digits(const char *text, size_t length, bool *negative, unsigned long long *value) {
     *negative = length > 0 && text[0] == '-';
     size_t i = *negative;
@@ -106,7 +107,8 @@ bool element_from_text(const struct dtype *dtype, const char *text, size_t lengt
     return true;
 }
 
-/* 10 bits of mantissa, exponents -14 to 15. Scaling by powers of two is exact, rint rounds ties to even. */
+/* 10 bits of mantissa, exponents -14 to 15. Scaling by powers of two is exact, rint rounds ties
+ * to even. */
 static uint16_t half_bits(double value) {
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     double size = fabs(value);

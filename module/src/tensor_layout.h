@@ -18,7 +18,8 @@ struct dtype {
 
 const struct dtype *dtype_find(const char *name, size_t length); /* case does not matter; NULL: no such type */
 
-/* The number of elements, or false when it or its bytes pass TENSOR_MAX_BYTES or a dimension is below one. */
+/* The number of elements, or false when it or its bytes pass TENSOR_MAX_BYTES or a dimension is
+ * below one. */
 bool tensor_elements(const struct dtype *dtype, const long long *shape, int rank, size_t *elements);
 
 /* Does `length` bytes of `data` fit? NULL, or RedisAI's error text without ERR. */
@@ -30,7 +31,8 @@ void shape_text(const long long *shape, int rank, char *text, size_t size);
 
 bool dtype_is_real(const struct dtype *dtype); /* FLOAT, DOUBLE, FLOAT16, BFLOAT16 */
 
-/* Reads one element from text; false where that is no number of the type. Reals: element_from_double. */
+/* Reads one element from text; false where that is no number of the type. Reals:
+ * element_from_double. */
 bool element_from_text(const struct dtype *dtype, const char *text, size_t length, char *to);
 void element_from_double(const struct dtype *dtype, double value, char *to); /* rounds to the nearest, ties to even */
 long long element_integer(const struct dtype *dtype, const char *from); /* UINT64 past 2^63 - 1: see element_is_large */

@@ -1,11 +1,15 @@
-/* The one place where frames of the worker take effect: inside BEFORE_SLEEP, never within a script, a transaction or a load.
+/* The one place where frames of the worker take effect: inside BEFORE_SLEEP, never within a
+ * script, a transaction or a load.
  *
- * A tick handles at most TICK_FRAMES frames or TICK_US of work; a one-shot event wakes the loop for the rest. While clients are
- * paused (CLIENT PAUSE, failover, shutdown) writing would abort Redis, so frames that write wait in `deferred`, in order; frames
- * that only read or reply go on. After the pause their commands meet the role of the node as it is then: READONLY on a replica.
+ * A tick handles at most TICK_FRAMES frames or TICK_US of work; a one-shot event wakes the loop
+ * for the rest. While clients are paused (CLIENT PAUSE, failover, shutdown) writing would abort
+ * Redis, so frames that write wait in `deferred`, in order; frames that only read or reply go
+ * on. After the pause their commands meet the role of the node as it is then: READONLY on a
+ * replica.
  *
- * Redis writes the replies of clients unblocked in a tick when the tick is over. So after the answer to a miss a tick runs no more
- * commands that write: a client that tracks its keys must see the answer before the invalidation that storing it causes. */
+ * Redis writes the replies of clients unblocked in a tick when the tick is over. So after the
+ * answer to a miss a tick runs no more commands that write: a client that tracks its keys must
+ * see the answer before the invalidation that storing it causes. */
 #include "tick.h"
 
 #include <string.h>

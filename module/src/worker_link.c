@@ -1,11 +1,14 @@
-/* The link to the worker: the socket, its queues, and its life from the start of a worker (worker_process.c) to its end.
+/* The link to the worker: the socket, its queues, and its life from the start of a worker
+ * (worker_process.c) to its end.
  *
- * Threading: main thread only. The callbacks of descriptors may run nested, inside a busy script or a load; they only move bytes
- * and set `broken`. All decisions are taken in link_tick, which runs in BEFORE_SLEEP. What the layers above do about a worker that
- * starts, sends or ends is theirs: module.c gives their functions as hooks.
+ * Threading: main thread only. The callbacks of descriptors may run nested, inside a busy script
+ * or a load; they only move bytes and set `broken`. All decisions are taken in link_tick, which
+ * runs in BEFORE_SLEEP. What the layers above do about a worker that starts, sends or ends is
+ * theirs: module.c gives their functions as hooks.
  *
- * Big model files travel through the same socket, in slices of at most 256 KB a tick and straight from the key's own memory.
- * A memfd over SCM_RIGHTS would save one copy, but needs a second way of framing for something that happens once per start. */
+ * Big model files travel through the same socket, in slices of at most 256 KB a tick and
+ * straight from the key's own memory. A memfd over SCM_RIGHTS would save one copy, but needs a
+ * second way of framing for something that happens once per start. */
 #include "worker_link.h"
 
 #include <errno.h>
@@ -138,7 +141,8 @@ void link_pause_reading(bool pause) {
     link->reading = !pause;
 }
 
-/* Is a whole frame there that no tick has handled? Then more bytes can wait; a half frame must go on growing. */
+/* Is a whole frame there that no tick has handled? Then more bytes can wait; a half frame must
+ * go on growing. */
 static bool enough_to_do(struct worker_link *link) {
     struct frame frame;
     size_t wanted, unhandled = link->in.length - link->in_handled;

@@ -32,7 +32,8 @@ bool link_has_room_for_model(void); /* are the model files on their way below QU
 const char *link_unusable_error(void);
 const char *link_state_name(void);
 
-/* Ends the frame and queues it; takes the writer's buffer. `tail`, if any, is referenced and sent behind it. */
+/* Ends the frame and queues it; takes the writer's buffer. `tail`, if any, is referenced and
+ * sent behind it. */
 void link_send(struct frame_writer *writer, struct blob *tail);
 void link_request(struct frame_writer *writer); /* the same, but waits for READY */
 void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length);

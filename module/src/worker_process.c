@@ -1,8 +1,10 @@
-/* The worker as a process: its start with descriptors of its own, its stderr in the log, its end.
+/* The worker as a process: its start with descriptors of its own, its stderr in the log, its
+ * end.
  *
- * It is a direct child made by posix_spawn (no copy of a big heap's page tables, its pid is known, and PR_SET_PDEATHSIG, which the
- * worker arms itself, works; a double fork would break it). A forked child of Redis (BGSAVE) must never touch our descriptors, and
- * must not keep them open either, or the worker would see our death late: pthread_atfork closes them there. */
+ * It is a direct child made by posix_spawn (no copy of a big heap's page tables, its pid is
+ * known, and PR_SET_PDEATHSIG, which the worker arms itself, works; a double fork would break
+ * it). A forked child of Redis (BGSAVE) must never touch our descriptors, and must not keep them
+ * open either, or the worker would see our death late: pthread_atfork closes them there. */
 #include "worker_process.h"
 
 #include <errno.h>
@@ -111,7 +113,8 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 }
 
-/* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as 4, `peers` as 5 and `errors` as 1 and 2. */
+/* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as
+ * 4, `peers` as 5 and `errors` as 1 and 2. */
 static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     char home[4096];
     snprintf(home, sizeof home, "HOME=%s", shardqa.settings.home ? shardqa.settings.home : "/");
@@ -145,7 +148,8 @@ static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
 
 static int set_nonblocking(int fd) { return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-/* Moves a descriptor above the child's own, so that no dup2 there overwrites one that is still needed. */
+/* Moves a descriptor above the child's own, so that no dup2 there overwrites one that is still
+ * needed. */
 static int out_of_the_way(int fd) {
     if (fd < 0 || fd > PEERS_FD) return fd;
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, PEERS_FD + 1);
@@ -220,8 +224,9 @@ static int reap_one(pid_t pid, char *how, size_t size) {
     return got > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-/* SIGKILL first: a worker that sent garbage may still run. Waiting could stop Redis for as long as the kernel takes to free a big
- * process, so one that is not gone yet is left in `zombies` and collected later. */
+/* SIGKILL first: a worker that sent garbage may still run. Waiting could stop Redis for as long
+ * as the kernel takes to free a big process, so one that is not gone yet is left in `zombies`
+ * and collected later. */
 static int reap(struct worker_link *link, char *how, size_t size) {
     int signal = reap_one(link->pid, how, size);
     if (signal >= 0) {
@@ -239,7 +244,8 @@ static int reap(struct worker_link *link, char *how, size_t size) {
     return 0;
 }
 
-/* The socket of a process that crashed ends a moment before the process does, and how it ended matters. */
+/* The socket of a process that crashed ends a moment before the process does, and how it ended
+ * matters. */
 static void await_exit(const struct worker_link *link) {
     struct pollfd end = {.fd = link->pidfd, .events = POLLIN};
     if (link->pidfd >= 0 && !shardqa.activity.killed) poll(&end, 1, EXIT_MS);

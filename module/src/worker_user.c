@@ -1,5 +1,6 @@
-/* The worker changes to this user itself, before it runs anything that somebody brought; here the user is found, and whether Redis may
- * do so. Who may not is told at load: a worker that silently stayed Redis' user would be what the operator wanted to avoid. */
+/* The worker changes to this user itself, before it runs anything that somebody brought; here
+ * the user is found, and whether Redis may do so. Who may not is told at load: a worker that
+ * silently stayed Redis' user would be what the operator wanted to avoid. */
 #include "worker_user.h"
 
 #include <pwd.h>

@@ -4,7 +4,8 @@
 
 #include "redis_api.h"
 
-/* NULL and "uid:gid" (owned by the caller) of the user of this name; else what the argument must be. */
+/* NULL and "uid:gid" (owned by the caller) of the user of this name; else what the argument must
+ * be. */
 const char *worker_user(const RedisString *name, char **ids);
 
 #endif

@@ -56,28 +56,28 @@ class IdTaken(ShardqaError):
 
 
 class CorpusDropping(ShardqaError):
-    """A document for a corpus of which documents of before are still being removed."""
+    """A document for a corpus whose dropped documents are still being removed."""
 
     code = "corpus_dropping"
     status = 409
 
 
 class BadCursor(ShardqaError):
-    """A cursor that no list gave."""
+    """A cursor that does not come from a list of documents."""
 
     code = "bad_cursor"
     status = 422
 
 
 class BadFilter(ShardqaError):
-    """A filter of another form, or with a bound that is none."""
+    """A filter that is malformed, or whose bound is neither number nor date."""
 
     code = "bad_filter"
     status = 422
 
 
 class FileTooSlow(ShardqaError):
-    """A file that takes longer to read than one gets."""
+    """A file whose reading passes its deadline."""
 
     code = "file_too_slow"
     status = 422

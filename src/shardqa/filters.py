@@ -218,7 +218,7 @@ def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
 
 
 def holds(clauses: list[tuple[str, str, Any]], title: str, metadata: dict[str, Any]) -> bool:
-    """Whether a document meets all of them: the slow truth that the index is measured against."""
+    """Whether a document meets all of them, computed from the document itself: what tests hold the index against."""
     found = [(TITLE, kind_of(title)), *values_of(metadata)]
     return all(meets(clause, [value for field, value in found if field == clause[0]]) for clause in clauses)
 

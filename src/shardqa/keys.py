@@ -120,7 +120,7 @@ def epoch(corpus: str, tag: str) -> str:
 
 
 def never(tag: str) -> str:
-    """Of no key: what is written there if it exists shows whether the shard takes writes, and changes nothing."""
+    """A key that never exists: a write there on condition that it does shows whether the shard takes writes."""
     return f"never:{{{tag}}}"
 
 

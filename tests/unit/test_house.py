@@ -204,6 +204,13 @@ def test_prose_is_wrapped() -> None:
     assert not wrong
 
 
+def test_comments_of_the_module_are_wrapped() -> None:
+    comment = re.compile(rf"^(/\*| \*).{{{COLUMNS - 1},}}", re.MULTILINE)
+    paths = sorted((ROOT / "module" / "src").glob("*.[ch]"))
+    assert len(paths) > 60
+    assert not [f"{path.name}: {found.group()[:60]}" for path in paths for found in comment.finditer(path.read_text())]
+
+
 def changelog() -> list[str]:
     return [" ".join(entry.split()) for entry in (ROOT / "CHANGELOG.md").read_text().split("\n* ")[1:]]
 

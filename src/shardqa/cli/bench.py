@@ -1,4 +1,4 @@
-"""`shardqa bench ask`: how long a question takes, computed and cached, alone and in company."""
+"""`shardqa bench ask`: how long a question takes, computed and cached, one at a time and side by side."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""`shardqa delete`: documents out."""
+"""`shardqa delete` and `rm`: remove documents from a corpus."""
 
 from typing import Annotated
 

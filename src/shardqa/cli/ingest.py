@@ -1,4 +1,4 @@
-"""`shardqa ingest`: documents in."""
+"""`shardqa ingest`: puts documents into a corpus."""
 
 from collections import Counter
 from collections.abc import Iterable

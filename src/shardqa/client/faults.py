@@ -1,6 +1,6 @@
 """A reply's problem as an exception: the class of shardqa.errors that the server raised, by its code.
 
-Each has `problem`, the whole reply, where the fault came as one; only what the server's own door raises, or a proxy
+Each has `problem`, the whole reply, where the fault came as one; only what the server's own limits raise, or a proxy
 before it, is RequestFailed.
 """
 

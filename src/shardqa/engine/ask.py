@@ -13,7 +13,7 @@ from shardqa.engine.answer_cache import AnswerCache, Finished, Form, pack, unpac
 from shardqa.engine.connected import since
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import conclude
-from shardqa.engine.rank import Ranking, Told
+from shardqa.engine.rank import Ranking, ShardTerms
 from shardqa.engine.reading import Readers, StagedReading
 from shardqa.errors import (
     AnswerTimeout,
@@ -51,7 +51,7 @@ class Steps:
     start: float
     told: Callable[[Step], None] | None
 
-    def terms(self, terms: Told) -> None:
+    def terms(self, terms: ShardTerms) -> None:
         if self.told is not None:
             self.told(Step(step="terms", ms=since(self.start), passages=terms.statistics.passages))
 
@@ -202,7 +202,7 @@ class Asking(Ranking):
         filter: DocumentFilter | None,
         own: CorpusScoring | None,
         timing: Timing,
-    ) -> tuple[MergedCandidates | None, Literal["process", "redis"] | None, Told | None]:
+    ) -> tuple[MergedCandidates | None, Literal["process", "redis"] | None, ShardTerms | None]:
         """From this process, else from Redis. Where the epochs are not known to be current, the first round, which a
         new question takes anyway, tells them; it comes back for the second."""
         epochs, told = self.epochs.known(corpus), None
@@ -248,7 +248,7 @@ class Asking(Ranking):
         own: CorpusScoring | None,
         timing: Timing,
         fresh: bool,
-        told: Told | None,
+        told: ShardTerms | None,
         steps: Steps,
     ) -> tuple[MergedCandidates, list[str]]:
         for ranking in range(1, RANKINGS + 1):

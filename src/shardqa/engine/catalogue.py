@@ -1,4 +1,4 @@
-"""A corpus as a whole: its documents, page by page, and its end."""
+"""A corpus as a whole: lists its documents page by page, and drops it."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Connections to the masters of a cluster, and their errors told as ours.
+"""Connections to the masters of a cluster, with Redis' errors as faults of shardqa.errors.
 
 One asyncio loop owns a Shards. Commands go straight to a node's pool (`ClusterNode.execute_command`): a blocked
 GET or trigger holds its connection's pipeline, so each one in flight has a connection of its own, and a dead node
@@ -46,7 +46,7 @@ from shardqa.transient import is_transient, write_refusal
 
 Argument: TypeAlias = str | bytes | int | float
 CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that does not even refuse
-CONNECTIONS = 10_000  # to one node, as many as it takes itself; requests are bounded at the door, not by refusals here
+CONNECTIONS = 10_000  # to one node, as many as it takes itself; the API bounds requests, not refusals here
 REDIRECTS = 4  # MOVED and ASK followed for one command: a slot moves once, and may move on
 SLOW_SECONDS = 1.0  # a command that takes longer is logged
 LOOK_SECONDS = 1.0  # that a look at the topology may take before another node is asked first

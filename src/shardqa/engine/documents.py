@@ -1,4 +1,4 @@
-"""Documents in and out: each goes to the shard that holds its key."""
+"""Puts, gets and deletes documents: each goes to the shard that holds its key."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ from shardqa.statistics import CorpusStatistics, total
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ShardTerms:
     """The first round: what each shard says of a question's terms."""
 
     statistics: CorpusStatistics  # the sum of all
@@ -25,7 +25,7 @@ class Told:
 
 
 class Ranking(Connected):
-    async def _terms(self, question: str, corpus: str) -> Told:
+    async def _terms(self, question: str, corpus: str) -> ShardTerms:
         """Raises UnknownCorpus, ClusterUnavailable."""
         start = perf_counter()
         with self.epochs.reading(corpus) as reading:
@@ -38,10 +38,15 @@ class Ranking(Connected):
             epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in came}
             if not failed:
                 self.epochs.learn(reading, epochs)
-        return Told(statistics, epochs, failed, since(start))
+        return ShardTerms(statistics, epochs, failed, since(start))
 
     async def rank(
-        self, question: str, corpus: str, limit: int, told: Told | None = None, filter: DocumentFilter | None = None
+        self,
+        question: str,
+        corpus: str,
+        limit: int,
+        told: ShardTerms | None = None,
+        filter: DocumentFilter | None = None,
     ) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
         the same however many shards there are; `told` is the first one's where it was made already. A filter leaves

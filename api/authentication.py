@@ -1,4 +1,4 @@
-"""Who may come in: ASGI middleware that asks for a key, and the engine as its bearer may use it.
+"""API keys: ASGI middleware that checks a request's key, and an engine limited to what that key allows.
 
 Loopback needs no key, unless SHARDQA_HTTP_KEYS says so. Keys are read from Redis as a whole, at most every TRUSTED
 seconds, so a request costs no round trip and a revoked key is refused within that time. One event loop.
@@ -78,7 +78,7 @@ def _is_guarded(scope: Scope) -> bool:
     return path.startswith(GUARDED) or (path == "/" and b"plain" in scope["query_string"])
 
 
-class Doorkeeper:
+class Authentication:
     def __init__(self, app: ASGIApp, settings: Settings, connection: Connection) -> None:
         self.app = app
         self._wanted = settings.http_keys
@@ -161,7 +161,7 @@ class KnownKeys:
             return self._known
 
 
-class Guarded:
+class AuthorizedEngine:
     """The engine as far as the bearer of this request's key may use it; all of it without a key."""
 
     def __init__(self, engine: Engine) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shardqa.api import door
+from shardqa.api import connection_limits
 
 from .conftest import Server, running_api  # noqa: TID251 (this package is tests/api)
 
@@ -71,19 +71,19 @@ def test_a_head_that_is_too_large_is_refused_before_it_is_all_there(connect: Cal
     sender = connect(PART)
     sent = 0
     try:
-        while sent < 64 * door.MAX_HEAD:
+        while sent < 64 * connection_limits.MAX_HEAD:
             sent += sender.send(b"x" * 65_536)
     except ConnectionError:
         pass
-    assert sent < 64 * door.MAX_HEAD
+    assert sent < 64 * connection_limits.MAX_HEAD
 
 
 @pytest.mark.parametrize(
     ("head", "status", "code"),
     [
-        (PART + b"x" * door.MAX_HEAD + b"\r\n\r\n", 431, b"head_too_large"),
+        (PART + b"x" * connection_limits.MAX_HEAD + b"\r\n\r\n", 431, b"head_too_large"),
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431, b"head_too_large"),
-        (b"GET /" + b"x" * door.MAX_URL + b" HTTP/1.1\r\n\r\n", 414, b"url_too_long"),
+        (b"GET /" + b"x" * connection_limits.MAX_URL + b" HTTP/1.1\r\n\r\n", 414, b"url_too_long"),
         (b"\x16\x03\x01 this is TLS\r\n\r\n", 400, b"bad_http"),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_kept_connection_serves_many_requests(few: Server) -> None:
 
 def test_a_pipeline_of_thousands_is_cut_and_not_kept_in_memory(connect: Callable[[bytes], socket.socket]) -> None:
     reply = reply_of(connect(WHOLE * 5_000))
-    assert reply.count(b"200 OK") <= 5 * door.PIPELINED
+    assert reply.count(b"200 OK") <= 5 * connection_limits.PIPELINED
 
 
 def test_health_is_answered_where_descriptors_are_few(start_api: Callable[..., Server]) -> None:

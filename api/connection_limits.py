@@ -3,7 +3,7 @@
 uvicorn bounds none of this. What waits for the head of a request (new connections, kept ones, heads that stay
 unfinished) holds a place only until somebody else needs it: the one that has waited longest goes, first of the same
 address, then of all. So a new connection always gets in, and with it /healthz, whoever holds thousands open; what is
-being served is never cut. One Door a process, on the event loop's only thread.
+being served is never cut. One ConnectionLimits a process, on the event loop's only thread.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ SPARE = 32  # connections above the bound while nothing waits: they are told so
 log = logging.getLogger("shardqa.api")
 
 
-class Door:
+class ConnectionLimits:
     def __init__(self, connections: int, per_address: int, head_seconds: float) -> None:
         self.head_seconds = head_seconds
         self._connections = connections
@@ -42,15 +42,15 @@ class Door:
         self._waiting_of: dict[str, dict[Bounded, None]] = {}
 
     def enter(self, connection: "Bounded") -> bool:
-        """A new connection; whether there is room, which others may have had to make."""
+        """A new connection. False where there is no room, even after idle ones were closed."""
         address = connection.address
         self._count += 1
         self._addresses[address] = self._addresses.get(address, 0) + 1
         self.waits(connection)
         if self._addresses[address] > self._per_address:
-            self._send_off(self._waiting_of[address])
+            self._close_oldest(self._waiting_of[address])
         if self._count > self._connections:
-            self._send_off(self._waiting)
+            self._close_oldest(self._waiting)
         return self._count <= self._connections + SPARE and self._addresses[address] <= self._per_address + SPARE
 
     def leave(self, connection: "Bounded") -> None:
@@ -63,24 +63,24 @@ class Door:
             self._waiting_of.pop(address, None)
 
     def waits(self, connection: "Bounded") -> None:
-        """For the head of a request."""
+        """The connection waits for the head of a request."""
         self._waiting[connection] = None
         self._waiting_of.setdefault(connection.address, {})[connection] = None
 
     def serves(self, connection: "Bounded") -> None:
-        """A request of it; or it is on its way out."""
+        """The connection has a request that is served, or is closing."""
         self._waiting.pop(connection, None)
         self._waiting_of.get(connection.address, {}).pop(connection, None)
 
-    def _send_off(self, waiting: "dict[Bounded, None]") -> None:
-        """The one that has waited longest; never the newest, which is at the end."""
+    def _close_oldest(self, waiting: "dict[Bounded, None]") -> None:
+        """Closes the one that has waited longest; never the newest, which is at the end."""
         if len(waiting) > 1:
             next(iter(waiting)).cut()
 
 
 @cache
-def the_door() -> Door:
-    """This process'. As many connections as the settings say, fewer where descriptors are fewer."""
+def limits_of_process() -> ConnectionLimits:
+    """Those of this process: what the settings say, fewer connections where descriptors are few."""
     settings = Settings()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = settings.http_connections + SPARE + OTHER_FILES
@@ -95,7 +95,9 @@ def the_door() -> Door:
             settings.http_connections,
             soft,
         )
-    return Door(min(settings.http_connections, room), settings.http_connections_per_address, settings.http_head_seconds)
+    return ConnectionLimits(
+        min(settings.http_connections, room), settings.http_connections_per_address, settings.http_head_seconds
+    )
 
 
 class _Refused(Exception):
@@ -109,7 +111,7 @@ class Bounded(HttpToolsProtocol):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.address = ""
-        self._door = the_door()
+        self._limits = limits_of_process()
         self._left = False
         self._is_waiting = True  # for a head; False while a request is served
         self._head = 0  # bytes received while waiting
@@ -122,7 +124,7 @@ class Bounded(HttpToolsProtocol):
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
         self._wait_for_head()
-        if not self._door.enter(self):
+        if not self._limits.enter(self):
             self._refuse(TooManyConnections("as many connections as this process takes are being served; come again"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -130,7 +132,7 @@ class Bounded(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def cut(self) -> None:
-        """Ends it for another's sake: at once, since its descriptor is what is needed."""
+        """Closes it at once, since another connection needs its descriptor."""
         self._leave()
         self.transport.abort()
 
@@ -138,7 +140,7 @@ class Bounded(HttpToolsProtocol):
         self._stop_timer()
         if not self._left:
             self._left = True
-            self._door.leave(self)
+            self._limits.leave(self)
 
     # ---- heads
 
@@ -173,19 +175,19 @@ class Bounded(HttpToolsProtocol):
             self._end(BadHttp(f"more than {PIPELINED} requests wait on this connection; wait for replies in between"))
         self._stop_timer()
         self._is_waiting = False
-        self._door.serves(self)
+        self._limits.serves(self)
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if not self._left and not self.pipeline and (self.cycle is None or self.cycle.response_complete):
             self._is_waiting, self._head = True, 0
-            self._door.waits(self)
+            self._limits.waits(self)
 
     # ---- time
 
     def _wait_for_head(self) -> None:
-        self._timer = self.loop.call_later(self._door.head_seconds, self._late)
+        self._timer = self.loop.call_later(self._limits.head_seconds, self._late)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -194,7 +196,7 @@ class Bounded(HttpToolsProtocol):
 
     def _late(self) -> None:
         if self._head:
-            self._refuse(SlowHead(f"the request's head did not come within {self._door.head_seconds:g} s"))
+            self._refuse(SlowHead(f"the request's head did not come within {self._limits.head_seconds:g} s"))
         else:
             self.transport.close()  # nothing was asked
 
