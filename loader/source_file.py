@@ -243,7 +243,7 @@ def decoded(content: bytes) -> str:
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
-        raise BadDocument(f"invalid {_told(encoding)} at byte {error.start}; save it as UTF-8") from None
+        raise BadDocument(f"invalid {_encoding_name(encoding)} at byte {error.start}; save it as UTF-8") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -310,7 +310,7 @@ def _bom(start: bytes) -> str | None:
     return next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
 
 
-def _told(encoding: str) -> str:
+def _encoding_name(encoding: str) -> str:
     return "UTF-8" if encoding == "utf-8-sig" else encoding
 
 
@@ -318,7 +318,7 @@ def _decode(decoder: io.IncrementalNewlineDecoder, chunk: bytes, seen: int, enco
     try:
         return decoder.decode(chunk, final)
     except UnicodeDecodeError:
-        raise BadDocument(f"invalid {_told(encoding)} after byte {seen}; save it as UTF-8") from None
+        raise BadDocument(f"invalid {_encoding_name(encoding)} after byte {seen}; save it as UTF-8") from None
 
 
 def printable(name: str) -> str:

@@ -36,7 +36,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         except FAULTS as error:
             lost.append(Lost(f"{source.shown}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
             continue
-        _add(composer, name, [[told(cell) for cell in row] for row in rows])
+        _add(composer, name, [[cell_text(cell) for cell in row] for row in rows])
     yield source.composed(composer)
     yield from lost
 
@@ -73,7 +73,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def told(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A cell as a person reads it: 31 rather than 31.0, a date without midnight."""
     match value:
         case bool():

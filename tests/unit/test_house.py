@@ -17,6 +17,8 @@ MAX_LINES = 600
 LIST_ITEM = re.compile(r"\s*([*-]|\d+\.)\s")
 COLUMNS = 100  # of prose in Markdown
 README_LINES = 150
+SUBJECT = 72  # columns of a commit's first line
+RULE_OF_SUBJECTS = "8a2bbfc6d146b313c04fc52b6f21381463614bc4"
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 # A room may import the rooms named here, itself, and nothing else of shardqa's.
@@ -227,6 +229,13 @@ def test_a_changelog_entry_is_short_and_dated() -> None:
 def test_decisions_are_numbered_in_order() -> None:
     numbers = [int(n) for n in re.findall(r"^(\d+)\. \*\*", (ROOT / "docs" / "decisions.md").read_text(), re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_subject_of_a_commit_is_short() -> None:
+    """Since the day the rule was made; a clone without the history has nothing to check."""
+    command = ["git", "log", "--no-merges", "--format=%s", f"{RULE_OF_SUBJECTS}..HEAD"]
+    log = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert not [subject for subject in log.stdout.splitlines() if len(subject) > SUBJECT]
 
 
 def test_the_readme_is_short() -> None:

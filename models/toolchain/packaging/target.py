@@ -68,9 +68,9 @@ def interpreter(target: Target, path: str | None = None) -> str | None:
     wanted = (target.python, target.machine)
     if path is None:
         places = (sys.executable, shutil.which(f"python{target.python}"))
-        return next((place for place in places if place is not None and _told(place) == wanted), None)
-    if _told(path) != wanted:
-        said = " ".join(_told(path)) or "nothing"
+        return next((place for place in places if place is not None and _described_by(place) == wanted), None)
+    if _described_by(path) != wanted:
+        said = " ".join(_described_by(path)) or "nothing"
         raise SetupError(f"{path} says that it is {said}, {' '.join(wanted)} is needed; name another --interpreter")
     return path
 
@@ -80,7 +80,7 @@ def here(target: Target) -> bool:
     return (f"{sys.version_info.major}.{sys.version_info.minor}", platform.machine()) == (target.python, target.machine)
 
 
-def _told(path: str) -> tuple[str, ...]:
+def _described_by(path: str) -> tuple[str, ...]:
     """What an interpreter says of itself; nothing when it does not run, as a shim of a version that is not there."""
     try:
         told = subprocess.run([path, "-I", "-c", _ASK], capture_output=True, text=True, check=False)

@@ -17,7 +17,7 @@ LINE_SECONDS = 10.0  # until the first line of JSON, and between two: short runs
 Show = Callable[[Summary], None]
 
 
-def told(summary: Summary, total: int | None) -> dict[str, Any]:
+def progress_record(summary: Summary, total: int | None) -> dict[str, Any]:
     """A line: what is done, at which rate, and how long the rest will take at that; null while nobody knows."""
     share = min(summary.stored / total, 1.0) if total else float(total == 0)
     left = summary.seconds * (1 - share) / share if share else None
@@ -43,7 +43,7 @@ class ProgressLines:
     def show(self, summary: Summary) -> None:
         if monotonic() >= self._next:
             self._next = monotonic() + self._seconds
-            sys.stderr.write(json.dumps(told(summary, self._total)) + "\n")
+            sys.stderr.write(json.dumps(progress_record(summary, self._total)) + "\n")
             sys.stderr.flush()
 
 

@@ -33,7 +33,7 @@ class _Connected:
         return self.engine
 
 
-async def _told(work: Awaitable[Result]) -> Result:
+async def _with_tool_errors(work: Awaitable[Result]) -> Result:
     """A fault of a user as what the assistant reads; any other is a crash of the tool."""
     try:
         return await work
@@ -57,28 +57,28 @@ def server(settings: Settings) -> MCPServer:
     @found.tool()
     async def ask(question: str, corpus: str | None = None, k: int | None = None) -> Answer:
         """Answer one plain question from the documents of a corpus; `answer` is null when they don't say."""
-        return await _told(engine().ask(question, corpus, k))
+        return await _with_tool_errors(engine().ask(question, corpus, k))
 
     @found.tool()
     async def search(question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
         """The passages that rank best for a question or for words, with the words marked."""
-        return await _told(engine().search(question, corpus, limit))
+        return await _with_tool_errors(engine().search(question, corpus, limit))
 
     @found.tool()
     async def list_corpora() -> Corpora:
         """All corpora with their sizes."""
-        return await _told(engine().corpora())
+        return await _with_tool_errors(engine().corpora())
 
     @found.tool()
     async def list_documents(corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
         """The documents of a corpus, a page at a time: send `cursor` of the page before."""
-        return await _told(engine().documents(corpus, cursor, limit))
+        return await _with_tool_errors(engine().documents(corpus, cursor, limit))
 
     @found.tool()
     async def fetch(id: str, corpus: str | None = None) -> Document:
         """A document whole; offsets of answers count the characters of its `text`."""
         name = settings.corpus if corpus is None else corpus
-        document = await _told(engine().get(name, id))
+        document = await _with_tool_errors(engine().get(name, id))
         if document is None:
             raise ToolError(f"there is no document {id!r} in the corpus {name!r}")
         return document

@@ -4,12 +4,14 @@ import json
 
 import pytest
 
-from shardqa.cli.progress import ProgressLines, told
+from shardqa.cli.progress import ProgressLines, progress_record
 from shardqa.loader.ingest import Summary
 
 
 def test_a_line_has_rate_rest_and_failures() -> None:
-    line = told(Summary(documents=4, unchanged=1, skipped=2, stored=250, bytes_written=2_000_000, seconds=60), 1_000)
+    line = progress_record(
+        Summary(documents=4, unchanged=1, skipped=2, stored=250, bytes_written=2_000_000, seconds=60), 1_000
+    )
     assert line == {
         "documents": 5,
         "failures": 2,
@@ -22,9 +24,9 @@ def test_a_line_has_rate_rest_and_failures() -> None:
 
 
 def test_nobody_knows_the_rest_before_anything_is_stored() -> None:
-    assert told(Summary(seconds=3), 1_000)["eta_seconds"] is None
-    assert told(Summary(seconds=3), 0)["eta_seconds"] == 0
-    assert told(Summary(seconds=3, stored=5), None)["eta_seconds"] is None
+    assert progress_record(Summary(seconds=3), 1_000)["eta_seconds"] is None
+    assert progress_record(Summary(seconds=3), 0)["eta_seconds"] == 0
+    assert progress_record(Summary(seconds=3, stored=5), None)["eta_seconds"] is None
 
 
 def test_lines_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
