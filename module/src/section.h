@@ -1,7 +1,8 @@
 /* Sections: while one is open Redis serves the functions of that section and nobody else.
  *
- * `with atomic():` opens one; a trigger of mode='sync' inside a transaction or a script is one. The main thread itself reads the
- * worker's frames then, so a section has a deadline: past it Redis goes on, and the function gets errors. */
+ * `with atomic():` opens one; a trigger of mode='sync' inside a transaction or a script is one.
+ * The main thread itself reads the worker's frames then, so a section has a deadline: past it
+ * Redis goes on, and the function gets errors. */
 #ifndef SHARDQA_SECTION_H
 #define SHARDQA_SECTION_H
 
