@@ -173,6 +173,7 @@ int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 4) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
     if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
+    if (text_is(argv[3], "REQUIRE")) return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* pip takes its time */
     bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
     if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
     /* no deadline: its functions may import large packages, and the peer has a patience of its own */

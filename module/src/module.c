@@ -100,6 +100,15 @@ static const char *set_python(const RedisString *value) {
     return NULL;
 }
 
+/* A folder of wheels, pip's index, or nothing at all. */
+static const char *set_requirements(const RedisString *value) {
+    char **field = &shardqa.settings.requirements;
+    if (!text_is(value, "index") && !text_is(value, "no")) return set_text(field, value) ? "an absolute path, index or no" : NULL;
+    redis.Free(*field);
+    *field = text_is(value, "no") ? text_copy("no", 2) : NULL;
+    return NULL;
+}
+
 /* NULL, or what the value should have been. */
 static const char *set_argument(const RedisString *name, const RedisString *value) {
     struct settings *s = &shardqa.settings;
@@ -116,6 +125,7 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
         s->no_sandbox = text_is(value, "no");
         return s->no_sandbox || text_is(value, "yes") ? NULL : "yes or no";
     }
+    if (text_is(name, "REQUIREMENTS_DIR")) return set_requirements(value);
     if (text_is(name, "HOME")) return set_text(&s->home, value);
     if (text_is(name, "THREADS")) return set_number(&s->threads, value, 1, 1024, "a number from 1 to 1024");
     if (text_is(name, "TIMEOUT")) return set_number(&s->timeout_ms, value, 0, 86400000, "milliseconds from 0 (none) to 86400000");
@@ -124,7 +134,7 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     if (text_is(name, "BACKOFF")) return set_number(&s->backoff_ms, value, 0, 3600000, "milliseconds from 0 to 3600000");
     if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, NAME, or of RedisAI's";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, or of RedisAI's";
 }
 
 /* Pairs of name and value. The first wrong one ends the load, and the log says why. */

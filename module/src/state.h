@@ -40,6 +40,7 @@ struct settings {
     bool no_sandbox;          /* SANDBOX no: the worker may do what Redis may */
     bool any_network;         /* NETWORK any: it may connect wherever the node may */
     long long memory_mb;      /* it may allocate; 0: as much as there is */
+    char *requirements;       /* owned; where scripts' requirements come from: a folder of wheels, `no` or, as NULL, `index` */
     char *user;               /* owned; "uid:gid" of the worker; NULL: those of Redis */
     char *home;               /* owned; HOME of the worker, NULL: / */
     long long threads;        /* of the worker's models */

@@ -22,9 +22,10 @@ for library in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(library, "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from shardqa.module.worker import sandbox  # noqa: E402
+from shardqa.module.worker import installer, sandbox  # noqa: E402
 
 # before the imports below, which begin threads; the walls of threads that run already can't be put up any more
+INSTALLER = installer.start(os.environ) if __name__ == "__main__" else None
 CONFINED = sandbox.confine(os.environ) if __name__ == "__main__" else "off"
 
 from shardqa.module.worker.activity import Activity  # noqa: E402
@@ -71,7 +72,7 @@ def opened(link: Link, activity: Activity) -> SocketThreads:
     hello, *others = arrived
     if hello.type is not Type.HELLO:
         raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
-    reading = SocketThreads(link, Worker(link, hello, activity, CONFINED).handle)
+    reading = SocketThreads(link, Worker(link, hello, activity, CONFINED, INSTALLER).handle)
     for work in reading.handle(others):
         work()
     return reading

@@ -18,7 +18,7 @@ append only file or read redis.conf. Each wall is put up where the kernel has it
 * memory: with MEMORY a bound on what is allocated (RLIMIT_DATA: files that are mapped don't count). What needs more
   fails with MemoryError, and the rest goes on.
 
-pip can't run in here: what functions need is installed beforehand.
+pip can't run in here: it runs in a process of its own (installer.py), and what it installed is read.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pathlib import Path
 
 VARIABLE, READABLE, WRITABLE = "SHARDQA_SANDBOX", "SHARDQA_READABLE", "SHARDQA_WRITABLE"
 NETWORK, USER, MEMORY = "SHARDQA_NETWORK", "SHARDQA_USER", "SHARDQA_MEMORY"
+PACKAGES = "shardqa-packages"  # what scripts required, beside the node's data
 FILES = 4096  # descriptors that may be open at once
 
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/proc", "/sys", "/opt/cuda")
@@ -159,6 +160,15 @@ def confine(environment: Mapping[str, str]) -> str:
     return " ".join([*walls, *asked])
 
 
+def libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def become_user(wanted: str) -> None:
+    """`uid:gid`; empty: stays who it is. Raises OSError."""
+    _user(libc(), wanted)
+
+
 def _user(libc: ctypes.CDLL, wanted: str) -> str:
     if not wanted:
         return ""
@@ -240,7 +250,7 @@ def _landlock(libc: ctypes.CDLL, readable: list[str], writable: list[str], any_n
     try:
         reading, all_but_programs = READ_FILE | READ_DIR, files & ~EXECUTE
         devices = [path for pattern in DEVICES for path in glob.glob(pattern)]
-        _allow(libc, ruleset, [*own_folders(), *SYSTEM, *SETTINGS, *readable], reading)
+        _allow(libc, ruleset, [*own_folders(), *SYSTEM, *SETTINGS, *readable, PACKAGES], reading)
         _allow(libc, ruleset, [*writable, *devices], all_but_programs)
         if libc.syscall(RESTRICT_SELF, ruleset, 0) != 0:
             raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))

@@ -12,6 +12,7 @@ from shardqa.module.worker.gears.executions import Executions
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.registrations import Registrations
+from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
@@ -31,6 +32,7 @@ class Shard:
     executions: Executions
     profiles: Profiles
     settings: WorkerSettings
+    requirements: Requirements
     models: Models
     registrations: Registrations
     watches: Watches

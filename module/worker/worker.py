@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import platform
+import socket
 import sys
 from collections.abc import Callable, Coroutine
 
@@ -27,6 +28,7 @@ from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registrations
+from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.sessions import Sessions
 from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.gears.watches import PROMOTED, Watches
@@ -59,7 +61,9 @@ Answer = Callable[[Execution, list[bytes]], Coroutine[None, None, bytes]]
 class Worker:
     """Built from HELLO; `handle` runs in the thread that leads (socket_threads.py), coroutines in the loop."""
 
-    def __init__(self, link: Link, hello: Frame, activity: Activity, confined: str) -> None:
+    def __init__(
+        self, link: Link, hello: Frame, activity: Activity, confined: str, installer: socket.socket | None
+    ) -> None:
         protocol, node, role, clustered, _port, *config = _texts(hello)
         if protocol != str(frames.VERSION):
             raise MalformedFrame(f"HELLO of protocol {protocol}, wanted {frames.VERSION}; build module and worker anew")
@@ -78,6 +82,7 @@ class Worker:
             executions=Executions(cluster, gears_settings, profiles),
             profiles=profiles,
             settings=gears_settings,
+            requirements=Requirements(installer),
             models=Models(
                 *(link, statistics, activity, calls, int(settings.get("threads", "1"))),
                 limit=int(settings.get("execution_timeout", "0")) / 1000,

@@ -15,6 +15,7 @@ from shardqa.module.worker.gears.execution_commands import ExecutionCommands
 from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registration
+from shardqa.module.worker.gears.requirements import RequirementsFailed
 from shardqa.module.worker.gears.scripts import BadArguments, pyexecute
 from shardqa.module.worker.gears.session_commands import dump_sessions, memory_statistics, profile
 from shardqa.module.worker.gears.sessions import SessionExists, Sessions
@@ -54,7 +55,7 @@ class Commands:
         """The reply of one command. Raises what a function raised."""
         try:
             return await self._run(execution, name, arguments)
-        except (BadArguments, SessionExists, CannotTravel, NotDistributed) as error:
+        except (BadArguments, SessionExists, CannotTravel, NotDistributed, RequirementsFailed) as error:
             return resp.error(f"ERR {error}")
 
     async def _run(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
@@ -101,7 +102,7 @@ class Commands:
             case "RG.PYDUMPSESSIONS", _:
                 return dump_sessions(self._sessions, words)
             case "RG.PYDUMPREQS", []:
-                return resp.encode([])
+                return resp.encode(self._shard.requirements.dump())
             case "RG.PYSTATS", []:
                 return memory_statistics()
             case "RG.PYPROFILE", _:

@@ -12,6 +12,7 @@ Loop's thread only.
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from shardqa.module.worker.gears import travel
 from shardqa.module.worker.gears.coordination import PYTHON
 from shardqa.module.worker.gears.execution import current, describe
 from shardqa.module.worker.gears.registrations import Registration, RegistrationStatistics
+from shardqa.module.worker.gears.requirements import RequirementsFailed, marked
 from shardqa.topology import Node
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 MARK = "# shardqa: functions as they travelled: "  # begins the first line of a stored session
 MAX_PREPARED = 100  # sessions that wait for COMMIT; the oldest goes
+INSTALLING = 660.0  # seconds a shard may take for installing what a script requires
 PATIENCE = 60.0  # seconds a shard may take for reading functions (it may import large packages) and onRegistered
 
 
@@ -43,7 +46,7 @@ class Distribution:
         self._prepared: dict[str, Session] = {}  # by session id
         self.before_unregister: Callable[[Registration], Awaitable[None]] | None = None  # while its rights last
         for verb, handler in (
-            *(("PREPARE", self._on_prepare), ("COMMIT", self._on_commit)),
+            *(("REQUIRE", self._on_require), ("PREPARE", self._on_prepare), ("COMMIT", self._on_commit)),
             *(("DISCARD", self._on_discard), ("UNREGISTER", self._on_unregister)),
         ):
             shard.peers.handle_with(verb, handler)
@@ -56,9 +59,11 @@ class Distribution:
 
     async def prepare(self, session: Session, content: bytes, replaced: str | None, others: Sequence[Node]) -> None:
         """`content`: of `pack`. Raises NotDistributed; then nothing has changed anywhere."""
-        session.stored = stored(content, session.code)
+        session.stored = marked(session.requirements, stored(content, session.code))
         words = (session.id, PYTHON, session.id, session.user, replaced or "", session.description or "")
-        await self._ask_all(others, "PREPARE", *words, content, session.code, undo=session)
+        await self._ask_all(
+            others, "PREPARE", *words, content, session.code, json.dumps(session.requirements), undo=session
+        )
 
     async def commit(self, session: Session, replaced: str | None, others: Sequence[Node]) -> None:
         """Raises NotDistributed, with the shards that did not go along."""
@@ -67,21 +72,40 @@ class Distribution:
     async def discard(self, session: Session, others: Sequence[Node]) -> None:
         await self._shard.peers.send_all(others, "DISCARD", session.id)
 
+    async def require(self, requirements: Sequence[str], reinstall: bool) -> None:
+        """Installs on the other masters. Raises NotDistributed."""
+        if self._shard.cluster.enabled:
+            words = json.dumps({"requirements": list(requirements), "reinstall": reinstall})
+            others = await self._shard.cluster.other_masters()
+            await self._ask_all(others, "REQUIRE", words, patience=INSTALLING)
+
     async def unregister(self, id: str) -> None:
         if self._shard.cluster.enabled:
             await self._shard.peers.send_all(await self._shard.cluster.other_masters(), "UNREGISTER", id)
 
-    async def _ask_all(self, others: Sequence[Node], verb: str, *words: Any, undo: Session | None = None) -> None:
-        replies = await self._shard.peers.send_all(others, verb, *words, patience=PATIENCE)
+    async def _ask_all(
+        self, others: Sequence[Node], verb: str, *words: Any, undo: Session | None = None, patience: float = PATIENCE
+    ) -> None:
+        replies = await self._shard.peers.send_all(others, verb, *words, patience=patience)
         failed = [f"{node.address}: {reply}" for node, reply in zip(others, replies, strict=True) if _is_error(reply)]
         if not failed:
             return
         if undo is not None:
             await self.discard(undo, others)
             raise NotDistributed(f"nothing was registered, because of shard {'; shard '.join(failed)}")
+        if verb == "REQUIRE":
+            raise NotDistributed(f"nothing was run, because of shard {'; shard '.join(failed)}")
         raise NotDistributed(f"registered, but not on shard {'; shard '.join(failed)}; send it again with UPGRADE")
 
     # ---- what peers send ----
+
+    async def _on_require(self, _sender: str, arguments: list[bytes]) -> bytes:
+        asked = json.loads(arguments[0])
+        try:
+            await self._shard.requirements.ensure(asked["requirements"], asked["reinstall"])
+        except RequirementsFailed as error:
+            return resp.error(f"ERR {error}")
+        return resp.OK
 
     async def _on_prepare(self, _sender: str, arguments: list[bytes]) -> bytes:
         id, python, _, _, replaced, description = (word.decode("utf-8", "surrogateescape") for word in arguments[:6])
@@ -93,6 +117,7 @@ class Distribution:
         session = self._sessions.travelled(id, execution, code)
         session.description = description or None
         session.stored = stored(content, code)
+        session.require(json.loads(arguments[8]) if len(arguments) > 8 else ())
         try:
             await self._shard.threads.in_pool(execution, unpack, session, content)
             self._sessions.check_triggers(session, {id, replaced or id})

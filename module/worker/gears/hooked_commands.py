@@ -25,8 +25,13 @@ class HookedCommand:
     last: int  # negative: from the end
 
     def wire(self) -> str:
-        """As the module reads it (hooked.c)."""
+        """As the module reads it (hooked.c); GET as it was stored before there were others."""
+        if self == GET:
+            return self.name
         return f"{self.name} {'w' if self.writes else 'r'} {self.first} {self.last}"
+
+
+GET = HookedCommand("get", writes=False, first=1, last=1)
 
 
 def hooked_command(shard: Shard, rights: Rights, name: str, prefixed: bool) -> HookedCommand:
@@ -34,8 +39,8 @@ def hooked_command(shard: Shard, rights: Rights, name: str, prefixed: bool) -> H
     name = name.lower()
     if name.startswith(OURS) or name in REFUSED:
         raise ValueError(f"command {name!r} can't be hooked: functions may not run it, so call_next could not")
-    if name == "get":
-        return HookedCommand("get", writes=False, first=1, last=1)  # the commonest needs no right to COMMAND
+    if name == GET.name:
+        return GET  # the commonest needs no right to COMMAND
     (info,) = shard.execute(rights, ("COMMAND", "INFO", name))
     if info is None:
         raise ValueError(f"command {name!r} does not exist, so it can't be hooked")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shardqa.module.worker import resp
@@ -29,6 +29,8 @@ class Script:
     upgrade: bool = False
     replace: str | None = None
     unblocking: bool = False
+    requirements: list[str] = field(default_factory=list)
+    reinstall: bool = False
 
 
 def parse_script(arguments: list[bytes]) -> Script:
@@ -53,11 +55,12 @@ def parse_script(arguments: list[bytes]) -> Script:
                 script.upgrade = True
             case "UNBLOCKING":
                 script.unblocking = True
-            case "REQUIREMENTS" | "FORCE_REINSTALL_REQUIREMENTS":
-                raise BadArguments(
-                    f"{word} is not supported: nothing is installed at run time; "
-                    "install the packages into the worker's Python (module argument PYTHON) and leave it out"
-                )
+            case "FORCE_REINSTALL_REQUIREMENTS":
+                script.reinstall = True
+            case "REQUIREMENTS":
+                script.requirements = list(rest)  # all that follow
+                if not script.requirements:
+                    raise BadArguments(f"{word} needs a value")
             case _:
                 raise BadArguments(f"argument {word[:80]!r} is unknown to RG.PYEXECUTE")
     return script
@@ -73,9 +76,10 @@ def _value(word: str, rest: Iterator[str]) -> str:
 async def pyexecute(shard: Shard, sessions: Sessions, execution: Execution, arguments: list[bytes]) -> bytes:
     """Raises BadArguments, SessionExists, and what the script raised."""
     script = parse_script(arguments)
-    session = await sessions.execute(
-        execution, script.id, script.code, script.description, script.upgrade, script.replace
-    )
+    if script.requirements:
+        await shard.requirements.ensure(script.requirements, script.reinstall)
+        await sessions.distribution.require(script.requirements, script.reinstall)
+    session = await sessions.execute(execution, script)
     if session.plan is None:
         return resp.OK
     if script.unblocking:

@@ -38,7 +38,16 @@ def _session(session: Session, verbose: bool) -> list[Any]:
     registrations = [r.dump() if verbose else r.id for r in session.registrations]
     return [
         *("ID", session.id, "sessionDescription", session.description, "refCount", len(registrations) + 1),
-        *("Linked", "true", "TS", "false", "requirementInstallationNeeded", 0, "requirements", []),
+        *(
+            "Linked",
+            "true",
+            "TS",
+            "false",
+            "requirementInstallationNeeded",
+            0,
+            "requirements",
+            list(session.requirements),
+        ),
         *("registrations", registrations),
     ]
 

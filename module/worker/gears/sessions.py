@@ -5,13 +5,15 @@ when it has succeeded it is committed in the loop's thread, at once and as a who
 nothing behind. Stored sessions are replayed in order after a start, with the registration ids they had.
 """
 
+from __future__ import annotations
+
 import asyncio
 import inspect
 import itertools
 import linecache
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Rights
@@ -22,10 +24,14 @@ from shardqa.module.worker.gears.distribution import Distribution, pack, split, 
 from shardqa.module.worker.gears.execution import Execution, current, describe, enter
 from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.registrations import Registration
+from shardqa.module.worker.gears.requirements import marked, unmarked
 from shardqa.module.worker.gears.runs import Runs
 from shardqa.module.worker.gears.stored import StoredIds, StoredRegistration
 from shardqa.module.worker.gears.watches import Watch
 from shardqa.module.worker.shard import Shard
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.scripts import Script
 
 T = TypeVar("T")
 Ids: TypeAlias = Callable[[Registration], str]
@@ -54,9 +60,15 @@ class Session:
         self.plan: RunPlan | None = None  # of a run at the script's top level
         self.names = functions.namespace(self)  # what the worker gives to the script
         self._runs = runs
+        self.requirements: tuple[str, ...] = ()
         self.on_registered: list[Callable[[], Any]] = []
         self.stored = code  # what a replay begins with: the script, or what travelled (distribution.py)
         self._committed = False
+
+    def require(self, requirements: Sequence[str]) -> None:
+        """They are there already."""
+        self.requirements = tuple(requirements)
+        self.stored = marked(self.requirements, self.stored)
 
     @property
     def user(self) -> str:
@@ -174,25 +186,19 @@ class Sessions:
     def why_inactive(self, registration: str) -> str | None:
         return self._failed.get(registration)
 
-    async def execute(
-        self,
-        execution: Execution,
-        id: str | None,
-        code: str,
-        description: str | None,
-        upgrade: bool,
-        replace: str | None,
-    ) -> Session:
-        """Runs a new script and commits it.
+    async def execute(self, execution: Execution, script: Script) -> Session:
+        """Runs a new script, whose requirements are there, and commits it.
 
         Raises SessionExists, or what the script raised.
         """
+        id, upgrade, replace = script.id, script.upgrade, script.replace
         if id is not None and id in self._sessions and not upgrade:
             raise SessionExists(f"Session {id} already exists; send UPGRADE to replace it")
         if replace is not None and replace not in self._sessions:
             raise SessionExists(f"Session {replace}, given as REPLACE_WITH, does not exist; leave it out")
-        session = Session(self._shard, id or self.new_id(), execution.rights, code, self._id_of, self.runs)
-        session.description = description
+        session = Session(self._shard, id or self.new_id(), execution.rights, script.code, self._id_of, self.runs)
+        session.description = script.description
+        session.require(script.requirements)
         try:
             await session.execute_script(execution)
         finally:
@@ -264,18 +270,22 @@ class Sessions:
             return None
         stored_ids = StoredIds(stored, partial(self._new_id_besides, ids))
         rights = Rights.of_session(id, user)
-        content, script = split(code)
+        requirements, travelling = unmarked(code)
+        content, script = split(travelling)
         session = Session(self._shard, id, rights, script, stored_ids.next, self.runs)
         execution = Execution(self._shard.threads, rights)
         execution.name, execution.request = f"session {id}, replayed".encode("utf-8", "replace"), request
         execution.seconds = REPLAY_STALLS * self._shard.threads.stall
         enter(execution)
         try:
+            await self._shard.requirements.ensure(requirements)
+            if content is None:
+                session.require(requirements)
             async with asyncio.timeout(execution.seconds + AFTER_THE_MODULE):
                 if content is None:
                     await session.execute_code(execution)
                 else:
-                    session.stored = code
+                    session.stored, session.requirements = code, requirements
                     await self._replay_travelled(session, execution, content, ids)
         except BaseException as error:  # noqa: BLE001 - of the script
             self._failed.update(dict.fromkeys(filter(None, ids), describe(error)))

@@ -91,7 +91,8 @@ def test_a_failing_script_gets_an_error_that_says_why(worker: WorkerClient, code
     ("words", "text"),
     [
         (["ID"], "ID needs a value"),
-        (["REQUIREMENTS", "numpy"], "install the packages into the worker's Python"),
+        (["REQUIREMENTS"], "REQUIREMENTS needs a value"),
+        (["REQUIREMENTS", "-r/etc/passwd"], "not the name of a package"),
         (["REPLACE_WITH", "nobody"], "does not exist"),
         (["WHAT"], "'WHAT' is unknown"),
     ],

@@ -1,0 +1,136 @@
+"""REQUIREMENTS of scripts, from a folder of wheels."""
+
+import base64
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis, ResponseError
+
+from tests.compat.scripts import send
+from tests.nodes import Node, running_node, wait_until
+
+SCRIPT = """
+import {module}
+GB('CommandReader').map(lambda r: {module}.VALUE).register(trigger='{module}')
+"""
+
+
+def make_wheel(folder: Path, name: str, version: str, value: str) -> None:
+    """A package of one module that has a VALUE."""
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}.py": f"VALUE = {value!r}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{path},sha256={digest(text)},{len(text)}\n" for path, text in files.items())
+    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        for path, text in (files | {f"{info}/RECORD": record + f"{info}/RECORD,,\n"}).items():
+            wheel.writestr(path, text)
+
+
+def digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    make_wheel(folder, "sqa_first", "1.0", "one")
+    make_wheel(folder, "sqa_first", "2.0", "two")
+    make_wheel(folder, "sqa_second", "0.1", "second")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Iterator[Node]:
+    arguments = ("REQUIREMENTS_DIR", str(wheels))
+    with running_node(tmp_path_factory.mktemp("node"), module_arguments=arguments) as found:
+        yield found
+
+
+@pytest.fixture
+def client(node: Node) -> Iterator[Redis]:
+    with node.client(decode_responses=True) as client:
+        yield client
+
+
+def execute(client: Redis, code: str, *words: str) -> object:
+    return send(client, "RG.PYEXECUTE", code, *words)
+
+
+def test_what_a_script_requires_is_installed_kept_and_there_after_a_restart(node: Node, client: Redis) -> None:
+    with pytest.raises(ResponseError, match="ModuleNotFoundError"):
+        execute(client, SCRIPT.format(module="sqa_first"))
+    assert execute(client, SCRIPT.format(module="sqa_first"), "ID", "r", "REQUIREMENTS", "sqa_first<2") == "OK"
+    assert send(client, "RG.TRIGGER", "sqa_first") == ["one"]
+    (listed,) = send(client, "RG.PYDUMPREQS")
+    shown = dict(zip(listed[::2], listed[1::2], strict=True))
+    assert shown["Name"] == "sqa_first<2"
+    assert (shown["IsDownloaded"], shown["IsInstalled"]) == ("yes", "yes")
+    assert shown["Wheels"] == ["sqa_first-1.0-py3-none-any.whl"]
+    (session,) = send(client, "RG.PYDUMPSESSIONS", "CODE", "SESSIONS", "r")
+    assert session[session.index("requirements") + 1] == ["sqa_first<2"]
+    assert session[session.index("code") + 1] == SCRIPT.format(module="sqa_first")
+    node.restart()
+    wait_until(lambda: send(client, "RG.TRIGGER", "sqa_first") == ["one"], "it is there again")
+    assert send(client, "RG.PYDUMPREQS")
+
+
+def test_a_run_may_require_several(client: Redis) -> None:
+    code = "import sqa_second\nGB('ShardsIDReader').map(lambda x: sqa_second.VALUE).run()"
+    assert execute(client, code, "REQUIREMENTS", "sqa_second==0.1", "sqa_first") == [["second"], []]
+
+
+def test_they_may_be_installed_anew(client: Redis, wheels: Path) -> None:
+    make_wheel(wheels, "sqa_third", "1.0", "old")
+    code = "import sqa_third, importlib\nimportlib.reload(sqa_third)\n"
+    code += "GB('ShardsIDReader').map(lambda x: sqa_third.__file__).run()"
+    (before,) = execute(client, code, "REQUIREMENTS", "sqa_third")[0]  # type: ignore[index]
+    (same,) = execute(client, code, "REQUIREMENTS", "sqa_third")[0]  # type: ignore[index]
+    assert before == same
+    installed = len(send(client, "RG.PYDUMPREQS"))
+    execute(client, code, "FORCE_REINSTALL_REQUIREMENTS", "REQUIREMENTS", "sqa_third")
+    assert len(send(client, "RG.PYDUMPREQS")) == installed + 1
+
+
+def test_a_failure_says_what_pip_said_and_registers_nothing(client: Redis) -> None:
+    with pytest.raises(ResponseError, match=r"pip could not install sqa_nothing.*No matching distribution"):
+        execute(client, SCRIPT.format(module="sqa_nothing"), "REQUIREMENTS", "sqa_nothing")
+    with pytest.raises(ResponseError, match="subcommand not found"):
+        send(client, "RG.TRIGGER", "sqa_nothing")
+
+
+@pytest.mark.parametrize("wanted", [
+    "-r/etc/passwd", "--index-url=http://x", "git+https://x/y", "/tmp/a.whl", "../x",
+    "x @ file:///etc", "x;y", "", "a b",
+])  # fmt: skip
+def test_what_is_no_name_of_a_package_is_refused(client: Redis, wanted: str) -> None:
+    with pytest.raises(ResponseError, match=r"not the name of a package"):
+        execute(client, "1", "REQUIREMENTS", wanted)
+
+
+def test_requirements_want_a_value(client: Redis) -> None:
+    with pytest.raises(ResponseError, match="REQUIREMENTS needs a value"):
+        execute(client, "1", "REQUIREMENTS")
+
+
+def test_redis_serves_others_while_pip_works_and_the_installer_ends_with_its_worker(node: Node, client: Redis) -> None:
+    pid = client.info("shardqa")["shardqa_worker_pid"]
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    assert len(children) == 1
+    installer = Path(f"/proc/{children[0]}")
+    assert client.ping()
+    node.kill()
+    wait_until(lambda: not installer.exists(), "the installer has gone")
+    node.restart()
+
+
+def test_requirements_can_be_forbidden(tmp_path: Path) -> None:
+    with running_node(tmp_path, module_arguments=("REQUIREMENTS_DIR", "no")) as node, node.client() as client:
+        with pytest.raises(ResponseError, match="REQUIREMENTS_DIR no"):
+            execute(client, "1", "REQUIREMENTS", "sqa_first")
+        assert not (node.folder / "shardqa-packages").exists()
