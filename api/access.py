@@ -105,7 +105,7 @@ def _describe(span: Any, method: str, scope: Scope, status: int, request_id: str
 
 
 class _Headers(Mapping[str, str]):
-    """A request's, looked up by name only where somebody does."""
+    """A request's headers, decoded only when one is looked up."""
 
     def __init__(self, scope: Scope) -> None:
         self._raw: list[tuple[bytes, bytes]] = scope["headers"]

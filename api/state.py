@@ -21,8 +21,10 @@ class State:
 
     @property
     def engine(self) -> AuthorizedEngine:
-        """As this request may use it. Raises ClusterUnavailable; asked for inside a route, so that a wrong request is
-        told first."""
+        """The engine, limited to what the request's key allows. Raises ClusterUnavailable.
+
+        Asked for inside a route, so that a wrong request is refused first.
+        """
         return AuthorizedEngine(self.connection.engine)
 
 

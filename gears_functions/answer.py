@@ -120,7 +120,7 @@ class AnswerFunction:
         self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
 
     async def missed(self, event: dict[str, Any]) -> None:
-        """Answers the client whose GET missed. Raises what it should be told."""
+        """Answers the client whose GET missed. Raises the fault to reply."""
         key = event["key"]
         if isinstance(key, bytes):
             raise BadKey(

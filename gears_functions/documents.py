@@ -1,4 +1,4 @@
-"""A document as it stands in a `doc:` hash: from a client's words or from the key, checked, told apart by digest."""
+"""A document of a `doc:` hash: read from a client's words or from the key, checked, compared by digest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file being read: its bytes as text, decompressed, bounded, with every fault told as a reason to skip.
+"""One file being read: its bytes as text, decompressed, bounded, with every fault as a reason to skip it.
 
 It may lie on disk, inside an archive or a message, or in a request's body. A SourceFile belongs to the thread that
 reads it; others may only look at the number `position`.

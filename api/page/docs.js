@@ -20,7 +20,7 @@ async function load() {
     window.SwaggerUIBundle({ spec: described, dom_id: "#docs", deepLinking: false, validatorUrl: null, docExpansion: "list", defaultModelsExpandDepth: 0 });
     byId("problems").replaceChildren(
       make("h2", {}, "Problems"),
-      make("p", { class: "quiet" }, "Every error is application/problem+json (RFC 9457) with one of these codes, a detail and a way out."),
+      make("p", { class: "quiet" }, "Every error is application/problem+json (RFC 9457) with one of these codes, a detail and a remedy."),
       codesTable(described["x-problems"]),
     );
     if (location.hash) location.replace(location.hash); // its target exists only now

@@ -32,7 +32,7 @@ async def get_corpus(corpus: Name, state: Shared) -> Response:
 
 @router.delete("/corpora/{corpus}", status_code=202, response_model=Dropping, summary="Drop a corpus")
 async def delete_corpus(corpus: Name, state: Shared) -> Response:
-    """It can't be asked from the reply on. Its documents are removed in slices that hold up nobody.
+    """It can't be asked from the reply on. Its documents are removed in small slices.
 
     `GET /v1/corpora/{corpus}` tells how far that is, and is 404 once all is gone. Dropping it once more does no harm.
     """

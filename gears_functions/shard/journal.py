@@ -46,5 +46,5 @@ class Journal:
 
 
 def _is_the_callers(error: Exception) -> bool:
-    """What was asked for is at fault, and the caller is told."""
+    """Whether the request is at fault: its caller gets the error, and the log needs no line."""
     return isinstance(error, ShardqaError) and error.status < 500

@@ -158,7 +158,7 @@ class ModelSync:
             await asyncio.sleep(TIDY_SECONDS)
 
     async def _copied_all(self, own: str) -> bool:
-        """Whether every shard told of its models, and this one has all of them now."""
+        """Whether every shard listed its models, and this one has all of them now."""
         now = await slots.look(self._runtime)
         if now.moving or not now.begins_with(own):
             return False
@@ -225,6 +225,6 @@ def _meta(reply: list[Any]) -> dict[bytes, Any]:
 
 
 def _batching(meta: Mapping[bytes, Any]) -> list[Any]:
-    """How the model was told to batch, as words of AI.MODELSTORE; a zero is left out, as it is by default."""
+    """How the model is batched, as words of AI.MODELSTORE; a zero is the default and is left out."""
     names = ("BATCHSIZE", "MINBATCHSIZE", "MINBATCHTIMEOUT")
     return [word for name in names if (value := meta[name.lower().encode()]) for word in (name, value)]

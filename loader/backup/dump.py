@@ -77,7 +77,7 @@ def _about(shards: int) -> dict[str, Any]:
 
 
 async def _slots(engine: Engine) -> dict[str, Any]:
-    """Which master has which slots. Raises BadBackup while some are on their way, or served by nobody."""
+    """Which master has which slots. Raises BadBackup while some are moving, or served by no node."""
     found: dict[str, Any] = {}
     for node in engine.masters.nodes():
         own = topology.myself(topology.parse(_text(await on(engine, node, "CLUSTER", "NODES"))))

@@ -83,7 +83,7 @@ def unknown(name: str, shown: str) -> Skipped:
 
 
 def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
-    """The documents of a file, by its name unless its format is given; whatever is wrong with it told as Skipped."""
+    """The documents of a file, by its name unless its format is given; each fault as a Skipped."""
     format = format or format_of(source.name)
     if format is None:
         yield unknown(source.name, source.shown)

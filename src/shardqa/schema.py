@@ -45,7 +45,7 @@ class CorpusInfo(BaseModel):
 
 
 class Dropping(BaseModel):
-    """A corpus on its way out: it can't be asked any more, and its documents are removed in slices."""
+    """A corpus that was dropped: it can't be asked, and its documents are being removed in slices."""
 
     corpus: str
     documents: int  # it had when it was dropped
@@ -54,7 +54,7 @@ class Dropping(BaseModel):
 
 
 class OneCorpus(BaseModel):
-    """Either it can be asked, or it is on its way out."""
+    """A corpus that can be asked, or one that was dropped."""
 
     corpus: CorpusInfo | None
     dropping: Dropping | None

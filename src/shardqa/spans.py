@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry, where somebody wants them: off, and not even imported, until `use` or `configure` is called.
+"""Spans of OpenTelemetry: off, and not even imported, until `use` or `configure` is called.
 
 They hold names, numbers and corpora, and never what people ask.
 """

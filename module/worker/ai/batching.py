@@ -155,7 +155,7 @@ class LoadedModel:
             self._turn.release()
 
     def cancel(self, request: Request) -> None:
-        """Any thread: drops it from the queue, or ends the run when nobody else waits for that."""
+        """Any thread: drops it from the queue, or ends the run when no other request waits for it."""
         request.cancelled = True
         running = self._running
         if running is not None and self._model is not None and all(r.cancelled for r in running[0]):

@@ -245,7 +245,7 @@ class Sessions:
         return session
 
     def replay(self, request: int, id: str, user: str, code: str, stored: Sequence[StoredRegistration]) -> None:
-        """A stored session, on start or on a replica; a failure is the answer to `request` (0: nobody asks)."""
+        """A stored session, on start or on a replica; a failure is the answer to `request` (0: there is no request)."""
         self._replays += 1  # at once: what follows on the socket finds that it has to wait
         self._shard.threads.task(self._replay_answered(request, id, user, code, stored))
 

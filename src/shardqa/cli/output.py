@@ -26,7 +26,7 @@ def say(text: str) -> None:
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON: where it is at fault, nobody else has read it."""
+    """Whether a command line asks for JSON. Read from the words themselves, since a wrong one is never parsed."""
     before = words[: words.index("--")] if "--" in words else words
     return "--json" in before
 

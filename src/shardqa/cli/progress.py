@@ -18,7 +18,7 @@ Show = Callable[[Summary], None]
 
 
 def progress_record(summary: Summary, total: int | None) -> dict[str, Any]:
-    """A line: what is done, at which rate, and how long the rest will take at that; null while nobody knows."""
+    """A line of progress: what is done, the rate, and the seconds left, null while they are unknown."""
     share = min(summary.stored / total, 1.0) if total else float(total == 0)
     left = summary.seconds * (1 - share) / share if share else None
     return {
@@ -49,7 +49,7 @@ class ProgressLines:
 
 @contextmanager
 def showing(what: str, total: int | None) -> Iterator[Show]:
-    """What is called after each document of `total` bytes; None where nobody knows how many there are."""
+    """What is called after each document of `total` bytes; None where their number is unknown."""
     if not err.is_terminal:
         yield ProgressLines(total).show
         return

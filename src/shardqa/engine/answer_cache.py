@@ -64,7 +64,7 @@ class AnswerCache:
         return entry.finished.get(form)
 
     def finish(self, key: str, form: Form, finished: Finished) -> None:
-        """Keeps a reply with its answer, where that is kept still."""
+        """Stores a finished reply beside its answer, if that is still cached."""
         entry = self._entries.get(key)
         if entry is None or len(entry.finished) >= FORMS:
             return
@@ -74,7 +74,7 @@ class AnswerCache:
         self._make_room()
 
     def put(self, key: str, asked: MergedCandidates, json_bytes: int) -> None:
-        """``json_bytes`` is the length of the answer's JSON, by which its memory is told."""
+        """``json_bytes`` is the length of the answer's JSON, from which its memory is estimated."""
         self._drop(key)
         size = json_bytes * MEMORY_PER_JSON
         self._entries[key] = _Entry(asked, size, {})

@@ -146,7 +146,7 @@ class Asking(Ranking):
         answer_when: AnswerWhen | None,
         filter: DocumentFilter | None = None,
     ) -> CachedReply | None:
-        """The JSON of the Answer that `ask` would give, where this process has kept all of it but the times.
+        """The JSON of the Answer that `ask` would give, if this process has cached all of it but the times.
 
         None where anything has to be looked for, or is at fault: `ask` does and says that.
         """

@@ -281,7 +281,7 @@ class Shards:
         return await self._liveness.guard(node, _sent(node, args, asking, seconds))
 
     async def _named(self, error: AskError) -> ClusterNode:
-        """The node that a redirect names. Raises the redirect when nobody knows that node."""
+        """The node that a redirect names. Raises the redirect when the cluster does not know that node."""
         found = self._cluster.get_node(error.host, error.port)
         if found is None:
             try:

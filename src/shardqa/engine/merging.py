@@ -101,7 +101,7 @@ def _candidate(tag: str, span: dict[str, Any], passage: dict[str, Any], score: f
 
 
 def _evidence(span: dict[str, Any], passage: dict[str, Any]) -> list[Evidence]:
-    """None of an answer that an earlier version kept."""
+    """None for an answer that an earlier version cached."""
     first, text = passage["start"], passage["text"]
     return [
         Evidence(text=text[start - first : end - first], start=start, end=end)

@@ -73,7 +73,7 @@ class Readers:
         told: Callable[["StagedReading", int], None] | None = None,
         own: CorpusScoring | None = None,
     ) -> "StagedReading":
-        """The reading itself, done. `told` is called after each stage, with the passages it covers."""
+        """Reads to the end. `told` is called after each stage, with the passages it covers."""
         reading = StagedReading(self, ranked, question, fresh, is_last, own)
         try:
             for stage in stages(min(k, max(len(ranked.passages), 1)), self._settings.sure):

@@ -247,7 +247,7 @@ def recipe_of(
 
 
 def work_beside(out: Path) -> Path:
-    """Where a run keeps its state unless told: an interrupted command finds it again."""
+    """The default folder of a run's state: an interrupted command finds it again."""
     return out.with_name(f"{out.name}.work")
 
 
