@@ -82,7 +82,7 @@ async def _check_keys(settings: Settings) -> None:
     if not keys:
         raise ValueError(
             f"{settings.http_host} can be reached by others, and there is no key for them: make one with "
-            "'shardqa keys create NAME --scope ask', or set SHARDQA_HTTP_KEYS=none where a proxy sees to who may come"
+            "'shardqa keys create NAME --scope ask', or set SHARDQA_HTTP_KEYS=none where a proxy checks who may come"
         )
 
 

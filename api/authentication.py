@@ -114,7 +114,7 @@ class Authentication:
             raise KeyWanted("this request needs a key: send 'Authorization: Bearer sq-…'")
         found = (await self._keys.current()).get(parsed[0]) if parsed else None
         if parsed is None or found is None or not api_keys.is_of(parsed[1], found):
-            raise KeyRefused("the key sent is none, or was revoked")
+            raise KeyRefused("the key sent is unknown, or was revoked")
         if found.has_expired(datetime.now(UTC)):
             raise KeyRefused(f"the key {found.id} expired at {found.expires:%Y-%m-%d %H:%M} UTC")
         self._count(found)

@@ -125,7 +125,7 @@ class Bounded(HttpToolsProtocol):
         self.address = self.client[0] if self.client else ""
         self._wait_for_head()
         if not self._limits.enter(self):
-            self._refuse(TooManyConnections("as many connections as this process takes are being served; come again"))
+            self._refuse(TooManyConnections("this process serves as many connections as it may; try again later"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()

@@ -275,7 +275,7 @@ class Ingest:
     def _check_dropped(self, parsed: keys.DocKey) -> None:
         if self._shard.dropped.covers(parsed.corpus, parsed.tag):
             raise CorpusDropping(
-                f"corpus {parsed.corpus!r} is being dropped, and documents of before are still removed; "
+                f"corpus {parsed.corpus!r} is being dropped, and its earlier documents are still being removed; "
                 "add to it again once that is done"
             )
 

@@ -45,7 +45,7 @@ class ShardModel:
         """Any model; the backend is the file's kind unless given. Raises BadModel."""
         found = backend.upper() or BACKENDS.get(path.suffix.lower(), "")
         if not found:
-            raise BadModel(f"what kind of model {path} is, its name does not say; give --backend ({', '.join(KINDS)})")
+            raise BadModel(f"the name of {path} does not tell its kind of model; give --backend ({', '.join(KINDS)})")
         if found not in KINDS:
             raise BadModel(f"there is no backend {backend!r}; give --backend {', '.join(KINDS)}")
         blob = _bytes_of(path, "give the path of one file")

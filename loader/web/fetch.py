@@ -69,7 +69,7 @@ def _next(page: Page) -> PageAddress:
     try:
         return PageAddress.parse(urljoin(str(page.address), location))
     except (BadDocument, ValueError) as error:
-        raise NotFetched(f"it leads astray: {error}") from None
+        raise NotFetched(f"it redirects to no valid address: {error}") from None
 
 
 class _Connection:

@@ -159,7 +159,7 @@ def drop(
     settings = settings_of(redis, user, password)
     if not yes:
         if not sys.stdin.isatty():
-            raise WrongSetting("nobody is there to be asked whether that is meant; add --yes")
+            raise WrongSetting("there is no terminal to confirm on; add --yes")
         typer.confirm(f"Drop the corpus {corpus} with all its documents?", abort=True, err=True)
 
     async def work(engine: Engine) -> Dropping:
