@@ -190,6 +190,7 @@ static void send_anew(struct model *model) {
 void models_send(void) {
     struct model *suspect = NULL;
     long long suspects = 0;
+    models_cron(); /* an append only file may have stored and deleted some */
     for (struct model *model = shardqa.models; model && shardqa.models_unsent > suspects; model = model->next) {
         if (model->state != MODEL_UNSENT) continue;
         if (model->blame == 0 && model->load_kills == 0) {

@@ -234,6 +234,16 @@ def test_storing_again_replaces_the_model_and_drops_the_old_one(server: Server) 
     until(lambda: [f[2] for f in server.seen("MODELDROP")] == [first])
 
 
+def test_a_restart_loads_no_model_that_was_deleted_or_replaced_meanwhile(server: Server) -> None:
+    store(server, "m", b"one")
+    server.client().delete("m")
+    store(server, "m", b"two")
+    store(server, "m", b"three")
+    server.restart()
+    assert [f[-1] for f in server.seen("MODELLOAD")] == ["three"]
+    assert server.info()["models"] == 1
+
+
 def test_a_deleted_model_is_dropped_by_the_worker_whatever_deleted_it(server: Server) -> None:
     client = server.client()
     ways: list[Callable[[], Any]] = [

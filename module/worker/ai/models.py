@@ -7,6 +7,7 @@ model's own thread, or from the reading thread that runs an idle model itself.
 import asyncio
 import threading
 import time
+from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -63,7 +64,7 @@ class Models:
         self._lock = threading.Lock()  # of the dictionaries below: reading, loop's and models' threads use them
         self._settled = threading.Condition(self._lock)
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
-        self._ids: dict[str, bytes] = {}  # key -> id
+        self._ids: dict[str, list[bytes]] = {}  # key -> ids of its loaded models, the one stored last at the end
         self._loading = 0
         self._computing = threading.Lock()  # held by the reading thread that computes: the other one reads
         self._form: messages.OutputForm | None = None  # of the last answer, from any thread: the next is mostly like it
@@ -81,7 +82,7 @@ class Models:
         def loaded(model: LoadedModel, error: ModelError | None) -> None:
             with self._lock:
                 if error is None and self._models.get(id) is model:
-                    self._ids[key.decode("utf-8", "surrogateescape")] = id
+                    insort(self._ids.setdefault(key.decode("utf-8", "surrogateescape"), []), id, key=_number)
                 elif self._models.get(id) is model:
                     del self._models[id]
                 self._loading -= 1
@@ -93,7 +94,7 @@ class Models:
 
         load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         with self._lock:
-            shown = ShownActivity(self._activity, b"model " + key, int(id) if id.isdigit() else 0)
+            shown = ShownActivity(self._activity, b"model " + key, _number(id))
             self._models[id] = LoadedModel(load, batching, loaded, shown, id)
             self._loading += 1
 
@@ -102,7 +103,8 @@ class Models:
         (id,) = frame.items()
         with self._lock:
             model = self._models.pop(id, None)
-            self._ids = {key: other for key, other in self._ids.items() if other != id}
+            left = {key: [other for other in ids if other != id] for key, ids in self._ids.items()}
+            self._ids = {key: ids for key, ids in left.items() if ids}
         if model is not None:
             model.drop()
 
@@ -242,7 +244,7 @@ class Models:
     def at(self, key: str) -> LoadedModel:
         """The model stored at a key. Raises redis.ResponseError."""
         with self._lock:
-            model = self._models.get(self._ids.get(key, b""))
+            model = self._models.get(self._ids.get(key, [b""])[-1])
         if model is None:
             raise ResponseError(f"ERR model key is empty: no model {key} on this shard; store it with AI.MODELSTORE")
         return model
@@ -328,3 +330,8 @@ def _by_name(model: LoadedModel, inputs: Mapping[str, Array]) -> list[Array]:
     if set(inputs) != set(model.inputs):
         raise ResponseError(f"ERR the model has the inputs {', '.join(model.inputs)}, not {', '.join(inputs)}")
     return [inputs[name] for name in model.inputs]
+
+
+def _number(id: bytes) -> int:
+    """Models stored later have higher ones."""
+    return int(id) if id.isdigit() else 0

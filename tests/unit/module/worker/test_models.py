@@ -380,6 +380,28 @@ GB('CommandReader').map(f).register(trigger='named', mode='async_local')
     assert worker.request("RG.TRIGGER", "named", "5", "6") == [b"[[4.0, 5.0]]"]
 
 
+def test_of_two_models_under_a_key_functions_run_the_one_stored_last_whichever_loads_first(
+    worker: WorkerClient,
+) -> None:
+    code = """
+import numpy as np
+async def f(r):
+    one = np.ones((1, 1), np.float32)
+    outputs = await runtime.run_model('k', {'a': one, 'b': one}, ['sum'])
+    return str(outputs[0].tolist())
+GB('CommandReader').map(f).register(trigger='last', mode='async_local')
+"""
+    worker.execute(code)
+    load(worker, "2", adder(), key="k")
+    load(worker, "1", slow(), key="k")  # has no such output
+    assert worker.request("RG.TRIGGER", "last") == [b"[[2.0]]"]
+    worker.send(Type.MODELDROP, "1")
+    assert worker.request("RG.TRIGGER", "last") == [b"[[2.0]]"]
+    load(worker, "3", slow(), key="k")
+    worker.send(Type.MODELDROP, "3")  # it was not kept
+    assert worker.request("RG.TRIGGER", "last") == [b"[[2.0]]"]
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
