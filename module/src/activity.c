@@ -54,6 +54,7 @@ int activity_open(void) {
     void *page = MAP_FAILED;
     if (ftruncate(fd, sizeof *a->page) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         page = mmap(NULL, sizeof *a->page, PROT_READ, MAP_SHARED, fd, 0);
+    /* without the page there is no worker: the caller needs the first error */
     if (page == MAP_FAILED) {
         int error = errno;
         close(fd);
@@ -61,6 +62,7 @@ int activity_open(void) {
         return -1;
     }
     if (a->page) munmap((void *)a->page, sizeof *a->page);
+    /* nothing of the worker before counts for this one */
     a->page = page;
     a->beat = a->silent_us = a->sampled_us = a->cpu_ticks = 0;
     a->silent = a->traced = a->killed = a->blamed = false;
@@ -188,6 +190,7 @@ void activity_check(void) {
     uint64_t passed = now - a->looked_us;
     char state;
     a->looked_us = now;
+    /* no beat since the last look: it is silent */
     uint64_t beat = *(const volatile uint64_t *)&a->page->beat;
     if (beat == a->beat) {
         a->silent_us += passed < LOOK_MAX_US ? passed : LOOK_MAX_US;
@@ -225,6 +228,7 @@ void activity_worker_ended(int signal) {
     a->last_running[0] = '\0';
     a->silent = false;
     if (a->page == NULL) return;
+    /* what ran alone is blamed more than what ran beside others */
     for (int i = 0; i < ACTIVITY_SLOTS; i++) running += read_slot(i, &slot);
     for (int i = 0; i < ACTIVITY_SLOTS; i++) {
         if (!read_slot(i, &slot)) continue;

@@ -220,15 +220,18 @@ static bool add_run(struct builder *b, int start, int end) {
     const char *refusal = kind_refusal(b, &plan);
     if (refusal) return fail(b, refusal);
     if (!run_plan_read(b->argv, start, end, true, &plan, b->error)) return false;
+    /* what can't be run now refuses the whole graph */
     struct model *model = open_model(b, b->argv[plan.key], plan.script);
     if (model == NULL) return false;
     refusal = execute_refusal(model, run_plan_inputs(&plan), plan.outputs.count);
     if (refusal) return fail(b, refusal);
     keep_model(b->dag, model);
+    /* the operation as docs/frames.md has it, under DAG */
     frame_text(&b->w, plan.script ? "script" : "model");
     frame_number(&b->w, (long long)model->id);
     if (plan.script) run_plan_add_call(&b->w, b->argv, &plan);
     frame_number(&b->w, run_plan_inputs(&plan));
+    /* inputs are names of the scope, never keys */
     for (int i = 0; i < run_plan_inputs(&plan); i++) {
         RedisString *name = b->argv[run_plan_input(&plan, i)];
         if (!scope_has(b, name)) return fail(b, "ERR INPUT key cannot be found in DAG");
@@ -398,14 +401,17 @@ bool dag_frame_done(const struct frame *frame) {
         !frame_list_number(&outputs.data, &persisted) || !frame_list_next(&outputs.data, &outputs.layout) || persisted < 0 ||
         persisted > outputs.data.left)
         return false;
+    /* behind the tensors: what AI.INFO counts, also for clients that left */
     struct frame_list rest = outputs.data;
     struct frame_bytes skipped;
     for (long long i = 0; i < persisted; i++) frame_list_next(&rest, &skipped);
     if (!models_count(rest)) return false;
+    /* the client has left or timed out: nothing is written */
     if (pending == NULL || pending->kind != PENDING_DAG) {
         shardqa.counters.late_replies++;
         return true;
     }
+    /* all or nothing: one wrong tensor keeps the others from being written */
     struct dag *dag = pending->data;
     bool known = persisted == 0 || (size_t)persisted == dag->n_persist;
     if (!known || !resp_is_one_value(resp.data, resp.length) || !outputs_are_valid(outputs, (size_t)persisted)) {

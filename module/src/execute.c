@@ -188,15 +188,18 @@ static void write_outputs(struct pending *pending, struct outputs outputs) {
 bool execute_frame_tensors(const struct frame *frame) {
     struct outputs outputs;
     uint64_t microseconds;
+    /* a frame that breaks the form ends the worker */
     struct pending *pending = pending_find(frame->id);
     if (!frame_list_open(frame->payload, frame->length, &outputs.data) || !frame_list_u64(&outputs.data, &microseconds) ||
         microseconds > RUN_MAX_US || !frame_list_next(&outputs.data, &outputs.layout))
         return false;
+    /* the client has left or timed out: nothing is written */
     if (pending == NULL || pending->kind != PENDING_EXECUTE) {
         shardqa.counters.late_replies++;
         return true;
     }
     struct execution *e = pending->data;
+    /* wrong outputs are the fault of this model or run, not of the worker */
     if (outputs.data.left != e->n_outputs) {
         e->model->errors++;
         e->model->calls++;
@@ -209,6 +212,7 @@ bool execute_frame_tensors(const struct frame *frame) {
         pending_fail(pending, "ERR the outputs that the worker sent contradict their types and shapes");
         return true;
     }
+    /* for AI.INFO and INFO latency */
     e->model->calls++;
     e->model->duration_us += (long long)microseconds;
     e->model->samples += e->samples;

@@ -33,15 +33,18 @@ static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long ti
     size_t user_length = 0;
     const char *user_name = user ? redis.StringPtrLen(user, &user_length) : NULL;
     if (!pending_may_block(ctx, REFUSAL) || !pending_has_room(ctx)) return REDIS_OK;
+    /* admission: scripts that go on after their reply are bounded as well */
     if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.settings.max_pending)
         return redis.ReplyWithError(ctx, "BUSY as many scripts run as may (MAXPENDING); wait until some have ended");
     if (size_of(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
         return redis.ReplyWithError(ctx, "ERR the command is longer than 1 GiB; send it in parts");
+    /* whose rights it has is noted here, before the worker sees it */
     struct pending *pending = pending_new(what == FORWARD_DUMP ? PENDING_DUMP : PENDING_REQUEST);
     pending->after_registrations = what != FORWARD_TRIGGER;
     pending->timed_trigger = what == FORWARD_TRIGGER;
     pending->user = user ? text_copy(user_name, user_length) : rights_current_user(ctx);
     if (what == FORWARD_SCRIPT) rights_hold(pending->id, pending->user);
+    /* the command as it came */
     frame_begin(&w, FRAME_REQUEST, pending->id);
     frame_text(&w, pending->user);
     for (int i = 0; i < argc; i++) {

@@ -142,6 +142,7 @@ static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct regis
     buffer_add(&flight, user, strlen(user) + 1); /* what another user's rights let a function find may differ */
     buffer_add(&flight, registration->id, strlen(registration->id) + 1);
     buffer_add(&flight, key->text, key->length);
+    /* an equal miss is being computed: wait for its answer */
     struct pending *pending = redis.DictGetC(shardqa.flights, flight.data, flight.length, NULL);
     if (pending) {
         shardqa.counters.shared++;
@@ -150,6 +151,7 @@ static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct regis
         pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
         return REDIS_OK;
     }
+    /* the first to ask: the worker computes */
     pending = pending_new(PENDING_MISS);
     pending->user = user;
     pending->flight = buffer_take(&flight, &length);

@@ -291,12 +291,14 @@ static bool take_names(struct model *model, const char *resp, size_t length, boo
         snprintf(error, error_size, "%.*s", (int)(item.length < 900 ? item.length : 900), item.text);
         return false;
     }
+    /* two lists of names, or the worker does not speak our protocol */
     if (item.kind != '*' || item.children != 2 || !read_names(&at, end, &inputs) || !read_names(&at, end, &outputs)) {
         names_free(&inputs);
         names_free(&outputs);
         snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each", MODEL_MAX_NAMES, MODEL_MAX_TEXT);
         return false;
     }
+    /* the names that were stored or replicated stay */
     if (keep) {
         names_free(&inputs);
         names_free(&outputs);

@@ -128,6 +128,7 @@ static const char *read_blob(struct arguments *a, struct model *model) {
     if (a->at >= a->argc) return "ERR Insufficient arguments, missing model BLOB";
     if (!arguments_next_is(a, "BLOB")) return "ERR Invalid argument, expected BLOB";
     if (a->at >= a->argc) return "ERR Insufficient arguments, missing model BLOB";
+    /* the sum first, so that the file is allocated once */
     for (int i = a->at; i < a->argc; i++) {
         redis.StringPtrLen(a->argv[i], &length);
         total += length;

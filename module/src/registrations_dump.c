@@ -87,6 +87,7 @@ static void add_registration(struct buffer *out, const struct registration *r) {
     frame_list_next(&list, &mode);
     frame_list_next(&list, &description);
     frame_list_next(&list, &prefix);
+    /* six names with their values, in RedisGears' order */
     add_line(out, '*', 12);
     add_text(out, "id");
     add_text(out, r->id);

@@ -130,6 +130,7 @@ static struct session *read_session(const char *payload, size_t length) {
     struct session *session = redis.Calloc(1, sizeof *session);
     bool valid = read_text(&list, &session->id, NULL) && read_text(&list, &session->user, NULL) &&
                  read_text(&list, &session->code, &session->code_length) && frame_list_number(&list, &count) && count >= 0;
+    /* registrations in the order in which the script made them */
     struct registration **end = &session->first;
     while (valid && count-- > 0) {
         *end = read_registration(&list);
@@ -518,6 +519,7 @@ static int aux_load(RedisIO *io, int encoding, int when) {
         redis.LogIOError(io, "warning", "registrations are saved in version %d, this module reads version %d; use the module that wrote them", encoding, GEARS_ENCODING);
         return REDIS_ERR;
     }
+    /* a data set replaces everything, functions too */
     uint64_t count = redis.LoadUnsigned(io);
     if (redis.IsIOError(io)) return REDIS_ERR;
     gears_clear();

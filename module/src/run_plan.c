@@ -93,6 +93,7 @@ static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct
     struct span *const spans[] = {&plan->keys, &plan->inputs, &plan->args, &plan->outputs};
     bool seen[4] = {false}, timeout = false;
     while (at < end) {
+        /* which part begins here, and has it been given before */
         int kind = 0;
         while (kind < 4 && !text_is(argv[at], kinds[kind]->name)) kind++;
         if (kind < 4 && !seen[kind]) {

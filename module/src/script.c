@@ -96,6 +96,7 @@ int ai_scriptget(RedisCtx *ctx, RedisString **argv, int argc) {
     if (script == NULL) return REDIS_OK;
     if (argc == 2) meta = source = true;
     if (!meta) return redis.ReplyWithStringBuffer(ctx, script->blob->data, script->blob->length);
+    /* RedisAI's order */
     redis.ReplyWithArray(ctx, source ? 8 : 6);
     reply_pair(ctx, "device", script->device);
     reply_tag(ctx, script);

@@ -164,6 +164,7 @@ int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc) {
         tensor_free(tensor);
         return redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
     }
+    /* the key owns it from here on */
     redis.ModuleTypeSetValue(key, shardqa.tensor_type, tensor);
     redis.CloseKey(key);
     redis.NotifyKeyspaceEvent(ctx, NOTIFY_MODULE, "ai.tensorset", argv[1]);

@@ -244,6 +244,7 @@ static bool run_received(struct budget *budget, bool paused) {
             link_break("it sent something that is no frame");
             return false;
         }
+        /* order is kept: once one frame waits, all that write wait behind it */
         bool writing = writes(&frame);
         if (writing && (paused || shardqa.deferred.first)) {
             if (shardqa.deferred.bytes > DEFERRED_LIMIT) return false;

@@ -192,6 +192,7 @@ int process_start(int *socket) {
     pid_t pid = 0;
     int error = make_pairs(sockets, errors);
     if (error != 0) return error;
+    /* our ends stay, the worker's ends are closed here once it has them */
     int page = out_of_the_way(activity_open());
     int peers = page < 0 ? -1 : out_of_the_way(peers_open());
     error = peers < 0 ? errno : spawn(sockets[1], errors[1], page, peers, &pid);
