@@ -84,6 +84,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "url_too_long": ("The address is too long", "Send the question in the body of POST /v1/ask."),
     "wrong_host": ("Another host's name", "Name this server's host in SHARDQA_HTTP_HOSTS, or use its address."),
     "wrong_origin": ("Another site's page", "Name the page's host in SHARDQA_HTTP_HOSTS."),
+    "no_encoder": ("A shard has no encoder", "Run `shardqa dense push`."),
     "wrong_shard": ("A slot moved meanwhile", "Ask again: the shards are ranked anew."),
 }
 

@@ -258,6 +258,18 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
         yield Finding(node.address, "reader", "ok", key)
     else:
         yield Finding(node.address, "reader", "bad", f"no {key}", "run 'shardqa prepare --redis HOST:PORT'")
+    yield from _encoder(node, client, tag)
+
+
+def _encoder(node: Node, client: Redis, tag: str) -> Iterator[Finding]:
+    """Nothing where there is none: vectors are a choice."""
+    key = keys.model(keys.ENCODER, tag)
+    found = tags.corpora(client)
+    parts = [part for part in found.corpora.values() if part.encoded is not None] if found else []
+    if client.exists(key):
+        passages, encoded = sum(part.passages for part in parts), sum(part.encoded or 0 for part in parts)
+        told = f"{key}, {encoded:,} of {passages:,} passages have vectors"
+        yield Finding(node.address, "encoder", "ok", told)
 
 
 def _writes(node: Node, refuses: str | None) -> Finding:

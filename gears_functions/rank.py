@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from shardqa import checks, filters, keys
-from shardqa.errors import BadData, ClusterUnavailable, Indexing
+from shardqa.errors import BadData, ClusterUnavailable, Indexing, NoEncoder
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.index.analysis import query
 from shardqa.request import FIELD, checked
-from shardqa.statistics import CorpusStatistics, total
+from shardqa.statistics import CorpusStatistics, QuestionVector, total
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.index.corpus_index import Index
+    from shardqa.gears_functions.shard.encoder import ShardEncoder
     from shardqa.gears_functions.shard.state import ShardState
     from shardqa.gears_functions.shard.timings import Timings
 
@@ -55,9 +56,10 @@ class ShardRanking:
 class Ranks:
     """The ranking functions of one shard. The worker's loop only."""
 
-    def __init__(self, shard: ShardState, timings: Timings) -> None:
+    def __init__(self, shard: ShardState, timings: Timings, encoder: ShardEncoder) -> None:
         self._shard = shard
         self._timings = timings
+        self._encoder = encoder
         self._recent: OrderedDict[tuple[str, str], ShardRanking] = (
             OrderedDict()
         )  # (corpus, question in keys), oldest first
@@ -96,6 +98,7 @@ class Ranks:
         """Those that the client may ask, and what `shard` tells."""
         arguments.words(record, "Corpora", 0, 0)
         state, parts = await self._state()
+        encoder = await self._encoder.id()
         corpora = {
             corpus: {
                 "documents": index.documents,
@@ -103,10 +106,16 @@ class Ranks:
                 "characters": index.characters,
                 "bytes": index.catalogue.bytes,
                 "epoch": await self._shard.epoch(corpus),
+                "encoded": self._encoded(corpus, index, encoder),
             }
             for corpus, index in parts.items()
         }
         return self._reply(**state, dropping=await self._dropping(), corpora=corpora)
+
+    def _encoded(self, corpus: str, index: Index, encoder: str | None) -> int | None:
+        if encoder is None or self._shard.lexical.covers(corpus):
+            return None
+        return index.vectors().get(encoder, 0)
 
     async def shard(self, record: Record) -> str:
         """`indexing` while the shard reads its passages into its index, `passages` in it of the corpora that the client
@@ -197,19 +206,29 @@ class Ranks:
 
     async def _statistics(self, corpus: str, question: str) -> CorpusStatistics:
         await self._shard.synced()
-        return self._shard.index(corpus).statistics(query(question))
+        return self._shard.statistics(corpus, query(question))
 
     async def _everyones_statistics(self, corpus: str, question: str) -> CorpusStatistics:
         replies = await self._shard.runtime.peers("RG.TRIGGER", "Terms", corpus, question)
         for reply in replies:
             if isinstance(reply, Exception):
                 raise ClusterUnavailable(f"another shard gave no statistics: {reply}; ask again in a moment")
-        return total(
+        statistics = total(
             [
                 await self._statistics(corpus, question),
                 *(parse_statistics(reply[0])[0] for reply in replies if not isinstance(reply, Exception)),
             ]
         )
+        return statistics.compared(await self._vector(corpus, question)) if statistics.encoders else statistics
+
+    async def _vector(self, corpus: str, question: str) -> QuestionVector | None:
+        """Of this shard's encoder, else of another's; None: there is none, and the words alone count."""
+        try:
+            return await self._encoder.question(question)
+        except NoEncoder:
+            replies = await self._shard.runtime.peers("RG.TRIGGER", "Embed", corpus, question)
+        came = (reply[0] for reply in replies if not isinstance(reply, Exception))
+        return next((QuestionVector.parse(orjson.loads(one)) for one in came), None)
 
     async def _show(self, corpus: str, ranking: ShardRanking) -> None:
         """Sends the list to its `rank:` key, ahead of the reply on the same socket, and does not wait for it."""

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from shardqa.gears_functions.answer import AnswerFunction
 from shardqa.gears_functions.catalogue import Catalogues
 from shardqa.gears_functions.delete import Delete
+from shardqa.gears_functions.encoding import Encoding
 from shardqa.gears_functions.ingest import Ingest
 from shardqa.gears_functions.passages import Passages
 from shardqa.gears_functions.rank import Ranks
+from shardqa.gears_functions.shard.encoder import ShardEncoder
 from shardqa.gears_functions.shard.journal import Journal
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.state import ShardState
@@ -35,15 +37,20 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     """Builds the shard's state and registers its functions; raises what loading the tokenizer raises."""
     shard = ShardState(runtime, Tokenizer.load(shipped.folder()))
     timings, journal = Timings(runtime), Journal(runtime)
-    ranks = Ranks(shard, timings)
+    models = ModelSync(runtime)
+    encoder = ShardEncoder(shard.tokenizer, models)
+    encoding = Encoding(shard, encoder)
+    ranks = Ranks(shard, timings, encoder)
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
     catalogues = Catalogues(shard)
-    models = ModelSync(runtime)
     answers = AnswerFunction(shard, ranks, models, timings, override_reply)
+    heard = shard.questions.heard
     commands: dict[str, Callable[..., Any]] = {
-        "Terms": ranks.terms,
-        "Rank": ranks.rank,
+        "Terms": heard(ranks.terms),
+        "Rank": heard(ranks.rank),
+        "Embed": heard(encoding.embed),
+        "Dense": encoding.dense,
         "Corpora": ranks.corpora,
         "Shard": ranks.shard,
         "Documents": catalogues.documents,
@@ -58,7 +65,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         builder("CommandReader", desc=f"shardqa: {trigger}").map(logged).register(
             trigger=trigger, mode=HERE, privileged=True
         )
-    missed = journal.logged("GET answer:", answers.missed, answers.request_of)
+    missed = journal.logged("GET answer:", heard(answers.missed), answers.request_of)
     builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(missed).register(
         prefix="answer:*", eventTypes=["keymiss"], commands=["get"], mode=HERE, privileged=True
     )
@@ -69,6 +76,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=HERE
     )
     shard.follow(ingest.settle_all)
+    encoding.follow()
 
 
 def key_of(record: Any) -> str:

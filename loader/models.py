@@ -13,6 +13,7 @@ from shardqa import keys
 from shardqa.engine import Engine
 from shardqa.errors import BadModel
 from shardqa.loader.retry import WORKER_SECONDS, retry
+from shardqa.models import embedding
 from shardqa.models.scoring import Scoring
 
 BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
@@ -37,6 +38,12 @@ class ShardModel:
         """Raises BadModel when the folder has no model file, or no scoring."""
         blob = _bytes_of(folder / MODEL_FILE, "check out the repository whole")
         return cls(name, blob, Scoring.load(folder).on_label(f"{name}@{sha256(blob).hexdigest()[:16]}"))
+
+    @classmethod
+    def encoder(cls, name: str, folder: Path) -> "ShardModel":
+        """Under the one name that encoders have. Raises BadModel when the folder has no model file."""
+        blob = _bytes_of(folder / MODEL_FILE, "write it with 'shardqa models encoder'")
+        return cls(keys.ENCODER, blob, embedding.label(name, sha256(blob).hexdigest()))
 
     @classmethod
     def file(

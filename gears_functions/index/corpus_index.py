@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shardqa import keys
-from shardqa.gears_functions.index import bm25, explained, pagerank
+from shardqa.gears_functions.index import bm25, explained, pagerank, vectors
 from shardqa.gears_functions.index.analysis import Query, analyse
 from shardqa.gears_functions.index.catalogue import IndexCatalogue, OfDocument
 from shardqa.gears_functions.index.postings import NOBODY, Postings
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
-from shardqa.statistics import CorpusStatistics
+from shardqa.gears_functions.index.vectors import Vectors
+from shardqa.models.embedding import StoredVector, text_digest
+from shardqa.statistics import CorpusStatistics, QuestionVector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +38,8 @@ class Index:
         self._body, self._title = Postings(), Postings()
         self._keys: list[str] = []  # by slot
         self._fingerprints: list[int] = []  # by slot: hash of title and text, tells an unchanged passage
+        self._vectors = Vectors()
+        self._digests: list[bytes] = []  # by slot: of title and text, which a vector is of
         self._alive = array("b")  # by slot: 1, or 0 once removed
         self._document = array("i")  # by slot: number of its document
         self._words = array("i")  # by slot: words of the text
@@ -101,6 +106,14 @@ class Index:
             self.catalogue.tell(document, title, of_document)
         return True
 
+    def put_vector(self, key: str, stored: StoredVector) -> bool:
+        """Gives a passage its vector; False where it is not here, or the vector is of another text."""
+        slot = self._slots.get(key)
+        if slot is None or stored.digest != self._digests[slot]:
+            return False
+        self._vectors.put(slot, stored.encoder, stored.vector)
+        return True
+
     def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int) -> None:
         self._chosen.clear()
         slot = self._slots[key] = len(self._keys)
@@ -115,6 +128,7 @@ class Index:
         self._passages_of[number] += 1
         self._keys.append(key)
         self._fingerprints.append(fingerprint)
+        self._digests.append(text_digest(title, text))
         self._alive.append(1)
         self._document.append(number)
         self._words.append(len(body.content) + len(body.stop))
@@ -129,6 +143,7 @@ class Index:
         if slot is None:
             return False
         self._chosen.clear()
+        self._vectors.remove(slot)
         self._alive[slot] = 0
         self._passages_of[self._document[slot]] -= 1
         if not self._passages_of[self._document[slot]]:
@@ -153,6 +168,8 @@ class Index:
         self._passages_of = array("i", np.bincount(_view(self._document, np.int32)).astype(np.int32).tobytes())
         self._keys = [self._keys[slot] for slot in alive]
         self._fingerprints = [self._fingerprints[slot] for slot in alive]
+        self._digests = [self._digests[slot] for slot in alive]
+        self._vectors.compacted(moved)
         self._slots = {key: slot for slot, key in enumerate(self._keys)}
         for name in ("_words", "_title_words", "_ends"):
             setattr(self, name, array("i", _view(getattr(self, name), np.int32)[alive].tobytes()))
@@ -169,7 +186,19 @@ class Index:
             df[term], cf[term] = len(slots), int(tf.sum())
         for first, second in query.pairs:
             df[f"{first} {second}"] = len(body.pair(first, second)[0])
-        return CorpusStatistics(len(self), self.documents, self._length, self._title_length, df, cf)
+        vectors = self._vectors.counts()
+        return CorpusStatistics(len(self), self.documents, self._length, self._title_length, df, cf, vectors)
+
+    def vectors(self) -> dict[str, int]:
+        """How many passages have one, by encoder."""
+        return self._vectors.counts()
+
+    def without_vector(self, encoder: str, limit: int) -> list[str]:
+        """Keys of some passages that have no vector of this encoder."""
+        if self._vectors.counts().get(encoder) == len(self):
+            return []
+        lacking = (key for key, slot in self._slots.items() if not self._vectors.has(slot, encoder))
+        return list(islice(lacking, limit))
 
     def rank(
         self, query: Query, statistics: CorpusStatistics, limit: int, filter_: str = ""
@@ -185,6 +214,9 @@ class Index:
         selection = self._everything() if chosen is None else self._selected(chosen)
         scores = _bm25(selection, query, statistics)
         scores += pagerank.graph_score(_pagerank(selection, query, statistics), statistics.passages)
+        if statistics.near is not None:
+            near = self._near(statistics.near)
+            scores += near if chosen is None else near[chosen.slots]
         if chosen is None:
             scores[_view(self._alive, np.int8) == 0] = 0.0
         touched = np.flatnonzero(scores > 0)
@@ -238,9 +270,19 @@ class Index:
         slot = self._slots.get(key)
         if slot is None:
             return None
-        return explained.explain(self._seen(slot), query, statistics)
+        return explained.explain(self._seen(slot, statistics.near), query, statistics)
 
-    def _seen(self, slot: int) -> explained.Seen:
+    def _near(self, question: QuestionVector) -> NDArray[np.float64]:
+        """What nearness adds, float64 [slots]."""
+        return vectors.near_score(self._vectors.cosines(question.encoder, question.vector, len(self._keys)))
+
+    def _cosine(self, slot: int, question: QuestionVector | None) -> float | None:
+        """None without a vector of the question's encoder."""
+        if question is None or not self._vectors.has(slot, question.encoder):
+            return None
+        return float(self._vectors.cosines(question.encoder, question.vector, len(self._keys))[slot])
+
+    def _seen(self, slot: int, question: QuestionVector | None) -> explained.Seen:
         """One passage, and how often words stand in it and in its document's others."""
         document = _view(self._document, np.int32) == self._document[slot]
         body = self._everything().body
@@ -252,6 +294,7 @@ class Index:
             in_pairs=lambda first, second: _count(*self._body.pair(first, second), slot),
             in_document=lambda term: _total(*body.term(term), document),
             siblings=self._passages_of[self._document[slot]],
+            cosine=self._cosine(slot, question),
         )
 
     def pagerank(self, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:

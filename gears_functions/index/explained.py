@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shardqa.gears_functions.index import bm25, pagerank
+import numpy as np
+
+from shardqa.gears_functions.index import bm25, pagerank, vectors
 from shardqa.gears_functions.index.analysis import Query
 from shardqa.statistics import CorpusStatistics
 
@@ -22,6 +24,7 @@ class Seen:
     in_pairs: Callable[[str, str], int]
     in_document: Callable[[str], int]  # in all passages of its document
     siblings: int  # passages of its document, itself included
+    cosine: float | None  # how near its vector is to the question's; None where either has none
 
 
 def explain(seen: Seen, query: Query, statistics: CorpusStatistics) -> dict[str, Any]:
@@ -35,7 +38,9 @@ def explain(seen: Seen, query: Query, statistics: CorpusStatistics) -> dict[str,
     for part in pairs:
         score += part["score"]
     graph = _graph(seen, query, statistics)
-    return {"terms": terms, "pairs": pairs, **graph, "score": score + graph["graph"]}
+    near = 0.0 if seen.cosine is None else float(vectors.near_score(np.array(seen.cosine)))
+    told = {"terms": terms, "pairs": pairs, **graph, "cosine": seen.cosine, "near": near}
+    return {**told, "score": score + graph["graph"] + near}
 
 
 def _term(seen: Seen, term: str, statistics: CorpusStatistics) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from shardqa.gears_functions.runtime import write
 from shardqa.gears_functions.shard import dropped, slots
 from shardqa.gears_functions.shard.dropped import Dropped
 from shardqa.gears_functions.shard.retries import ShardRetries
+from shardqa.models.embedding import StoredVector
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import KeyEvent, Reply, Runtime
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 PREFIX = "passage:"
 DIGITS = 9  # of a size in bytes: any client may write the field
-FIELDS = ("title", "text", "end", "bytes", "metadata")  # of a passage; the last two of a document's first one only
+FIELDS = ("title", "text", "end", "bytes", "metadata", "vector")  # of a passage; size and metadata of its first only
 AT_START = "start"  # reason of the resync that begins a session: epochs outlive the worker
 PROMOTED = "promoted"  # reason of the resync of a replica that became master
 PAGE = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
@@ -213,7 +214,11 @@ class KeyspaceSync:
         if reply[1] is None:
             return self.index(corpus).remove(name)
         title, text = ((field or b"").decode("utf-8", "replace") for field in reply[:2])
-        return self.index_to_change(corpus).put(name, title, text, int(reply[2] or 0), _of_document(*reply[3:]))
+        index = self.index_to_change(corpus)
+        is_changed = index.put(name, title, text, int(reply[2] or 0), _of_document(*reply[3:5]))
+        if reply[5] is not None and (vector := StoredVector.unpack(reply[5])) is not None:
+            index.put_vector(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
+        return is_changed
 
     async def caught_up(self) -> None:
         """Waits a moment for events that came before: they are queued, and brought in one batch after another."""

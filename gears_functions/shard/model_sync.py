@@ -82,11 +82,23 @@ class ModelSync:
 
     async def scoring(self, model: str) -> Scoring | None:
         """How this shard's copy is scored, the shipped way where whoever stored it did not say; None: there is none."""
+        label = await self.label(model)
+        return None if label is None else Scoring.of_label(label) or shipped_scoring()
+
+    async def label(self, model: str) -> str | None:
+        """The TAG of this shard's copy; None: there is none."""
         try:
             reply = await self._runtime.call("AI.MODELGET", keys.model(model, self._runtime.hashtag()), "META")
         except ResponseError:
             return None
-        return Scoring.of_label(_meta(reply)[b"tag"].decode("utf-8", "replace")) or shipped_scoring()
+        return str(_meta(reply)[b"tag"].decode("utf-8", "replace"))
+
+    async def has(self, model: str) -> bool:
+        return bool(await self._runtime.call("EXISTS", keys.model(model, self._runtime.hashtag())))
+
+    async def obtain(self, model: str) -> None:
+        """Has another shard send its copy. Raises ClusterUnavailable when none has it."""
+        await self._fetch(model, keys.model(model, self._runtime.hashtag()))
 
     async def _fetch(self, model: str, key: str) -> None:
         async with self._fetching:

@@ -7,6 +7,9 @@
     retries         what Redis refuses while slots move, tried again until it is done
     slots           which slots are this shard's, and which are on their way
     model_sync      the shard's own copy of each model
+    encoder         the shard's encoder: vectors of questions and passages
+    lexical         corpora that are ranked by their words alone
+    questions       whether the shard is answering
     timings         how long answers take, told to INFO
 
 Lives on masters and replicas, so that a failover finds a warm index; only masters write. All of it runs in the
@@ -18,21 +21,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardqa import keys
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.runtime import write
-from shardqa.gears_functions.shard import slots
+from shardqa.gears_functions.shard import lexical, slots
 from shardqa.gears_functions.shard.document_lock import DocumentLock, HeldDocuments
 from shardqa.gears_functions.shard.dropped import Dropped
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.lexical import Lexical
+from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.transient import is_write_refusal
 
 if TYPE_CHECKING:
+    from shardqa.gears_functions.index.analysis import Query
     from shardqa.gears_functions.runtime import Argument, Reply, Runtime
     from shardqa.models.tokenizer import Tokenizer
+    from shardqa.statistics import CorpusStatistics
 
 
 class ShardState:
@@ -43,6 +51,8 @@ class ShardState:
         self._held = HeldDocuments()
         self._sync = KeyspaceSync(runtime, self.epochs, self._held)
         self._lock = DocumentLock(self._held, self.epochs, self._sync)
+        self.questions = ActiveQuestions()
+        self.lexical = Lexical(runtime)
 
     @property
     def dropped(self) -> Dropped:
@@ -76,6 +86,7 @@ class ShardState:
     def follow(self, settle_all: Callable[[], Coroutine[None, None, None]]) -> None:
         """Starts to keep the index equal to the keyspace; after each scan a master's documents are settled."""
         self._sync.follow(settle_all)
+        self.runtime.watch(lexical.PREFIX, self.lexical.changed, self.lexical.resync)
 
     async def synced(self) -> None:
         """Waits until the index is whole; raises Indexing where that takes long."""
@@ -89,6 +100,11 @@ class ShardState:
         """The holder has put into the index what it wrote: the events of that tell nothing new."""
         self._held.indexed(parsed)
         self._sync.show_size()
+
+    def statistics(self, corpus: str, query: Query) -> CorpusStatistics:
+        """This shard's numbers; of vectors none where the corpus is ranked by its words alone."""
+        found = self.index(corpus).statistics(query)
+        return replace(found, vectors={}) if self.lexical.covers(corpus) else found
 
     async def look_again(self, names: Iterable[str]) -> None:
         """Reads passages anew that were not found where the index had them. Raises ResponseError."""

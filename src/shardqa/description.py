@@ -40,6 +40,7 @@ class CorpusPart:
     characters: int
     bytes: int  # of the documents' texts
     epoch: int
+    encoded: int | None = None  # passages with a vector of the shard's encoder; None where none are to have one
 
 
 @dataclass(frozen=True, slots=True)

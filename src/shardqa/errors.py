@@ -149,6 +149,12 @@ class Indexing(ClusterUnavailable):
     code = "indexing"
 
 
+class NoEncoder(ClusterUnavailable):
+    """A question's vector is wanted of a shard that has no encoder."""
+
+    code = "no_encoder"
+
+
 class ShardFailed(ShardqaError):
     """A shard answered with an error."""
 

@@ -29,6 +29,8 @@ QUESTION_MARKS = "?？؟"
 FULL_STOP = re.compile(r"(?<=[^\W_])\.\Z")  # one that ends a sentence: `cd ..` and `the regex .` keep theirs
 NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
+ENCODER = "encoder"  # name of the model that gives passages their vectors: a cluster has one
+ENCODERS = f"model:{ENCODER}:"  # how their keys begin
 API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret
 EPOCH_CHANNEL = "shardqa:epoch"  # pub/sub: "<corpus> <tag> <epoch>" whenever a shard's part of a corpus changes
 
@@ -87,6 +89,11 @@ def tokens_of_passage(passage_key: str) -> str:
 def drop(corpus: str, bucket: str) -> str:
     """String: documents of the bucket when its part of the corpus was dropped; while it is there, more may be left."""
     return f"drop:{corpus}:{{{bucket}}}"
+
+
+def dense(corpus: str, bucket: str) -> str:
+    """String "off": the corpus' vectors are not used."""
+    return f"dense:{corpus}:{{{bucket}}}"
 
 
 def doc_of_passage(passage_key: str) -> str:
@@ -252,9 +259,18 @@ def parse_passage(key: str) -> PassageKey:
 
 def parse_drop(key: str) -> tuple[str, str]:
     """(corpus, bucket)."""
-    match = re.fullmatch(r"drop:([a-z0-9._-]+):\{(b\d{4})\}", key)
+    return _of_bucket(key, "drop")
+
+
+def parse_dense(key: str) -> tuple[str, str]:
+    """(corpus, bucket)."""
+    return _of_bucket(key, "dense")
+
+
+def _of_bucket(key: str, word: str) -> tuple[str, str]:
+    match = re.fullmatch(rf"{word}:([a-z0-9._-]+):\{{(b\d{{4}})\}}", key)
     if match is None:
-        raise BadKey(f"key {key[:120]!r} is not of the form drop:<corpus>:{{bucket}}")
+        raise BadKey(f"key {key[:120]!r} is not of the form {word}:<corpus>:{{bucket}}")
     return match[1], match[2]
 
 

@@ -42,6 +42,7 @@ class CorpusInfo(BaseModel):
     characters: int
     bytes: int  # of its documents' texts
     epoch: str  # digest of all shards' epochs; changes with every change of the corpus
+    encoded: int | None = None  # passages that have a vector; None without an encoder, or where it is off
 
 
 class Dropping(BaseModel):
@@ -283,7 +284,7 @@ class PairScore(BaseModel):
 
 
 class RankScore(BaseModel):
-    """What a passage's score is the sum of: terms, pairs and graph."""
+    """What a passage's score is the sum of: terms, pairs, graph and nearness."""
 
     terms: list[TermScore]
     pairs: list[PairScore]
@@ -291,6 +292,8 @@ class RankScore(BaseModel):
     document: float  # mean of the same over its document's passages
     share: float  # its PageRank; all passages' sum is 1
     graph: float  # what that adds to the score
+    cosine: float | None = None  # between its vector and the question's; None where they are not compared
+    near: float = 0.0  # what that adds to the score
     score: float
 
 

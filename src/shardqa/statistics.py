@@ -1,14 +1,54 @@
-"""Corpus-wide numbers that ranking needs: integers only, so that sums over shards are exact in any order."""
+"""Corpus-wide numbers that ranking needs: integers only, so that sums over shards are exact in any order.
+
+With them travels the question's vector, where it is to be compared with the passages': whoever sums up decides that
+once for all shards.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shardqa.errors import BadData
 
 COUNTS = ("passages", "documents", "length", "title_length")
+
+ENOUGH = 0.9
+"""Share of a corpus' passages that have vectors, from which on nearness counts. Below, the few that have one would push
+back what is not encoded yet."""
+
+VECTOR_BYTES = 384
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVector:
+    """What passages of one encoder's vectors are compared with."""
+
+    encoder: str
+    vector: bytes  # int8 [384]
+
+    def record(self) -> dict[str, str]:
+        """As it travels in JSON."""
+        return {"encoder": self.encoder, "vector": base64.b64encode(self.vector).decode()}
+
+    @classmethod
+    def parse(cls, record: object) -> QuestionVector:
+        """The inverse of `record`, other fields ignored; raises BadData."""
+        fields = record if isinstance(record, dict) else {}
+        encoder, packed = fields.get("encoder"), fields.get("vector")
+        try:
+            vector = base64.b64decode(packed, validate=True) if isinstance(packed, str) else b""
+        except binascii.Error:
+            vector = b""
+        if not isinstance(encoder, str) or len(vector) != VECTOR_BYTES:
+            raise BadData(
+                f"a question's vector is {str(record)[:80]!r}, an encoder and {VECTOR_BYTES} bytes in base64 are "
+                "needed; send what Embed replied"
+            )
+        return cls(encoder, vector)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +61,27 @@ class CorpusStatistics:
     title_length: int  # words of all passages' titles together
     df: Mapping[str, int]  # passages that hold the term, or the pair ("united state"); none is left out
     cf: Mapping[str, int]  # occurrences of the term in all passages; terms only
+    vectors: Mapping[str, int] = field(default_factory=dict)  # passages that have one, by encoder
+    near: QuestionVector | None = None  # what passages are compared with, too
 
     def record(self) -> dict[str, Any]:
         """As it travels in JSON."""
-        return {**{name: getattr(self, name) for name in COUNTS}, "df": dict(self.df), "cf": dict(self.cf)}
+        counts = {name: getattr(self, name) for name in COUNTS}
+        told = {**counts, "df": dict(self.df), "cf": dict(self.cf), "vectors": dict(self.vectors)}
+        return told if self.near is None else {**told, "near": self.near.record()}
+
+    def is_encoded(self, encoder: str) -> bool:
+        """Whether enough of the passages have vectors of this encoder."""
+        return self.passages > 0 and self.vectors.get(encoder, 0) >= ENOUGH * self.passages
+
+    @property
+    def encoders(self) -> list[str]:
+        """Those of which enough passages have vectors."""
+        return [encoder for encoder in self.vectors if self.is_encoded(encoder)]
+
+    def compared(self, question: QuestionVector | None) -> CorpusStatistics:
+        """With the question's vector, where enough passages can be compared with it; the same otherwise."""
+        return self if question is None or not self.is_encoded(question.encoder) else replace(self, near=question)
 
     @classmethod
     def parse(cls, record: object) -> CorpusStatistics:
@@ -32,19 +89,22 @@ class CorpusStatistics:
         if not isinstance(record, dict):
             raise BadData(f"statistics are a JSON {type(record).__name__}, an object is needed: the sum of all Terms")
         counts = {name: _count(record, name) for name in COUNTS}
-        return cls(**counts, df=_counts(record, "df"), cf=_counts(record, "cf"))
+        near = None if record.get("near") is None else QuestionVector.parse(record["near"])
+        df, cf, vectors = (_counts(record, name) for name in ("df", "cf", "vectors"))
+        return cls(df=df, cf=cf, vectors=vectors, near=near, **counts)
 
 
 def total(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:
     """The sum of all shards' statistics."""
     counts = dict.fromkeys(COUNTS, 0)
-    df, cf = dict[str, int](), dict[str, int]()
+    df, cf, vectors = dict[str, int](), dict[str, int](), dict[str, int]()
     for part in parts:
         for name in COUNTS:
             counts[name] += getattr(part, name)
         _add(df, part.df)
         _add(cf, part.cf)
-    return CorpusStatistics(**counts, df=df, cf=cf)
+        _add(vectors, part.vectors)
+    return CorpusStatistics(df=df, cf=cf, vectors=vectors, near=None, **counts)
 
 
 def _add(into: dict[str, int], counts: Mapping[str, int]) -> None:

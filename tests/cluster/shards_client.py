@@ -55,7 +55,8 @@ class Shards:
             for name, value in reply.items():
                 if isinstance(value, dict):
                     for term, count in value.items():
-                        total[name][term] = total[name].get(term, 0) + count
+                        of_terms = total.setdefault(name, {})
+                        of_terms[term] = of_terms.get(term, 0) + count
                 elif name not in ("tag", "epoch"):
                     total[name] = total.get(name, 0) + value
         return total

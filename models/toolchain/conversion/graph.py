@@ -111,11 +111,12 @@ class FloatLayers:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of the network, float32."""
+    """An output of the network."""
 
     name: str
     sizes: tuple[str | int, ...]
     """Such as ("batch", "sequence")."""
+    type: int = TensorProto.FLOAT
 
 
 class Head(Protocol):
@@ -174,7 +175,7 @@ def network(
     outputs = [output for head in heads for output in head.write(graph, hidden)]
     if observe:
         outputs += [Output(graph.node("Identity", [value], f"?{name}"), _ANY) for name, value in watched.inputs.items()]
-    return _model(graph, outputs)
+    return model_of(graph, outputs)
 
 
 _ANY = ("batch", "sequence", "width")
@@ -253,10 +254,11 @@ def _norm_constants(graph: GraphBuilder, weights: Weights, prefix: str) -> tuple
     )
 
 
-def _model(graph: GraphBuilder, outputs: Sequence[Output]) -> onnx.ModelProto:
+def model_of(graph: GraphBuilder, outputs: Sequence[Output]) -> onnx.ModelProto:
+    """A model of what has piled up, with `network`'s inputs."""
     names = ["input_ids", "attention_mask", "token_type_ids"]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in names]
-    results = [helper.make_tensor_value_info(one.name, TensorProto.FLOAT, one.sizes) for one in outputs]
+    results = [helper.make_tensor_value_info(one.name, one.type, one.sizes) for one in outputs]
     body = helper.make_graph(graph.nodes, "reader", inputs, results, graph.constants)
     opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
     # IR 8 goes with opset 17, so that every onnxruntime since 1.12 reads the file.

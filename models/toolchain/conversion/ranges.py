@@ -13,8 +13,7 @@ from shardqa.errors import BadData
 from shardqa.models.reader import Row, batches
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
-from shardqa.models.toolchain.conversion.graph import FloatLayers
-from shardqa.models.toolchain.conversion.heads import whole_network
+from shardqa.models.toolchain.conversion.graph import FloatLayers, network
 from shardqa.models.toolchain.conversion.int8 import Range
 from shardqa.models.toolchain.conversion.probes import Probe, probe
 
@@ -58,6 +57,11 @@ def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float3
     return largest, found.inputs
 
 
+def probe_rows(checkpoint: Checkpoint) -> Sequence[Row]:
+    """Rows that a network made of a checkpoint can be looked at with."""
+    return _probe(checkpoint).rows
+
+
 def _probe(checkpoint: Checkpoint, questions: Path | None = None, limit: int | None = None) -> Probe:
     positions = len(checkpoint.weights["bert.embeddings.position_embeddings.weight"])
     vocabulary = len(checkpoint.weights["bert.embeddings.word_embeddings.weight"])
@@ -66,7 +70,7 @@ def _probe(checkpoint: Checkpoint, questions: Path | None = None, limit: int | N
 
 
 def _observer(checkpoint: Checkpoint) -> onnxruntime.InferenceSession:
-    model = whole_network(checkpoint, FloatLayers(), observe=True)
+    model = network(checkpoint.weights, checkpoint.shape, FloatLayers(), [], observe=True)
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 

@@ -20,6 +20,7 @@ from shardqa.cli import (
     corpora,
     delete,
     demo,
+    dense,
     doctor,
     eval,
     faults,
@@ -71,6 +72,7 @@ app.add_typer(eval.app, name="eval")
 bench.app.command("stages")(stages.bench_stages)
 app.add_typer(bench.app, name="bench")
 app.add_typer(models.app, name="models")
+app.add_typer(dense.app, name="dense")
 
 
 def _version(wanted: bool) -> None:

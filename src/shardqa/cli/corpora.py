@@ -22,7 +22,7 @@ from shardqa.cli.faults import WrongSetting
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import UnknownDocument
-from shardqa.schema import DocumentInfo, Dropping, FoundPassage
+from shardqa.schema import CorpusInfo, DocumentInfo, Dropping, FoundPassage
 
 SHOWN = 1_000  # documents of a list, unless more are asked for
 MARKS = ("»", "«")  # around the question's words where there is no colour
@@ -31,7 +31,7 @@ MARKS = ("»", "«")  # around the question's words where there is no colour
 def corpora(
     as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
 ) -> None:
-    """A table of the corpora: documents, passages, characters, bytes. Exits with 1 where there are none.
+    """A table of the corpora: documents, passages, vectors, characters, bytes. Exits with 1 where there are none.
 
     Example: shardqa corpora
     """
@@ -39,9 +39,14 @@ def corpora(
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
-        rows = [(one.name, one.documents, one.passages, one.characters, one.bytes) for one in found.corpora]
-        print_table(("name", "documents", "passages", "characters", "bytes"), rows)
+        columns = ("name", "documents", "passages", "encoded", "characters", "bytes")
+        print_table(columns, [_row(one) for one in found.corpora])
     _end(found.failed, bool(found.corpora))
+
+
+def _row(one: CorpusInfo) -> tuple[str | int, ...]:
+    encoded = "-" if one.encoded is None else one.encoded
+    return one.name, one.documents, one.passages, encoded, one.characters, one.bytes
 
 
 def ls(

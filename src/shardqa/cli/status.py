@@ -23,6 +23,7 @@ from shardqa.cli.connection import (
 from shardqa.cli.output import PARTLY, print_json, print_table
 from shardqa.cluster import tags
 from shardqa.config import Settings
+from shardqa.description import CorporaOfShard
 from shardqa.errors import ClusterUnavailable
 from shardqa.topology import Node
 
@@ -37,6 +38,7 @@ class NodeStatus:
     tag: str | None
     documents: int | None
     passages: int | None
+    encoded: int | None  # passages with a vector, of those that are to have one
     models: int | None
     worker: str
     writes: str  # taken, or why Redis refuses them
@@ -51,7 +53,7 @@ def status(
     password: PasswordOption = None,
     data: DataOption = DEFAULT_DATA,
 ) -> None:
-    """A table of the nodes: role, slots, passages, models, worker, writes, memory, hit rate of answers.
+    """A table of the nodes: role, slots, passages, vectors, models, worker, writes, memory, hit rate of answers.
 
     Example: shardqa status --redis 127.0.0.1:7000
     """
@@ -84,7 +86,9 @@ def _node_status(node: Node, settings: Settings) -> NodeStatus:
         with node_client(settings, node.host, node.port, PATIENCE) as client:
             return _reachable(node, client)
     except RedisError:
-        return NodeStatus(node.address, node.role, node.slot_count(), None, None, None, None, "unreachable", "", "", "")
+        return NodeStatus(
+            node.address, node.role, node.slot_count(), None, None, None, None, None, "unreachable", "", "", ""
+        )
 
 
 def _reachable(node: Node, client: Redis) -> NodeStatus:
@@ -104,9 +108,15 @@ def _reachable(node: Node, client: Redis) -> NodeStatus:
         tag=told.shard.tag if told else None,
         documents=sum(part.documents for part in corpora) if told else None,
         passages=sum(part.passages for part in corpora) if told else None,
+        encoded=_encoded(told),
         models=info.get("shardqa_models"),
         worker="indexing" if told and told.shard.indexing else worker,
         writes=(told.shard.refuses or "taken") if told else "-",
         memory=str(client.info("memory").get("used_memory_human", "?")),
         hit_rate=f"{100 * hits / (hits + misses):.0f} % of {hits + misses}" if hits + misses else "-",
     )
+
+
+def _encoded(told: CorporaOfShard | None) -> int | None:
+    parts = [part.encoded for part in told.corpora.values() if part.encoded is not None] if told else []
+    return sum(parts) if parts else None

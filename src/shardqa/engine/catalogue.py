@@ -140,6 +140,18 @@ class Catalogue(Overview):
             )
         return {bucket for _, reply in came for bucket in reply["buckets"]}
 
+    async def choose_dense(self, corpus: str, is_on: bool) -> None:
+        """Whether passages of a corpus get vectors, where the cluster has an encoder, and are ranked by them, too.
+
+        Raises BadCorpusName, ClusterUnavailable: then those shards that answered have it so, and another try does the
+        rest.
+        """
+        keys.check_corpus(corpus)
+        command = ("RG.TRIGGER", "Dense", corpus, "on" if is_on else "off")
+        _, failed = came_and_failed(await self.masters.everywhere(*command), record_of)
+        if failed:
+            raise ClusterUnavailable(f"{', '.join(failed)} did not answer; try again once 'shardqa status' shows all")
+
     async def dropping(self, corpus: str) -> AsyncIterator[Dropping]:
         """How far the removal of a dropped corpus is, until it is done."""
         latest = None

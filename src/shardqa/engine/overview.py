@@ -71,10 +71,13 @@ def list_corpora(shards: list[CorporaOfShard], failed: list[str]) -> Corpora:
     """The sums of all shards."""
     totals: dict[str, Counter[str]] = {}
     epochs: dict[str, dict[str, int]] = {}
+    encoded = dict[str, int]()
     for told in shards:
         for name, part in told.corpora.items():
             epochs.setdefault(name, {})[told.shard.tag] = part.epoch
             totals.setdefault(name, Counter()).update({field: getattr(part, field) for field in SIZES})
+            if part.encoded is not None:
+                encoded[name] = encoded.get(name, 0) + part.encoded
     found = [
         CorpusInfo(
             name=name,
@@ -83,6 +86,7 @@ def list_corpora(shards: list[CorporaOfShard], failed: list[str]) -> Corpora:
             characters=total["characters"],
             bytes=total["bytes"],
             epoch=keys.corpus_epoch(epochs[name]),
+            encoded=encoded.get(name),
         )
         for name, total in sorted(totals.items())
         if total["documents"]

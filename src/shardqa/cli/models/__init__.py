@@ -2,7 +2,7 @@
 
 import typer
 
-from shardqa.cli.models import calibration, conversion, ladder, multitask, packaging, store, training
+from shardqa.cli.models import calibration, conversion, encoder, ladder, multitask, packaging, store, training
 
 app = typer.Typer(
     name="models",
@@ -22,6 +22,7 @@ app.command("measure")(calibration.measure)
 app.command("export")(conversion.export)
 app.command("quantize")(conversion.quantize)
 app.command("dequantize")(conversion.dequantize)
+app.command("encoder")(encoder.encoder)
 app.command("optimize")(conversion.optimize)
 app.command("verify")(conversion.verify)
 app.command("ladder")(ladder.ladder)

@@ -1,0 +1,208 @@
+"""What vectors add to ranking by words, and how heavily they should weigh: recall on questions of several kinds.
+
+    python bench/dense.py ENCODER [--cache FOLDER] [--set search --set hotpot …] [--limit 2000]
+
+ENCODER is a folder of `shardqa models encoder`. Vectors are cached, and a run that was broken off goes on: the passages
+of SQuAD take half an hour of a core. Then, for each set: recall of words, vectors, and their sum with several weights,
+and the weight that the other sets would have chosen. Every paragraph is a document, as in bench/retrieval.py; of
+questions with two paragraphs (hotpot) both must be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from common import SHARED
+
+from shardqa import keys
+from shardqa.gears_functions.index import vectors
+from shardqa.gears_functions.index.analysis import query
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.splitting import split
+from shardqa.models import embedding, shipped, squad
+from shardqa.models.reader import Row
+from shardqa.models.session import open_session
+from shardqa.models.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SETS = {
+    "squad": ("squad/dev-v1.1", "squad/train-v1.1"),  # asked: dev's questions; train's paragraphs are there beside
+    "search": ("domains/qed-nq", "domains/clapnq"),
+    "hotpot": ("domains/hotpotqa-sub",),
+    "policies": ("domains/policyqa-dev",),
+    "reports": ("domains/tatqa-text",),
+    "stories": ("domains/fairytaleqa",),
+}
+WEIGHTS = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 50.0, 60.0, 80.0)
+AT = (1, 5, 10, 20)
+DEEP = 200  # passages by words, and as many by vectors, whose sums are looked at
+KEPT_EVERY = 500  # vectors between two savings
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    question: str
+    documents: tuple[str, ...]  # that say it; all of them are needed
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    document: str
+    number: int
+    title: str
+    text: str
+    ids: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Of one question's best passages."""
+
+    words: NDArray[np.float64]
+    cosines: NDArray[np.float64]
+    documents: list[str]
+    wanted: tuple[str, ...]
+
+
+def read(name: str, tokenizer: Tokenizer, limit: int) -> tuple[list[Piece], list[Wanted]]:
+    texts: dict[str, tuple[str, str]] = {}
+    questions: list[Wanted] = []
+    for file in SETS[name]:
+        found, stem = squad.read(SHARED / "data" / f"{file}.json.gz"), Path(file).name
+        of = {one.id: list(_documents(stem, one, name == "hotpot")) for one in found.paragraphs}
+        texts |= {id: (title, text) for parts in of.values() for id, title, text in parts}
+        if "train" not in stem:
+            questions += [
+                Wanted(one.text, tuple(id for id, _, _ in of[one.document or ""]))
+                for one in found.questions
+                if one.answers
+            ]
+    chosen = np.random.default_rng(7).permutation(len(questions))[:limit]
+    pieces = [
+        Piece(id, n, title, passage.text, passage.ids)
+        for id, (title, text) in texts.items()
+        for n, passage in enumerate(split(text, tokenizer))
+    ]
+    return pieces, [questions[n] for n in sorted(chosen)]
+
+
+def _documents(stem: str, paragraph: squad.Paragraph, has_two: bool) -> Iterator[tuple[str, str, str]]:
+    """(id, title, text); HotpotQA's paragraphs stand together, a line each that begins with its title."""
+    if not has_two:
+        yield f"{stem}/{paragraph.id}", paragraph.title.replace("_", " "), paragraph.text
+        return
+    for line in filter(str.strip, paragraph.text.split("\n")):
+        title, _, text = line.partition(": ")
+        yield title, title, text
+
+
+def encode(encoder: Path, rows: Sequence[Callable[[], Row]], kept: Path) -> NDArray[np.float32]:
+    """Vectors of the rows; those in the file are taken from there."""
+    found = np.load(kept) if kept.exists() else np.zeros((0, embedding.WIDTH), dtype=np.int8)
+    session = open_session(encoder, 1)
+    while len(found) < len(rows):
+        part = [_run(session, row()) for row in rows[len(found) : len(found) + KEPT_EVERY]]
+        found = np.concatenate([found, np.stack(part)])
+        np.save(kept, found)
+        print(f"  {kept.stem}: {len(found):,} of {len(rows):,} encoded", flush=True)
+    return found[: len(rows)].astype(np.float32)
+
+
+def _run(session: object, row: Row) -> NDArray[np.int8]:
+    feeds = {name: getattr(row, name)[None] for name in ("input_ids", "attention_mask", "token_type_ids")}
+    vector: NDArray[np.int8] = session.run([embedding.OUTPUT], feeds)[0][0]  # type: ignore[attr-defined]
+    return vector
+
+
+def scores(
+    pieces: Sequence[Piece], questions: Sequence[Wanted], of: NDArray[np.float32], asked: NDArray[np.float32]
+) -> list[Scores]:
+    index, names = Index(), [piece.document for piece in pieces]
+    places: dict[str, int] = {}
+    for piece in pieces:
+        key = keys.passage("bench", piece.document, piece.number)
+        index.put(key, piece.title, piece.text)
+        places[key] = len(places)
+    found = []
+    for wanted, vector in zip(questions, asked, strict=True):
+        terms = query(keys.normalise_question(wanted.question))
+        words = np.zeros(len(pieces))
+        for key, score in index.rank(terms, index.statistics(terms), len(pieces)):
+            words[places[key]] = score
+        cosines = embedding.cosine(of @ vector)
+        best = np.union1d(np.argsort(-words)[:DEEP], np.argsort(-cosines)[:DEEP])
+        found.append(Scores(words[best], cosines[best], [names[n] for n in best], wanted.documents))
+    return found
+
+
+def recalls(found: Sequence[Scores], score: Callable[[Scores], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Shares of the questions whose documents all are among the first, at each of AT."""
+    ranks = []
+    for one in found:
+        order = np.argsort(-score(one), kind="stable")
+        documents = {name: n for n, name in reversed(list(enumerate(dict.fromkeys(one.documents[n] for n in order))))}
+        ranks.append(max(documents.get(name, len(order)) for name in one.wanted))
+    return np.array([100 * np.mean(np.array(ranks) < at) for at in AT])
+
+
+def summed(weight: float) -> Callable[[Scores], NDArray[np.float64]]:
+    return lambda one: one.words + weight / vectors.NEAR * vectors.near_score(one.cosines)
+
+
+def main(
+    encoder: Annotated[Path, typer.Argument(help="folder that `shardqa models encoder` wrote")],
+    cache: Annotated[Path, typer.Option(help="folder of vectors that are kept")] = Path("build/dense"),
+    sets: Annotated[list[str] | None, typer.Option("--set", help=f"some of {', '.join(SETS)}; all by default")] = None,
+    limit: Annotated[int, typer.Option(help="questions of each set")] = 2_000,
+) -> None:
+    """Prints recall at 1, 5, 10 and 20."""
+    cache.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer.load(shipped.folder())
+    table: dict[str, NDArray[np.float64]] = {}
+    for name in sets or SETS:
+        pieces, questions = read(name, tokenizer, limit)
+        rows = [partial(_passage_row, tokenizer, piece) for piece in pieces]
+        asks = [partial(_question_row, tokenizer, one) for one in questions]
+        of = encode(encoder, rows, cache / f"{name}.npy")
+        asked = encode(encoder, asks, cache / f"{name}-asked-{limit}.npy")
+        found = scores(pieces, questions, of, asked)
+        print(f"{name}: {len(pieces):,} passages, {len(questions):,} questions; recall@{'/'.join(map(str, AT))}")
+        table[name] = np.stack([recalls(found, summed(weight)) for weight in WEIGHTS])
+        _show("words and graph", table[name][0])
+        _show("vectors alone", recalls(found, lambda one: one.cosines))
+        for weight, row in zip(WEIGHTS[1:], table[name][1:], strict=True):
+            _show(f"sum, weight {weight:g}", row)
+    if len(table) > 1:
+        _left_out(table)
+
+
+def _passage_row(tokenizer: Tokenizer, piece: Piece) -> Row:
+    return embedding.passage_row(tokenizer.passage(piece.title).ids, piece.ids)
+
+
+def _question_row(tokenizer: Tokenizer, one: Wanted) -> Row:
+    return embedding.row(tokenizer.question(one.question))
+
+
+def _left_out(table: dict[str, NDArray[np.float64]]) -> None:
+    print("weight by the mean of recall@1 and @5 over the other sets, and what it gives")
+    for name, own in table.items():
+        gains = [rows[:, :2].mean(axis=1) - rows[0, :2].mean() for other, rows in table.items() if other != name]
+        best = int(np.argmax(np.mean(gains, axis=0)))
+        _show(f"{name}, weight {WEIGHTS[best]:g}", own[best])
+
+
+def _show(label: str, row: NDArray[np.float64]) -> None:
+    print(f"  {label:24}", *(f"{value:6.1f}" for value in row), flush=True)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,144 @@
+"""Passages get their vectors: in the background, a passage at a time, whenever this shard answers nothing.
+
+A passage is found by its words as soon as it is ingested; its vector comes later, into a field of its own hash. So it
+moves, is replicated, backed up and deleted with the passage, and every index gets it by the watch of the keyspace. The
+hash is written by nothing else than ingest, which overwrites the text and leaves the field: a vector holds a digest of
+its text, and one of another text counts as none. `Encoding` never remembers what it has done; it looks in the index for
+passages without a vector of this shard's encoder, so it goes on after a restart or a failover where it stood.
+
+    RG.TRIGGER Embed <corpus> <question>       the question's vector
+    RG.TRIGGER Dense <corpus> <on or off>      whether the corpus is encoded, and its vectors are used
+
+Masters write; the worker's loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import orjson
+from redis import ResponseError
+
+from shardqa import checks, keys
+from shardqa.errors import BadData, ShardqaError
+from shardqa.gears_functions import arguments, permissions
+from shardqa.models.embedding import StoredVector
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.runtime import Argument, KeyEvent
+    from shardqa.gears_functions.shard.encoder import ShardEncoder
+    from shardqa.gears_functions.shard.state import ShardState
+
+PAGE = 8  # passages read in one tick, and written in one: at most so many are encoded again after a crash
+QUIET = 0.05  # seconds without a question after which the next passage is encoded
+PATIENCE = 1.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
+IDLE = 0.5  # seconds between looks for something to do
+FAILED = 5.0  # seconds after a fault: a model that is being loaded, a slot on its way, memory that is full
+
+
+class Encoding:
+    def __init__(self, shard: ShardState, encoder: ShardEncoder) -> None:
+        self._shard = shard
+        self._encoder = encoder
+        self._worked = set[str]()  # corpora that got vectors since their epochs were raised last
+
+    # ---- functions
+
+    async def embed(self, record: Record) -> str:
+        corpus, asked = arguments.words(record, "Embed <corpus> <question>", 2, 2)
+        keys.check_corpus(corpus)
+        await permissions.to_ask(self._shard.runtime, corpus)
+        vector = await self._encoder.question(checks.question(asked))
+        return orjson.dumps({"tag": self._shard.runtime.hashtag(), **vector.record()}).decode()
+
+    async def dense(self, record: Record) -> str:
+        corpus, wanted = arguments.words(record, "Dense <corpus> <on or off>", 2, 2)
+        keys.check_corpus(corpus)
+        if wanted not in ("on", "off"):
+            raise BadData(f"{wanted[:40]!r} is neither on nor off; the form is RG.TRIGGER Dense <corpus> <on or off>")
+        await permissions.to_drop(self._shard.runtime, corpus)
+        await self._shard.lexical.choose(corpus, wanted == "off")
+        await self._shard.changed(corpus)
+        return orjson.dumps({"tag": self._shard.runtime.hashtag(), "dense": wanted}).decode()
+
+    # ---- in the background
+
+    def follow(self) -> None:
+        """Begins with the session, and ends with it: what a watch of it awaits is cancelled then."""
+        self._shard.runtime.watch(keys.ENCODERS, self._pass_over, self._live)
+
+    async def _pass_over(self, events: Sequence[KeyEvent]) -> None:
+        """`_live` looks for itself whether there is an encoder."""
+
+    async def _live(self, reason: str) -> None:
+        while True:
+            try:
+                await self._shard.synced()
+                pause = 0.0 if await self._work() else IDLE
+            except (ResponseError, ShardqaError) as error:
+                self._shard.runtime.log(f"passages can't be encoded yet: {error}", "verbose")
+                pause = FAILED
+            await asyncio.sleep(pause)
+
+    async def _work(self) -> bool:
+        """Encodes a page of each corpus; whether there was any."""
+        if self._shard.runtime.role() != "master":
+            return False
+        encoder = await self._encoder.id()
+        if encoder is None:
+            await self._heal()
+            return False
+        pages = {
+            corpus: self._shard.index(corpus).without_vector(encoder, PAGE)
+            for corpus in list(self._shard.corpora)
+            if not self._shard.lexical.covers(corpus)
+        }
+        for corpus, names in pages.items():
+            if names:
+                await self._encode(corpus, encoder, names)
+        self._shard.runtime.stat("encoded", sum(i.vectors().get(encoder, 0) for i in self._shard.corpora.values()))
+        await self._tell([corpus for corpus in self._worked if not pages.get(corpus)])
+        return any(pages.values())
+
+    async def _heal(self) -> None:
+        """Where passages have vectors, the cluster had an encoder: a shard whose tag changed has lost its copy."""
+        if any(index.vectors() for index in self._shard.corpora.values()):
+            await self._encoder.obtain()
+
+    async def _tell(self, corpora: Sequence[str]) -> None:
+        """Raises the epochs of those that are done: answers that were kept were ranked without these vectors."""
+        for corpus in corpora:
+            await self._shard.changed(corpus)
+            self._worked.discard(corpus)
+
+    async def _encode(self, corpus: str, encoder: str, names: Sequence[str]) -> None:
+        replies = await self._shard.runtime.calls([("HMGET", name, "title", "text") for name in names])
+        found = dict[str, StoredVector]()
+        for name, reply in zip(names, replies, strict=True):
+            if isinstance(reply, Exception):
+                raise reply
+            if reply[1] is not None:
+                await self._shard.questions.quiet(QUIET, PATIENCE)
+                title, text = ((part or b"").decode("utf-8", "replace") for part in reply)
+                found[name] = await self._encoder.passage(encoder, title, text)
+        if await self._encoder.id() == encoder:
+            await self._keep(corpus, found)
+
+    async def _keep(self, corpus: str, found: dict[str, StoredVector]) -> None:
+        index = self._shard.index(corpus)
+        here = {name: vector for name, vector in found.items() if name in index}
+        commands: list[tuple[Argument, ...]] = []
+        for name, vector in here.items():
+            commands += [("HSET", name, "vector", vector.packed()), ("HEXISTS", name, "text")]
+        replies = await self._shard.runtime.calls(commands) if commands else []
+        for (name, vector), stored, there in zip(here.items(), replies[::2], replies[1::2], strict=True):
+            if isinstance(stored, Exception):
+                raise stored
+            if there:
+                self._shard.index(corpus).put_vector(name, vector)
+                self._worked.add(corpus)
+            else:  # it was deleted just before: the field alone would be a hash of its own
+                await self._shard.runtime.call("HDEL", name, "vector")

@@ -1,0 +1,119 @@
+"""Vectors of a shard's passages, in memory: how near each is to a question's vector, by an exact scan.
+
+Products are sums of whole numbers below 2^24, exact in float32 in any order, so that a passage is as near on every
+shard. Vectors of different encoders are never compared: each encoder has rows of its own. A scan takes 512 rows at a
+time to float32: it costs a quarter more time than a float32 copy of all, which would be four times the memory.
+Rejected: an index of neighbours (usearch, hnswlib). It finds nearly all, not all, so that what is found depends on how
+a corpus is cut; and the sum with the lexical score needs every passage's own number. Owned by an Index; one thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shardqa.gears_functions.index.postings import NOBODY
+from shardqa.models.embedding import WIDTH, cosine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NEAR = 35.0  # what a cosine of 1 would add to a score; BM25 of a good passage is 10 to 30
+FLOOR = 0.2  # cosine from which on a passage counts as near: of BM25's first twenty, half lie below
+BLOCK = 512  # rows turned to float32 at a time: they stay in the processor's cache
+FIRST_ROWS = 256
+
+
+def near_score(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What nearness adds to a score, 0 to NEAR; never takes from it, so that what has the words is found still."""
+    return NEAR * np.maximum(cosines - FLOOR, 0.0)
+
+
+class Vectors:
+    """Of all encoders; a passage has one vector at most."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, _Rows] = {}  # by the encoder's id
+
+    def put(self, slot: int, encoder: str, vector: bytes) -> None:
+        self.remove(slot)
+        self._of.setdefault(encoder, _Rows()).put(slot, np.frombuffer(vector, dtype=np.int8))
+
+    def remove(self, slot: int) -> None:
+        for encoder, rows in list(self._of.items()):
+            rows.remove(slot)
+            if not len(rows):
+                del self._of[encoder]
+
+    def has(self, slot: int, encoder: str) -> bool:
+        rows = self._of.get(encoder)
+        return rows is not None and slot in rows
+
+    def counts(self) -> dict[str, int]:
+        """Vectors by encoder."""
+        return {encoder: len(rows) for encoder, rows in self._of.items()}
+
+    def cosines(self, encoder: str, question: bytes, slots: int) -> NDArray[np.float64]:
+        """Of the passages of all slots, float64 [slots]; those without a vector of this encoder have FLOOR."""
+        found = np.full(slots, FLOOR)
+        rows = self._of.get(encoder)
+        if rows is not None:
+            of, products = rows.products(np.frombuffer(question, dtype=np.int8))
+            found[of] = cosine(products)
+        return found
+
+    def compacted(self, slots: NDArray[np.int32]) -> None:
+        """Takes slots' new numbers; those that are gone have NOBODY."""
+        for rows in self._of.values():
+            rows.renumber(slots)
+
+
+class _Rows:
+    """Vectors of one encoder, in no order and without gaps."""
+
+    def __init__(self) -> None:
+        self._vectors = np.zeros((FIRST_ROWS, WIDTH), dtype=np.int8)
+        self._slots = np.zeros(FIRST_ROWS, dtype=np.int32)
+        self._row_of: dict[int, int] = {}  # by slot
+
+    def __len__(self) -> int:
+        return len(self._row_of)
+
+    def __contains__(self, slot: int) -> bool:
+        return slot in self._row_of
+
+    def put(self, slot: int, vector: NDArray[np.int8]) -> None:
+        row = self._row_of.setdefault(slot, len(self._row_of))
+        if row == len(self._vectors):
+            more = len(self._vectors) // 2
+            self._vectors = np.concatenate([self._vectors, np.zeros((more, WIDTH), dtype=np.int8)])
+            self._slots = np.concatenate([self._slots, np.zeros(more, dtype=np.int32)])
+        self._vectors[row], self._slots[row] = vector, slot
+
+    def remove(self, slot: int) -> None:
+        """The last row takes the place."""
+        row = self._row_of.pop(slot, None)
+        last = len(self._row_of)
+        if row is None or row == last:
+            return
+        self._vectors[row], self._slots[row] = self._vectors[last], self._slots[last]
+        self._row_of[int(self._slots[row])] = row
+
+    def products(self, question: NDArray[np.int8]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """(slots, whole numbers [n])."""
+        count = len(self._row_of)
+        found = np.empty(count, dtype=np.float32)
+        wanted, block = question.astype(np.float32), np.empty((BLOCK, WIDTH), dtype=np.float32)
+        for first in range(0, count, BLOCK):
+            rows = min(BLOCK, count - first)
+            np.copyto(block[:rows], self._vectors[first : first + rows])
+            np.dot(block[:rows], wanted, out=found[first : first + rows])
+        return self._slots[:count], found
+
+    def renumber(self, slots: NDArray[np.int32]) -> None:
+        for old in [slot for slot in self._row_of if slots[slot] == NOBODY]:
+            self.remove(old)
+        self._row_of = {int(slots[slot]): row for slot, row in self._row_of.items()}
+        for slot, row in self._row_of.items():
+            self._slots[row] = slot

@@ -1,0 +1,76 @@
+"""This shard's copy of the encoder: vectors of questions and passages, each with the id of what made it.
+
+The worker's loop only; the network runs in the model's own thread, a row at a time: more at once are no faster, and a
+question would wait for all of them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shardqa import keys
+from shardqa.errors import NoEncoder
+from shardqa.models import embedding
+from shardqa.models.embedding import StoredVector
+from shardqa.statistics import QuestionVector
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.shard.model_sync import ModelSync
+    from shardqa.models.reader import Row
+    from shardqa.models.tokenizer import Tokenizer
+
+REMEMBERED = 512  # vectors of questions, 0.5 KB each: a question is often asked, then explained
+
+
+class ShardEncoder:
+    def __init__(self, tokenizer: Tokenizer, copies: ModelSync) -> None:
+        self._tokenizer = tokenizer
+        self._copies = copies
+        self._recent: OrderedDict[tuple[str, str], bytes] = OrderedDict()  # (encoder, question), oldest first
+
+    async def id(self) -> str | None:
+        """What its vectors are known by; None where this shard has no encoder."""
+        if not await self._copies.has(keys.ENCODER):
+            return None  # it is looked for often: a command that fails would show among Redis' errors
+        label = await self._copies.label(keys.ENCODER)
+        return None if label is None else embedding.encoder_of_label(label)
+
+    async def question(self, question: str) -> QuestionVector:
+        """Raises NoEncoder; QuestionTooLong and what running a model raises."""
+        encoder = await self.id()
+        if encoder is None:
+            raise NoEncoder("this shard has no encoder; 'shardqa dense push' stores it on every shard")
+        known = self._recent.get((encoder, question))
+        vector = known or await self._run(embedding.row(self._tokenizer.question(question)))
+        if known is None and await self.id() != encoder:
+            raise NoEncoder("the encoder was replaced meanwhile; ask again")
+        self._recent[encoder, question] = vector
+        self._recent.move_to_end((encoder, question))
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
+        return QuestionVector(encoder, vector)
+
+    async def passage(self, encoder: str, title: str, text: str) -> StoredVector:
+        """Of a text that is cut anew: pieces that are stored may be of another, and cutting takes 1 % of the time.
+
+        Whoever keeps it looks whether the encoder is this one still. Raises what running a model raises.
+        """
+        title_pieces = self._tokenizer.passage(title).ids
+        row = embedding.passage_row(title_pieces, self._tokenizer.passage(text).ids)
+        return StoredVector(encoder, embedding.text_digest(title, text), await self._run(row))
+
+    async def obtain(self) -> None:
+        """Has another shard send its copy. Raises ClusterUnavailable when none has it."""
+        await self._copies.obtain(keys.ENCODER)
+
+    async def _run(self, row: Row) -> bytes:
+        feeds = {
+            "input_ids": row.input_ids[None],
+            "attention_mask": row.attention_mask[None],
+            "token_type_ids": row.token_type_ids[None],
+        }
+        (found,) = await self._copies.run(keys.ENCODER, feeds, [embedding.OUTPUT])
+        return found.astype(np.int8, copy=False).tobytes()

@@ -1,0 +1,74 @@
+"""Corpora that are ranked by their words alone, though the cluster has an encoder.
+
+    dense:<corpus>:{b0017}   "off" for this bucket; a mark a bucket, as of dropped corpora, so that it moves along with
+                             slots and every shard that holds a part of the corpus has one
+
+Every shard follows these keys, replicas too. The worker's loop only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shardqa import keys
+from shardqa.errors import BadKey
+from shardqa.gears_functions.runtime import write
+from shardqa.gears_functions.shard import slots
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
+
+PREFIX = "dense:"
+SCAN_COUNT = 10_000  # keys looked at per SCAN
+
+
+class Lexical:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._marks: dict[str, set[str]] = {}  # corpus -> buckets
+
+    def covers(self, corpus: str) -> bool:
+        return corpus in self._marks
+
+    async def choose(self, corpus: str, is_lexical: bool) -> None:
+        """For all of the corpus that may lie here. Raises ShardFailed, Redis' own error where that will pass."""
+        here = await slots.look(self._runtime)
+        buckets = [bucket for bucket, slot in slots.OF_BUCKETS.items() if here.serves(slot)]
+        names = [keys.dense(corpus, bucket) for bucket in buckets]
+        commands: list[tuple[Argument, ...]] = [
+            ("SET", name, "off") if is_lexical else ("UNLINK", name) for name in names
+        ]
+        await write(self._runtime, commands)
+        for bucket in buckets:
+            self._mark(corpus, bucket, is_lexical)
+
+    def _mark(self, corpus: str, bucket: str, is_marked: bool) -> None:
+        marks = self._marks.setdefault(corpus, set())
+        (marks.add if is_marked else marks.discard)(bucket)
+        if not marks:
+            del self._marks[corpus]
+
+    async def changed(self, events: Sequence[KeyEvent]) -> None:
+        for event in events:
+            try:
+                corpus, bucket = keys.parse_dense(event.key)
+            except BadKey as error:
+                self._runtime.log(f"left alone: {error}", "warning")
+                continue
+            self._mark(corpus, bucket, event.type != "none")
+
+    async def resync(self, reason: str) -> None:
+        found, cursor = set[tuple[str, str]](), b"0"
+        while True:
+            cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
+            for name in names:
+                try:
+                    found.add(keys.parse_dense(name.decode("utf-8", "surrogateescape")))
+                except BadKey as error:
+                    self._runtime.log(f"left alone: {error}", "warning")
+            if cursor == b"0":
+                break
+        self._marks = {}
+        for corpus, bucket in found:
+            self._mark(corpus, bucket, True)

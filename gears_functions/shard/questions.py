@@ -1,0 +1,37 @@
+"""Whether this shard is answering: what runs in the background gives way to that. The worker's loop only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+
+class ActiveQuestions:
+    """Whether this shard is answering."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._last = 0.0  # monotonic seconds
+
+    def heard(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        """The function, each run of which is a question."""
+
+        async def run(record: Any) -> Any:
+            self._running += 1
+            try:
+                return await function(record)
+            finally:
+                self._running -= 1
+                self._last = monotonic()
+
+        return run
+
+    async def quiet(self, seconds: float, patience: float) -> None:
+        """Waits until nothing was asked for so long, or patience is at its end."""
+        pause = seconds / 2
+        for _ in range(round(patience / pause)):
+            if not self._running and monotonic() - self._last >= seconds:
+                return
+            await asyncio.sleep(pause)

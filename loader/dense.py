@@ -1,0 +1,62 @@
+"""An encoder on every shard, and which corpora it is for: passages then get vectors beside their words."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardqa import keys
+from shardqa.engine import Engine
+from shardqa.errors import BadModel
+from shardqa.loader import models, preparation
+from shardqa.loader.models import ShardModel
+from shardqa.loader.push import check_tokenizer
+from shardqa.models import embedding, shipped
+from shardqa.models.session import open_session
+
+CONFIG_FILE = "config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    label: str
+    stored: list[str]  # masters that lacked it
+
+
+async def push(engine: Engine, folder: Path) -> Pushed:
+    """Stores the encoder of a folder on every master, in place of another: vectors of that are not compared with, and
+    all passages get new ones.
+
+    Raises BadModel for a folder that is no encoder; ClusterUnavailable, AnswerTimeout, ShardFailed.
+    """
+    check_encoder(folder)
+    encoder = ShardModel.encoder(folder.name, folder)
+    registered = await preparation.register(engine)
+    return Pushed(encoder.label, await models.store(engine, registered.shards, encoder))
+
+
+def check_encoder(folder: Path) -> None:
+    """Raise BadModel unless the folder is a whole encoder that runs here, with the shards' tokenizer."""
+    shipped.checked_folder(folder)
+    check_tokenizer(folder)
+    outputs = [(one.name, one.type, one.shape[-1]) for one in open_session(folder, 1).get_outputs()]
+    wanted = [(embedding.OUTPUT, "tensor(int8)", embedding.WIDTH)]
+    if outputs != wanted:
+        raise BadModel(
+            f"{folder} has the outputs {outputs}, {wanted} is needed; write it with 'shardqa models encoder'"
+        )
+    try:
+        positions = json.loads((folder / CONFIG_FILE).read_bytes())["max_position_embeddings"]
+    except (OSError, ValueError, LookupError) as error:
+        raise BadModel(f"{folder / CONFIG_FILE} can't be read: {error}; write the encoder again") from None
+    if not isinstance(positions, int) or positions < embedding.MAX_TOKENS:
+        raise BadModel(f"{folder} takes {positions} tokens, texts have up to {embedding.MAX_TOKENS}; take another")
+
+
+async def remove(engine: Engine) -> list[str]:
+    """Removes the encoder from every master; returns those that had it. Vectors stay, unused."""
+    shards = (await preparation.register(engine)).shards
+    gone = await asyncio.gather(
+        *(engine.masters.on(node, "UNLINK", keys.model(keys.ENCODER, tag)) for node, tag in shards)
+    )
+    return [str(node.name) for (node, _), count in zip(shards, gone, strict=True) if int(count)]

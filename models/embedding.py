@@ -1,0 +1,95 @@
+"""Vectors of passages and questions: rows in, whole numbers out. Pure functions on numpy arrays, no state, any thread.
+
+An encoder gives each text a vector of length 1; the network itself stores it in STEPS a unit, int8. Products of such
+vectors are sums of whole numbers, exact in float32 in any order: a passage is as near to a question on every shard.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shardqa import keys
+from shardqa.models.reader import CLS, SEP, Row
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MARK = "encoder=1"
+"""In an encoder's TAG."""
+
+LABEL = re.compile(r"\S+@([0-9a-f]{16}) ")
+"""How that begins: a name and the first quarter of the network's SHA-256, which vectors are known by."""
+
+OUTPUT = "embedding"
+"""The network's output, int8 [batch, WIDTH]."""
+
+WIDTH = 384
+"""Numbers of a vector."""
+
+STEPS = 400
+"""Whole numbers in a unit: an entry of a vector of length 1 is 0.05 on average, and 127 / 400 holds all but a few in a
+million. 384 * 127 * 127 is below 2^24, so that float32 holds every sum of products exactly."""
+
+MAX_TOKENS = 256
+"""Wordpieces of a text, [CLS] and [SEP] included: the encoder was trained on no more."""
+
+STOP = 1012
+"""The full stop's id in BERT's uncased vocabulary: it ends a title."""
+
+
+def row(pieces: NDArray[np.int32]) -> Row:
+    """``[CLS] text [SEP]``, cut to MAX_TOKENS."""
+    kept = pieces[: MAX_TOKENS - 2]
+    input_ids = np.concatenate([[CLS], kept, [SEP]]).astype(np.int64)
+    return Row(input_ids, np.zeros(len(input_ids), dtype=np.int64), slice(1, len(input_ids) - 1))
+
+
+def passage_row(title: NDArray[np.int32], passage: NDArray[np.int32]) -> Row:
+    """``[CLS] title . passage [SEP]``: what a passage is about often stands in its title alone."""
+    return row(np.concatenate([title, [STOP], passage]) if len(title) else passage)
+
+
+def cosine(product: NDArray[np.float32]) -> NDArray[np.float64]:
+    """How near vectors are, -1 to 1 but for rounding, from the exact product of their whole numbers."""
+    return product.astype(np.float64) / (STEPS * STEPS)
+
+
+def label(name: str, digest: str) -> str:
+    """The TAG of an encoder of this SHA-256 (hex): one that every shard shall have."""
+    return keys.pushed_label(name, digest[:16], MARK)
+
+
+def encoder_of_label(label: str) -> str | None:
+    """The id of the encoder that has this TAG; None for any other model."""
+    found = LABEL.match(label) if label.endswith(MARK) else None
+    return found[1] if found else None
+
+
+def text_digest(title: str, text: str) -> bytes:
+    """Tells a text from any other: 8 bytes."""
+    return blake2b(f"{title}\0{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVector:
+    """A passage's vector as its hash in Redis keeps it: 8 bytes of encoder, 8 of text, WIDTH numbers."""
+
+    encoder: str
+    """The first quarter of the network's SHA-256, hex."""
+    digest: bytes
+    """Of the text that it was made of: with another text the vector says nothing."""
+    vector: bytes
+    """int8 [WIDTH]."""
+
+    def packed(self) -> bytes:
+        return bytes.fromhex(self.encoder) + self.digest + self.vector
+
+    @classmethod
+    def unpack(cls, value: bytes) -> StoredVector | None:
+        """None for what is no vector: any client may write the field."""
+        return cls(value[:8].hex(), value[8:16], value[16:]) if len(value) == 16 + WIDTH else None

@@ -1,0 +1,95 @@
+"""`shardqa dense push`, `rm`, `on` and `off`: passages found by what they mean, beside their words."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from shardqa.cli.connection import (
+    CorpusArgument,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+    with_engine,
+)
+from shardqa.cli.output import say
+from shardqa.cli.prepare import STORE_SECONDS
+from shardqa.extras import need
+from shardqa.loader import dense
+
+app = typer.Typer(name="dense", help="Find passages by what they mean, beside their words.", no_args_is_help=True)
+
+
+@app.command()
+def push(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder that 'shardqa models encoder' wrote; the encoder of the extra 'dense' is converted."
+        ),
+    ] = None,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Store an encoder on every shard. Passages then get vectors in the background, and are ranked by them, too.
+
+    Example: shardqa dense push --redis 10.0.0.5:7000
+    """
+    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="shardqa-encoder-") as temporary:
+        made = folder or _converted(Path(temporary) / "all-MiniLM-L6-v2")
+        done = with_engine(settings, lambda engine: dense.push(engine, made))
+    say(f"encoder {done.label.split()[0]} stored on: {', '.join(done.stored) or 'none, it was there'}")
+    say("passages get their vectors now; 'shardqa corpora' shows how many have one")
+
+
+def _converted(out: Path) -> Path:
+    need("onnx", "safetensors", extra="dense")
+    from shardqa.models.toolchain.conversion import embedding
+
+    embedding.write_encoder(embedding.packaged(), out)
+    return out
+
+
+@app.command()
+def rm(redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None) -> None:
+    """Remove the encoder from every shard: questions are answered by words alone. Vectors stay, unused.
+
+    Example: shardqa dense rm
+    """
+    settings = settings_of(redis, user, password)
+    gone = with_engine(settings, dense.remove)
+    say(f"encoder removed from: {', '.join(gone) or 'none, there was none'}")
+
+
+@app.command()
+def on(
+    corpus: CorpusArgument, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+) -> None:
+    """Give a corpus vectors again, after 'off'; it has them by itself where the cluster has an encoder.
+
+    Example: shardqa dense on handbook
+    """
+    _choose(corpus, True, redis, user, password)
+
+
+@app.command()
+def off(
+    corpus: CorpusArgument, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+) -> None:
+    """Rank a corpus by its words alone, and make no vectors for it.
+
+    Example: shardqa dense off part-numbers
+    """
+    _choose(corpus, False, redis, user, password)
+
+
+def _choose(corpus: str, is_on: bool, redis: str | None, user: str | None, password: str | None) -> None:
+    settings = settings_of(redis, user, password)
+    with_engine(settings, lambda engine: engine.choose_dense(corpus, is_on))
+    say(f"corpus {corpus}: vectors {'on' if is_on else 'off'}")

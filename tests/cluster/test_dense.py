@@ -1,0 +1,223 @@
+"""Passages found by vectors, too: on every number of shards alike, and never by a vector that is not theirs."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa import keys
+from shardqa.cluster import node
+from shardqa.cluster.local import LocalCluster
+from shardqa.engine import Engine
+from shardqa.gears_functions.index.analysis import query
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.loader import dense
+from shardqa.models.embedding import StoredVector
+from shardqa.schema import Document
+from shardqa.statistics import QuestionVector
+from tests.encoders import write_tiny_encoder
+from tests.nodes import settings_of
+
+PLACES = ["Hallow", "Brennick", "Tarn", "Ostby", "Quill"]
+TEXTS = {
+    f"{subject}-{place}": f"The {subject} of {place} was finished in {1700 + 7 * n}. It stands by a river."
+    for n, place in enumerate(PLACES)
+    for subject in ("mill", "bridge", "tower", "inn")
+}
+QUESTIONS = ("Which tower stands in Ostby?", "mill 1742 river", "What was finished near Quill?", "Is there an inn?")
+SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def encoded(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
+    """Three shards of these tests' own: an encoder is every corpus' matter."""
+    return start_cluster(shards=3)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_encoder(tmp_path_factory.mktemp("encoder") / "tiny")
+
+
+@pytest.fixture
+async def engine(encoded: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
+    engine = await Engine.connect(settings_of(encoded, corpus=corpus, timeout=30))
+    documents = (Document(id=id, title=id.partition("-")[0], text=text) for id, text in TEXTS.items())
+    await asyncio.gather(*map(engine.put, documents))
+    yield engine
+    await engine.drop(corpus)
+    await engine.close()
+
+
+async def count(engine: Engine) -> int | None:
+    return next(one.encoded for one in (await engine.corpora()).corpora if one.name == engine.settings.corpus)
+
+
+async def until(what: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not await what():  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0.05)
+
+
+async def until_encoded(engine: Engine) -> None:
+    async def is_encoded() -> bool:
+        return await count(engine) == len(TEXTS)
+
+    await until(is_encoded)
+
+
+async def push(engine: Engine, folder: Path) -> None:
+    await dense.push(engine, folder)
+    await until_encoded(engine)
+
+
+async def hash_of(engine: Engine, document: str) -> dict[bytes, bytes]:
+    key = keys.passage(engine.settings.corpus, document, 0)
+    found: dict[bytes, bytes] = await engine.masters.by_key(key, "HGETALL")
+    return found
+
+
+async def ranks(engine: Engine, question: str) -> list[tuple[str, float]]:
+    ranked = await engine.rank(question, engine.settings.corpus, 100)
+    assert not ranked.failed
+    return [(one.key, one.score) for one in ranked.passages]
+
+
+async def one_index(engine: Engine) -> Index:
+    """Everything in one index, of what is stored."""
+    index = Index()
+    for document in TEXTS:
+        fields = await hash_of(engine, document)
+        key = keys.passage(engine.settings.corpus, document, 0)
+        index.put(key, fields[b"title"].decode(), fields[b"text"].decode())
+        if b"vector" in fields and (vector := StoredVector.unpack(fields[b"vector"])):
+            index.put_vector(key, vector)
+    return index
+
+
+async def ranks_of_one_index(engine: Engine, question: str, vector: QuestionVector | None) -> list[tuple[str, float]]:
+    index, asked = await one_index(engine), query(keys.normalise_question(question))
+    return index.rank(asked, index.statistics(asked).compared(vector), 100)
+
+
+async def vector_of(engine: Engine, question: str) -> QuestionVector:
+    told = await engine._terms(keys.normalise_question(question), engine.settings.corpus)
+    assert told.statistics.near is not None
+    return told.statistics.near
+
+
+async def test_passages_are_ranked_by_words_until_they_have_vectors(engine: Engine, encoder: Path) -> None:
+    await dense.remove(engine)
+    before = {question: await ranks(engine, question) for question in QUESTIONS}
+    for question in QUESTIONS:
+        assert before[question] == await ranks_of_one_index(engine, question, None)
+    assert await count(engine) is None
+    await push(engine, encoder)
+    assert [await ranks(engine, question) for question in QUESTIONS] != list(before.values())
+
+
+async def test_three_shards_rank_by_vectors_as_one_index_does(engine: Engine, encoder: Path) -> None:
+    await push(engine, encoder)
+    for question in QUESTIONS:
+        vector = await vector_of(engine, question)
+        assert await ranks(engine, question) == await ranks_of_one_index(engine, question, vector)
+
+
+async def test_an_explanation_shows_both_parts_and_their_sum(engine: Engine, encoder: Path) -> None:
+    await push(engine, encoder)
+    explained = await engine.explain(QUESTIONS[0])
+    best = explained.passages[0]
+    assert best.why is not None
+    assert best.why.cosine is not None
+    parts = sum(part.body + part.title for part in best.why.terms) + sum(part.score for part in best.why.pairs)
+    assert best.why.near > 0
+    assert best.score == best.why.score == pytest.approx(parts + best.why.graph + best.why.near)
+
+
+async def test_a_corpus_can_do_without_and_with_again(engine: Engine, encoder: Path) -> None:
+    await push(engine, encoder)
+    with_vectors = await ranks(engine, QUESTIONS[0])
+    await engine.choose_dense(engine.settings.corpus, False)
+    assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], None)
+    assert await count(engine) is None
+    await engine.choose_dense(engine.settings.corpus, True)
+    assert await ranks(engine, QUESTIONS[0]) == with_vectors
+
+
+async def test_a_text_that_changes_loses_its_vector_and_gets_another(engine: Engine, encoder: Path) -> None:
+    await push(engine, encoder)
+    await dense.remove(engine)
+    old = (await hash_of(engine, "mill-Tarn"))[b"vector"]
+    await engine.put(Document(id="mill-Tarn", title="mill", text="A brewery has stood in Tarn since 1901."))
+    assert (await hash_of(engine, "mill-Tarn"))[b"vector"] == old
+    index = await one_index(engine)
+    assert sum(index.vectors().values()) == len(TEXTS) - 1
+    await push(engine, encoder)
+    assert (await hash_of(engine, "mill-Tarn"))[b"vector"] != old
+
+
+async def test_vectors_of_two_encoders_are_never_compared(engine: Engine, encoder: Path, tmp_path: Path) -> None:
+    await push(engine, encoder)
+    first = (await vector_of(engine, QUESTIONS[0])).encoder
+    await push(engine, write_tiny_encoder(tmp_path / "other", seed=1))
+    vector = await vector_of(engine, QUESTIONS[0])
+    assert vector.encoder != first
+    assert (await one_index(engine)).vectors() == {vector.encoder: len(TEXTS)}
+    assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], vector)
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 40, b"\0" * 400])
+async def test_a_damaged_vector_is_replaced(engine: Engine, encoder: Path, damage: bytes) -> None:
+    await push(engine, encoder)
+    whole = (await hash_of(engine, "inn-Quill"))[b"vector"]
+    await engine.delete(engine.settings.corpus, "inn-Quill")
+    await engine.put(Document(id="inn-Quill", title="inn", text=TEXTS["inn-Quill"]))
+    await engine.masters.by_key(keys.passage(engine.settings.corpus, "inn-Quill", 0), "HSET", "vector", damage)
+
+    async def is_mended() -> bool:
+        return (await hash_of(engine, "inn-Quill"))[b"vector"] == whole
+
+    await until(is_mended)
+
+
+async def test_a_shard_that_lost_its_encoder_gets_it_from_another(engine: Engine, encoder: Path) -> None:
+    await push(engine, encoder)
+    before = await ranks(engine, QUESTIONS[0])
+    shard = (await engine.shards())[0]
+    assert shard.tag is not None
+    await engine.masters.by_key(keys.model(keys.ENCODER, shard.tag), "UNLINK")
+    assert await ranks(engine, QUESTIONS[0]) == before
+    key = keys.model(keys.ENCODER, shard.tag)
+
+    async def is_back() -> bool:
+        return bool(await engine.masters.by_key(key, "EXISTS"))
+
+    await until(is_back)
+
+
+async def test_a_worker_killed_while_it_encodes_goes_on(encoded: LocalCluster, engine: Engine, encoder: Path) -> None:
+    await dense.remove(engine)
+    await dense.push(engine, encoder)
+    for one in encoded.state.nodes:
+        with node.connected(one.port) as client:
+            os.kill(int(client.info("shardqa")["shardqa_worker_pid"]), signal.SIGKILL)
+
+    async def all_answer() -> bool:
+        return not await engine.ready()
+
+    await until(all_answer)
+    await until_encoded(engine)
+    vector = await vector_of(engine, QUESTIONS[0])
+    assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], vector)
+
+
+async def test_a_passage_deleted_while_it_is_encoded_leaves_nothing(engine: Engine, encoder: Path) -> None:
+    await push(engine, encoder)
+    for document in list(TEXTS)[:8]:
+        await engine.delete(engine.settings.corpus, document)
+    found: list[Any] = [await hash_of(engine, document) for document in list(TEXTS)[:8]]
+    assert found == [{}] * 8

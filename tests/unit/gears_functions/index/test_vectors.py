@@ -1,0 +1,163 @@
+"""Vectors beside words: equal scores however the corpus is cut, whatever was removed, and never another encoder's."""
+
+import numpy as np
+import pytest
+
+from shardqa import filters, keys
+from shardqa.filters import DocumentFilter
+from shardqa.gears_functions.index import vectors
+from shardqa.gears_functions.index.analysis import query
+from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.index.vectors import Vectors
+from shardqa.models.embedding import WIDTH, StoredVector, text_digest
+from shardqa.statistics import ENOUGH, CorpusStatistics, QuestionVector, total
+
+DICE = np.random.default_rng(3)
+ENCODER, OTHER = "0123456789abcdef", "fedcba9876543210"
+TEXTS = {f"d{n}": f"the mill number {n} of {'Tarn' if n % 3 else 'Ostby'} stands by a river" for n in range(700)}
+VECTORS = {name: DICE.integers(-127, 128, WIDTH).astype(np.int8).tobytes() for name in TEXTS}
+QUESTION = QuestionVector(ENCODER, DICE.integers(-127, 128, WIDTH).astype(np.int8).tobytes())
+ASKED = query("which mill stands in ostby")
+
+
+def key_of(name: str) -> str:
+    return keys.passage("c", name, 0)
+
+
+def filled(names: list[str], encoded: set[str]) -> Index:
+    index = Index()
+    for name in names:
+        index.put(key_of(name), "mill", TEXTS[name])
+        if name in encoded:
+            assert index.put_vector(key_of(name), stored(name))
+    return index
+
+
+def stored(name: str, encoder: str = ENCODER) -> StoredVector:
+    return StoredVector(encoder, text_digest("mill", TEXTS[name]), VECTORS[name])
+
+
+def merged(shards: list[Index], limit: int = 50, filter_: str = "") -> list[tuple[str, float]]:
+    statistics = total(shard.statistics(ASKED) for shard in shards).compared(QUESTION)
+    assert statistics.near is not None
+    found = [pair for shard in shards for pair in shard.rank(ASKED, statistics, limit, filter_)]
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.92])
+@pytest.mark.parametrize("shards", [2, 5])
+def test_lists_are_equal_for_any_number_of_shards(shards: int, share: float) -> None:
+    names = list(TEXTS)
+    encoded = set(names[: round(share * len(names))])
+    parts = [filled(names[n::shards], encoded) for n in range(shards)]
+    assert merged(parts) == merged([filled(names, encoded)])
+
+
+def test_a_list_depends_on_no_order_and_on_nothing_that_was_removed() -> None:
+    names = list(TEXTS)
+    shuffled = filled([*reversed(names)], set(names))
+    for name in names[::2]:
+        shuffled.remove(key_of(name))
+    kept = names[1::2]
+    assert merged([shuffled]) == merged([filled(kept, set(kept))])
+
+
+def test_compaction_keeps_every_vector_with_its_passage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shardqa.gears_functions.index.corpus_index.COMPACT_DEAD", 10)
+    names = list(TEXTS)
+    index = filled(names, set(names))
+    for name in names[:600]:
+        index.remove(key_of(name))
+    assert len(index._keys) < len(names)
+    assert merged([index]) == merged([filled(names[600:], set(names))])
+
+
+def test_products_are_those_of_whole_numbers() -> None:
+    found = Vectors()
+    for slot, name in enumerate(TEXTS):
+        found.put(slot, ENCODER, VECTORS[name])
+    exact = [
+        int(np.dot(*(np.frombuffer(v, np.int8).astype(np.int64) for v in (QUESTION.vector, one))))
+        for one in VECTORS.values()
+    ]
+    cosines = found.cosines(ENCODER, QUESTION.vector, len(TEXTS))
+    assert cosines.tolist() == [product / 160_000 for product in exact]
+
+
+def test_the_largest_product_is_exact() -> None:
+    found, vector = Vectors(), np.full(WIDTH, -128, np.int8).tobytes()
+    found.put(0, ENCODER, vector)
+    assert found.cosines(ENCODER, vector, 1)[0] == WIDTH * 128 * 128 / 160_000
+
+
+def test_a_filter_changes_no_score() -> None:
+    names = list(TEXTS)
+    index = filled(names, set(names))
+    for name in names:
+        index.catalogue.tell(name, "mill", OfDocument(1, "{}"))
+    every = dict(merged([index], len(names)))
+    assert dict(merged([index], len(names), filters.canonical(DocumentFilter(title="mill")))) == every
+
+
+def test_what_has_the_words_is_found_however_far_its_vector_is() -> None:
+    names = list(TEXTS)
+    index = filled(names, set(names))
+    with_words = {key for key, _ in index.rank(ASKED, index.statistics(ASKED), len(names))}
+    assert with_words <= {key for key, _ in merged([index], len(names))}
+
+
+def test_a_vector_of_another_text_is_not_taken() -> None:
+    index = filled(["d0"], set())
+    assert not index.put_vector(key_of("d0"), StoredVector(ENCODER, text_digest("mill", "else"), VECTORS["d0"]))
+    assert not index.put_vector(key_of("d1"), stored("d1"))
+    assert index.vectors() == {}
+
+
+def test_a_changed_text_has_no_vector() -> None:
+    index = filled(["d0"], {"d0"})
+    assert index.without_vector(ENCODER, 5) == []
+    index.put(key_of("d0"), "mill", "else")
+    assert (index.vectors(), index.without_vector(ENCODER, 5)) == ({}, [key_of("d0")])
+
+
+def test_a_vector_of_another_encoder_takes_the_place_and_is_not_compared() -> None:
+    index = filled(["d0", "d1"], {"d0", "d1"})
+    index.put_vector(key_of("d0"), stored("d0", OTHER))
+    assert index.vectors() == {ENCODER: 1, OTHER: 1}
+    assert index.statistics(ASKED).compared(QUESTION).near is None
+
+
+def test_an_explanation_is_the_score_to_the_last_bit() -> None:
+    names = list(TEXTS)
+    index = filled(names, set(names[10:]))
+    statistics = index.statistics(ASKED).compared(QUESTION)
+    for key, score in index.rank(ASKED, statistics, 20):
+        told = index.explain(key, ASKED, statistics)
+        assert told is not None
+        assert told["score"] == score
+    without = index.explain(key_of("d3"), ASKED, statistics)
+    assert without is not None
+    assert (without["cosine"], without["near"]) == (None, 0.0)
+
+
+def test_vectors_count_once_enough_passages_have_one() -> None:
+    few = CorpusStatistics(1_000, 1, 1, 1, {}, {}, {ENCODER: round(ENOUGH * 1_000) - 1})
+    enough = CorpusStatistics(1_000, 1, 1, 1, {}, {}, {ENCODER: round(ENOUGH * 1_000)})
+    assert few.compared(QUESTION).near is None
+    assert enough.compared(QUESTION).near == QUESTION
+    assert CorpusStatistics.parse(enough.compared(QUESTION).record()).near == QUESTION
+
+
+@pytest.mark.parametrize("value", [b"", b"x" * 399, b"x" * 401])
+def test_a_field_that_is_no_vector_is_none(value: bytes) -> None:
+    assert StoredVector.unpack(value) is None
+
+
+def test_a_vector_is_kept_as_it_was() -> None:
+    assert StoredVector.unpack(stored("d5").packed()) == stored("d5")
+
+
+def test_nearness_never_takes_from_a_score() -> None:
+    assert vectors.near_score(np.array([-1.0, 0.0, vectors.FLOOR])).tolist() == [0.0, 0.0, 0.0]
+    assert vectors.near_score(np.array([1.0]))[0] == pytest.approx(vectors.NEAR * (1 - vectors.FLOOR))
