@@ -52,7 +52,7 @@ def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[flo
     best_rank = max(ranks, default=0.0)
     found = [
         (scoring, span, passage, reply["tag"], _alone(scoring, span, passage, best_rank))
-        for reply, scoring in zip(replies, map(_scoring, replies), strict=True)
+        for reply, scoring in zip(replies, map(scoring_of, replies), strict=True)
         for span in reply["spans"]
         for passage in [reply["passages"][span["passage"]]]
     ]
@@ -64,12 +64,12 @@ def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[flo
 
 def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
     """The scores below which nothing is answered: the readers' own, the strictest while they are being replaced."""
-    lines = [_scoring(reply).below for reply in replies]
+    lines = [scoring_of(reply).below for reply in replies]
     return max(lines, key=lambda line: line.balanced, default=shipped_scoring().below)
 
 
-def _scoring(reply: dict[str, Any]) -> Scoring:
-    """Shards of the first version have the latter alone."""
+def scoring_of(reply: dict[str, Any]) -> Scoring:
+    """Of a shard's answer: `scores`, or `scoring` where an older shard has that alone."""
     return Scoring.parse(reply["scores"] if "scores" in reply else reply["scoring"])
 
 

@@ -20,10 +20,9 @@ from redis.asyncio.cluster import ClusterNode
 from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine.connections import Shards
-from shardqa.engine.merging import Scored, candidates_of, lines_of, scored
+from shardqa.engine.merging import Scored, candidates_of, lines_of, scored, scoring_of
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
-from shardqa.models.scoring import Scoring
 from shardqa.schema import Candidate, MergedCandidates, RankedList, ShardUse
 
 STAGES = (1, 2, 3, 5, 10, 20, 40)  # passages read after each stage; the last is k itself
@@ -227,11 +226,11 @@ class StagedReading:
         """Whether scores are the corpus's own."""
         own = self._own
         reads = self._reads.values()
-        return own is not None and all(own.fits(Scoring.parse(of[-1].reply["scoring"])) for of in reads)
+        return own is not None and all(own.fits(scoring_of(of[-1].reply)) for of in reads)
 
 
 def _rescored(reply: dict[str, Any], own: CorpusScoring) -> dict[str, Any]:
-    return {**reply, "scoring": own.over(Scoring.parse(reply["scoring"])).record()}
+    return {**reply, "scores": own.over(scoring_of(reply)).record()}
 
 
 def _only(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[str, Any]]:
