@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import ssl
 import sys
 
 from pydantic import ValidationError
@@ -55,12 +56,20 @@ def _take_flags() -> None:
 
 def _check_tls(settings: Settings) -> None:
     """Raises ValueError."""
-    files = (settings.http_tls_cert, settings.http_tls_key)
-    if (files[0] is None) != (files[1] is None):
+    cert, key = settings.http_tls_cert, settings.http_tls_key
+    if cert is None and key is None:
+        return
+    if cert is None or key is None:
         raise ValueError("https needs both: give --tls-cert and --tls-key")
-    for path in filter(None, files):
+    for path in (cert, key):
         if not path.is_file():
             raise ValueError(f"{path} is no file; https needs a certificate and its key")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+    except OSError as error:  # of ssl, too
+        raise ValueError(
+            f"{cert} and {key} can't serve https ({error}); give a certificate and its own key, as PEM"
+        ) from None
 
 
 async def _check_keys(settings: Settings) -> None:

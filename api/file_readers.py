@@ -28,16 +28,17 @@ NICENESS = 10  # questions go first
 
 
 class FileReaders:
-    def __init__(self, processes: int = PROCESSES, seconds: float = SECONDS) -> None:
+    def __init__(self, processes: int = PROCESSES, seconds: float = SECONDS, memory: int = MEMORY) -> None:
         self._places = asyncio.Semaphore(processes)
         self._seconds = seconds
+        self._memory = memory
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload([__name__])
 
     async def read(self, content: bytes, name: str, limit: int) -> list[Item]:
         """What the file holds, at most `limit` items. Raises BadDocument, FileTooSlow and what the readers raise."""
         async with self._places:
-            reading = _Reading(self._context, self._seconds)
+            reading = _Reading(self._context, self._seconds, self._memory)
             try:
                 return await asyncio.to_thread(reading.run, content, name, limit)
             except asyncio.CancelledError:
@@ -48,9 +49,10 @@ class FileReaders:
 class _Reading:
     """One file's, in one process. `run` belongs to a thread; `stop` may be called from any."""
 
-    def __init__(self, context: Any, seconds: float) -> None:
+    def __init__(self, context: Any, seconds: float, memory: int) -> None:
         self._context = context
         self._seconds = seconds
+        self._memory = memory
         self._lock = threading.Lock()
         self._process: Any = None
         self._is_stopped = False
@@ -60,7 +62,7 @@ class _Reading:
         with ours:
             self._begin(theirs)
             try:
-                ours.send_bytes(orjson.dumps([name, limit, self._seconds]))
+                ours.send_bytes(orjson.dumps([name, limit, self._seconds, self._memory]))
                 ours.send_bytes(content)
                 if not ours.poll(self._seconds):
                     raise FileTooSlow(
@@ -98,21 +100,21 @@ def _items(told: dict[str, Any]) -> list[Item]:
 
 
 def _serve(pipe: Connection) -> None:
-    name, limit, seconds = orjson.loads(pipe.recv_bytes())
+    name, limit, seconds, memory = orjson.loads(pipe.recv_bytes())
     content = pipe.recv_bytes()
-    _confine(seconds)
+    _confine(seconds, memory)
     try:
         told: dict[str, Any] = {"items": [_record(item) for item in _read(content, name, limit)]}
     except ShardqaError as fault:
         told = {"fault": str(fault)}
     except MemoryError:
-        told = {"fault": f"{name} takes more memory to read than the {MEMORY // 1024**2:,} MiB that one file gets"}
+        told = {"fault": f"{name} takes more memory to read than the {memory // 1024**2:,} MiB that one file gets"}
     pipe.send_bytes(orjson.dumps(told))
 
 
-def _confine(seconds: float) -> None:
+def _confine(seconds: float, memory: int) -> None:
     os.nice(NICENESS)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -12,6 +12,10 @@ from shardqa.errors import BadDocument, FileTooSlow
 from shardqa.loader.source_file import Skipped
 from shardqa.schema import Document
 
+BOUND = 512 * 1024**2  # bytes; a reader with its libraries loaded takes some hundred MiB of addresses
+SMALL = b"<p>The mill is old.</p>"
+GREEDY = b"<p>a<b>b</b>" * 4_000_000  # its tree alone takes ten times as much
+
 
 async def test_what_is_read_there_comes_back_as_it_is() -> None:
     readers = FileReaders()
@@ -30,6 +34,16 @@ async def test_a_file_that_takes_too_long_is_given_up_and_its_process_ended() ->
         await readers.read(b"The mill is old.", "mill.txt", 10)
     slow = FileReaders(processes=1)
     (_,) = await slow.read(b"The mill is old.", "mill.txt", 10)
+
+
+async def test_a_file_that_wants_more_memory_than_it_gets_is_refused_and_the_next_is_read() -> None:
+    readers = FileReaders(processes=1, memory=BOUND)
+    with pytest.raises(
+        BadDocument, match=r"greedy\.html (takes more memory to read than the|can't be read: its reader)"
+    ):
+        await readers.read(GREEDY, "greedy.html", 10)
+    (found,) = await readers.read(SMALL, "small.html", 10)
+    assert isinstance(found, Document)
 
 
 async def test_whoever_leaves_frees_the_place_at_once() -> None:

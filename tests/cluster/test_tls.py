@@ -1,6 +1,5 @@
 """A node that speaks TLS alone, reached by rediss:// as a user, with its certificate checked."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,19 +9,8 @@ from shardqa.cli import connection
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable
+from tests.certificates import certificates
 from tests.nodes import Node, free_port, wait_until
-
-
-def certificates(folder: Path) -> None:
-    """ca.pem, node.pem and node.key for localhost."""
-    for words in (
-        "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca",
-        "req -newkey rsa:2048 -nodes -keyout node.key -out node.csr -subj /CN=localhost",
-    ):
-        subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    sign = "x509 -req -in node.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out node.pem -days 2 -extfile names"
-    subprocess.run(["openssl", *sign.split()], cwd=folder, check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -32,12 +20,12 @@ def node(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     port = free_port()
     lines = [
         "port 0", f"tls-port {port}", "tls-cluster yes", "tls-cert-file node.pem", "tls-key-file node.key",
-        "tls-ca-cert-file ca.pem", "tls-auth-clients no", "user app on >s3cret ~* &* +@all",
+        "tls-ca-cert-file ca.pem", "tls-auth-clients yes", "user app on >s3cret ~* &* +@all",
     ]  # fmt: skip
     plain = Node(tmp_path, port=port, module=None, cluster=True, extra=tuple(tuple(line.split()) for line in lines))
     plain.launch()
     address = f"rediss://app:s3cret@127.0.0.1:{port}"
-    settings = Settings(redis=f"{address}?ssl_ca_certs={tmp_path / 'ca.pem'}")
+    settings = Settings(redis=f"{address}?{files(tmp_path, 'ca_certs', 'certfile', 'keyfile')}")
     try:
         with connection.node_client(settings, "127.0.0.1", port) as client:
             wait_until(client.ping, "the node answers")
@@ -48,9 +36,17 @@ def node(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         plain.stop()
 
 
-async def test_an_engine_speaks_tls_to_a_node_whose_certificate_it_checks(node: tuple[str, Path]) -> None:
+def files(folder: Path, *names: str) -> str:
+    """Options of an address: which of the caller's files it names."""
+    of = {"ca_certs": "ca.pem", "certfile": "client.pem", "keyfile": "client.key"}
+    return "&".join(f"ssl_{name}={folder / of[name]}" for name in names)
+
+
+async def test_an_engine_speaks_tls_with_a_certificate_of_its_own_to_a_node_whose_it_checks(
+    node: tuple[str, Path],
+) -> None:
     address, folder = node
-    engine = await Engine.connect(Settings(redis=f"{address}?ssl_ca_certs={folder / 'ca.pem'}"))
+    engine = await Engine.connect(Settings(redis=f"{address}?{files(folder, 'ca_certs', 'certfile', 'keyfile')}"))
     try:
         (master,) = engine.masters.nodes()
         assert await engine.masters.on(master, "ACL", "WHOAMI") in ("app", b"app")
@@ -59,6 +55,12 @@ async def test_an_engine_speaks_tls_to_a_node_whose_certificate_it_checks(node: 
 
 
 async def test_a_certificate_of_somebody_else_is_refused(node: tuple[str, Path]) -> None:
-    address, _ = node
+    address, folder = node
     with pytest.raises(ClusterUnavailable, match="certificate"):
-        await Engine.connect(Settings(redis=address))
+        await Engine.connect(Settings(redis=f"{address}?{files(folder, 'certfile', 'keyfile')}"))
+
+
+async def test_a_node_that_asks_for_a_certificate_takes_nobody_without(node: tuple[str, Path]) -> None:
+    address, folder = node
+    with pytest.raises(ClusterUnavailable):
+        await Engine.connect(Settings(redis=f"{address}?{files(folder, 'ca_certs')}"))

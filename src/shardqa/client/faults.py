@@ -57,4 +57,6 @@ def _problem(reply: httpx.Response) -> Problem | None:
 
 def unreachable(url: str, error: httpx.TransportError) -> Unreachable:
     why = str(error) or type(error).__name__
+    if url.startswith("http://") and isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
+        why += "; where it serves https, its address begins with https://"
     return Unreachable(f"no API answers at {url}: {why}; start one with 'shardqa up', or name its address")
