@@ -17,8 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shardqa import api_keys, filters
 from shardqa.api import problems
+from shardqa.api.allowances import Allowances
 from shardqa.api.connection import Connection
-from shardqa.api.faults import KeyRefused, KeyWanted, NotAllowed, TooManyOfKey
+from shardqa.api.faults import KeyRefused, KeyWanted, NotAllowed
 from shardqa.api_keys import ApiKey
 from shardqa.config import Settings
 from shardqa.engine import Engine
@@ -83,7 +84,7 @@ class Authentication:
         self.app = app
         self._wanted = settings.http_keys
         self._keys = KnownKeys(connection)
-        self._buckets: dict[str, tuple[float, float]] = {}  # id -> (requests left, when that was)
+        self._allowances = Allowances(connection)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not _is_guarded(scope) or self._is_open(scope):
@@ -117,22 +118,11 @@ class Authentication:
             raise KeyRefused("the key sent is unknown, or was revoked")
         if found.has_expired(datetime.now(UTC)):
             raise KeyRefused(f"the key {found.id} expired at {found.expires:%Y-%m-%d %H:%M} UTC")
-        self._count(found)
+        await self._allowances.take(found)
         needed = scope_of(scope["method"], scope["path"])
         if not found.allows(needed):
             raise NotAllowed(f"the key {found.id} is for {', '.join(found.scopes)}, and this needs {needed}")
         return found
-
-    def _count(self, key: ApiKey) -> None:
-        """A bucket that fills by per_minute a minute."""
-        if key.per_minute is None:
-            return
-        now = time.monotonic()
-        left, since = self._buckets.get(key.id, (float(key.per_minute), now))
-        left = min(float(key.per_minute), left + (now - since) * key.per_minute / 60)
-        if left < 1:
-            raise TooManyOfKey(f"the key {key.id} is for {key.per_minute:,} requests a minute")
-        self._buckets[key.id] = (left - 1, now)
 
 
 class KnownKeys:

@@ -31,7 +31,7 @@ def main() -> None:
         wheel = built(folder / "built")
         python = installed(wheel, folder / "venv")
         alone = has_namespaces()
-        print(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB; {machine.label()}")
+        print(f"{wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB; {machine.label()}, load {os.getloadavg()[0]:.1f}")
         print("network: loopback alone" if alone else "network: not taken away, since unshare or ip is missing here")
         for number in range(RUNS):
             place = folder / f"run-{number}"
@@ -52,7 +52,7 @@ def installed(wheel: Path, folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
     pins = str(ROOT / "requirements.lock")
-    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", pins, f"{wheel}[all]"]
+    pip = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "-c", pins, f"{wheel}[all]"]
     subprocess.run(pip, check=True, cwd=folder)
     return python
 

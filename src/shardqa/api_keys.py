@@ -31,7 +31,7 @@ class ApiKey(BaseModel):
     scopes: list[Scope]
     corpora: list[str] | None = None  # that it is for; None: all
     filter: DocumentFilter | None = None  # of what it may ask, on top of what a request says
-    per_minute: int | None = None  # requests, by each API process
+    per_minute: int | None = None  # requests, of all API processes together
     created: AwareDatetime
     expires: AwareDatetime | None = None
     digest: str  # SHA-256 of the secret

@@ -31,6 +31,7 @@ NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
 ENCODER = "encoder"  # name of the model that gives passages their vectors: a cluster has one
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
+REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
 API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret
 EPOCH_CHANNEL = "shardqa:epoch"  # pub/sub: "<corpus> <tag> <epoch>" whenever a shard's part of a corpus changes
 

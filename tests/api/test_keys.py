@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -167,6 +168,38 @@ async def test_a_key_has_a_number_of_requests_a_minute(locked: Server, filled: s
     waited(locked, filled, key, lambda reply: reply.status_code == 200)
     reply = waited(locked, filled, key, lambda reply: reply.status_code == 429)
     assert (reply.json()["code"], reply.headers["retry-after"]) == ("too_many_of_key", "1")
+
+
+def told(client: Any, id_: str) -> int:
+    """Requests of a key that Redis knows of."""
+    names = (f"apikeys:requests:{int(time.time()) // 60 - ago}" for ago in (0, 1))
+    return sum(int(client.hget(name, id_) or 0) for name in names)
+
+
+async def test_processes_count_the_requests_of_a_key_together(
+    cluster: LocalCluster, locked: Server, engine: Engine, tmp_path: Path
+) -> None:
+    id_, key = await made_key(engine, scopes=["ask"], per_minute=20)
+    served = 0
+    with (
+        running_api(tmp_path, redis=cluster.seed(), http_keys="all") as second,
+        locked.client(headers=bearer(key)) as one,
+        second.client(headers=bearer(key)) as other,
+    ):
+
+        def is_refused() -> bool:
+            nonlocal served
+            reply = other.get("/v1/formats")
+            served += reply.status_code == 200
+            return reply.status_code == 429
+
+        wait_until(lambda: one.get("/v1/formats").status_code == 200, "the key is known")
+        for _ in range(19):
+            one.get("/v1/formats")
+        with cluster_client(cluster) as client:
+            wait_until(lambda: told(client, id_) >= 18, "the first says what it served")
+        wait_until(is_refused, "the other process knows what the first served")
+    assert served < 20, "one that counted alone would serve them all"
 
 
 def program(cluster: LocalCluster, *words: str) -> subprocess.CompletedProcess[str]:

@@ -63,7 +63,11 @@ def test_haystack_keeps_documents_in_a_corpus() -> None:
     assert store.write_documents(some, DuplicatePolicy.SKIP) == 0
     assert store.write_documents(some, DuplicatePolicy.OVERWRITE) == 2
     recent = {"field": "meta.year", "operator": ">=", "value": 1980}
-    assert [one.id for one in store.filter_documents(recent)] == ["a"]
+    (found,) = store.filter_documents(recent)
+    assert (found.id, found.content, found.meta) == ("a", "The ferry is old.", {"year": 1990})
+    boats = {"operator": "OR", "conditions": [{"field": "content", "operator": "==", "value": "A boat."}]}
+    assert [one.id for one in store.filter_documents(boats)] == ["b"]
+    assert sorted(one.id for one in store.filter_documents()) == ["a", "b"]
     store.delete_documents(["a", "b", "none"])
     assert store.count_documents() == 0
     assert ShardqaDocumentStore.from_dict(store.to_dict()).corpus == store.corpus

@@ -28,7 +28,7 @@ def create(
     filter: Annotated[
         str | None, typer.Option("--filter", metavar="JSON", help="Documents it may ask, as in docs/http.md.")
     ] = None,
-    per_minute: Annotated[int | None, typer.Option("--per-minute", help="Requests, by each API process.")] = None,
+    per_minute: Annotated[int | None, typer.Option("--per-minute", help="Requests it may make a minute.")] = None,
     as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,

@@ -1,11 +1,15 @@
 """Keys to the HTTP API, in one hash of Redis: few, and read as a whole."""
 
+import asyncio
+
 from pydantic import ValidationError
 
 from shardqa import keys
 from shardqa.api_keys import ApiKey, NewKey, make
 from shardqa.engine.connected import Connected
 from shardqa.errors import UnknownKey
+
+KEPT_SECONDS = 180  # that the requests of a minute are remembered
 
 
 class ApiKeys(Connected):
@@ -20,6 +24,15 @@ class ApiKeys(Connected):
         stored = dict(await self.masters.by_key(keys.API_KEYS, "HGETALL"))
         found = [key for value in stored.values() if (key := _parsed(value)) is not None]
         return sorted(found, key=lambda key: (key.created, key.id))
+
+    async def count_requests(self, minute: int, made: dict[str, int]) -> dict[str, tuple[int, int]]:
+        """Adds requests made with keys; by id those of all in this minute (since 1970) and in the one before."""
+        name = f"{keys.REQUESTS}{minute}"
+        now = await asyncio.gather(*(self.masters.by_key(name, "HINCRBY", id_, count) for id_, count in made.items()))
+        await self.masters.by_key(name, "EXPIRE", KEPT_SECONDS)
+        before = await self.masters.by_key(f"{keys.REQUESTS}{minute - 1}", "HMGET", *made) if made else []
+        told = zip(made, now, before, strict=True)
+        return {id_: (int(total), int(last or 0)) for id_, total, last in told}
 
     async def revoke_key(self, id_: str) -> None:
         """Raises UnknownKey."""

@@ -5,11 +5,12 @@ import asyncio
 from shardqa import keys, places
 from shardqa.engine.catalogue import Catalogue
 from shardqa.errors import ShardqaError
-from shardqa.schema import Suggestions
+from shardqa.schema import DocumentInfo, Suggestions
 
 TITLED = 100  # documents whose titles are told
 HEADED = 20  # documents whose headings are looked at
 MOST_PLACES = 65_536  # bytes of a document's places that are fetched for its headings
+SMALL_TEXT = 262_144  # bytes of a document whose places are fetched unmeasured: they grow with the text
 PER_DOCUMENT = 5  # headings
 
 
@@ -17,16 +18,16 @@ class Suggesting(Catalogue):
     async def suggestions(self, corpus: str | None = None) -> Suggestions:
         """Titles and headings of the first documents. Raises UnknownCorpus, ClusterUnavailable."""
         page = await self.documents(corpus, None, TITLED)
-        ids = [document.id for document in page.documents[:HEADED]]
-        headings = await asyncio.gather(*(self._headings(page.corpus, id) for id in ids))
+        headings = await asyncio.gather(*(self._headings(page.corpus, one) for one in page.documents[:HEADED]))
         found = [*(document.title for document in page.documents), *(words for own in headings for words in own)]
         return Suggestions(corpus=page.corpus, suggestions=list(dict.fromkeys(words for words in found if words)))
 
-    async def _headings(self, corpus: str, id: str) -> list[str]:
+    async def _headings(self, corpus: str, document: DocumentInfo) -> list[str]:
         """The first innermost headings of a document; none where they can't be had: this is help, not content."""
-        key = keys.doc(corpus, id)
+        key = keys.doc(corpus, document.id)
         try:
-            if int(await self.masters.by_key(key, "HSTRLEN", "places")) > MOST_PLACES:
+            may_be_large = document.bytes > SMALL_TEXT
+            if may_be_large and int(await self.masters.by_key(key, "HSTRLEN", "places")) > MOST_PLACES:
                 return []
             value = await self.masters.by_key(key, "HGET", "places")
             marks = places.check(value or b"")

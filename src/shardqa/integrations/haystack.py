@@ -1,5 +1,6 @@
 """Haystack 2: a reader in the shape of its ExtractiveReader, and a document store. Needs haystack-ai."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class ShardqaExtractiveReader:
 
 
 class ShardqaDocumentStore:
-    """A corpus as a Haystack document store, by the HTTP API. Filters are applied here, not on the shards."""
+    """A corpus as a Haystack document store, by the HTTP API. Filters are applied here, to what its list tells."""
 
     def __init__(self, url: str = DEFAULT_URL, corpus: str = "haystack", key: str | None = None) -> None:
         self.url = url
@@ -101,12 +102,16 @@ class ShardqaDocumentStore:
         return next((one.documents for one in self._client.corpora().corpora if one.name == self.corpus), 0)
 
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
+        """Texts are fetched of those that the filters let through alone, unless they ask for words of it."""
         try:
-            whole = [self._client.document(one.id, self.corpus) for one in self._client.documents(self.corpus)]
+            listed = [Document(id=one.id, meta=one.metadata) for one in self._client.documents(self.corpus)]
         except UnknownCorpus:
             return []
-        found = [Document(id=one.id, content=one.text, meta=one.metadata) for one in whole]
-        return [one for one in found if not filters or document_matches_filter(filters, one)]
+        if not filters:
+            return self._read(listed)
+        if _asks_for_text(filters):
+            return [one for one in self._read(listed) if document_matches_filter(filters, one)]
+        return self._read([one for one in listed if document_matches_filter(filters, one)])
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """How many were written. Raises DuplicateDocumentError as the policy says, ValueError for one without text."""
@@ -131,9 +136,22 @@ class ShardqaDocumentStore:
             except (UnknownCorpus, UnknownDocument):
                 continue  # as other stores have it
 
+    def _read(self, listed: list[Document]) -> list[Document]:
+        """With their texts, without those that are gone meanwhile."""
+        found = list[Document]()
+        for one in listed:
+            with suppress(UnknownCorpus, UnknownDocument):
+                whole = self._client.document(one.id, self.corpus)
+                found.append(Document(id=whole.id, content=whole.text, meta=whole.metadata))
+        return found
+
     def _has(self, id_: str) -> bool:
         try:
             self._client.document(id_, self.corpus)
         except (UnknownCorpus, UnknownDocument):
             return False
         return True
+
+
+def _asks_for_text(filters: dict[str, Any]) -> bool:
+    return filters.get("field") == "content" or any(map(_asks_for_text, filters.get("conditions", ())))

@@ -1,0 +1,92 @@
+"""How many requests each key may still make, over all API processes of a cluster.
+
+The sliding window of two minutes: what came in this one, and of the last one the share that still lies within 60
+seconds. A process counts at once what it serves itself, and exchanges counts by Redis every EXCHANGE seconds: a request
+costs no round trip, and a key gets at most that long more than it is for. One event loop.
+"""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+
+from redis.exceptions import RedisError
+
+from shardqa.api.connection import Connection
+from shardqa.api.faults import TooManyOfKey
+from shardqa.api_keys import ApiKey
+from shardqa.errors import ShardqaError
+
+EXCHANGE = 1.0  # seconds
+MINUTE = 60
+
+log = logging.getLogger("shardqa.api")
+
+
+@dataclass(slots=True)
+class _Count:
+    minute: int
+    here: int = 0  # requests of this minute that Redis does not count yet
+    told: int = 0  # those that it does, of all processes, or is being told
+    before: int = 0  # of the minute before
+
+    def turn(self, minute: int) -> None:
+        """To another minute; what was not told of the last is told of this one: too many are refused, never too few."""
+        if minute != self.minute:
+            self.before = self.told if minute == self.minute + 1 else 0
+            self.minute, self.told = minute, 0
+
+    def tell(self, sent: int) -> None:
+        self.here -= sent
+        self.told += sent
+
+    def within(self, now: float) -> float:
+        """Requests of the last 60 seconds, about."""
+        return self.before * (1 - now % MINUTE / MINUTE) + self.told + self.here
+
+
+class Allowances:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._counts: dict[str, _Count] = {}  # by the key's id
+        self._exchanging: asyncio.Task[None] | None = None
+
+    async def take(self, key: ApiKey) -> None:
+        """One request of a key. Raises TooManyOfKey."""
+        if key.per_minute is None:
+            return
+        if key.id not in self._counts:
+            self._counts[key.id] = _Count(_minute())
+            await self._exchange()
+        elif self._exchanging is None or self._exchanging.done():
+            self._exchanging = asyncio.create_task(self._exchange_soon())
+        count = self._counts.setdefault(key.id, _Count(_minute()))
+        count.turn(_minute())
+        if count.within(time.time()) >= key.per_minute:
+            raise TooManyOfKey(f"the key {key.id} is for {key.per_minute:,} requests a minute")
+        count.here += 1
+
+    async def _exchange_soon(self) -> None:
+        await asyncio.sleep(EXCHANGE)
+        await self._exchange()
+
+    async def _exchange(self) -> None:
+        """Tells what was served here, and learns what all did; where Redis can't be told, this process counts alone."""
+        minute = _minute()
+        self._counts = {id_: count for id_, count in self._counts.items() if count.minute >= minute - 1}
+        sent = {id_: count.here for id_, count in self._counts.items()}
+        for id_, count in self._counts.items():
+            count.turn(minute)
+            count.tell(sent[id_])
+        try:
+            totals = await self._connection.engine.count_requests(minute, sent)
+        except (ShardqaError, RedisError) as error:
+            log.warning("requests of keys are counted by this process alone: %s", error)
+            return
+        for id_, (now, before) in totals.items():
+            if (known := self._counts.get(id_)) is not None and known.minute == minute:
+                known.told, known.before = now, before
+
+
+def _minute() -> int:
+    return int(time.time()) // MINUTE
