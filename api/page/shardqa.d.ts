@@ -14,6 +14,23 @@ export interface Place {
   headings?: string[];
 }
 
+/** Sentences of the document that support an answer. */
+export interface Evidence {
+  text: string;
+  start: number;
+  end: number;
+}
+
+/** What one shard did for a question. */
+export interface ShardUse {
+  node: string;
+  tag: string;
+  passages: number;
+  cached: boolean;
+  key: string;
+  us: Record<string, number>;
+}
+
 export interface Candidate {
   answer: string;
   score: number;
@@ -23,8 +40,12 @@ export interface Candidate {
   end: number;
   passage: string;
   passage_start: number;
+  shard: string;
+  rank_score: number;
+  margin: number;
   place: Place | null;
-  [more: string]: unknown;
+  metadata: Metadata;
+  evidence: Evidence[];
 }
 
 /** Offsets count code points, as Python does; JavaScript's strings count UTF-16 units. */
@@ -35,6 +56,8 @@ export interface Answer {
   score: number;
   no_answer: boolean;
   needed: number;
+  lines: Record<AnswerWhen, number>;
+  calibrated: boolean;
   document: string | null;
   title: string | null;
   start: number | null;
@@ -42,14 +65,17 @@ export interface Answer {
   passage: string | null;
   passage_start: number | null;
   place: Place | null;
+  evidence: Evidence[];
+  metadata: Metadata | null;
   n_best: Candidate[];
   cached: boolean;
+  cache: "process" | "redis" | null;
   partial: boolean;
   failed: string[];
+  shards: ShardUse[];
   warnings: string[];
   model: string;
   timing: Record<string, number>;
-  [more: string]: unknown;
 }
 
 export type Scalar = string | number | boolean | null;
@@ -180,6 +206,8 @@ export interface SearchResult {
 }
 
 export interface ProblemDetails {
+  type?: string;
+  instance?: string;
   title: string;
   detail: string;
   code: string;

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import shardqa
+from shardqa import filters, http_schema, places, schema
 from tests.api.browser import Watched, running_browser
 from tests.api.conftest import Server
 
@@ -92,6 +93,19 @@ def test_types_name_every_method() -> None:
     assert len(methods) >= 13
     declared = types[types.index("export class Client") :]
     assert methods == set(re.findall(r"^  ([a-z]\w+)\(", declared, re.MULTILINE)) - {"constructor"}
+
+
+def test_types_have_the_fields_of_the_models() -> None:
+    types = (PAGE / "shardqa.d.ts").read_text()
+    declared = re.findall(r"^export interface (\w+)( extends \w+)? \{\n(.*?)^\}", types, re.MULTILINE | re.DOTALL)
+    renamed = {"StoredDocument": "Document", "ProblemDetails": "Problem", "AskOptions": "Question"}
+    fields = {name: set(re.findall(r"^  (\w+)\??:", body, re.MULTILINE)) for name, _, body in declared}
+    fields["Question"] |= fields["AskOptions"]
+    fields["AskOptions"] |= {"question"}
+    models = {**vars(places), **vars(schema), **vars(http_schema), **vars(filters)}
+    of_model = {name: set(models[renamed.get(name, name)].model_fields) for name in fields}
+    assert len(fields) > 15
+    assert fields == of_model
 
 
 @pytest.mark.parametrize("name", ["shardqa.js", "shardqa.d.ts", "package.json"])
