@@ -79,7 +79,8 @@ def typed(commands: list[Command], folder: Path, environment: dict[str, str]) ->
 def test_a_session_prints_what_stands_there(
     page: Path, cluster: LocalCluster, api: Server, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    (tmp_path / "seeds").symlink_to(ROOT / "seeds")
+    for name in ("seeds", "docs"):
+        (tmp_path / name).symlink_to(ROOT / name)
     commands = console(as_here(page.read_text(), cluster, api))
     assert commands
     wrong = [

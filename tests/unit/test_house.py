@@ -238,6 +238,14 @@ def test_the_subject_of_a_commit_is_short() -> None:
     assert not [subject for subject in log.stdout.splitlines() if len(subject) > SUBJECT]
 
 
+def test_the_pdfs_of_the_tutorial_are_what_their_script_draws(tmp_path: Path) -> None:
+    folder = ROOT / "docs" / "examples"
+    script = runpy.run_path(str(folder / "make.py"))
+    for name in script["FILES"]:
+        script["draw"](name, tmp_path)
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), "run python docs/examples/make.py"
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
 
