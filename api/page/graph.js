@@ -2,11 +2,11 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const KINDS = ["question", "term", "passage", "document", "shard"];
-const COLUMN = 190; // px between columns
+const COLUMN = 145; // px between columns: five fit on a desktop, a phone scrolls
 const ROW = 34; // px between nodes of a column
-const BOX = { width: 150, height: 24 };
-const LONGEST = 20; // characters of a label
-const MARGIN = 12;
+const BOX = { width: 126, height: 24 };
+const LONGEST = 17; // characters of a label
+const MARGIN = 4;
 
 function element(tag, attributes, ...children) {
   const made = document.createElementNS(SVG, tag);

@@ -171,6 +171,7 @@ export interface DocumentInfo {
 export interface CorpusInfo {
   name: string;
   documents: number;
+  encoded: number;
   passages: number;
   characters: number;
   bytes: number;

@@ -122,6 +122,7 @@ def test_why_shows_words_ranks_graph_and_logits(answered: "Page") -> None:
     assert "founded" in answered.locator(".ranks mark").all_inner_texts()
     assert answered.locator("svg.graph .of-kind-question").count() == 1
     assert answered.locator("svg.graph .of-kind-shard").count() >= 1
+    assert answered.locator(".picture").evaluate("box => box.scrollWidth <= box.clientWidth"), "nothing is cut off"
     assert "Ada Holm" in answered.get_by_role("region", name="What the reader saw").inner_text()
 
 
