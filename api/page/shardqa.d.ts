@@ -171,7 +171,7 @@ export interface DocumentInfo {
 export interface CorpusInfo {
   name: string;
   documents: number;
-  encoded: number;
+  encoded: number | null;
   passages: number;
   characters: number;
   bytes: number;
