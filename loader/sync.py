@@ -11,6 +11,7 @@ from shardqa.errors import BadDocument, UnknownCorpus
 from shardqa.loader.files import SourceFiles
 from shardqa.loader.ingest import Progress, Source, Summary, ingest
 from shardqa.loader.known import FileRead, KnownFiles
+from shardqa.loader.web.pages import WebPages
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,20 @@ async def sync(
     summary = await refresh(engine, reading, wanted, known, progress)
     if wanted.prune:
         summary.removed = await _prune(engine, reading, wanted)
+    return summary
+
+
+async def sync_pages(
+    engine: Engine, reading: WebPages, wanted: SyncOptions, known: KnownFiles, progress: Progress
+) -> Summary:
+    """The same for pages of the web. Raises as `ingest`."""
+    summary = await refresh(engine, reading, wanted, known, progress)
+    if wanted.prune:
+        listed = await _listed(engine, wanted.corpus)
+        gone = [
+            id_ for id_, origin in listed.items() if id_.startswith(wanted.prefix) and reading.has_gone(id_, origin)
+        ]
+        summary.removed = await _delete(engine, wanted.corpus, gone)
     return summary
 
 
@@ -80,8 +95,12 @@ async def _prune(engine: Engine, reading: SourceFiles, wanted: SyncOptions) -> i
         for id_, origin in (await _listed(engine, wanted.corpus)).items()
         if id_.startswith(wanted.prefix) and _is_below(origin, roots) and _has_gone(id_, origin, reading)
     ]
+    return await _delete(engine, wanted.corpus, gone)
+
+
+async def _delete(engine: Engine, corpus: str, gone: Sequence[str]) -> int:
     for id_ in gone:
-        await engine.delete(wanted.corpus, id_)
+        await engine.delete(corpus, id_)
     return len(gone)
 
 

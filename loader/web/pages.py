@@ -23,6 +23,7 @@ MAX_PAGE = 20_000_000  # bytes
 MAX_SECONDS = 3_600.0  # for all pages of a run
 MAX_SITEMAPS = 100  # of one run
 MAX_DEPTH = 3  # sitemaps within one another
+GONE = (404, 410)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,36 @@ class WebPages:
         self._prefix = prefix
         self._known = known
         self._met = set[str]()  # addresses asked for
+        self._gone = set[str]()  # names of pages that are no longer there
+        self._named = set[str]()  # names of pages that a sitemap lists, and of those given
+        self._whole = dict[PageAddress, bool]()  # by sitemap given: all that it lists was seen
         self._pages = self._sitemaps = self._left_out = 0
         self._done = 0  # bytes fetched
 
     def done(self) -> int:
         return self._done
 
+    def has_gone(self, id_: str, origin: str) -> bool:
+        """Whether the page of a document is no longer there, no longer holds it, or is no longer in its sitemap.
+
+        Where a sitemap was not read to its end, what it does not list stays.
+        """
+        try:
+            page = PageAddress.parse(origin)
+        except BadDocument:
+            return False
+        if (read := self.read.get(origin)) is not None:
+            return read.is_complete and id_ not in read.ids
+        if page.name in self._gone:
+            return True
+        covered = any(is_whole and _is_below(page, start) for start, is_whole in self._whole.items())
+        return covered and page.name not in self._named
+
     def __iter__(self) -> Iterator[Item]:
         self._fetcher = Fetcher(self._bounds.allow_private, monotonic() + self._bounds.seconds)
         self._robots = Robots(lambda address, most: self._fetcher.get(address, most, lambda _: None))
         for start in self._starts:
+            self._named.add(start.name)
             yield from self._read(start, start, 0)
         if self._left_out:
             reason = f"{self._left_out:,} pages beyond the first {self._bounds.pages:,}; --max-pages reads more"
@@ -103,20 +124,32 @@ class WebPages:
 
     def _listed(self, found: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         self._sitemaps += 1
+        is_filled = bool(found.pages or found.sitemaps)  # an empty one is more often a mistake
+        self._whole[start] = self._whole.get(start, True) and is_filled
         if depth >= MAX_DEPTH or self._sitemaps > MAX_SITEMAPS:
+            self._whole[start] = False
             reason = f"more than {MAX_SITEMAPS} sitemaps, or {MAX_DEPTH} within one another; give the inner ones"
             yield Skipped(str(address), reason)
             return
-        for url in (*found.sitemaps, *found.pages):
-            try:
-                listed = PageAddress.parse(url)
-            except BadDocument as fault:
-                yield Skipped(str(address), str(fault))
-                continue
-            if listed.site != start.site:
-                yield Skipped(str(listed), f"on another host than {start}; give its own address")
-                continue
-            yield from self._read(listed, start, depth + 1)
+        for url in found.sitemaps:
+            before = self._sitemaps
+            yield from self._read_listed(url, address, start, depth)
+            if self._sitemaps == before:
+                self._whole[start] = False
+        for url in found.pages:
+            yield from self._read_listed(url, address, start, depth)
+
+    def _read_listed(self, url: str, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
+        try:
+            listed = PageAddress.parse(url)
+        except BadDocument as fault:
+            yield Skipped(str(address), str(fault))
+            return
+        self._named.add(listed.name)
+        if listed.site != start.site:
+            yield Skipped(str(listed), f"on another host than {start}; give its own address")
+            return
+        yield from self._read(listed, start, depth + 1)
 
     def _documents(self, address: PageAddress, page: Page) -> Iterator[Item]:
         self._done += len(page.content)
@@ -126,6 +159,8 @@ class WebPages:
             self.passed_over += len(known[1])
             return
         if page.status != 200:
+            if page.status in GONE:
+                self._gone.add(address.name)
             yield Skipped(url, f"HTTP {page.status}")
             return
         stamp = _stamp(page)
@@ -153,6 +188,11 @@ class WebPages:
                 whole = False
             yield item
         read.is_complete = whole
+
+
+def _is_below(page: PageAddress, sitemap: PageAddress) -> bool:
+    """A sitemap is for the pages of its folder, as its protocol has it."""
+    return page.site == sitemap.site and page.path.startswith(sitemap.path.rpartition("/")[0] + "/")
 
 
 def _is_xml(path: str) -> bool:

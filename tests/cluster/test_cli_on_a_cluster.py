@@ -174,8 +174,14 @@ def test_pages_of_a_sitemap_go_in_and_are_asked(run: Run, tmp_path: Path) -> Non
         answer = said(run("ask", "When was the mill of Brennick built?", "--json"))
         assert (answer["answer"], answer["document"]) == ("1820", f"localhost:{site.port}/mill")
         assert said(run("show", answer["document"], "--json"))["source"] == site.url("/mill")
-        for words in (["--prune"], ["--watch"], [str(tmp_path)]):
+        for words in (["--watch"], [str(tmp_path)]):
             assert "addresses" in run("ingest", url, *words, code=2).stderr
+        site.put("/sitemap.xml", f"<urlset><url><loc>{site.url('/weir')}</loc></url></urlset>", "application/xml")
+        site.put("/weir", "<title>Weir</title><p>The weir is new.</p>")
+        run("ingest", site.url("/mill"), "--allow-private", "--prune")
+        pruned = said(run("ingest", url, "--allow-private", "--prune", "--json"))
+        assert (pruned["documents"], pruned["removed"]) == (1, 1)
+        assert [one["id"] for one in said(run("ls", "--json"))["documents"]] == [f"localhost:{site.port}/weir"]
     assert "wanted is https://HOST/…" in run("ingest", "https://", code=2).stderr
 
 

@@ -28,7 +28,7 @@ from shardqa.loader.files import STDIN, SourceFiles
 from shardqa.loader.ingest import Summary
 from shardqa.loader.known import KnownFiles, cache_of
 from shardqa.loader.source_file import Lost, Skipped
-from shardqa.loader.sync import SyncOptions, refresh, sync
+from shardqa.loader.sync import SyncOptions, sync, sync_pages
 from shardqa.loader.web.address import is_address
 from shardqa.loader.web.pages import MAX_PAGES, Bounds, WebPages
 
@@ -55,7 +55,7 @@ def ingest_(
         bool, typer.Option("--follow-links", help="Follow symbolic links, also out of the folders given.")
     ] = False,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Remove documents whose files have gone from the folders given.")
+        bool, typer.Option("--prune", help="Remove documents whose files or pages have gone from what is given.")
     ] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep running and ingest every change; Ctrl-C stops it.")
@@ -108,7 +108,7 @@ def ingest_(
 
 def _check_alone(wanted: SyncOptions, watch: bool) -> None:
     """What is meant for files has no meaning for addresses."""
-    given = {"--prune": wanted.prune, "--watch": watch, "--follow-links": wanted.follow_links}
+    given = {"--watch": watch, "--follow-links": wanted.follow_links}
     if (first := next((name for name, is_given in given.items() if is_given), None)) is not None:
         raise WrongSetting(f"{first} is for files and folders; leave it out for addresses")
     if wanted.paths:
@@ -121,7 +121,7 @@ async def _pass_of_pages(
     known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
     reading = WebPages(urls, wanted.prefix, None if wanted.again else known, bounds)
     with showing(wanted.corpus, None) as show:
-        summary = await refresh(engine, reading, wanted, known, show)
+        summary = await sync_pages(engine, reading, wanted, known, show)
     _tell_summary(summary, wanted.corpus, as_json)
     return summary
 

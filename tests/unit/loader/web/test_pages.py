@@ -110,7 +110,7 @@ def test_redirects_are_followed_within_the_site_alone(site: Site) -> None:
     assert documents(found) == [(f"localhost:{site.port}/old", "The mill is old.")]
     away, file, around = reasons(found)
     assert "on another host" in away
-    assert "astray" in file
+    assert "redirects to no valid address" in file
     assert "more than 5 redirects" in around
 
 
@@ -171,6 +171,42 @@ def test_sitemaps_end_somewhere(site: Site) -> None:
     site.put("/torn.xml", sitemap("a")[:-4], "text/xml")
     assert reasons(read(site.url("/bomb.xml"))) == ["a sitemap with a document type; that is none"]
     assert "no sitemap" in reasons(read(site.url("/torn.xml")))[0]
+
+
+def gone(reading: WebPages, site: Site, *targets: str) -> list[str]:
+    list(reading)
+    return [target for target in targets if reading.has_gone(f"localhost:{site.port}{target}", site.url(target))]
+
+
+def test_what_a_sitemap_no_longer_lists_below_its_folder_has_gone(site: Site) -> None:
+    site.put("/a/mill", MILL)
+    site.put("/a/burnt", "", status=410)
+    site.put("/a/locked", "", status=403)
+    listed = sitemap(*(site.url(target) for target in ("/a/mill", "/a/burnt", "/a/locked")))
+    site.put("/a/sitemap.xml", listed, "text/xml")
+    reading = WebPages([site.url("/a/sitemap.xml")], bounds=Bounds(allow_private=True))
+    asked = ("/a/mill", "/a/burnt", "/a/locked", "/a/weir", "/b/weir")
+    assert gone(reading, site, *asked) == ["/a/burnt", "/a/weir"]
+    assert not reading.has_gone("weir.txt", "/home/ada/weir.txt")
+    assert not reading.has_gone("other.example/a/weir", "https://other.example/a/weir")
+    assert reading.has_gone(f"localhost:{site.port}/a/mill/row2", site.url("/a/mill")), "it holds another document now"
+
+
+@pytest.mark.parametrize("inner", ["/empty", "/failing", "/none", "/page"])
+def test_where_a_sitemap_within_is_not_read_nothing_that_it_may_list_has_gone(site: Site, inner: str) -> None:
+    site.put("/empty", sitemap(), "text/xml")
+    site.put("/failing", "", status=503)
+    site.put("/page", MILL)
+    site.put("/mill", MILL)
+    site.put("/pages.xml", sitemap(site.url("/mill")), "text/xml")
+    site.put("/sitemap.xml", sitemap(site.url("/pages.xml"), site.url(inner), of="sitemap"), "text/xml")
+    assert gone(WebPages([site.url("/sitemap.xml")], bounds=Bounds(allow_private=True)), site, "/weir") == []
+
+
+def test_of_single_pages_only_those_that_answer_so_have_gone(site: Site) -> None:
+    site.put("/mill", MILL)
+    urls = [site.url(target) for target in ("/mill", "/burnt")]
+    assert gone(WebPages(urls, bounds=Bounds(allow_private=True)), site, "/mill", "/burnt", "/weir") == ["/burnt"]
 
 
 def test_pages_beyond_the_bound_are_told(site: Site) -> None:
