@@ -21,8 +21,8 @@ import typer
 from common import SHARED
 
 from shardqa import keys
+from shardqa.analysis import query
 from shardqa.gears_functions.index import vectors
-from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import split
 from shardqa.models import embedding, shipped, squad

@@ -12,8 +12,8 @@ from statistics import median
 from time import thread_time
 
 from shardqa import filters, keys
+from shardqa.analysis import query
 from shardqa.filters import DocumentFilter
-from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
 

@@ -17,7 +17,7 @@ import numpy as np
 import typer
 
 from shardqa import keys
-from shardqa.gears_functions.index.analysis import query
+from shardqa.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import shipped, squad

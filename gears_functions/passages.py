@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from shardqa import checks, keys, places
+from shardqa.analysis import Query, query
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.index import highlights
-from shardqa.gears_functions.index.analysis import Query, query
 from shardqa.gears_functions.rank import MAX_LIMIT, parse_statistics
 from shardqa.statistics import CorpusStatistics
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from shardqa import checks, filters, keys
+from shardqa import analysis, checks, filters, keys
 from shardqa.errors import BadData, ClusterUnavailable, Indexing, NoEncoder
 from shardqa.gears_functions import arguments, permissions
-from shardqa.gears_functions.index.analysis import query
 from shardqa.request import FIELD, checked
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
 
@@ -73,8 +72,13 @@ class Ranks:
         await permissions.to_ask(self._shard.runtime, corpus)
         question = checks.question(asked)
         self._shard.tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
-        statistics = await self._statistics(corpus, question)
-        return self._reply(epoch=await self._shard.epoch(corpus), **statistics.record())
+        await self._shard.synced()
+        epoch = await self._shard.epoch(corpus)
+        # Nothing is awaited from here on: whoever remembers the numbers holds them for those of this epoch.
+        asked_for = analysis.query(question)
+        statistics = self._shard.statistics(corpus, asked_for)
+        titled = self._shard.index(corpus).titled(asked_for)
+        return self._reply(epoch=epoch, titled=titled, analysis=analysis.fingerprint(), **statistics.record())
 
     async def rank(self, record: Record) -> str:
         usage = "Rank <corpus> <question> <limit> [<statistics> [<filter>]]"
@@ -84,6 +88,7 @@ class Ranks:
         limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
         demand = permissions.to_ask_with_statistics if given else permissions.to_ask
         await demand(self._shard.runtime, corpus)
+        self._shard.tokenizer.question(question)  # an engine that remembers the statistics has not sent Terms
         statistics, request = parse_statistics(given[0]) if given else (None, "")
         filter_ = given[1] if len(given) > 1 else ""
         filters.parse(filter_)
@@ -176,7 +181,7 @@ class Ranks:
         await self._shard.synced()
         epoch = await self._shard.epoch(corpus)
         # Nothing is awaited from here to the list: it is of this epoch.
-        passages = self._shard.index(corpus).rank(query(question), statistics, limit, filter_)
+        passages = self._shard.index(corpus).rank(analysis.query(question), statistics, limit, filter_)
         ranking = ShardRanking(question, epoch, limit, passages, filter_, request, given, monotonic())
         self._remember(corpus, ranking)
         return ranking
@@ -190,7 +195,7 @@ class Ranks:
             return None
         await self._shard.synced()
         epoch = await self._shard.epoch(corpus)
-        passages = self._shard.index(corpus).rank(query(before.question), before.given, limit, before.filter_)
+        passages = self._shard.index(corpus).rank(analysis.query(before.question), before.given, limit, before.filter_)
         return replace(before, epoch=epoch, limit=limit, passages=passages)
 
     def remembered(self, corpus: str, question_in_key: str) -> ShardRanking | None:
@@ -206,7 +211,7 @@ class Ranks:
 
     async def _statistics(self, corpus: str, question: str) -> CorpusStatistics:
         await self._shard.synced()
-        return self._shard.statistics(corpus, query(question))
+        return self._shard.statistics(corpus, analysis.query(question))
 
     async def _everyones_statistics(self, corpus: str, question: str) -> CorpusStatistics:
         replies = await self._shard.runtime.peers("RG.TRIGGER", "Terms", corpus, question)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shardqa import keys
+from shardqa.analysis import Query, analyse
 from shardqa.gears_functions.index import bm25, explained, pagerank, vectors
-from shardqa.gears_functions.index.analysis import Query, analyse
 from shardqa.gears_functions.index.catalogue import IndexCatalogue, OfDocument
 from shardqa.gears_functions.index.postings import NOBODY, Postings
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
@@ -199,6 +199,12 @@ class Index:
             return []
         lacking = (key for key, slot in self._slots.items() if not self._vectors.has(slot, encoder))
         return list(islice(lacking, limit))
+
+    def titled(self, query: Query) -> dict[str, int]:
+        """Passages by term that their title holds; only the terms that some do."""
+        title = self._everything().title
+        found = {term: len(title.term(term)[0]) for term in query.terms}
+        return {term: count for term, count in found.items() if count}
 
     def rank(
         self, query: Query, statistics: CorpusStatistics, limit: int, filter_: str = ""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from shardqa import keys
+from shardqa.analysis import Query, analyse
 from shardqa.gears_functions.index import bm25, pagerank
-from shardqa.gears_functions.index.analysis import Query, analyse
 from shardqa.statistics import CorpusStatistics
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from shardqa.analysis import Query
 from shardqa.gears_functions.index import bm25, pagerank, vectors
-from shardqa.gears_functions.index.analysis import Query
 from shardqa.statistics import CorpusStatistics
 
 

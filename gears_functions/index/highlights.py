@@ -8,8 +8,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterator
 
-from shardqa.gears_functions.index import analysis
-from shardqa.gears_functions.index.analysis import Query
+from shardqa import analysis
+from shardqa.analysis import Query
 
 Range = tuple[int, int]
 

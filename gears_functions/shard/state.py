@@ -37,7 +37,7 @@ from shardqa.gears_functions.shard.questions import ActiveQuestions
 from shardqa.transient import is_write_refusal
 
 if TYPE_CHECKING:
-    from shardqa.gears_functions.index.analysis import Query
+    from shardqa.analysis import Query
     from shardqa.gears_functions.runtime import Argument, Reply, Runtime
     from shardqa.models.tokenizer import Tokenizer
     from shardqa.statistics import CorpusStatistics

@@ -79,6 +79,8 @@ class Settings(BaseSettings):
     answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
     answer_seconds: int = Field(3_600, ge=1, description="life of a final answer in Redis, seconds")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
+    term_megabytes: int = Field(16, ge=0, description="memory for what shards tell of words; 0 asks them each time")
+    pass_over: bool = Field(False, description="whether shards known to hold no word of a question are not asked")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")
     concurrency: int = Field(64, ge=1, description="requests served at once by one API process; more get 429")
     log: Literal["text", "json"] = Field("text", description="how the API logs: lines for people, or JSON objects")

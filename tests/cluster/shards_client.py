@@ -53,11 +53,13 @@ class Shards:
         total: dict[str, Any] = {"df": {}, "cf": {}}
         for reply in self.all("RG.TRIGGER", "Terms", self.corpus, question):
             for name, value in reply.items():
+                if name in ("tag", "epoch", "titled", "analysis"):
+                    continue
                 if isinstance(value, dict):
                     for term, count in value.items():
                         of_terms = total.setdefault(name, {})
                         of_terms[term] = of_terms.get(term, 0) + count
-                elif name not in ("tag", "epoch"):
+                else:
                     total[name] = total.get(name, 0) + value
         return total
 

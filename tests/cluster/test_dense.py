@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from shardqa import keys
+from shardqa.analysis import query
 from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
-from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.loader import dense
 from shardqa.models.embedding import StoredVector

@@ -6,8 +6,8 @@ import pytest
 
 from bench import retrieval
 from shardqa import keys
+from shardqa.analysis import query
 from shardqa.gears_functions.index import exact
-from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.splitting import split
 from shardqa.models import shipped, squad
 from shardqa.models.metrics import recall_at

@@ -24,6 +24,7 @@ LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 # A room may import the rooms named here, itself, and nothing else of shardqa's.
 PLAIN = {
     "address",
+    "analysis",
     "answer_lines",
     "api_keys",
     "request",

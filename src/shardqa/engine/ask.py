@@ -94,8 +94,8 @@ class Asking(Ranking):
     ) -> Answer:
         """Answers `question` from the documents of `corpus` that `filter` lets through.
 
-        `fresh` passes all caches of final answers by. `told` hears of each step of an answer that is not
-        kept, as soon as it is done.
+        `fresh` passes all caches of final answers by, and what is remembered of terms. `told` hears of each step of an
+        answer that is not kept, as soon as it is done.
 
         Raises EmptyQuestion, QuestionTooLong, BadFilter, BadCorpusName, UnknownCorpus, BadLimit, TooManyRequests,
         AnswerTimeout, ShardFailed, ClusterUnavailable (no shard answered at all; one that is missing only makes the
@@ -254,7 +254,7 @@ class Asking(Ranking):
         for ranking in range(1, RANKINGS + 1):
             with span("retrieve", k=k):
                 if told is None or ranking > 1:
-                    told = await self._terms(question, corpus)
+                    told = await self._terms(question, corpus, anew=fresh or ranking > 1)
                 steps.terms(told)
                 ranked = await self.rank(question, corpus, k, told, filter)
                 steps.ranked(ranked)

@@ -13,8 +13,13 @@ from shardqa.errors import ClusterUnavailable
 Told = TypeVar("Told")
 
 
-def came_and_failed(replies: list[Reply], parse: Callable[[Any], Told]) -> tuple[list[tuple[str, Told]], list[str]]:
-    """Replies that came, parsed, and nodes that can't be reached; any other fault is raised."""
+def came_and_failed(
+    replies: list[Reply], parse: Callable[[Any], Told], others_are_known: bool = False
+) -> tuple[list[tuple[str, Told]], list[str]]:
+    """Replies that came, parsed, and nodes that can't be reached; any other fault is raised.
+
+    So is one of these where no reply came, unless what other nodes would say is known.
+    """
     came: list[tuple[str, Told]] = []
     failed: list[str] = []
     for reply in replies:
@@ -24,7 +29,7 @@ def came_and_failed(replies: list[Reply], parse: Callable[[Any], Told]) -> tuple
             raise reply.fault
         else:
             came.append((reply.node, parse(reply.value)))
-    if not came:
+    if not came and not others_are_known:
         faults = [reply.fault for reply in replies if reply.fault]
         raise faults[0] if faults else ClusterUnavailable("the cluster has no masters; see 'shardqa status'")
     return came, failed

@@ -9,7 +9,7 @@ connections that may be two.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -293,9 +293,9 @@ class Shards:
             raise error
         return found
 
-    async def everywhere(self, *args: Argument) -> list[Reply]:
-        """The same command on every master at once, in the order of `nodes()`."""
-        nodes = self.nodes()
+    async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
+        """The same command on every master at once, except those named, in the order of `nodes()`."""
+        nodes = [node for node in self.nodes() if node.name not in but]
         return list(await asyncio.gather(*(self.reply(node, *args) for node in nodes)))
 
     async def reply(self, node: ClusterNode, *args: Argument) -> Reply:

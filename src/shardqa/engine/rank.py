@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from time import perf_counter
 from zlib import crc32
 
-from shardqa import checks, filters, keys, request
+from shardqa import analysis, checks, filters, keys, request
 from shardqa.config import Settings
 from shardqa.description import record_of
 from shardqa.engine.connected import Connected, came_and_failed, since
 from shardqa.engine.connections import Argument, Shards
+from shardqa.engine.term_memory import TermMemory, TermsReply
 from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownCorpus
 from shardqa.filters import DocumentFilter
 from shardqa.schema import RankedList, RankedPassage
@@ -25,14 +27,17 @@ class ShardTerms:
     epochs: dict[str, int]  # by tag, of the shards that answered
     failed: list[str]  # nodes that did not
     ms: float
+    without: frozenset[str] = frozenset()  # nodes that hold no word of the question, and need not be asked more
+    is_remembered: bool = False  # some of it was told before
 
 
 class Ranking(Connected):
     def __init__(self, settings: Settings, masters: Shards) -> None:
         super().__init__(settings, masters)
+        self.terms = TermMemory(settings.term_megabytes)
         self._encoded = set[str]()  # corpora of which enough passages had vectors when they were asked last
 
-    async def _terms(self, question: str, corpus: str) -> ShardTerms:
+    async def _terms(self, question: str, corpus: str, anew: bool = False) -> ShardTerms:
         """Where passages have vectors, the question's is asked for beside the terms: so it takes next to no time.
 
         Raises UnknownCorpus, ClusterUnavailable.
@@ -40,7 +45,7 @@ class Ranking(Connected):
         start = perf_counter()
         vector = asyncio.create_task(self._vector(question, corpus)) if corpus in self._encoded else None
         try:
-            told = await self._statistics(question, corpus)
+            told = await self._statistics(question, corpus, anew)
             if told.statistics.encoders:
                 self._encoded.add(corpus)
                 found = await (vector or self._vector(question, corpus))
@@ -66,19 +71,45 @@ class Ranking(Connected):
                 continue
         return None
 
-    async def _statistics(self, question: str, corpus: str) -> ShardTerms:
+    async def _statistics(self, question: str, corpus: str, anew: bool) -> ShardTerms:
+        """Of the shards that have not told them before, at the epochs known; of all with `anew`.
+
+        A shard that has just said that it holds no word of the question is passed over from here on; one that said so
+        before only where the settings have it: the next round shows whether its epoch still stands.
+        """
         start = perf_counter()
+        known = [] if anew else self._remembered(question, corpus)
         with self.epochs.reading(corpus) as reading:
-            came, failed = came_and_failed(
-                await self.masters.everywhere("RG.TRIGGER", "Terms", corpus, question), record_of
-            )
-            statistics = total(CorpusStatistics.parse(reply) for _, reply in came)
+            words = ("RG.TRIGGER", "Terms", corpus, question)
+            replies = await self.masters.everywhere(*words, but={one.node for one in known})
+            came, failed = came_and_failed(replies, record_of, bool(known))
+            asked = [TermsReply.parse(node, reply) for node, reply in came]
+            if known and {one.tag for one in asked}.intersection(one.tag for one in known):
+                return await self._statistics(question, corpus, anew=True)  # a tag has moved
+            told = [*known, *asked]
+            statistics = total(one.statistics for one in told)
             if statistics.documents == 0:
                 raise self._no_documents(corpus, failed)
-            epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in came}
-            if not failed:
+            epochs = {one.tag: one.epoch for one in told}
+            if not failed and not known:
                 self.epochs.learn(reading, epochs)
-        return ShardTerms(statistics, epochs, failed, since(start))
+        for one in asked:
+            self.terms.remember(corpus, one)
+        heard = told if self.settings.pass_over else asked
+        without = frozenset(one.node for one in heard if one.has_none and not statistics.vectors)
+        return ShardTerms(statistics, epochs, failed, since(start), without, bool(known))
+
+    def _remembered(self, question: str, corpus: str) -> list[TermsReply]:
+        """Nothing where no shard would be asked at all for this question: one must say whether it may be asked."""
+        epochs = self.epochs.known(corpus)
+        if epochs is None:
+            return []
+        known = self.terms.recall(corpus, epochs, analysis.query(question))
+        nodes = {str(node.name) for node in self.masters.nodes()} if known else set[str]()
+        times = Counter(one.node for one in known)
+        known = [one for one in known if one.node in nodes and times[one.node] == 1]
+        is_needless = len(known) == len(nodes) and all(one.has_none for one in known)
+        return [] if is_needless and self.settings.pass_over else known
 
     async def rank(
         self,
@@ -90,30 +121,46 @@ class Ranking(Connected):
     ) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
         the same however many shards there are; `told` is the first one's where it was made already. A filter leaves
-        documents out on the shards, and no score depends on it.
+        documents out on the shards, and no score depends on it. Shards without any word of the question are not asked.
 
         Raises BadFilter, UnknownCorpus, ClusterUnavailable and what `ask` raises.
         """
         question, filter_ = checks.question(question), filters.canonical(filter)
         told = told or await self._terms(question, corpus)
-        failed = told.failed
+        ranked, is_as_told = await self._ranked(question, corpus, limit, told, filter_)
+        if is_as_told or not (told.is_remembered or told.without):
+            return ranked
+        # Something changed since it was told: what was remembered, or passed over, may be another by now.
+        again = await self._terms(question, corpus, anew=True)
+        everyone = ShardTerms(again.statistics, again.epochs, again.failed, told.ms + again.ms)
+        ranked, _ = await self._ranked(question, corpus, limit, everyone, filter_)
+        return ranked
+
+    async def _ranked(
+        self, question: str, corpus: str, limit: int, told: ShardTerms, filter_: str
+    ) -> tuple[RankedList, bool]:
+        """The list, and whether all that answered are at the epochs told."""
         start = perf_counter()
         statistics = {**told.statistics.record(), request.FIELD: request.current.get()}
         command: list[Argument] = ["RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(statistics)]
         command += [filter_] if filter_ else []
         with self.epochs.reading(corpus) as reading:
-            ranks, failed_ranks = came_and_failed(await self.masters.everywhere(*command), record_of)
-            failed = sorted({*failed, *failed_ranks})
+            replies = await self.masters.everywhere(*command, but=told.without)
+            ranks, failed_ranks = came_and_failed(replies, record_of, bool(told.without))
+            failed = sorted({*told.failed, *failed_ranks})
             epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
-            if not failed:
+            if not failed and not told.without:
                 self.epochs.learn(reading, epochs)
+        is_as_told = all(told.epochs.get(tag) == epoch for tag, epoch in epochs.items())
+        if told.without:
+            epochs = told.epochs | epochs
         passages = [
             RankedPassage(key=key, document=keys.parse_passage(key).document, score=score, node=node, tag=reply["tag"])
             for node, reply in ranks
             for key, score in reply["passages"]
         ]
         passages.sort(key=lambda p: (-p.score, p.key))
-        return RankedList(
+        ranked = RankedList(
             corpus=corpus,
             question=question,
             filter=filter_,
@@ -124,6 +171,7 @@ class Ranking(Connected):
             terms_ms=told.ms,
             rank_ms=since(start),
         )
+        return ranked, is_as_told
 
     def _no_documents(self, corpus: str, failed: list[str]) -> ClusterUnavailable | UnknownCorpus:
         if failed:

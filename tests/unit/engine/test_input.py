@@ -1,6 +1,7 @@
 """What the engine refuses before it asks any shard."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ class NoShards(Shards):
 class NeverAnswering(NoShards):
     """Shards that take each command and stay silent."""
 
-    async def everywhere(self, *args: Argument) -> list[Reply]:
+    async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
         await asyncio.Event().wait()
         return []
 

@@ -17,9 +17,9 @@ from typing import Any
 from rich.progress import track
 
 from shardqa import keys
+from shardqa.analysis import query
 from shardqa.cli.output import err
 from shardqa.errors import BadData
-from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import sentences, squad

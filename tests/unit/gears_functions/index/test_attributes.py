@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa import filters, keys
+from shardqa.analysis import query
 from shardqa.filters import DocumentFilter, FilterBounds
 from shardqa.gears_functions.index import corpus_index
-from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.statistics import total

@@ -3,8 +3,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shardqa.gears_functions.index import analysis, highlights
-from shardqa.gears_functions.index.analysis import query
+from shardqa import analysis
+from shardqa.analysis import query
+from shardqa.gears_functions.index import highlights
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.lists(
     st.sampled_from(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from shardqa import filters, keys
+from shardqa.analysis import query
 from shardqa.filters import DocumentFilter
 from shardqa.gears_functions.index import vectors
-from shardqa.gears_functions.index.analysis import query
 from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.index.vectors import Vectors

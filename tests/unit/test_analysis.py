@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.gears_functions.index.analysis import analyse, query, words
+from shardqa.analysis import analyse, query, words
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,18 @@
 Analysis is the same for passages, titles and questions: compatibility form, no accents, no case, English stems; so
 "Beyoncé's" and "beyonce" meet, as they do in the reader's own uncased tokenizer. Marks that make another word of one
 stay: C, C++ and C# are three terms, .NET is more than "net", 10⁵ is no 105. Runs of ideographs, which carry no blanks,
-become overlapping pairs. Only one thread may call this file (a stemmer has a buffer): the worker's loop.
+become overlapping pairs. One thread at a time may call this file (a stemmer has a buffer): the worker's loop, and the
+engine's, which analyses questions as the shards do.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import Stemmer
 
@@ -119,6 +122,11 @@ class Query:
     terms: tuple[str, ...]  # in the question's order, each once; stop words only when it has nothing else
     pairs: tuple[tuple[str, str], ...]  # content terms that follow one another: names, titles, set phrases
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all that statistics count: the terms, and the pairs with a blank between."""
+        return (*self.terms, *(f"{first} {second}" for first, second in self.pairs))
+
 
 def query(question: str) -> Query:
     """The terms and pairs of a question; none of both for one without words.
@@ -129,3 +137,15 @@ def query(question: str) -> Query:
     content = found.content
     pairs = dict.fromkeys(itertools.pairwise(content))
     return Query(tuple(dict.fromkeys(content or found.stop)), tuple(pairs))
+
+
+PROBE = (
+    "The mills' Beyoncé wasn't C++ 17, C# or .NET; 10⁵ Straßen, 1,234.5 ＡＢＣ of 東京都の水車, generously running U.S."
+)
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Of how this process makes terms: two that differ in it must not take each other's."""
+    made = [*query(PROBE).names, *sorted(STOP_WORDS), unicodedata.unidata_version]
+    return blake2b("\0".join(made).encode(), digest_size=6).hexdigest()
