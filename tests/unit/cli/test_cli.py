@@ -28,7 +28,7 @@ COMMANDS = [
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",
     "models candidates", "models calibrate", "models measure",
     "models export", "models quantize", "models dequantize", "models mix",
-    "models optimize", "models verify", "models ladder", "models package",
+    "models optimize", "models verify", "models ladder", "models package", "models tune",
     "models list", "models card", "models add", "models push", "models drop", "models rm",
 ]  # fmt: skip
 OF_A_CLUSTER = [

@@ -2,7 +2,7 @@
 
 import typer
 
-from shardqa.cli.models import calibration, conversion, encoder, ladder, multitask, packaging, store, training
+from shardqa.cli.models import calibration, conversion, encoder, ladder, multitask, packaging, store, training, tuning
 
 app = typer.Typer(
     name="models",
@@ -27,6 +27,7 @@ app.command("optimize")(conversion.optimize)
 app.command("verify")(conversion.verify)
 app.command("ladder")(ladder.ladder)
 app.command("package")(packaging.package)
+app.command("tune")(tuning.tune)
 app.command("list")(store.list_)
 app.command("card")(store.card)
 app.command("add")(store.add)

@@ -1,0 +1,108 @@
+"""Which form of the reader is fastest on this processor: each in turn, for as long as one is given, answers compared.
+
+A form may be chosen where it gives the shipped one's logits bit by bit: integer products are exact in any order, so
+scores stay equal on all shards whatever each of them runs. Others are shown, for a choice that holds for all nodes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from shardqa.models.reader import Row, join
+from shardqa.models.session import Logits, ReaderSession
+
+ROWS = (96, 112, 128, 128, 160)
+"""Tokens of the passages of one question."""
+
+TOLERANCE = 0.5
+"""Largest difference of a logit for which another form counts as the same reader; int8 itself is 0.3 off float32."""
+
+GAIN = 0.9
+"""Share of the time that a form must take at most to be worth another setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderForm:
+    """A way to run the reader."""
+
+    name: str
+    threads: int
+    read: Callable[[Sequence[Row]], list[Logits]]
+    is_shipped: bool = True
+    """Whether it runs the shipped network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a form did."""
+
+    name: str
+    threads: int
+    ms: float
+    """Of one question's rows, the median."""
+    difference: float
+    """Largest, of any logit, from the first form's."""
+    is_shipped: bool
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether any shard may choose it for itself."""
+        return self.is_shipped and self.difference == 0
+
+    @property
+    def verdict(self) -> str:
+        """For people."""
+        if self.is_exact:
+            return "equal"
+        return "close" if self.difference <= TOLERANCE else "another reader"
+
+
+def forms(folder: Path, cores: int, others: Sequence[Path] = ()) -> list[ReaderForm]:
+    """The shipped network on 1, 2, 4 ... threads up to `cores`, then other networks on one; raises BadModel."""
+    counts = sorted({1, cores, *(2**n for n in range(1, cores.bit_length()) if 2**n <= cores)})
+    found = [ReaderForm(f"{folder.name}, {n} thread{'s' * (n > 1)}", n, ReaderSession(folder, n).read) for n in counts]
+    return found + [ReaderForm(other.name, 1, ReaderSession(other, 1).read, is_shipped=False) for other in others]
+
+
+def question() -> list[Row]:
+    """Rows of random wordpieces: the time does not depend on which."""
+    dice = np.random.default_rng(0)
+    asked = dice.integers(1_000, 30_000, 12, dtype=np.int32)
+    return [join(asked, dice.integers(1_000, 30_000, tokens, dtype=np.int32)) for tokens in ROWS]
+
+
+def tune(given: Sequence[ReaderForm], seconds: float, rows: Sequence[Row] | None = None) -> list[Tried]:
+    """Runs the forms in turns for so long, each once at least; the first is what the others are compared with."""
+    rows = question() if rows is None else rows
+    wanted, *_ = answers = [form.read(rows) for form in given]  # warms them up
+    differences = [_difference(wanted, found) for found in answers]
+    times: list[list[float]] = [[] for _ in given]
+    end = time.perf_counter() + seconds
+    while not times[-1] or time.perf_counter() < end:
+        for form, taken in zip(given, times, strict=True):
+            start = time.perf_counter()
+            form.read(rows)
+            taken.append(time.perf_counter() - start)
+    return [
+        Tried(form.name, form.threads, 1_000 * float(np.median(taken)), difference, form.is_shipped)
+        for form, taken, difference in zip(given, times, differences, strict=True)
+    ]
+
+
+def chosen(tried: Sequence[Tried]) -> Tried:
+    """The fastest that is exact; the first, unless that gains something worth a setting."""
+    best = min((one for one in tried if one.is_exact), key=lambda one: one.ms)
+    return best if best.ms <= GAIN * tried[0].ms else tried[0]
+
+
+def _difference(wanted: Sequence[Logits], found: Sequence[Logits]) -> float:
+    return max(
+        float(np.abs(a.astype(np.float64) - b).max())
+        for one, other in zip(wanted, found, strict=True)
+        for a, b in zip(one, other, strict=True)
+    )
