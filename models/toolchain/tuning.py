@@ -64,9 +64,10 @@ class Tried:
 
 def forms(folder: Path, cores: int, others: Sequence[Path] = ()) -> list[ReaderForm]:
     """The shipped network on 1, 2, 4 ... threads up to `cores`, then other networks on one; raises BadModel."""
+    more = [ReaderForm(other.name, 1, ReaderSession(other, 1).read, is_shipped=False) for other in others]
     counts = sorted({1, cores, *(2**n for n in range(1, cores.bit_length()) if 2**n <= cores)})
     found = [ReaderForm(f"{folder.name}, {n} thread{'s' * (n > 1)}", n, ReaderSession(folder, n).read) for n in counts]
-    return found + [ReaderForm(other.name, 1, ReaderSession(other, 1).read, is_shipped=False) for other in others]
+    return found + more
 
 
 def question() -> list[Row]:

@@ -188,6 +188,7 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "models dequantize": ["nowhere", "--out", "out"], "models mix": ["nowhere.toml", "--out", "out"],
     "models optimize": ["nowhere", "--out", "out"], "models verify": ["nowhere", "nowhere"],
     "models ladder": ["--checkpoint", "nowhere", "--reader", "nowhere"], "models package": ["nowhere", "--out", "out"],
+    "models tune": ["--also", "nowhere"],
     "models list": ["--store", "store"], "models card": ["nowhere"], "models add": ["nowhere"],
     "models push": ["nowhere"], "models drop": ["nowhere"], "models rm": ["nowhere"],
 }  # fmt: skip
