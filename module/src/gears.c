@@ -168,7 +168,7 @@ int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
 }
 
 /* RG._PEER sender token verb …; RUN execution python session user …: a part of what that user
- *     began on another shard, PREPARE and
+ *     began on another shard, READ likewise; PREPARE and
  * COMMIT likewise: what that user registers there. The worker asks for proof that a peer sent
  * it; here counts that its connection may act for others anyway, as one that may change ACLs
  * can. Another one acts for itself. */
@@ -177,7 +177,7 @@ int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
     if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
     if (text_is(argv[3], "REQUIRE")) return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* pip takes its time */
-    bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
+    bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "READ") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
     if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
     /* no deadline: its functions may import large packages, and the peer has a patience of its own */
     return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);

@@ -24,6 +24,7 @@ from shardqa.module.worker.gears.events import Events, Happened
 from shardqa.module.worker.gears.execution import Execution, Unset, describe, enter
 from shardqa.module.worker.gears.executions import Executions
 from shardqa.module.worker.gears.hooks import Hooks
+from shardqa.module.worker.gears.newcomers import Newcomers
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.readers import text
@@ -53,7 +54,7 @@ ASKING = (
     Type.DAG,
 )  # a bad frame of these ends that request alone
 
-FOR_ANOTHER = (b"RUN", b"PREPARE", b"COMMIT")  # verbs of RG._PEER that name the user they are for
+FOR_ANOTHER = (b"RUN", b"READ", b"PREPARE", b"COMMIT")  # verbs of RG._PEER that name the user they are for
 
 Answer = Callable[[Execution, list[bytes]], Coroutine[None, None, bytes]]
 
@@ -93,7 +94,8 @@ class Worker:
             config=settings,
         )
         self._sessions = Sessions(self._shard)
-        self._commands = Commands(self._shard, self._sessions)
+        self._newcomers = Newcomers(self._shard, self._sessions)
+        self._commands = Commands(self._shard, self._sessions, self._newcomers)
         self._hooks = Hooks(self._shard, self._sessions, self._commands)
         self._events = Events(self._shard, self._commands)
         self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
@@ -209,7 +211,7 @@ class Worker:
         shard.link.send_list(Type.READY, 0, versions)
         shard.watches.start()
         self._commands.streams.begin_all()
-        shard.threads.for_ever(shard.cluster.refresh, REFRESH)
+        shard.threads.for_ever(self._refresh, REFRESH)
         shard.threads.for_ever(self._send_statistics, STATISTICS_EVERY)
 
     async def _answer(self, id: int, answer: Answer, user: bytes, words: list[bytes]) -> None:
@@ -282,6 +284,10 @@ class Worker:
         execution = self._running.get(id)
         if execution is not None:
             execution.cancel()
+
+    async def _refresh(self) -> None:
+        await self._shard.cluster.refresh()
+        await self._newcomers.look()
 
     async def _send_statistics(self) -> None:
         shard = self._shard

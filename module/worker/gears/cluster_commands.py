@@ -8,6 +8,7 @@ from shardqa.module.worker import resp
 from shardqa.topology import Node
 
 if TYPE_CHECKING:
+    from shardqa.module.worker.gears.newcomers import Newcomers
     from shardqa.module.worker.shard import Shard
 
 
@@ -28,7 +29,8 @@ def _shard(node: Node) -> list[Any]:
     ]
 
 
-async def refresh_cluster(shard: Shard) -> bytes:
-    """The worker looks at the topology once a second anyway."""
+async def refresh_cluster(shard: Shard, newcomers: Newcomers) -> bytes:
+    """The worker looks at the topology once a second anyway; here every master gets the sessions that it lacks, too."""
     await shard.cluster.refresh()
+    await newcomers.send_all()
     return resp.OK

@@ -12,6 +12,7 @@ from shardqa.module.worker.gears.cluster_commands import info_cluster, refresh_c
 from shardqa.module.worker.gears.distribution import NotDistributed
 from shardqa.module.worker.gears.execution import Execution, Unset, run_steps
 from shardqa.module.worker.gears.execution_commands import ExecutionCommands
+from shardqa.module.worker.gears.newcomers import Newcomers
 from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registration
@@ -38,7 +39,8 @@ NAMES = frozenset(
 class Commands:
     """Loop's thread only."""
 
-    def __init__(self, shard: Shard, sessions: Sessions) -> None:
+    def __init__(self, shard: Shard, sessions: Sessions, newcomers: Newcomers) -> None:
+        self._newcomers = newcomers
         self._shard = shard
         self._sessions = sessions
         self._executions = ExecutionCommands(shard)
@@ -110,7 +112,7 @@ class Commands:
             case "RG.INFOCLUSTER", []:
                 return await info_cluster(self._shard)
             case "RG.REFRESHCLUSTER", []:
-                return await refresh_cluster(self._shard)
+                return await refresh_cluster(self._shard, self._newcomers)
         if name in NAMES:
             return resp.error(f"ERR wrong number of arguments for '{name}' command")
         return resp.error(f"ERR the worker does not know {name[:80]!r}; module and worker differ in version")

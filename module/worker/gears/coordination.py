@@ -14,13 +14,13 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from redis import ResponseError
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears import travel
+from shardqa.module.worker.gears import readers, travel
 from shardqa.module.worker.gears.exchange import FULL, TAKEN, UNKNOWN
 from shardqa.module.worker.gears.execution import MAX_ERRORS, Execution, current, describe, enter
 from shardqa.module.worker.gears.executions import Run
@@ -47,6 +47,7 @@ class Coordination:
         ] = {}  # execution id -> node id -> its part is done; initiator
         for verb, handler in (
             *(("RUN", self._on_run), ("RECORDS", self._on_records), ("FINISHED", self._on_finished)),
+            ("READ", self._on_read),
             *(("LOST", self._on_lost), ("ABORT", self._on_abort), ("ALIVE", self._on_alive)),
         ):
             shard.peers.handle_with(verb, handler)
@@ -126,7 +127,26 @@ class Coordination:
         data = travel.each(part.session, records, part.execution.failed) if records else b""
         return int(await self._shard.peers.send(node, "RECORDS", part.id, number, int(last), data))
 
+    async def read_slot(self, part: Part, slot: int, node: Node) -> list[Any] | None:
+        """The records of a slot that has gone to another shard; None while it does not have it whole."""
+        plan = travel.pack(part.session, replace(part.plan, steps=()))
+        order = (part.id, PYTHON, part.session.id, part.execution.rights.user, slot, plan)
+        found = await self._shard.peers.send(node, "READ", *order)
+        return None if found is None else list(travel.unpack(part.session, found))
+
     # ---- what peers send ----
+
+    async def _on_read(self, _sender: str, arguments: list[bytes]) -> bytes:
+        _id, python, session_id, _user, slot = (text.decode("utf-8", "surrogateescape") for text in arguments[:5])
+        request = current()
+        assert request is not None
+        if python != PYTHON:
+            return resp.error(f"ERR the plan of a run of Python {python} can't be read on {PYTHON}")
+        session = self._sessions.visiting(session_id, request.rights)
+        plan = await self._shard.threads.in_pool(request, travel.unpack, session, arguments[5])
+        keyspace = await readers.slots_of(self._shard, request, plan)
+        records = await keyspace.one(int(slot)) if keyspace is not None else None
+        return resp.NIL if records is None else resp.bulk(travel.pack(session, records))
 
     async def _on_run(self, sender: str, arguments: list[bytes]) -> bytes:
         id, python, session_id, _user, kept, members = (

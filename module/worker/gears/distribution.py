@@ -22,7 +22,8 @@ from shardqa.module.worker.gears import travel
 from shardqa.module.worker.gears.coordination import PYTHON
 from shardqa.module.worker.gears.execution import current, describe
 from shardqa.module.worker.gears.registrations import Registration, RegistrationStatistics
-from shardqa.module.worker.gears.requirements import RequirementsFailed, marked
+from shardqa.module.worker.gears.requirements import RequirementsFailed, marked, unmarked
+from shardqa.module.worker.gears.travel import CannotTravel
 from shardqa.topology import Node
 
 if TYPE_CHECKING:
@@ -71,6 +72,23 @@ class Distribution:
 
     async def discard(self, session: Session, others: Sequence[Node]) -> None:
         await self._shard.peers.send_all(others, "DISCARD", session.id)
+
+    async def introduce(self, session: Session, node: Node) -> None:
+        """Registers a session of ours on a master that has it not. Raises NotDistributed and CannotTravel."""
+        try:
+            content = pack(session)
+        except CannotTravel:  # onRegistered has made what can't; as it came, it could
+            found, _ = split(unmarked(session.stored)[1])
+            if found is None:
+                raise
+            content = found
+        if session.requirements:
+            words = json.dumps({"requirements": session.requirements, "reinstall": False})
+            await self._ask_all([node], "REQUIRE", words, patience=INSTALLING)
+        whose = (session.id, PYTHON, session.id, session.user, "")
+        more = (session.description or "", content, session.code, json.dumps(session.requirements))
+        await self._ask_all([node], "PREPARE", *whose, *more)
+        await self._ask_all([node], "COMMIT", *whose)
 
     async def require(self, requirements: Sequence[str], reinstall: bool) -> None:
         """Installs on the other masters. Raises NotDistributed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -103,13 +104,17 @@ class Part:
             return
         if self.plan.reader == GIVEN and self._own != self.initiator:
             return
-        read = readers.chunks(self.session.shard, self.execution, self.plan)
+        read = readers.chunks(self.session.shard, self.execution, self.plan, self._share())
         started = perf_counter()
         async for records in read:
             self.read_milliseconds += (perf_counter() - started) * 1000
             yield records
             started = perf_counter()
         self.read_milliseconds += (perf_counter() - started) * 1000
+
+    def _share(self) -> readers.Share:
+        own = next(member.slots for member in self.members if member.id == self._own)
+        return readers.Share(own, None if self.plan.local else partial(self._coordination.read_slot, self))
 
     def _outs(self, number: int, stage: Stage) -> dict[str, Out]:
         """By node id: where the records of this stage may go."""

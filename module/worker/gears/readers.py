@@ -5,11 +5,13 @@ Keys are read through the module in pages: types in one tick, values in the next
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from shardqa.module.worker.calls import Command, Rights, first
 from shardqa.module.worker.gears.execution import Execution
 from shardqa.module.worker.gears.plans import GIVEN, RunPlan
+from shardqa.module.worker.gears.slots import Elsewhere, SlotReader, glob
 from shardqa.module.worker.shard import Shard
 
 PAGE = 500  # keys of one SCAN step and of one chunk of records
@@ -32,8 +34,21 @@ def text(data: Any) -> Any:
     return data
 
 
-async def chunks(shard: Shard, execution: Execution, plan: RunPlan) -> AsyncIterator[list[Any]]:
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What of a cluster a shard reads in an execution."""
+
+    slots: tuple[tuple[int, int], ...]  # ranges, both ends included: those it had at the start
+    elsewhere: Elsewhere | None  # reads one that has gone to another shard
+
+
+async def chunks(shard: Shard, execution: Execution, plan: RunPlan, share: Share) -> AsyncIterator[list[Any]]:
     """The records of a run on this shard."""
+    if shard.cluster.enabled and (keyspace := await slots_of(shard, execution, plan)) is not None:
+        every = [slot for first, last in share.slots for slot in range(first, last + 1)]
+        async for page in keyspace.records(every, share.elsewhere):
+            yield page
+        return
     match plan.reader:
         case _ if plan.reader == GIVEN:
             yield list(plan.argument)
@@ -57,6 +72,28 @@ async def chunks(shard: Shard, execution: Execution, plan: RunPlan) -> AsyncIter
             exact = bool(plan.options.get("noScan", False))
             async for keys in _keys(shard, execution.rights, str(plan.argument), exact, PAGE):
                 yield await _records(shard, execution.rights, keys, bool(plan.options.get("readValue", True)))
+
+
+async def slots_of(shard: Shard, execution: Execution, plan: RunPlan) -> SlotReader | None:
+    """For readers of many keys of a cluster; None for all others. Raises ResponseError for who may not SCAN."""
+    if plan.reader == "KeysOnlyReader":
+        pattern, exact = await _pattern(execution, plan)
+    elif plan.reader == "KeysReader":
+        pattern, exact = str(plan.argument), bool(plan.options.get("noScan", False))
+    else:
+        return None
+    if exact or not GLOB.search(pattern):
+        return None
+    first(await shard.calls.check(execution.rights, [("SCAN", "0")]))
+    names_only, read_value = plan.reader == "KeysOnlyReader", bool(plan.options.get("readValue", True))
+
+    async def read(keys: list[bytes]) -> list[Any]:
+        if names_only:
+            return [text(key) for key in keys]
+        pages = [keys[at : at + PAGE] for at in range(0, len(keys), PAGE)]
+        return [record for page in pages for record in await _records(shard, execution.rights, page, read_value)]
+
+    return SlotReader(shard, glob(pattern.encode("utf-8", "surrogateescape")), read)
 
 
 def _take(iterator: Iterator[Any]) -> list[Any]:

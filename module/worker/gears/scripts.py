@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -66,6 +67,14 @@ def parse_script(arguments: list[bytes]) -> Script:
     return script
 
 
+def audit_line(user: str, script: Script) -> str:
+    """Who brought which code."""
+    digest = hashlib.sha256(script.code.encode()).hexdigest()[:16]
+    named = "" if script.id is None else f" as session {script.id[:80]!r}"
+    required = f", requires {' '.join(script.requirements)[:200]!r}" if script.requirements else ""
+    return f"RG.PYEXECUTE by user {user!r}{named}: {len(script.code)} characters, sha256 {digest}{required}"
+
+
 def _value(word: str, rest: Iterator[str]) -> str:
     value = next(rest, None)
     if not value:
@@ -76,6 +85,7 @@ def _value(word: str, rest: Iterator[str]) -> str:
 async def pyexecute(shard: Shard, sessions: Sessions, execution: Execution, arguments: list[bytes]) -> bytes:
     """Raises BadArguments, SessionExists, and what the script raised."""
     script = parse_script(arguments)
+    shard.log(audit_line(execution.caller.user, script))
     if script.requirements:
         await shard.requirements.ensure(script.requirements, script.reinstall)
         await sessions.distribution.require(script.requirements, script.reinstall)

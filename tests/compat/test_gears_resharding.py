@@ -1,0 +1,149 @@
+"""Batches over a cluster that moves slots meanwhile: every key once. And a master that joins later."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis, RedisCluster
+
+from shardqa import topology
+from shardqa.module.worker.gears.slots import glob
+from tests.compat.scripts import send
+from tests.nodes import running_cluster, running_node, wait_until
+
+KEYS = 4000
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
+    with running_cluster(tmp_path_factory.mktemp("cluster") / "data", shards=2) as found:
+        client = RedisCluster(host="127.0.0.1", port=found.state.port, decode_responses=True)
+        with client.pipeline() as pipeline:
+            for n in range(KEYS):
+                pipeline.set(f"move:{n}", n)
+            pipeline.execute()
+        yield client
+        client.close()
+
+
+def nodes_of(cluster: RedisCluster) -> list[Redis]:
+    """By clients of their own, which leave replies as bytes."""
+    found = cluster.get_primaries()  # type: ignore[no-untyped-call, unused-ignore]
+    return [Redis(host=node.host, port=node.port, socket_timeout=60) for node in found]
+
+
+def move(slot: int, nodes: list[Redis]) -> None:
+    """One slot with all its keys to the node that has it not."""
+    views = [(node, topology.myself(topology.read(node))) for node in nodes]
+    (giver, given), (taker, taken) = sorted(views, key=lambda view: not view[1].owns(slot))
+    send(taker, "CLUSTER", "SETSLOT", str(slot), "IMPORTING", given.id)
+    send(giver, "CLUSTER", "SETSLOT", str(slot), "MIGRATING", taken.id)
+    while names := send(giver, "CLUSTER", "GETKEYSINSLOT", str(slot), "10"):
+        send(giver, "MIGRATE", taken.host, str(taken.port), "", "0", "10000", "KEYS", *names)
+    for node in (taker, giver):
+        send(node, "CLUSTER", "SETSLOT", str(slot), "NODE", taken.id)
+
+
+@pytest.mark.parametrize("script", [
+    "GB('KeysOnlyReader').count().run('move:*')",
+    "GB().map(lambda r: int(r['value'])).aggregate(0, lambda a, r: a + r, lambda a, r: a + r).run('move:*')",
+])  # fmt: skip
+def test_no_key_is_read_twice_or_never_while_slots_move(cluster: RedisCluster, script: str) -> None:
+    nodes, ended, moved = nodes_of(cluster), threading.Event(), [0]
+    slots = range(0, topology.SLOTS, 97)
+
+    def reshard() -> None:
+        while not ended.is_set():
+            for slot in slots:
+                if ended.is_set():
+                    break
+                move(slot, nodes)
+                moved[0] += 1
+
+    mover = threading.Thread(target=reshard)
+    mover.start()
+    wanted = KEYS * (KEYS - 1) // 2 if "aggregate" in script else KEYS
+    try:
+        before = moved[0]
+        for _ in range(4):
+            assert send(nodes[0], "RG.PYEXECUTE", script) == [[b"%d" % wanted], []]
+        assert moved[0] > before
+    finally:
+        ended.set()
+        mover.join(60)
+
+
+PATTERNS = [
+    "*",
+    "a*",
+    "*b",
+    "a?c",
+    "h[ae]llo",
+    "h[^e]llo",
+    "h[a-c]llo",
+    "h[c-a]llo",
+    r"a\*b",
+    r"a[\]]b",
+    "a[",
+    "[]",
+    "[^]",
+]
+
+
+@pytest.mark.parametrize("pattern", [*PATTERNS, "a.c", "", "a[b-", r"a\\", "**x*", "[*]"])
+def test_patterns_match_as_redis_matches_them(cluster: RedisCluster, pattern: str) -> None:
+    names = [
+        "",
+        "a",
+        "ab",
+        "abc",
+        "a.c",
+        "hallo",
+        "hello",
+        "hbllo",
+        "a*b",
+        "a]b",
+        "a[",
+        "x",
+        "aXb",
+        "*",
+        "a\nc",
+        "\\",
+        "a\\",
+    ]
+    node = nodes_of(cluster)[0]
+    tag = f"{{{tag_of(node)}}}"
+    keys = [f"{tag}{name}".encode() for name in names]
+    node.mset(dict.fromkeys(keys, "1"))
+    wanted = set(node.scan_iter(match=tag + pattern, count=10_000)) & set(keys)
+    matches = glob((tag + pattern).encode())
+    assert {key for key in keys if matches(key)} == wanted
+    node.delete(*keys)
+
+
+def tag_of(client: Redis) -> str:
+    script = "GB('ShardsIDReader').map(lambda _: hashtag()).run(mode='async_local')"
+    return str(send(client, "RG.PYEXECUTE", script)[0][0].decode())
+
+
+def test_a_master_that_joins_later_gets_what_is_registered(cluster: RedisCluster, tmp_path: Path) -> None:
+    first = nodes_of(cluster)[0]
+    script = "import random\nx = random.random()\nGB('CommandReader').map(lambda r: x).register(trigger='late-x')"
+    assert send(first, "RG.PYEXECUTE", script, "ID", "late") == b"OK"
+    hook = "GB('CommandReader').map(lambda r: 'hooked').register(hook='hset', keyprefix='late:')"
+    assert send(first, "RG.PYEXECUTE", hook, "ID", "late-hook") == b"OK"
+    with running_node(tmp_path, cluster=True) as node, node.client() as late:
+        send(first, "CLUSTER", "MEET", "127.0.0.1", str(node.port), str(node.config.bus_port))
+        wait_until(lambda: len(topology.read(first)) == 3 and len(topology.read(late)) == 3, "they have met")
+        giver = next(one for one in nodes_of(cluster) if topology.myself(topology.read(one)).owns(0))
+        wait_until(
+            lambda: any(n.id == topology.myself(topology.read(late)).id for n in topology.read(giver)), "both know"
+        )
+        move(0, [giver, late])
+        wait_until(lambda: send(late, "RG.TRIGGER", "late-x") == send(first, "RG.TRIGGER", "late-x"), "one x")
+        wait_until(lambda: send(late, "HSET", "late:{06S}", "f", "v") == b"hooked", "the hook as well")
+        assert sorted(dump[1] for dump in send(late, "RG.DUMPREGISTRATIONS")) == sorted(
+            dump[1] for dump in send(first, "RG.DUMPREGISTRATIONS")
+        )
+        assert send(late, "RG.REFRESHCLUSTER") == b"OK"
