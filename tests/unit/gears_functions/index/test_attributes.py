@@ -5,7 +5,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardqa import filters, keys
@@ -50,6 +50,7 @@ def filled(corpus: Corpus) -> Index:
     return index
 
 
+@settings(max_examples=300)
 @given(corpora, wanted)
 def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus, given_filter: DocumentFilter) -> None:
     text = filters.canonical(given_filter)
@@ -58,6 +59,7 @@ def test_the_index_lets_through_what_a_look_at_each_document_does(corpus: Corpus
     assert filled(corpus).catalogue.chosen(text) == naive
 
 
+@settings(max_examples=200)
 @given(corpora, corpora, wanted)
 def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus, given_filter: DocumentFilter) -> None:
     text = filters.canonical(given_filter)
@@ -70,6 +72,7 @@ def test_after_any_changes_it_is_as_if_built_anew(before: Corpus, after: Corpus,
     assert changed.catalogue.chosen(text) == filled(after).catalogue.chosen(text)
 
 
+@settings(max_examples=200)
 @given(corpora, wanted, words, st.integers(1, 4))
 def test_ranks_with_a_filter_are_those_without_for_what_it_lets_through_on_any_number_of_shards(
     corpus: Corpus, given_filter: DocumentFilter, question: str, count: int

@@ -8,7 +8,7 @@ import bm25s
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardqa import keys
@@ -48,12 +48,14 @@ def rank(shards: Sequence[Index], asked: Query, limit: int = 1_000) -> list[tupl
     return sorted(lists, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
+@settings(max_examples=200)
 @given(documents, phrase)
 def test_the_index_scores_as_a_full_scan_does(corpus: dict[str, tuple[str, list[str]]], question: str) -> None:
     passages = passages_of(corpus)
     assert rank([filled(passages)], query(question)) == exact.rank(passages, query(question), 1_000)
 
 
+@settings(max_examples=200)
 @given(documents, phrase, st.integers(1, 6), st.randoms(use_true_random=False))
 def test_scores_and_order_do_not_depend_on_the_number_of_shards(
     corpus: dict[str, tuple[str, list[str]]], question: str, count: int, random: Random
@@ -67,6 +69,7 @@ def test_scores_and_order_do_not_depend_on_the_number_of_shards(
     assert rank(shards, query(question)) == rank([filled(passages)], query(question))
 
 
+@settings(max_examples=200)
 @given(documents, documents, phrase)
 def test_after_any_changes_the_index_is_as_if_built_anew(
     before: dict[str, tuple[str, list[str]]], after: dict[str, tuple[str, list[str]]], question: str
@@ -235,6 +238,7 @@ def test_statistics_of_a_moment_ago_still_rank() -> None:
     assert len(found.rank(asked, CorpusStatistics(5, 5, 9, 0, {}, {}), 10)) == 3
 
 
+@settings(max_examples=200)
 @given(documents, phrase)
 def test_what_a_score_is_explained_by_adds_up_to_it_exactly(
     corpus: dict[str, tuple[str, list[str]]], question: str
