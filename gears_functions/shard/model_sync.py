@@ -239,4 +239,6 @@ def _meta(reply: list[Any]) -> dict[bytes, Any]:
 def _batching(meta: Mapping[bytes, Any]) -> list[Any]:
     """How the model is batched, as words of AI.MODELSTORE; a zero is the default and is left out."""
     names = ("BATCHSIZE", "MINBATCHSIZE", "MINBATCHTIMEOUT")
-    return [word for name in names if (value := meta[name.lower().encode()]) for word in (name, value)]
+    padded = meta.get(b"padded", [])
+    words = [word for name in names if (value := meta[name.lower().encode()]) for word in (name, value)]
+    return [*words, "PADDED", len(padded), *padded] if padded else words

@@ -77,12 +77,16 @@ static RedisArg TENSOR_FORMS[] = {WORD("BLOB"), WORD("VALUES"), END};
 static RedisArg TENSORGET_ARGS[] = {KEY_ARGUMENT, OPTIONAL_WORD("meta", "META"),
                                     {.name = "format", .type = ARG_ONEOF, .subargs = TENSOR_FORMS, .flags = ARG_OPTIONAL, NO_KEY},
                                     END};
-static RedisArg BACKENDS[] = {WORD("ONNX"), WORD("TORCH"), WORD("TF"), WORD("TFLITE"), END};
+static RedisArg BACKENDS[] = {WORD("ONNX"), WORD("TORCH"), WORD("TF"), WORD("TFLITE"), WORD("OPENVINO"), END};
 static RedisArg MINBATCH_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "MINBATCHSIZE", NO_KEY},
                                    {.name = "milliseconds", .type = ARG_INTEGER, .token = "MINBATCHTIMEOUT", .flags = ARG_OPTIONAL, NO_KEY},
                                    END};
+static RedisArg PADDED_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "PADDED", NO_KEY},
+                                 {.name = "input", .type = ARG_STRING, .flags = ARG_MULTIPLE, NO_KEY},
+                                 END};
 static RedisArg BATCH_ARGS[] = {{.name = "count", .type = ARG_INTEGER, .token = "BATCHSIZE", NO_KEY},
                                 {.name = "minimum", .type = ARG_BLOCK, .subargs = MINBATCH_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
+                                {.name = "padded", .type = ARG_BLOCK, .subargs = PADDED_ARGS, .flags = ARG_OPTIONAL, NO_KEY},
                                 END};
 static RedisArg MODELSTORE_ARGS[] = {KEY_ARGUMENT,
                                      {.name = "backend", .type = ARG_ONEOF, .subargs = BACKENDS, NO_KEY},

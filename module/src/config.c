@@ -25,8 +25,9 @@ static const struct number {
     {"INTRA_OP_PARALLELISM", offsetof(struct settings, intra_op), 0, MOST_THREADS, "a number from 0 to 1024", NULL},
     {"MODEL_CHUNK_SIZE", offsetof(struct settings, chunk_size), 1, MOST_CHUNK, "bytes from 1 to 535822336", NULL},
     {"MODEL_EXECUTION_TIMEOUT", offsetof(struct settings, execution_timeout_ms), 1000, MOST_MS, "milliseconds from 1000 to 86400000", NULL},
-    {"THREADS_PER_QUEUE", offsetof(struct settings, threads_per_queue), 1, MOST_THREADS, "a number from 1 to 1024",
-     "every model has a thread of its own, and no device a queue"},
+    {"THREADS_PER_QUEUE", offsetof(struct settings, threads_per_queue), 1, MOST_THREADS, "a number from 1 to 1024", NULL},
+    {"MODEL_FILE_BYTES", offsetof(struct settings, model_file_bytes), 1, 1LL << 40, "bytes from 1 to 2^40", NULL},
+    {"MODEL_QUEUE", offsetof(struct settings, model_queue), 0, 1 << 30, "a number of requests from 0 to 1073741824", NULL},
     {"INTER_OP_PARALLELISM", offsetof(struct settings, inter_op), 0, MOST_THREADS, "a number from 0 to 1024",
      "the operators of a run follow one another"},
     {"BACKEND_MEMORY_LIMIT", offsetof(struct settings, memory_limit_mb), 0, 1 << 30, "megabytes from 0 to 1073741824",
@@ -82,7 +83,7 @@ bool config_argument(const RedisString *name, const RedisString *value, const ch
 /* The package whose presence READY told of. */
 static const char *package_of(const RedisString *backend) {
     static const char *const packages[][2] = {
-        {"ONNX", "onnxruntime="}, {"TORCH", "torch="}, {"TFLITE", "ai-edge-litert="}, {"TF", "tensorflow="}};
+        {"ONNX", "onnxruntime="}, {"TORCH", "torch="}, {"TFLITE", "ai-edge-litert="}, {"TF", "tensorflow="}, {"OPENVINO", "openvino="}};
     for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
         if (text_is(backend, packages[i][0])) return packages[i][1];
     return NULL;

@@ -128,12 +128,16 @@ static void security_section(RedisInfoCtx *ctx) {
 
 /* What the keyspace and the RDB hold of ours. */
 static void content_section(RedisInfoCtx *ctx) {
-    long long bytes = 0;
-    for (struct model *m = shardqa.models; m; m = m->next) bytes += (long long)m->blob->length;
+    long long bytes = 0, in_files = 0;
+    for (struct model *m = shardqa.models; m; m = m->next) {
+        bytes += (long long)m->blob->length;
+        in_files += m->blob->file ? (long long)m->blob->length : 0;
+    }
     redis.InfoAddSection(ctx, "content");
     number(ctx, "models", shardqa.model_count);
     quarantined_models(ctx);
     number(ctx, "model_bytes", bytes);
+    number(ctx, "model_bytes_in_files", in_files);
     number(ctx, "sessions", (long long)redis.DictSize(shardqa.sessions));
     inactive_sessions(ctx);
     number(ctx, "registrations", shardqa.registrations);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model_file.h"
 #include "pending.h"
 #include "resp.h"
 #include "state.h"
@@ -26,6 +27,7 @@ struct blob *blob_new(char *data, size_t length) {
     atomic_init(&blob->references, 1);
     blob->length = length;
     blob->data = data;
+    blob->file = NULL;
     return blob;
 }
 
@@ -38,7 +40,10 @@ struct blob *blob_retain(struct blob *blob) {
 /* Any thread. The last one frees the file. */
 void blob_release(struct blob *blob) {
     if (blob == NULL || atomic_fetch_sub(&blob->references, 1) != 1) return;
-    redis.Free(blob->data);
+    if (blob->file)
+        model_file_unmap(blob->file, blob->data, blob->length);
+    else
+        redis.Free(blob->data);
     redis.Free(blob);
 }
 
@@ -55,6 +60,11 @@ static void names_free(struct names *names) {
 void names_add(struct names *names, const char *name, size_t length) {
     names->items = redis.Realloc(names->items, sizeof *names->items * (names->count + 1));
     names->items[names->count++] = text_copy(name, length);
+}
+
+/* Appends copies of all. */
+void names_copy(struct names *to, const struct names *from) {
+    for (size_t i = 0; i < from->count; i++) names_add(to, from->items[i], strlen(from->items[i]));
 }
 
 /* Not in the list yet: models_add puts it there. */
@@ -80,6 +90,7 @@ void model_destroy(struct model *model) {
     redis.Free(model->device);
     redis.Free(model->tag);
     redis.Free(model->error);
+    names_free(&model->padded);
     names_free(&model->inputs);
     names_free(&model->outputs);
     blob_release(model->blob);
@@ -164,8 +175,10 @@ void model_send(struct model *model, uint64_t request) {
     frame_item(&w, model->key, model->key_length <= MODEL_MAX_TEXT ? model->key_length : 0); /* RENAME and COPY can make it longer */
     add_names(&w, &model->inputs);
     add_names(&w, &model->outputs);
-    frame_item_elsewhere(&w, model->blob->length);
-    link_send(&w, model->blob);
+    add_names(&w, &model->padded);
+    frame_text(&w, model->blob->file ? model->blob->file->path : "");
+    frame_item_elsewhere(&w, model->blob->file ? 0 : model->blob->length);
+    link_send(&w, model->blob->file ? NULL : model->blob);
 }
 
 /* The worker has answered, or has gone. */

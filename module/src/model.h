@@ -8,14 +8,19 @@
 #include <stdint.h>
 
 #include "activity.h"
+#include "frame.h"
 #include "redis_api.h"
 
 /* The bytes of a model file. Shared by the key, by copies of it and by the queue to the worker. */
 struct blob {
     atomic_long references;
     size_t length;
-    char *data; /* owned */
+    char *data;              /* owned; where there is a file, its mapping */
+    struct model_file *file; /* owned; NULL: in memory */
 };
+
+#define MODEL_IN_MEMORY (FRAME_MAX_PAYLOAD - FRAME_SPARE) /* bytes of a model that goes to the worker in a frame */
+#define MODEL_IN_FILE ((size_t)16 << 30)
 
 struct blob *blob_new(char *data, size_t length); /* takes `data`; one reference */
 struct blob *blob_retain(struct blob *blob);
@@ -53,6 +58,7 @@ struct model {
     long long batch_size;
     long long min_batch_size;
     long long min_batch_timeout; /* ms */
+    struct names padded;  /* inputs whose second dimension is a sequence that may be padded */
     struct names inputs;  /* unknown (empty) until a worker has loaded it; of a script: its entry points */
     struct names outputs;
     struct blob *blob;    /* one reference; of a script: its source */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "call.h"
+#include "model_file.h"
 #include "model_internal.h"
 #include "pending.h"
 #include "state.h"
@@ -14,6 +15,7 @@
 #include "worker_link.h"
 
 #define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
+#define TOO_LARGE "ERR the model is larger than 1 GiB, and no file could be made for it (module argument MODELS); quantize it or split it"
 #define TEXT_TOO_LONG "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones"
 
 enum { LOAD_TIMEOUT_MS = 300000 }; /* a big model may take minutes to load */
@@ -50,7 +52,18 @@ static bool read_number(struct arguments *a, long long *number) {
     return a->at < a->argc && text_number(a->argv[a->at++], 0, MODEL_MAX_BATCH, number);
 }
 
-/* Each of the three needs the one before. */
+/* Ours, not RedisAI's. */
+static const char *read_padded(struct arguments *a, struct model *model) {
+    long long count;
+    const char *error = NULL;
+    if (model->batch_size == 0) return "ERR PADDED specified without BATCHSIZE";
+    if (a->at >= a->argc || !text_number(a->argv[a->at++], 1, MODEL_MAX_NAMES, &count) || count > a->argc - a->at)
+        return "ERR Invalid argument for PADDED: give the number of inputs, and their names";
+    while (!error && count-- > 0) error = model_read_name(a->argv[a->at++], &model->padded);
+    return error;
+}
+
+/* Which requests share a run. Each of the first three needs the one before. */
 static const char *read_batching(struct arguments *a, struct model *model) {
     if (arguments_next_is(a, "BATCHSIZE") && !read_number(a, &model->batch_size)) return "ERR Invalid argument for BATCHSIZE";
     if (arguments_next_is(a, "MINBATCHSIZE")) {
@@ -61,7 +74,7 @@ static const char *read_batching(struct arguments *a, struct model *model) {
         if (model->min_batch_size == 0) return "ERR MINBATCHTIMEOUT specified without MINBATCHSIZE";
         if (!read_number(a, &model->min_batch_timeout)) return "ERR Invalid argument for MINBATCHTIMEOUT";
     }
-    return NULL;
+    return arguments_next_is(a, "PADDED") ? read_padded(a, model) : NULL;
 }
 
 /* Any bytes; empty where there is none. */
@@ -133,21 +146,20 @@ static const char *read_blob(struct arguments *a, struct model *model) {
         redis.StringPtrLen(a->argv[i], &length);
         total += length;
     }
-    if (total > MODEL_MAX_BYTES) return "ERR the model is larger than 1 GiB; quantize it or split it";
-    char *data = redis.Alloc(total + 1);
-    size_t at = 0;
+    if (total > MODEL_MAX_BYTES) return TOO_LARGE;
+    struct blob_writer writer;
+    blob_begin(&writer, total);
     for (int i = a->at; i < a->argc; i++) {
         const char *chunk = redis.StringPtrLen(a->argv[i], &length);
-        memcpy(data + at, chunk, length);
-        at += length;
+        blob_add(&writer, chunk, length);
     }
-    model->blob = blob_new(data, total);
-    return NULL;
+    model->blob = blob_end(&writer);
+    return model->blob->file || total <= MODEL_IN_MEMORY ? NULL : TOO_LARGE;
 }
 
 /* Backend and device. NULL, or the error. */
 static const char *read_backend(struct arguments *a, struct model *model) {
-    static const char *const backends[] = {"ONNX", "TORCH", "TF", "TFLITE"};
+    static const char *const backends[] = {"ONNX", "TORCH", "TF", "TFLITE", "OPENVINO"};
     for (size_t i = 0; !model->backend && i < sizeof backends / sizeof *backends; i++)
         if (arguments_next_is(a, backends[i])) model->backend = text_copy(backends[i], strlen(backends[i]));
     if (model->backend == NULL) return "ERR unsupported backend";
@@ -279,7 +291,8 @@ int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const 
     return REDIS_OK;
 }
 
-/* AI.MODELSTORE key backend device [TAG tag] [BATCHSIZE n [MINBATCHSIZE n [MINBATCHTIMEOUT ms]]]
+/* AI.MODELSTORE key backend device [TAG tag]
+ *     [BATCHSIZE n [MINBATCHSIZE n [MINBATCHTIMEOUT ms]] [PADDED count input ...]]
  *     [INPUTS count name ...] [OUTPUTS count name ...] BLOB file ... */
 int ai_modelstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
@@ -356,7 +369,7 @@ int ai_modelget(RedisCtx *ctx, RedisString **argv, int argc) {
         reply_file(ctx, model->blob);
         return REDIS_OK;
     }
-    redis.ReplyWithArray(ctx, blob ? 18 : 16);
+    redis.ReplyWithArray(ctx, (blob ? 18 : 16) + (model->padded.count > 0 ? 2 : 0));
     reply_pair(ctx, "backend", model->backend);
     reply_pair(ctx, "device", model->device);
     reply_tag(ctx, model);
@@ -365,6 +378,7 @@ int ai_modelget(RedisCtx *ctx, RedisString **argv, int argc) {
     reply_names(ctx, "inputs", &model->inputs);
     reply_names(ctx, "outputs", &model->outputs);
     reply_number(ctx, "minbatchtimeout", model->min_batch_timeout);
+    if (model->padded.count > 0) reply_names(ctx, "padded", &model->padded); /* others' replies are RedisAI's */
     if (blob) {
         reply_text(ctx, "blob");
         reply_file(ctx, model->blob);

@@ -13,7 +13,7 @@ enum {
     MODEL_MAX_NAMES = 4096,   /* inputs, and outputs */
     MODEL_MAX_BATCH = 1 << 30 /* rows, or milliseconds, of BATCHSIZE, MINBATCHSIZE and MINBATCHTIMEOUT */
 };
-#define MODEL_MAX_BYTES (FRAME_MAX_PAYLOAD - FRAME_SPARE)
+#define MODEL_MAX_BYTES (shardqa.settings.models ? MODEL_IN_FILE : MODEL_IN_MEMORY)
 
 struct model *model_new(const char *key, size_t key_length); /* one reference, the caller's */
 void model_destroy(struct model *model); /* for one that nobody else has seen; others: model_release */
@@ -22,6 +22,7 @@ bool model_is_device(const char *text); /* CPU, CPU:n, GPU or GPU:n, in any case
 void models_add(struct model *model);
 void model_send(struct model *model, uint64_t request);
 void names_add(struct names *names, const char *name, size_t length);
+void names_copy(struct names *to, const struct names *from);
 
 /* All words of the command that stores the model, but its key before and its file behind them;
  * the caller owns the strings. */

@@ -3,13 +3,14 @@
 #include <string.h>
 #include <strings.h>
 
-#include "buffer.h"
+#include "model_file.h"
 #include "model_internal.h"
 #include "state.h"
 #include "text.h"
 
 enum {
-    MODEL_ENCODING = 100, /* RedisAI wrote up to 4; its payloads are refused, not guessed at */
+    MODEL_ENCODING = 101, /* RedisAI wrote up to 4; its payloads are refused, not guessed at */
+    ENCODING_WITHOUT_PADDED = 100,
     CHUNK = 16 << 20      /* bytes per string in the RDB: Redis allocates a buffer as large to try compression */
 };
 
@@ -30,6 +31,7 @@ static void rdb_save(RedisIO *io, void *value) {
     redis.SaveUnsigned(io, (uint64_t)model->min_batch_timeout);
     save_names(io, &model->inputs);
     save_names(io, &model->outputs);
+    save_names(io, &model->padded);
     redis.SaveUnsigned(io, (model->blob->length + CHUNK - 1) / CHUNK);
     for (size_t at = 0; at < model->blob->length; at += CHUNK) {
         size_t left = model->blob->length - at;
@@ -67,19 +69,18 @@ static bool load_names(RedisIO *io, struct names *names) {
 
 /* All chunks in one allocation. False where they pass 1 GiB or the file ends. */
 static bool load_blob(RedisIO *io, struct model *model) {
-    struct buffer bytes = {0};
+    struct blob_writer writer;
     uint64_t chunks = redis.LoadUnsigned(io);
     bool good = !redis.IsIOError(io);
+    blob_begin(&writer, !good ? 0 : chunks <= MODEL_IN_MEMORY / CHUNK ? chunks * CHUNK : MODEL_IN_MEMORY);
     while (good && chunks-- > 0) {
         size_t length;
         char *chunk = redis.LoadStringBuffer(io, &length);
-        good = !redis.IsIOError(io) && chunk != NULL && bytes.length + length <= MODEL_MAX_BYTES;
-        if (good) buffer_add(&bytes, chunk, length);
+        good = !redis.IsIOError(io) && chunk != NULL && writer.length + length <= MODEL_MAX_BYTES;
+        if (good) blob_add(&writer, chunk, length);
         redis.Free(chunk);
     }
-    size_t total;
-    char *data = buffer_take(&bytes, &total);
-    model->blob = blob_new(data, total);
+    model->blob = blob_end(&writer);
     return good;
 }
 
@@ -109,6 +110,7 @@ static const char *fault_of(const struct model *model) {
     if (!is_batch(model->min_batch_timeout)) return "its MINBATCHTIMEOUT is above 2^30";
     if (model->min_batch_size > 0 && model->batch_size == 0) return "it has a MINBATCHSIZE without a BATCHSIZE";
     if (model->min_batch_timeout > 0 && model->min_batch_size == 0) return "it has a MINBATCHTIMEOUT without a MINBATCHSIZE";
+    if (model->padded.count > 0 && model->batch_size == 0) return "it has PADDED inputs without a BATCHSIZE";
     return NULL;
 }
 
@@ -119,11 +121,12 @@ static bool load_number(RedisIO *io, long long *number) {
 }
 
 /* In the order of rdb_save. */
-static bool load_fields(RedisIO *io, struct model *model) {
+static bool load_fields(RedisIO *io, struct model *model, int encoding) {
     return (model->backend = load_text(io)) != NULL && (model->device = load_text(io)) != NULL &&
            (model->tag = load_bytes(io, &model->tag_length)) != NULL &&
            load_number(io, &model->batch_size) && load_number(io, &model->min_batch_size) && load_number(io, &model->min_batch_timeout) &&
-           load_names(io, &model->inputs) && load_names(io, &model->outputs) && load_blob(io, model);
+           load_names(io, &model->inputs) && load_names(io, &model->outputs) &&
+           (encoding == ENCODING_WITHOUT_PADDED || load_names(io, &model->padded)) && load_blob(io, model);
 }
 
 /* A RESTORE with a fault is refused. Out of a file, or on a replica, refusing would keep Redis
@@ -143,7 +146,7 @@ static bool accept(RedisIO *io, struct model *model) {
 
 /* From RDB, from RESTORE or on a replica. */
 static void *load(RedisIO *io, int encoding, enum model_kind kind) {
-    if (encoding != MODEL_ENCODING)
+    if (encoding != MODEL_ENCODING && encoding != ENCODING_WITHOUT_PADDED)
         return kind == KIND_SCRIPT ? refuse_version(io, "script", encoding, MODEL_ENCODING, "AI.SCRIPTSTORE")
                                    : refuse_version(io, "model", encoding, MODEL_ENCODING, "AI.MODELSTORE");
     size_t length = 0;
@@ -151,7 +154,7 @@ static void *load(RedisIO *io, int encoding, enum model_kind kind) {
     const char *key = name ? redis.StringPtrLen(name, &length) : "";
     struct model *model = model_new(key, length);
     model->kind = kind;
-    if (!load_fields(io, model) || !accept(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
+    if (!load_fields(io, model, encoding) || !accept(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
         model_destroy(model);
         return NULL;
     }
@@ -181,7 +184,7 @@ static size_t rewrite_names(const char *word, const struct names *names, RedisSt
     return n;
 }
 
-size_t model_most_words(const struct model *model) { return 20 + model->inputs.count + model->outputs.count; }
+size_t model_most_words(const struct model *model) { return 20 + model->padded.count + model->inputs.count + model->outputs.count; }
 
 /* What stands between the key and the source. */
 static size_t script_words(const struct model *script, RedisString **argv) {
@@ -208,6 +211,7 @@ size_t model_words(const struct model *model, RedisString **argv) {
         argv[n++] = string_of(words[i]);
         argv[n++] = string_of_number(numbers[i]);
     }
+    if (model->padded.count > 0) n += rewrite_names("PADDED", &model->padded, argv + n);
     if (model->inputs.count + model->outputs.count > 0) { /* known at once, before a worker has loaded it */
         n += rewrite_names("INPUTS", &model->inputs, argv + n);
         n += rewrite_names("OUTPUTS", &model->outputs, argv + n);
@@ -236,7 +240,7 @@ static size_t memory_of(RedisKeyOptCtx *ctx, const void *value, size_t sample) {
     const struct model *model = value;
     (void)ctx;
     (void)sample;
-    return redis.MallocSize((void *)model) + redis.MallocSize(model->blob) + (model->blob->data ? redis.MallocSize(model->blob->data) : 0);
+    return redis.MallocSize((void *)model) + redis.MallocSize(model->blob) + (model->blob->data && !model->blob->file ? redis.MallocSize(model->blob->data) : 0);
 }
 
 /* DEBUG DIGEST: what clients can see, not the state of the worker. */
@@ -245,6 +249,7 @@ static void digest(RedisDigest *md, void *value) {
     redis.DigestAddStringBuffer(md, model->backend, strlen(model->backend));
     redis.DigestAddStringBuffer(md, model->device, strlen(model->device));
     redis.DigestAddStringBuffer(md, model->tag, model->tag_length);
+    for (size_t i = 0; i < model->padded.count; i++) redis.DigestAddStringBuffer(md, model->padded.items[i], strlen(model->padded.items[i]));
     for (size_t i = 0; model->kind == KIND_SCRIPT && i < model->inputs.count; i++)
         redis.DigestAddStringBuffer(md, model->inputs.items[i], strlen(model->inputs.items[i]));
     redis.DigestAddStringBuffer(md, model->blob->data ? model->blob->data : "", model->blob->length);
@@ -267,8 +272,9 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
     model->blob = blob_retain(from->blob);
     if (from->state == MODEL_BARRED) model_set_error(model, MODEL_BARRED, from->error);
     model->kind = from->kind;
-    for (size_t i = 0; i < from->inputs.count; i++) names_add(&model->inputs, from->inputs.items[i], strlen(from->inputs.items[i]));
-    for (size_t i = 0; i < from->outputs.count; i++) names_add(&model->outputs, from->outputs.items[i], strlen(from->outputs.items[i]));
+    names_copy(&model->padded, &from->padded);
+    names_copy(&model->inputs, &from->inputs);
+    names_copy(&model->outputs, &from->outputs);
     models_add(model);
     return model;
 }

@@ -11,6 +11,7 @@
 #include "hook.h"
 #include "info.h"
 #include "model.h"
+#include "model_file.h"
 #include "pending.h"
 #include "registry.h"
 #include "rights.h"
@@ -32,7 +33,8 @@ struct shardqa shardqa = {.settings = {.threads = 1,
                                        .pyexecute = PYEXECUTE_LOCAL,
                                        .name = "shardqa",
                                        .chunk_size = 511LL << 20,
-                                       .threads_per_queue = 1}};
+                                       .threads_per_queue = 1,
+                                       .model_file_bytes = 64 << 20}};
 
 /* ---- arguments ---- */
 
@@ -77,6 +79,11 @@ static const char *set_name(const RedisString *value) {
             return NULL;
         }
     return "shardqa, ai or rg";
+}
+
+/* An absolute path: worker and server may be in different folders. */
+static const char *set_folder(char **field, const RedisString *value) {
+    return redis.StringPtrLen(value, NULL)[0] == '/' ? set_text(field, value) : "an absolute path";
 }
 
 /* Where the worker may connect to. */
@@ -127,6 +134,7 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     }
     if (text_is(name, "REQUIREMENTS_DIR")) return set_requirements(value);
     if (text_is(name, "HOME")) return set_text(&s->home, value);
+    if (text_is(name, "MODELS")) return set_folder(&s->models, value);
     if (text_is(name, "THREADS")) return set_number(&s->threads, value, 1, 1024, "a number from 1 to 1024");
     if (text_is(name, "TIMEOUT")) return set_number(&s->timeout_ms, value, 0, 86400000, "milliseconds from 0 (none) to 86400000");
     if (text_is(name, "MAXPENDING")) return set_number(&s->max_pending, value, 1, 1000000, "a number from 1 to 1000000");
@@ -134,7 +142,7 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     if (text_is(name, "BACKOFF")) return set_number(&s->backoff_ms, value, 0, 3600000, "milliseconds from 0 to 3600000");
     if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, or of RedisAI's";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, MODEL_QUEUE, or of RedisAI's";
 }
 
 /* Pairs of name and value. The first wrong one ends the load, and the log says why. */
@@ -245,6 +253,7 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
     const char *missing = redis_api_load(ctx);
     if (missing == NULL && shardqa.ctx) return refuse_second(ctx);
     if (check_version(ctx, missing) != REDIS_OK || read_arguments(ctx, argv, argc) != REDIS_OK) return REDIS_ERR;
+    model_files_sweep();
     if (redis.IsModuleNameBusy(shardqa.settings.name)) {
         redis.Log(ctx, "warning", "a module %s is loaded already; load this one alone", shardqa.settings.name);
         return REDIS_ERR;

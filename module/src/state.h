@@ -51,12 +51,15 @@ struct settings {
     bool replay;              /* are stored sessions run again by a new worker? */
     enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
     const char *name;         /* in MODULE LIST and before the sections of INFO; static text */
-    /* RedisAI's, of which the last three are only shown */
+    char *models;             /* owned; folder of large models; NULL: they are in memory */
+    long long model_file_bytes; /* of a model that is large */
+    long long model_queue;    /* requests that may wait for one model; 0: as many as max_pending lets */
+    /* RedisAI's, of which the last two are only shown */
     char *backends_path;            /* owned; NULL: none was given */
     long long chunk_size;           /* bytes of a string of AI.MODELGET */
     long long execution_timeout_ms; /* a run of ONNX longer than this is ended; 0 none */
     long long intra_op;             /* as `threads`; 0: that */
-    long long threads_per_queue;
+    long long threads_per_queue;    /* runs of one model at once */
     long long inter_op;
     long long memory_limit_mb;
 };

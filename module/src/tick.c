@@ -122,9 +122,9 @@ static bool on_stats(const struct frame *frame) {
     if (!frame_list_open(frame->payload, frame->length, &list) || list.left % 2 != 0) return false;
     while (frame_list_next(&list, &key) && frame_list_next(&list, &value)) {
         char *old = NULL;
-        if (key.length == 0 || key.length > 64 || value.length > 256) continue;
+        if (key.length == 0 || key.length > 64 || value.length > 512) continue;
         if (redis.DictDelC(shardqa.worker_stats, (void *)key.data, key.length, &old) == REDIS_OK) redis.Free(old);
-        if (redis.DictSize(shardqa.worker_stats) < MAX_STATS)
+        if (value.length > 0 && redis.DictSize(shardqa.worker_stats) < MAX_STATS) /* "": there is none any more */
             redis.DictSetC(shardqa.worker_stats, (void *)key.data, key.length, text_copy(value.data, value.length));
     }
     return true;

@@ -119,7 +119,8 @@ static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     char home[4096];
     snprintf(home, sizeof home, "HOME=%s", shardqa.settings.home ? shardqa.settings.home : "/");
     char readable[4200], writable[4200];
-    snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s", shardqa.settings.readable ? shardqa.settings.readable : "");
+    snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s:%s", shardqa.settings.readable ? shardqa.settings.readable : "",
+             shardqa.settings.models ? shardqa.settings.models : "");
     snprintf(writable, sizeof writable, "SHARDQA_WRITABLE=%s", shardqa.settings.writable ? shardqa.settings.writable : "");
     char user[64], memory[64], requirements[4200];
     snprintf(requirements, sizeof requirements, "SHARDQA_REQUIREMENTS=%s", shardqa.settings.requirements ? shardqa.settings.requirements : "index");

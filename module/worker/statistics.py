@@ -55,4 +55,6 @@ class WorkerStatistics:
         if now == self._sent:
             return []
         self._sent = now
+        with self._lock:
+            self._values = {name: value for name, value in self._values.items() if value != ""}  # told that it is gone
         return [item for pair in sorted(now.items()) for item in pair]

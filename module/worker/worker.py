@@ -14,7 +14,7 @@ from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker import frames, resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import backend, redis_ai
-from shardqa.module.worker.ai.models import Models
+from shardqa.module.worker.ai.models import Models, RunBounds
 from shardqa.module.worker.calls import Calls, Rights, section
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
 from shardqa.module.worker.gears import stored
@@ -87,6 +87,7 @@ class Worker:
             models=Models(
                 *(link, statistics, activity, calls, int(settings.get("threads", "1"))),
                 limit=int(settings.get("execution_timeout", "0")) / 1000,
+                bounds=RunBounds(int(settings.get("threads_per_queue", "1")), int(settings.get("model_queue", "0"))),
             ),
             registrations=Registrations(),
             watches=Watches(link, threads),
@@ -296,6 +297,7 @@ class Worker:
         shard.statistics.set("models_queued", shard.models.queued())
         shard.statistics.set("allocated_mb", allocated() >> 20)
         shard.models.send_runs()
+        shard.models.tell()
         changes = shard.statistics.changes()
         if changes:
             shard.link.send_list(Type.STATS, 0, changes)

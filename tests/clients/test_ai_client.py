@@ -84,6 +84,12 @@ def test_a_file_is_stored_from_its_path(client: ai.Client, tmp_path: Path) -> No
         client.model_get("aic:{file}")
 
 
+def test_padded_inputs_are_named_and_told(client: ai.Client) -> None:
+    with pytest.raises(ai.ModelRefused, match="PADDED names a, whose second dimension is not free"):
+        client.model_store("aic:{padded}", "ONNX", adder(), batch_size=8, padded=["a"])
+    assert client.model_get("aic:{m}").padded == []
+
+
 def test_a_long_file_goes_in_parts(client: ai.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardqa.ai.calls.PART", 64)
     client.model_store("aic:{parts}", "ONNX", adder())

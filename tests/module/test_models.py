@@ -25,6 +25,20 @@ def execute(server: Server, key: str = "m", *more: Any) -> Any:
     return server.client().execute_command("AI.MODELEXECUTE", key, "INPUTS", "1", "t", "OUTPUTS", "1", "o", *more)
 
 
+def test_padded_inputs_are_kept_shown_and_replicated(shared: Pair) -> None:
+    master, replica = shared
+    store(master, "padded", b"by", "BATCHSIZE", 8, "PADDED", 2, "a", "b")
+    in_sync(master, replica)
+    for server in shared:
+        meta = server.client().execute_command("AI.MODELGET", "padded", "META")
+        assert meta[-2:] == [b"padded", [b"a", b"b"]]
+    master.client().execute_command("COPY", "padded", "padded:copied")
+    dump = master.client().dump("padded")
+    master.client().restore("padded:restored", 0, dump)
+    for key in ("padded:copied", "padded:restored"):
+        assert master.client().execute_command("AI.MODELGET", key, "META")[-1] == [b"a", b"b"]
+
+
 def test_a_stored_model_comes_back_whole(shared: Pair) -> None:
     store(shared[0], "m", b"by\0tes", "TAG", "v:1", "BATCHSIZE", 8, "MINBATCHSIZE", 2, "MINBATCHTIMEOUT", 5)
     meta = [b"backend", b"ONNX", b"device", b"CPU", b"tag", b"v:1", b"batchsize", 8, b"minbatchsize", 2]
@@ -46,7 +60,7 @@ def test_the_worker_gets_the_file_and_its_settings(shared: Pair) -> None:
     store(shared[0], "seen", b"a file", "TAG", "v7", "BATCHSIZE", 4)
     load = next(f for f in shared[0].seen("MODELLOAD") if f[9] == "seen")
     none = "\0\0\0\0"
-    assert load[3:] == ["ONNX", "CPU", "v7", "4", "0", "0", "seen", none, none, "a file"]
+    assert load[3:] == ["ONNX", "CPU", "v7", "4", "0", "0", "seen", none, none, none, "", "a file"]
 
 
 def test_what_the_worker_refuses_is_not_stored(shared: Pair) -> None:
@@ -74,6 +88,11 @@ def test_what_the_worker_refuses_is_not_stored(shared: Pair) -> None:
         (["m", "ONNX", "TPU", "BLOB", "x"], "ERR Invalid DEVICE"),
         (["m", "ONNX", "CPU:x", "BLOB", "x"], "ERR Invalid DEVICE"),
         (["m", "ONNX", "CPU", "BATCHSIZE", "x", "BLOB", "x"], "ERR Invalid argument for BATCHSIZE"),
+        (["m", "ONNX", "CPU", "PADDED", "1", "a", "BLOB", "x"], "ERR PADDED specified without BATCHSIZE"),
+        (
+            ["m", "ONNX", "CPU", "BATCHSIZE", "2", "PADDED", "9", "a", "BLOB", "x"],
+            "ERR Invalid argument for PADDED: give the number of inputs, and their names",
+        ),
         (["m", "ONNX", "CPU", "MINBATCHSIZE", "2", "BLOB", "x"], "ERR MINBATCHSIZE specified without BATCHSIZE"),
         (
             ["m", "ONNX", "CPU", "BATCHSIZE", "2", "MINBATCHTIMEOUT", "2", "BLOB", "x"],

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from shardqa.module.worker.ai.mapped_onnx import BadProtobuf, without_weights
 from shardqa.module.worker.ai.messages import ModelError as ModelError  # its users take it from here
 from shardqa.module.worker.ai.scripts import Reach
 from shardqa.tensors import Array
@@ -36,7 +37,9 @@ class File:
 
     backend: str
     device: str  # CPU, CPU:n, GPU or GPU:n, in any case
-    blob: bytes
+    blob: bytes  # none where it lies in a file
+    path: Path | None = None  # of a file that other workers of this host have, too
+    padded: Sequence[str] = ()  # inputs whose dimension 1 may be filled up
     inputs: Sequence[str] = ()  # of TF, whose graphs don't say them; of a script: its entry points
     outputs: Sequence[str] = ()
 
@@ -45,9 +48,17 @@ class Model(Protocol):
     inputs: Sequence[str]
     outputs: Sequence[str]
     splits: bool  # rows of all outputs follow those of the inputs, so that requests may share a run
+    concurrent: bool  # several threads may run it at once
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
         """One run; inputs in the order of `inputs`. Raises ModelError."""
+        ...
+
+    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+        """Per output, the dimensions that are as long as these inputs' dimension 1; None: it does not say.
+
+        Raises ModelError for an input that can't be padded.
+        """
         ...
 
     def options(self) -> Any:
@@ -58,13 +69,15 @@ class Model(Protocol):
 
 
 class OnnxModel:
-    def __init__(self, blob: bytes, device: str, threads: int) -> None:
+    concurrent = True
+
+    def __init__(self, file: File, threads: int) -> None:
         """Raises ModelError."""
         import onnxruntime as ort
 
         self._ort = ort
         self._errors = _errors(ort)
-        self._session = self._load(blob, _providers(ort, device), threads)
+        self._session = self._load(file, _providers(ort, file.device), threads)
         self._run = self._session._sess.run  # its own `run` first checks names, which hold here: 20 us beside a run
         inputs = self._session.get_inputs()
         outputs = [
@@ -77,17 +90,26 @@ class OnnxModel:
         self.inputs: Sequence[str] = [value.name for value in inputs]
         self.outputs: Sequence[str] = [value.name for value in outputs]
         self.splits = all(_has_free_rows(value) for value in (*inputs, *outputs))
+        self._input_shapes = {value.name: value.shape for value in inputs}
+        self._output_shapes = [value.shape for value in outputs]
 
-    def _load(self, blob: bytes, providers: list[Any], threads: int) -> Any:
+    def _load(self, file: File, providers: list[Any], threads: int) -> Any:
         settings = self._ort.SessionOptions()
         settings.intra_op_num_threads = threads
         settings.inter_op_num_threads = 1
         settings.execution_mode = self._ort.ExecutionMode.ORT_SEQUENTIAL
         settings.log_severity_level = 3  # errors come as exceptions; warnings would fill the Redis log
-        settings.add_session_config_entry("session.model_external_initializers_file_folder_path", NOWHERE)
+        folder = str(file.path.parent) if file.path else NOWHERE
+        settings.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
+        if file.path:  # what onnxruntime rearranges is a copy of this process' own
+            settings.add_session_config_entry("session.disable_prepacking", "1")
+            settings.graph_optimization_level = self._ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         settings.add_session_config_entry("session.intra_op.allow_spinning", "0")  # cores belong to Redis too
         try:
+            blob = without_weights(file.path) if file.path else file.blob
             session = self._ort.InferenceSession(blob, settings, providers=providers)
+        except (OSError, BadProtobuf) as error:
+            raise ModelError(f"ERR the model's file can't be read: {_line(error)}") from None
         except self._errors as error:
             if NOWHERE in str(error):
                 raise ModelError("ERR Initializer tensors with external data is not allowed.") from None
@@ -104,6 +126,15 @@ class OnnxModel:
         except self._errors as error:
             raise ModelError(f"ERR {_line(error)}") from None
 
+    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+        for name in padded:
+            shape = self._input_shapes[name]
+            if len(shape) < 2 or isinstance(shape[1], int):
+                raise ModelError(f"ERR PADDED names {name}, whose second dimension is not free: its shape is {shape}")
+        names = {self._input_shapes[name][1] for name in padded}
+        others = {size for shape in self._input_shapes.values() for size in shape} - names
+        return [_cuts(shape, names, others) for shape in self._output_shapes]
+
     def options(self) -> Any:
         return self._ort.RunOptions()
 
@@ -111,7 +142,14 @@ class OnnxModel:
         options.terminate = True
 
 
-PACKAGES = {"ONNX": "onnxruntime", "TORCH": "torch", "SCRIPT": "torch", "TFLITE": "ai-edge-litert", "TF": "tensorflow"}
+PACKAGES = {
+    "ONNX": "onnxruntime",
+    "TORCH": "torch",
+    "SCRIPT": "torch",
+    "TFLITE": "ai-edge-litert",
+    "TF": "tensorflow",
+    "OPENVINO": "openvino",
+}
 
 
 def load(file: File, threads: int, reach: Reach) -> Model:
@@ -119,19 +157,36 @@ def load(file: File, threads: int, reach: Reach) -> Model:
     package = PACKAGES[file.backend]
     try:
         if file.backend == "ONNX":
-            return OnnxModel(file.blob, file.device, threads)
+            return OnnxModel(file, threads)
         if package == "torch":
             _load_libraries_of_torch()
             from shardqa.module.worker.ai.torch_backend import TorchModel, TorchScript
 
             if file.backend == "TORCH":
-                return TorchModel(file.blob, file.device, threads)
+                return TorchModel(_content(file), file.device, threads)
             return TorchScript(file.blob, file.device, file.inputs, threads, reach)
+        if file.backend == "OPENVINO":
+            sys.modules.setdefault("openvino_telemetry", cast(Any, None))  # calls home; openvino goes on without it
+            from shardqa.module.worker.ai.openvino_backend import OpenvinoModel
+
+            return OpenvinoModel(_content(file), file.device, threads)
+        if file.backend == "TFLITE":
+            from shardqa.module.worker.ai.tflite_backend import TfliteModel
+
+            return TfliteModel(_content(file), file.device, threads)
         raise ImportError
     except ImportError as error:
         why = str(error) or "not supported yet"
         print(f"{file.backend} models need {package}, which can't be imported here: {why}", file=sys.stderr)
         raise ModelError("ERR Could not load backend") from None
+
+
+def _content(file: File) -> bytes:
+    """Raises ModelError."""
+    try:
+        return file.path.read_bytes() if file.path else file.blob
+    except OSError as error:
+        raise ModelError(f"ERR the model's file can't be read: {_line(error)}") from None
 
 
 def _load_libraries_of_torch() -> None:
@@ -188,3 +243,10 @@ def _check_types(what: str, values: Sequence[Any]) -> None:
 def _has_free_rows(value: Any) -> bool:
     """Whether a first dimension is declared, without a size."""
     return len(value.shape) > 0 and not isinstance(value.shape[0], int)
+
+
+def _cuts(shape: Sequence[Any], names: set[Any], others: set[Any]) -> Sequence[int] | None:
+    """The dimensions of an output that bear one of these names; None where one has a name that no input has."""
+    if any(size is None or (isinstance(size, str) and size not in names | others) for size in shape[1:]):
+        return None
+    return [axis for axis in range(1, len(shape)) if shape[axis] in names]

@@ -1,11 +1,13 @@
-"""One loaded model: a thread of its own that owns the queue, batches what waits, runs, and answers.
+"""One loaded model: a thread of its own that owns the queue, batches what waits, runs, and answers. With more than one
+run at a time (THREADS_PER_QUEUE) it hands batches to further threads, which run and answer.
 
 Requests are put by any thread and owned by the model's thread from then on. Those with equal types and equal
 dimensions 1..n run together, stacked on dimension 0, up to `size` rows; fewer than `minimum` rows wait up to
 `patience` seconds for more. A model whose inputs and outputs don't all declare a free first dimension runs each request
-alone: nobody could say whose rows are whose. A thread with a request for an idle model may claim the model and run the
-request itself; the model's own thread waits meanwhile. An answer goes out straight from the thread that ran. When a
-merged run fails, each of its requests runs alone, so one bad input hurts only its sender.
+alone: nobody could say whose rows are whose. Inputs named PADDED may differ in their length (padding.py). A thread with
+a request for an idle model may claim the model and run the request itself; the model's own thread waits meanwhile. An
+answer goes out straight from the thread that ran. When a merged run fails, each of its requests runs alone, so one bad
+input hurts only its sender.
 """
 
 import queue
@@ -22,6 +24,8 @@ from shardqa.machine import release_freed
 from shardqa.module.worker.activity import Activity, ActivityKind
 from shardqa.module.worker.ai import backend
 from shardqa.module.worker.ai.backend import File, Model, ModelError
+from shardqa.module.worker.ai.counts import RunCounts
+from shardqa.module.worker.ai.padding import Padding, of_like_lengths, padding_of
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.tensors import Array
 
@@ -106,6 +110,8 @@ class LoadedModel:
         loaded: Callable[["LoadedModel", ModelError | None], None],
         shown: ShownActivity,
         id: bytes = b"",
+        concurrency: int = 1,
+        padded: Sequence[str] = (),
     ) -> None:
         self._shown = shown
         self._load: Callable[[], Model] | None = load  # gone once it was called: it holds the model's file
@@ -113,11 +119,17 @@ class LoadedModel:
         self._loaded = loaded
         self._arriving: queue.SimpleQueue[Request | None] = queue.SimpleQueue()  # None: look up, something changed
         self._waiting: list[Request] = []  # model's thread only
-        self._turn = threading.Lock()  # held by the thread that runs the model
+        self._concurrency = concurrency  # runs at once, where the model can
+        self._turns = threading.Semaphore(1)  # one for each; taken by the thread that runs the model
+        self._batches: queue.SimpleQueue[list[Request] | None] = queue.SimpleQueue()  # for further threads
+        self._runners = 0  # of these
+        self._padded = padded
+        self._padding: Padding | None = None
         self._dropped = False
         self._model: Model | None = None
         self.id = id  # the module's
-        self._running: tuple[list[Request], object, float] | None = None  # the handle of the run, and when it began
+        self._running: dict[int, tuple[list[Request], object, float]] = {}  # by thread: its run's handle and beginning
+        self.counts = RunCounts()
         self._options: object | None = None  # the next run's handle, where it is made already
         self._thread = threading.Thread(target=self._live, name="model", daemon=True)
         self._thread.start()
@@ -139,11 +151,11 @@ class LoadedModel:
         """Any thread: whether the model is idle and now the caller's, who must call `run_claimed`."""
         if self._batching.minimum or self._waiting or not self._arriving.empty():
             return False
-        if not self._turn.acquire(blocking=False):
+        if not self._turns.acquire(blocking=False):
             return False
         if self._model is not None and not self._dropped:
             return True
-        self._turn.release()
+        self._turns.release()
         return False
 
     def run_claimed(self, request: Request) -> None:
@@ -152,21 +164,21 @@ class LoadedModel:
             self._run_alone(request)
             self._make_ready()
         finally:
-            self._turn.release()
+            self._turns.release()
 
     def cancel(self, request: Request) -> None:
         """Any thread: drops it from the queue, or ends the run when no other request waits for it."""
         request.cancelled = True
-        running = self._running
-        if running is not None and self._model is not None and all(r.cancelled for r in running[0]):
-            self._model.terminate(running[1])
+        for running in list(self._running.values()):
+            if self._model is not None and request in running[0] and all(r.cancelled for r in running[0]):
+                self._model.terminate(running[1])
         self._arriving.put(None)
 
     def end_after(self, seconds: float) -> None:
         """Any thread: ends a run that takes longer already."""
-        running = self._running
-        if running is not None and self._model is not None and time.monotonic() - running[2] > seconds:
-            self._model.terminate(running[1])
+        for _, options, began in list(self._running.values()):
+            if self._model is not None and time.monotonic() - began > seconds:
+                self._model.terminate(options)
 
     def drop(self) -> None:
         """The model is gone: what waits is answered with an error, then the thread ends."""
@@ -181,7 +193,9 @@ class LoadedModel:
         assert load is not None
         slot = self._shown.begin()
         try:
-            self._model = load()
+            model = load()
+            self._padding = padding_of(self._padded, model)
+            self._model = model
         except Exception as error:  # noqa: BLE001 - of a backend's own: somebody waits for the answer
             self._loaded(self, error if isinstance(error, ModelError) else ModelError(f"ERR {error!r}"))
             self._dropped = True
@@ -191,18 +205,42 @@ class LoadedModel:
             self._shown.activity.end(slot)
         del load
         release_freed()
+        if self._model is not None and self._model.concurrent and self._concurrency > 1:
+            self._hire(self._concurrency)
         while not self._dropped:
             self._arrive(0 if self._waiting else None)
-            with self._turn:  # first: what arrives or is cancelled while another thread runs the model still counts
-                batch = self._next()
+            self._turns.acquire()  # first: what arrives or is cancelled while other threads run the model still counts
+            batch = self._next()
+            if batch and self._runners:
+                self._batches.put(batch)  # whoever runs it gives the turn back
+                continue
+            try:
                 if batch:
                     self._run(batch)
                     self._make_ready()
+            finally:
+                self._turns.release()
         self._arrive(0)
         for request in self._waiting:
             request.done(ModelError("ERR model key is empty"))
-        with self._turn:
-            self._model = None
+        for _ in range(self._runners or 1):
+            self._batches.put(None)
+            self._turns.acquire()
+        self._model = None
+
+    def _hire(self, runners: int) -> None:
+        for number in range(runners):
+            threading.Thread(target=self._run_batches, name=f"model run {number}", daemon=True).start()
+        self._runners = runners
+        self._turns.release(runners - 1)
+
+    def _run_batches(self) -> None:
+        while (batch := self._batches.get()) is not None:
+            try:
+                self._run(batch)
+                self._make_ready()
+            finally:
+                self._turns.release()
 
     def _next(self) -> list[Request]:
         """The next requests to run together; empty when there is none after all."""
@@ -242,6 +280,8 @@ class LoadedModel:
         batch, rows = [first], first.rows
         if not self._batching.size or not self._splits() or len(self._waiting) == 1:
             return batch
+        if self._padding is not None and self._padding.length_of(first.arrays) is not None:
+            return self._of_like_lengths(first, self._padding)
         likeness = first.likeness()
         if likeness is None:
             return batch
@@ -251,6 +291,17 @@ class LoadedModel:
             batch.append(request)
             rows += request.rows
         return batch
+
+    def _of_like_lengths(self, first: Request, padding: Padding) -> list[Request]:
+        if first.likeness() is None:
+            return [first]
+        likeness = padding.likeness(first.arrays)
+        found = [first]
+        for request in self._waiting:
+            if request is not first and request.likeness() is not None and padding.likeness(request.arrays) == likeness:
+                found.append(request)
+        sizes = [(request.rows, padding.length_of(request.arrays)) for request in found]
+        return [found[i] for i in of_like_lengths(sizes, self._batching.size, self._batching.minimum)]
 
     def _splits(self) -> bool:
         return self._model is not None and self._model.splits
@@ -263,10 +314,11 @@ class LoadedModel:
             self._run_alone(batch[0])
             return
         rows = [r.rows for r in batch]
-        stacked = [np.concatenate(arrays) for arrays in zip(*(r.arrays for r in batch), strict=True)]
+        lengths = [self._padding.length_of(r.arrays) if self._padding else None for r in batch]
+        longest = max((length for length in lengths if length is not None), default=0)
         started = time.perf_counter()
         try:
-            outputs = self._compute(batch, stacked)
+            outputs = self._compute(batch, self._stacked(batch, longest))
         except ModelError:
             outputs = []
         if not outputs or not all(isinstance(o, np.ndarray) and o.shape[:1] == (sum(rows),) for o in outputs):
@@ -274,24 +326,39 @@ class LoadedModel:
                 self._run_alone(request)
             return
         at, ended = 0, time.perf_counter()
-        for request, n in zip(batch, rows, strict=True):
+        self.counts.ran(sum(rows), started, ended)
+        for request, n, length in zip(batch, rows, lengths, strict=True):
             part = [output[at : at + n] for output in outputs]
-            request.done(Result(request, part, started, ended))
+            if self._padding is not None and length is not None:
+                part = self._padding.cut(part, longest, length)
+            result = Result(request, part, started, ended)
+            self.counts.answered(result)
+            request.done(result)
             at += n
+
+    def _stacked(self, batch: Sequence[Request], longest: int) -> list[Array]:
+        if self._padding is not None and longest:
+            return self._padding.stacked([r.arrays for r in batch], longest)
+        return [np.concatenate(arrays) for arrays in zip(*(r.arrays for r in batch), strict=True)]
 
     def _run_alone(self, request: Request) -> None:
         started = time.perf_counter()
         try:
             outputs = self._compute([request], request.arrays)
         except ModelError as error:
+            self.counts.errors += 1
             request.done(error)
         else:
-            request.done(Result(request, outputs, started, time.perf_counter()))
+            result = Result(request, outputs, started, time.perf_counter())
+            request.done(result)
+            self.counts.ran(request.rows, result.started, result.ended)
+            self.counts.answered(result)
 
     def _compute(self, batch: list[Request], arrays: Sequence[Array]) -> list[Array]:
         assert self._model is not None
-        options, self._options = self._options or self._model.options(), None
-        self._running = (batch, options, time.monotonic())
+        options, self._options = self._options, None  # a runner that finds it taken makes its own
+        options = options or self._model.options()
+        self._running[threading.get_ident()] = (batch, options, time.monotonic())
         waited_for = [request for request in batch if not request.cancelled]
         if not waited_for:  # cancelled before it ran: who did that found no run to end
             self._model.terminate(options)
@@ -305,7 +372,7 @@ class LoadedModel:
     def _make_ready(self) -> None:
         """For the next run, once this one is answered."""
         assert self._model is not None
-        self._running = None
+        self._running.pop(threading.get_ident(), None)
         self._options = self._model.options()
 
 

@@ -5,12 +5,14 @@ model's own thread, or from the reading thread that runs an idle model itself.
 """
 
 import asyncio
+import os
 import threading
 import time
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from redis import ResponseError
@@ -32,6 +34,17 @@ TIMED_OUT = b"+TIMEDOUT\r\n"
 LOOK = 0.1  # seconds between two looks for runs that take too long
 
 
+@dataclass(frozen=True, slots=True)
+class RunBounds:
+    """Of every model."""
+
+    runs: int = 1  # at once
+    queue: int = 0  # requests that may wait; 0: any number
+
+    def refusal(self, waiting: int) -> str:
+        return f"BUSY {waiting} requests wait for this model (MODEL_QUEUE {self.queue}); try again later"
+
+
 @dataclass(slots=True)
 class RunStatistics:
     calls: int = 0
@@ -49,6 +62,7 @@ class Models:
         calls: Calls,
         threads: int,
         limit: float = 0,
+        bounds: RunBounds | None = None,
     ) -> None:
         self._link = link
         self._statistics = statistics
@@ -56,6 +70,7 @@ class Models:
         self._threads = threads  # of one run (intra-op)
         self._calls = calls
         self._limit = limit  # seconds a run may take; 0: no limit
+        self._bounds = bounds or RunBounds()
         if limit:
             threading.Thread(target=self._watch, name="runs", daemon=True).start()
         self._ran: dict[
@@ -64,6 +79,8 @@ class Models:
         self._lock = threading.Lock()  # of the dictionaries below: reading, loop's and models' threads use them
         self._settled = threading.Condition(self._lock)
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
+        self._keys: dict[bytes, bytes] = {}  # by it, too
+        self._gone: list[bytes] = []  # keys of models that were dropped since statistics were sent
         self._ids: dict[str, list[bytes]] = {}  # key -> ids of its loaded models, the one stored last at the end
         self._loading = 0
         self._computing = threading.Lock()  # held by the reading thread that computes: the other one reads
@@ -72,9 +89,10 @@ class Models:
         self._graphs: dict[int, dag.DagExecution] = {}
 
     def load(self, frame: Frame) -> None:
-        """MODELLOAD: model id, backend, device, tag, three numbers of batching, key, names, names, blob."""
-        id, kind, device, _tag, size, minimum, patience, key, inputs, outputs, blob = frame.items()
-        file = File(kind.decode(), device.decode(), blob, _names(inputs), _names(outputs))
+        """MODELLOAD: model id, backend, device, tag, three numbers, key, three lists of names, path, blob."""
+        id, kind, device, _tag, size, minimum, patience, key, inputs, outputs, padded, path, blob = frame.items()
+        names = (_names(padded), _names(inputs), _names(outputs))
+        file = File(kind.decode(), device.decode(), blob, Path(os.fsdecode(path)) if path else None, *names)
         del blob  # the loader alone holds it, until it has loaded
         request = frame.id  # not the frame itself, which would hold the file for as long as the model lives
         batching = batching_of(int(size), int(minimum), int(patience))
@@ -95,7 +113,8 @@ class Models:
         load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         with self._lock:
             shown = ShownActivity(self._activity, b"model " + key, _number(id))
-            self._models[id] = LoadedModel(load, batching, loaded, shown, id)
+            self._models[id] = LoadedModel(load, batching, loaded, shown, id, self._bounds.runs, _names(padded))
+            self._keys[id] = key
             self._loading += 1
 
     def drop(self, frame: Frame) -> None:
@@ -103,6 +122,8 @@ class Models:
         (id,) = frame.items()
         with self._lock:
             model = self._models.pop(id, None)
+            if id in self._keys:
+                self._gone.append(self._keys.pop(id))
             left = {key: [other for other in ids if other != id] for key, ids in self._ids.items()}
             self._ids = {key: ids for key, ids in left.items() if ids}
         if model is not None:
@@ -118,6 +139,9 @@ class Models:
         model = self._models.get(order.model)  # without the lock: the only other thread that could drop it waits for us
         if model is None:
             self._link.send(Type.REPLY, frame.id, resp.error("ERR model key is empty"))
+            return None
+        if self._bounds.queue and model.queued() >= self._bounds.queue:
+            self._link.send(Type.REPLY, frame.id, resp.error(self._bounds.refusal(model.queued())))
             return None
         self._executing[frame.id] = (model, request)
         if self._computing.acquire(blocking=False):
@@ -274,6 +298,17 @@ class Models:
         if items:
             self._link.send_list(Type.RAN, 0, items)
 
+    def tell(self) -> None:
+        """What INFO shows of each model."""
+        with self._lock:
+            gone, self._gone = self._gone, []
+            models = [(self._keys[id], model) for id, model in self._models.items() if id in self._keys]
+        for key in gone:
+            self._statistics.set(_field(key), "")
+        for key, model in models:
+            if text := model.counts.text():
+                self._statistics.set(_field(key), text)
+
     def _watch(self) -> None:
         while True:
             time.sleep(min(self._limit / 10, LOOK))
@@ -320,6 +355,11 @@ class Models:
             self._statistics.add("model_rows", result.request.rows)
         else:
             self._statistics.add("model_errors")
+
+
+def _field(key: bytes) -> str:
+    """`model_` and the key as far as INFO can show it: its names have at most 64 bytes and no colon."""
+    return "model_" + "".join(c if c.isalnum() or c in "-_.{}" else "_" for c in key.decode("ascii", "replace"))[:58]
 
 
 def _names(packed: bytes) -> list[str]:

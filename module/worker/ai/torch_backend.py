@@ -26,6 +26,7 @@ ENTRY_POINT = ["List[Tensor]", "List[str]", "List[str]"]  # types of the argumen
 
 
 class TorchModel:
+    concurrent = False
     splits = True  # TorchScript declares no dimensions: who stores a model with BATCHSIZE says so
 
     def __init__(self, blob: bytes, device: str, threads: int) -> None:
@@ -44,6 +45,9 @@ class TorchModel:
             raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
         return _guarded(lambda: self._module(*_to_torch(arrays, self._device)))
 
+    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+        return [None] * len(self.outputs)
+
     def options(self) -> Any:
         return None
 
@@ -52,6 +56,7 @@ class TorchModel:
 
 
 class TorchScript:
+    concurrent = False
     splits = False
     outputs: Sequence[str] = ()
 
@@ -88,6 +93,9 @@ class TorchScript:
 
     def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
         raise ModelError("ERR a script is run by AI.SCRIPTEXECUTE")
+
+    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
+        return [None] * len(self.outputs)
 
     def options(self) -> Any:
         return None

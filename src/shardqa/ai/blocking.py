@@ -73,6 +73,7 @@ class ModelClient:
         batch_size: int = 0,
         min_batch_size: int = 0,
         min_batch_timeout: int = 0,
+        padded: Sequence[str] = (),
         inputs: Sequence[str] = (),
         outputs: Sequence[str] = (),
     ) -> None:
@@ -85,6 +86,7 @@ class ModelClient:
                 batch_size=batch_size,
                 min_batch_size=min_batch_size,
                 min_batch_timeout=min_batch_timeout,
+                padded=padded,
                 inputs=inputs,
                 outputs=outputs,
             )

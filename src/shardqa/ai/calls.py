@@ -36,6 +36,7 @@ class StoredModel:
     min_batch_timeout: int  # milliseconds
     inputs: Sequence[str]
     outputs: Sequence[str]
+    padded: Sequence[str]  # inputs whose sequences may differ in length
     blob: bytes | None  # None unless it was asked for
 
 
@@ -97,6 +98,7 @@ def model_store(
     batch_size: int = 0,
     min_batch_size: int = 0,
     min_batch_timeout: int = 0,
+    padded: Sequence[str] = (),
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
 ) -> AiCall[None]:
@@ -106,6 +108,7 @@ def model_store(
     sizes = (("BATCHSIZE", batch_size), ("MINBATCHSIZE", min_batch_size), ("MINBATCHTIMEOUT", min_batch_timeout))
     for name, number in sizes:
         words += [name, number] if number else []
+    words += _counted("PADDED", padded) if padded else []
     words += [*_counted("INPUTS", inputs), *_counted("OUTPUTS", outputs)] if inputs or outputs else []
     return AiCall([*words, "BLOB", *_parts(file)], key, nothing, ModelRefused)
 
@@ -131,6 +134,7 @@ def _model(reply: Any) -> StoredModel:
         min_batch_timeout=int(found["minbatchtimeout"]),
         inputs=[_text(name) for name in found["inputs"]],
         outputs=[_text(name) for name in found["outputs"]],
+        padded=[_text(name) for name in found.get("padded", [])],
         blob=b"".join(blob) if isinstance(blob, list) else blob,
     )
 

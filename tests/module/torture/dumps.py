@@ -18,7 +18,7 @@ KEYS = 32  # that hold what was taken
 STORED = [
     "AI.TENSORSET tensor FLOAT 2 VALUES 1 2",
     "AI.TENSORSET strings STRING 2 VALUES ab c",
-    "AI.MODELSTORE model ONNX CPU TAG v1 BATCHSIZE 8 MINBATCHSIZE 2 MINBATCHTIMEOUT 999 BLOB thebytesofamodel",
+    "AI.MODELSTORE model ONNX CPU TAG v1 BATCHSIZE 8 MINBATCHSIZE 2 MINBATCHTIMEOUT 999 PADDED 1 ids BLOB thebytesofit",
     "AI.MODELSTORE graph TF CPU INPUTS 2 a b OUTPUTS 1 c BLOB thebytesofagraph",
     "AI.SCRIPTSTORE script CPU TAG v2 ENTRY_POINTS 2 first second SOURCE def_first(tensors):_pass",
 ]

@@ -59,10 +59,19 @@ def slow() -> bytes:
 NO_NAMES = frames.pack([])
 
 
-def load(worker: WorkerClient, id: str, blob: bytes, batch: tuple[int, int, int] = (0, 0, 0), key: str = "m") -> Any:
+def load(
+    worker: WorkerClient,
+    id: str,
+    blob: bytes,
+    batch: tuple[int, int, int] = (0, 0, 0),
+    key: str = "m",
+    padded: Sequence[str] = (),
+    path: str = "",
+) -> Any:
     numbers = map(str, batch)
     words = (id, "ONNX", "CPU", "", *numbers, key)
-    return worker.reply(worker.ask(Type.MODELLOAD, *words, NO_NAMES, NO_NAMES, blob))
+    names = frames.pack([name.encode() for name in padded])
+    return worker.reply(worker.ask(Type.MODELLOAD, *words, NO_NAMES, NO_NAMES, names, path, blob))
 
 
 def execute(worker: WorkerClient, id: str, *arrays: Any, outputs: int = 1, timeout: int = 0) -> int:
@@ -262,7 +271,7 @@ def test_a_model_that_wants_files_beside_it_is_refused(worker: WorkerClient) -> 
 
 def test_another_backend_is_refused_by_name(worker: WorkerClient) -> None:
     reply = worker.reply(
-        worker.ask(Type.MODELLOAD, "tf", "TF", "CPU", "", "0", "0", "0", "k", NO_NAMES, NO_NAMES, b"x")
+        worker.ask(Type.MODELLOAD, "tf", "TF", "CPU", "", "0", "0", "0", "k", NO_NAMES, NO_NAMES, NO_NAMES, "", b"x")
     )
     assert str(reply) == "ERR Could not load backend"
     assert "TF models need tensorflow" in worker.log.read_text()
@@ -270,7 +279,9 @@ def test_another_backend_is_refused_by_name(worker: WorkerClient) -> None:
 
 def test_a_gpu_that_is_not_there_is_an_error(worker: WorkerClient) -> None:
     reply = worker.reply(
-        worker.ask(Type.MODELLOAD, "gpu", "ONNX", "GPU", "", "0", "0", "0", "k", NO_NAMES, NO_NAMES, adder())
+        worker.ask(
+            Type.MODELLOAD, "gpu", "ONNX", "GPU", "", "0", "0", "0", "k", NO_NAMES, NO_NAMES, NO_NAMES, "", adder()
+        )
     )
     assert "GPU is not available" in str(reply)
 
@@ -456,7 +467,9 @@ GB('CommandReader').map(f).register(trigger='redisAI', mode='async_local')
 
 def test_ready_waits_for_the_models_that_came_before(start_worker: Callable[..., WorkerClient]) -> None:
     worker = start_worker()
-    asked = worker.ask(Type.MODELLOAD, "m", "ONNX", "CPU", "", "0", "0", "0", "k", NO_NAMES, NO_NAMES, adder())
+    asked = worker.ask(
+        Type.MODELLOAD, "m", "ONNX", "CPU", "", "0", "0", "0", "k", NO_NAMES, NO_NAMES, NO_NAMES, "", adder()
+    )
     worker.send(Type.START)
     worker.wait(lambda f: f.type is Type.READY)
     assert any(frame.id == asked and frame.type is Type.REPLY for frame in worker.seen) or worker.reply(asked)
