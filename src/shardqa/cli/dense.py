@@ -10,13 +10,14 @@ import typer
 
 from shardqa.cli.connection import (
     CorpusArgument,
+    JsonOption,
     PasswordOption,
     RedisOption,
     UserOption,
     settings_of,
     with_engine,
 )
-from shardqa.cli.output import say
+from shardqa.cli.output import print_json, say
 from shardqa.cli.prepare import STORE_SECONDS
 from shardqa.extras import need
 from shardqa.loader import dense
@@ -32,6 +33,7 @@ def push(
             help="Folder that 'shardqa models encoder' wrote; the encoder of the extra 'dense' is converted."
         ),
     ] = None,
+    as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
     password: PasswordOption = None,
@@ -44,6 +46,9 @@ def push(
     with tempfile.TemporaryDirectory(prefix="shardqa-encoder-") as temporary:
         made = folder or _converted(Path(temporary) / "all-MiniLM-L6-v2")
         done = with_engine(settings, lambda engine: dense.push(engine, made))
+    if as_json:
+        print_json({"encoder": done.label.split()[0], "stored": done.stored})
+        return
     say(f"encoder {done.label.split()[0]} stored on: {', '.join(done.stored) or 'none, it was there'}")
     say("passages get their vectors now; 'shardqa corpora' shows how many have one")
 
@@ -57,39 +62,55 @@ def _converted(out: Path) -> Path:
 
 
 @app.command()
-def rm(redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None) -> None:
+def rm(
+    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+) -> None:
     """Remove the encoder from every shard: questions are answered by words alone. Vectors stay, unused.
 
     Example: shardqa dense rm
     """
     settings = settings_of(redis, user, password)
     gone = with_engine(settings, dense.remove)
+    if as_json:
+        print_json({"removed": gone})
+        return
     say(f"encoder removed from: {', '.join(gone) or 'none, there was none'}")
 
 
 @app.command()
 def on(
-    corpus: CorpusArgument, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+    corpus: CorpusArgument,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
 ) -> None:
     """Give a corpus vectors again, after 'off'; it has them by itself where the cluster has an encoder.
 
     Example: shardqa dense on handbook
     """
-    _choose(corpus, True, redis, user, password)
+    _choose(corpus, True, as_json, redis, user, password)
 
 
 @app.command()
 def off(
-    corpus: CorpusArgument, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+    corpus: CorpusArgument,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
 ) -> None:
     """Rank a corpus by its words alone, and make no vectors for it.
 
     Example: shardqa dense off part-numbers
     """
-    _choose(corpus, False, redis, user, password)
+    _choose(corpus, False, as_json, redis, user, password)
 
 
-def _choose(corpus: str, is_on: bool, redis: str | None, user: str | None, password: str | None) -> None:
+def _choose(corpus: str, is_on: bool, as_json: bool, redis: str | None, user: str | None, password: str | None) -> None:
     settings = settings_of(redis, user, password)
     with_engine(settings, lambda engine: engine.choose_dense(corpus, is_on))
+    if as_json:
+        print_json({"corpus": corpus, "dense": is_on})
+        return
     say(f"corpus {corpus}: vectors {'on' if is_on else 'off'}")

@@ -28,7 +28,8 @@ COMMANDS = [
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",
     "models candidates", "models calibrate", "models measure",
     "models export", "models quantize", "models dequantize", "models mix",
-    "models optimize", "models verify", "models ladder", "models package", "models tune",
+    "models optimize", "models verify", "models ladder", "models package", "models tune", "models encoder",
+    "dense push", "dense rm", "dense on", "dense off",
     "models list", "models card", "models add", "models push", "models drop", "models rm",
 ]  # fmt: skip
 OF_A_CLUSTER = [
@@ -188,7 +189,8 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "models dequantize": ["nowhere", "--out", "out"], "models mix": ["nowhere.toml", "--out", "out"],
     "models optimize": ["nowhere", "--out", "out"], "models verify": ["nowhere", "nowhere"],
     "models ladder": ["--checkpoint", "nowhere", "--reader", "nowhere"], "models package": ["nowhere", "--out", "out"],
-    "models tune": ["--also", "nowhere"],
+    "models tune": ["--also", "nowhere"], "models encoder": ["nowhere", "--out", "out"],
+    "dense push": ["nowhere"], "dense rm": [], "dense on": ["c"], "dense off": ["c"],
     "models list": ["--store", "store"], "models card": ["nowhere"], "models add": ["nowhere"],
     "models push": ["nowhere"], "models drop": ["nowhere"], "models rm": ["nowhere"],
 }  # fmt: skip

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.output import say
+from shardqa.cli.connection import JsonOption
+from shardqa.cli.output import print_json, say
 from shardqa.extras import need
 
 
@@ -24,6 +25,7 @@ def encoder(
         typer.Argument(help="Folder of a sentence encoder's checkpoint; all-MiniLM-L6-v2 unless given."),
     ] = None,
     form: Annotated[EncoderForm, typer.Option("--form", help="int8 takes half the time of float.")] = EncoderForm.int8,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a sentence encoder as shards run it; 'shardqa dense push' stores it on a cluster.
 
@@ -33,4 +35,7 @@ def encoder(
     from shardqa.models.toolchain.conversion import embedding
 
     least = embedding.write_encoder(folder or embedding.packaged(), out, form.value)
+    if as_json:
+        print_json({"out": str(out), "form": form.value, "least_cosine": float(least)})
+        return
     say(f"{out}: {form.value}, cosines with float vectors {least:.4f} and more; next: shardqa dense push {out}")
