@@ -17,6 +17,8 @@ from typing import Any, Self
 
 import pytest
 from redis import ConnectionError, Redis, RedisError, ResponseError, TimeoutError
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from shardqa.cluster import local, ports, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
@@ -107,7 +109,7 @@ class Node:
 
     def answers(self) -> bool:
         try:
-            with self.client() as client:
+            with self.client(retry=Retry(NoBackoff(), 0)) as client:  # redis-py's own waits for seconds
                 return bool(client.ping())
         except RedisError:
             return False

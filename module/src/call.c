@@ -18,6 +18,7 @@
 #include "worker_link.h"
 
 #define NOT_HERE "-ERR Attempted to access a non local key"
+#define CUT_OFF "CLUSTERDOWN this node is cut from most masters; another may have taken over for it, ask again"
 #define TRY_AGAIN "TRYAGAIN the key's slot is not served by this shard now; it is moving or another shard's"
 
 enum { MAX_ARGUMENTS = 1 << 20, MAX_CALLS = 65536 };
@@ -212,12 +213,28 @@ static void add_denial(const struct call *call, const struct rights *rights, str
     add_error(replies, line);
 }
 
+/* Of a GET: NULL where this node serves the key's slot now, else the error that a client would get.
+ * OBJECT ENCODING tells no one that the key is missing. */
+static const char *not_served(const struct call *call) {
+    bool get = call->argc == 1 && bytes_are(call->name.data, call->name.length, "get");
+    if (!get || !(redis.GetContextFlags(shardqa.ctx) & CTX_CLUSTER)) return NULL;
+    RedisString *argv[] = {redis.CreateString(NULL, "encoding", strlen("encoding")), call->argv[0]}; /* the first owned */
+    errno = 0;
+    RedisReply *reply = redis.Call(shardqa.ctx, "object", "v", argv, (size_t)2);
+    int error = errno;
+    redis.FreeString(NULL, argv[0]);
+    if (reply != NULL) redis.FreeCallReply(reply);
+    if (reply != NULL) return NULL;
+    if (error == ENETDOWN) return CUT_OFF;
+    return error == EPERM ? TRY_AGAIN : NULL;
+}
+
 /* The answer to CALLS_CHECK: OK, or why not. */
 static void check_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
-    if (may_run(call, rights))
-        buffer_add(replies, "+OK\r\n", 5);
-    else
-        add_denial(call, rights, replies);
+    if (!may_run(call, rights)) return add_denial(call, rights, replies);
+    const char *error = not_served(call);
+    if (error) return add_error(replies, error);
+    buffer_add(replies, "+OK\r\n", 5);
 }
 
 /* HMGET on a replica, read from the key itself. */

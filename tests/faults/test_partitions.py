@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from time import monotonic
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -67,8 +68,8 @@ class HostNode(Node):
     def launch(self) -> None:
         self.process = redis_server.spawn(self.config, self._server)
 
-    def client(self, **options: object) -> Redis:
-        return Redis(host=self.address, port=self.port, socket_timeout=20, socket_connect_timeout=5)
+    def client(self, **options: Any) -> Redis:
+        return Redis(host=self.address, port=self.port, socket_timeout=20, socket_connect_timeout=5, **options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,3 +170,16 @@ def test_misses_of_users_with_other_rights_do_not_share_a_computation(server: Se
     assert server.info()["hook_shared_misses"] == 1
     server.order("release")
     assert [connection.read_response() for connection in connections] == [b"value of answer:1"] * 3
+
+
+def test_a_node_whose_cluster_is_down_lets_no_question_be_asked(make: Make) -> None:
+    server = make(cluster=True)
+    client = server.client()
+    client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    until(lambda: server.call(["GET", "answer:1"], check=True) == b"+OK\r\n")
+    client.config_set("cluster-require-full-coverage", "yes")
+    client.execute_command("CLUSTER", "DELSLOTSRANGE", 0, 10)
+    until(lambda: server.call(["GET", "answer:1"], check=True).startswith(b"-CLUSTERDOWN"))
+    assert server.call(["SET", "answer:1", "x"], check=True) == b"+OK\r\n"  # Redis refuses it when it is sent
+    client.config_set("cluster-require-full-coverage", "no")
+    until(lambda: server.call(["GET", "answer:1"], check=True) == b"+OK\r\n")

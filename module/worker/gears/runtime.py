@@ -35,7 +35,11 @@ class SessionRuntime:
                 raise denied
 
     async def may(self, commands: Sequence[Sequence[Argument]]) -> list[bool]:
-        return [not isinstance(denied, Exception) for denied in await self._checked(commands)]
+        found = await self._checked(commands)
+        for denied in found:
+            if isinstance(denied, Exception) and not str(denied).startswith("NOPERM"):
+                raise denied  # nobody may now: the node is cut from its cluster, or the slot moves
+        return [not isinstance(denied, Exception) for denied in found]
 
     async def _checked(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
         execution = current()
