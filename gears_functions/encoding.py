@@ -1,4 +1,4 @@
-"""Passages get their vectors: in the background, a passage at a time, whenever this shard answers nothing.
+"""Passages get their vectors in the background, a passage at a time, while this shard neither answers nor ingests.
 
 A passage is found by its words as soon as it is ingested; its vector comes later, into a field of its own hash. So it
 moves, is replicated, backed up and deleted with the passage, and every index gets it by the watch of the keyspace. The
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.shard.state import ShardState
 
 PAGE = 8  # passages read in one tick, and written in one: at most so many are encoded again after a crash
-QUIET = 0.05  # seconds without a question after which the next passage is encoded
-PATIENCE = 1.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
+QUIET = 0.2  # seconds without a question after which the next passage is encoded
+PATIENCE = 5.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
 IDLE = 0.5  # seconds between looks for something to do
 FAILED = 5.0  # seconds after a fault: a model that is being loaded, a slot on its way, memory that is full
 
@@ -84,7 +84,7 @@ class Encoding:
             await asyncio.sleep(pause)
 
     async def _work(self) -> bool:
-        """Encodes a page of each corpus; whether there was any."""
+        """Encodes a page of each corpus; whether any passage got its vector."""
         if self._shard.runtime.role() != "master":
             return False
         encoder = await self._encoder.id()
@@ -96,12 +96,13 @@ class Encoding:
             for corpus in list(self._shard.corpora)
             if not self._shard.lexical.covers(corpus)
         }
+        kept = 0
         for corpus, names in pages.items():
             if names:
-                await self._encode(corpus, encoder, names)
+                kept += await self._encode(corpus, encoder, names)
         self._shard.runtime.stat("encoded", sum(i.vectors().get(encoder, 0) for i in self._shard.corpora.values()))
         await self._tell([corpus for corpus in self._worked if not pages.get(corpus)])
-        return any(pages.values())
+        return kept > 0
 
     async def _heal(self) -> None:
         """Where passages have vectors, the cluster had an encoder: a shard whose tag changed has lost its copy."""
@@ -114,7 +115,8 @@ class Encoding:
             await self._shard.changed(corpus)
             self._worked.discard(corpus)
 
-    async def _encode(self, corpus: str, encoder: str, names: Sequence[str]) -> None:
+    async def _encode(self, corpus: str, encoder: str, names: Sequence[str]) -> int:
+        """Returns how many have their vectors now: none of what changed meanwhile."""
         replies = await self._shard.runtime.calls([("HMGET", name, "title", "text") for name in names])
         found = dict[str, StoredVector]()
         for name, reply in zip(names, replies, strict=True):
@@ -124,21 +126,22 @@ class Encoding:
                 await self._shard.questions.quiet(QUIET, PATIENCE)
                 title, text = ((part or b"").decode("utf-8", "replace") for part in reply)
                 found[name] = await self._encoder.passage(encoder, title, text)
-        if await self._encoder.id() == encoder:
-            await self._keep(corpus, found)
+        return await self._keep(corpus, found) if await self._encoder.id() == encoder else 0
 
-    async def _keep(self, corpus: str, found: dict[str, StoredVector]) -> None:
+    async def _keep(self, corpus: str, found: dict[str, StoredVector]) -> int:
         index = self._shard.index(corpus)
         here = {name: vector for name, vector in found.items() if name in index}
         commands: list[tuple[Argument, ...]] = []
         for name, vector in here.items():
             commands += [("HSET", name, "vector", vector.packed()), ("HEXISTS", name, "text")]
         replies = await self._shard.runtime.calls(commands) if commands else []
+        kept = 0
         for (name, vector), stored, there in zip(here.items(), replies[::2], replies[1::2], strict=True):
             if isinstance(stored, Exception):
                 raise stored
             if there:
-                self._shard.index(corpus).put_vector(name, vector)
+                kept += self._shard.index(corpus).put_vector(name, vector)
                 self._worked.add(corpus)
             else:  # it was deleted just before: the field alone would be a hash of its own
                 await self._shard.runtime.call("HDEL", name, "vector")
+        return kept

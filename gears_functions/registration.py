@@ -56,7 +56,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Documents": catalogues.documents,
         "Drop": catalogues.drop,
         "Passages": Passages(shard).passages,
-        "Ingest": ingest.ingest,
+        "Ingest": heard(ingest.ingest),
         "Delete": delete.delete,
         "Push": models.push,
     }

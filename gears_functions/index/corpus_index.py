@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,8 +196,9 @@ class Index:
         """Keys of some passages that have no vector of this encoder."""
         if self._vectors.counts().get(encoder) == len(self):
             return []
-        lacking = (key for key, slot in self._slots.items() if not self._vectors.has(slot, encoder))
-        return list(islice(lacking, limit))
+        lacking = _view(self._alive, np.int8) != 0
+        lacking[self._vectors.slots(encoder)] = False
+        return [self._keys[slot] for slot in np.flatnonzero(lacking)[:limit]]
 
     def titled(self, query: Query) -> dict[str, int]:
         """Passages by term that their title holds; only the terms that some do."""

@@ -50,6 +50,11 @@ class Vectors:
         rows = self._of.get(encoder)
         return rows is not None and slot in rows
 
+    def slots(self, encoder: str) -> NDArray[np.int32]:
+        """Of the passages that have a vector of this encoder, in no order."""
+        rows = self._of.get(encoder)
+        return np.zeros(0, dtype=np.int32) if rows is None else rows.slots()
+
     def counts(self) -> dict[str, int]:
         """Vectors by encoder."""
         return {encoder: len(rows) for encoder, rows in self._of.items()}
@@ -83,6 +88,9 @@ class _Rows:
     def __contains__(self, slot: int) -> bool:
         return slot in self._row_of
 
+    def slots(self) -> NDArray[np.int32]:
+        return self._slots[: len(self._row_of)]
+
     def put(self, slot: int, vector: NDArray[np.int8]) -> None:
         row = self._row_of.setdefault(slot, len(self._row_of))
         if row == len(self._vectors):
@@ -109,7 +117,7 @@ class _Rows:
             rows = min(BLOCK, count - first)
             np.copyto(block[:rows], self._vectors[first : first + rows])
             np.dot(block[:rows], wanted, out=found[first : first + rows])
-        return self._slots[:count], found
+        return self.slots(), found
 
     def renumber(self, slots: NDArray[np.int32]) -> None:
         for old in [slot for slot in self._row_of if slots[slot] == NOBODY]:

@@ -1,4 +1,4 @@
-"""Whether this shard is answering: what runs in the background gives way to that. The worker's loop only."""
+"""Whether this shard is answering or ingesting: work in the background gives way to that. The worker's loop only."""
 
 from __future__ import annotations
 
