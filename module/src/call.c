@@ -213,9 +213,10 @@ static void add_denial(const struct call *call, const struct rights *rights, str
     add_error(replies, line);
 }
 
-/* Of a GET: NULL where this node serves the key's slot now, else the error that a client would get.
- * OBJECT ENCODING tells no one that the key is missing. */
-static const char *not_served(const struct call *call) {
+/* Of a GET: the error that a client would get where this node is cut from its cluster, else NULL.
+ * That a slot alone is on its way is told where the key is read. OBJECT ENCODING tells no one that
+ * the key is missing. */
+static const char *cut_off(const struct call *call) {
     bool get = call->argc == 1 && bytes_are(call->name.data, call->name.length, "get");
     if (!get || !(redis.GetContextFlags(shardqa.ctx) & CTX_CLUSTER)) return NULL;
     RedisString *argv[] = {redis.CreateString(NULL, "encoding", strlen("encoding")), call->argv[0]}; /* the first owned */
@@ -225,14 +226,13 @@ static const char *not_served(const struct call *call) {
     redis.FreeString(NULL, argv[0]);
     if (reply != NULL) redis.FreeCallReply(reply);
     if (reply != NULL) return NULL;
-    if (error == ENETDOWN) return CUT_OFF;
-    return error == EPERM ? TRY_AGAIN : NULL;
+    return error == ENETDOWN ? CUT_OFF : NULL;
 }
 
 /* The answer to CALLS_CHECK: OK, or why not. */
 static void check_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
     if (!may_run(call, rights)) return add_denial(call, rights, replies);
-    const char *error = not_served(call);
+    const char *error = cut_off(call);
     if (error) return add_error(replies, error);
     buffer_add(replies, "+OK\r\n", 5);
 }

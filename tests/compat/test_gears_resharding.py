@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from redis import Redis, RedisCluster
+from redis.crc import key_slot
 
 from shardqa import topology
 from shardqa.module.worker.gears.slots import glob
@@ -112,14 +113,20 @@ def test_patterns_match_as_redis_matches_them(cluster: RedisCluster, pattern: st
         "\\",
         "a\\",
     ]
-    node = nodes_of(cluster)[0]
-    tag = f"{{{tag_of(node)}}}"
+    node, tag = served(cluster)
     keys = [f"{tag}{name}".encode() for name in names]
     node.mset(dict.fromkeys(keys, "1"))
     wanted = set(node.scan_iter(match=tag + pattern, count=10_000)) & set(keys)
     matches = glob((tag + pattern).encode())
     assert {key for key in keys if matches(key)} == wanted
     node.delete(*keys)
+
+
+def served(cluster: RedisCluster) -> tuple[Redis, str]:
+    """A node and its hash tag in braces, once it serves that slot: others' tests move slots."""
+    node = nodes_of(cluster)[0]
+    wait_until(lambda: topology.myself(topology.read(node)).owns(key_slot(tag_of(node).encode())), "its tag is its own")
+    return node, f"{{{tag_of(node)}}}"
 
 
 def tag_of(client: Redis) -> str:

@@ -38,7 +38,7 @@ class SessionRuntime:
         found = await self._checked(commands)
         for denied in found:
             if isinstance(denied, Exception) and not str(denied).startswith("NOPERM"):
-                raise denied  # nobody may now: the node is cut from its cluster, or the slot moves
+                raise denied  # nobody may now: the node is cut from its cluster
         return [not isinstance(denied, Exception) for denied in found]
 
     async def _checked(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
