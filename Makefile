@@ -76,8 +76,8 @@ $(VENV)/stamp-models: requirements-models.lock .ci/install-torch $(VENV)/stamp-p
 
 models: setup $(VENV)/stamp-models ## set up what 'shardqa models' needs beyond serving: torch and company
 
-test: setup-test lint test-c asan ## set up and run all tests, JOBS=2 at once
-	@$(BIN)/python -m pytest -q -n $(or $(JOBS),2) --dist loadfile --no-loadscope-reorder --cov --cov-report=
+test: setup-test lint test-c asan ## set up and run all tests, JOBS=3 at once
+	@$(BIN)/python -m pytest -q -n $(or $(JOBS),3) --dist loadfile --no-loadscope-reorder --cov --cov-report=
 
 test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T="-k offsets"
 	@test -n '$(T)' || { echo 'name one: make test-one T=tests/unit/test_keys.py' >&2; exit 1; }
@@ -100,7 +100,7 @@ test-c: packages-build ## the pure C files' own tests
 asan: setup-test ## the same, and the module inside Redis, under address and undefined-behaviour sanitizers
 	@$(MAKE) -s -C module asan sanitized
 	@SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
-	    $(BIN)/python -m pytest -q -n $(or $(JOBS),2) --dist loadfile $(SANITIZED:%=tests/module/test_%.py)
+	    $(BIN)/python -m pytest -q -n $(or $(JOBS),3) --dist loadfile $(SANITIZED:%=tests/module/test_%.py)
 
 torture: setup-test ## random commands, frames, dumps and files under sanitizers; MINUTES=5
 	@$(BIN)/python -m tests.module.torture --minutes $(or $(MINUTES),5)
