@@ -31,7 +31,7 @@ PHASES = {
     "read": "the network",
     "span": "spans and sentences",
 }
-WIDTH, ROW = 960, 26  # pixels
+WIDTH, ROW, LETTER = 960, 26, 6.5  # pixels; the last is about as wide as a letter
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Times:
     stages: int
 
     def part(self) -> Part:
-        phases = tuple(Part(name, ms) for name, ms in self.phases.items())
+        phases = tuple(Part("network" if name == "read" else name, ms) for name, ms in self.phases.items())
         outside = self.read - sum(self.phases.values())
         read = Part("read", self.read, (*phases, Part("Redis, sockets, JSON", outside)))
         rest = self.total - self.terms - self.rank - self.read
@@ -66,8 +66,8 @@ async def asked(engine: Engine, question: str) -> Times:
     answer = await engine.ask(question, fresh=True, told=steps.append)
     us: dict[str, float] = dict.fromkeys(PHASES, 0.0)
     for shard in answer.shards:
-        for name, value in shard.us.items():
-            us[name] = us.get(name, 0.0) + value / 1e3
+        for name in PHASES:
+            us[name] += shard.us.get(name, 0) / 1e3
     timing = answer.timing
     stages = sum(step.step == "read" for step in steps)
     return Times(timing.total, timing.terms, timing.rank, timing.read, us, stages)
@@ -99,8 +99,9 @@ def svg(part: Part) -> str:
             f'<g><title>{text}</title><rect x="{left:.1f}" y="{depth * ROW}" width="{width:.1f}" height="{ROW - 2}" '
             f'rx="3" fill="hsl({28 + 14 * depth} 80% {shade}%)"/>'
         )
-        if width > 6.5 * len(text):
-            rows.append(f'<text x="{left + 6:.1f}" y="{depth * ROW + 16}">{text}</text>')
+        shown = next((words for words in (text, one.name) if width > LETTER * len(words) + 8), "")
+        if shown:
+            rows.append(f'<text x="{left + 6:.1f}" y="{depth * ROW + 16}">{shown}</text>')
         rows.append("</g>")
         for inner in one.within:
             draw(inner, left, depth + 1)
