@@ -7,7 +7,7 @@ from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
 from shardqa.cluster.node import command
-from shardqa.description import CorporaOfShard, ShardDescription
+from shardqa.description import CorporaOfShard, ShardDescription, StreamProgress
 from shardqa.topology import Node
 
 
@@ -36,5 +36,13 @@ def corpora(client: Redis) -> CorporaOfShard | None:
     """The same with its corpora."""
     try:
         return CorporaOfShard.parse(command(client, "RG.TRIGGER", "Corpora"))
+    except ResponseError:
+        return None
+
+
+def streams(client: Redis) -> StreamProgress | None:
+    """How far its streams of documents are; None where its functions know of none."""
+    try:
+        return StreamProgress.parse(command(client, "RG.TRIGGER", "Streams"))
     except ResponseError:
         return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from shardqa import keys
 from shardqa.gears_functions.answer import AnswerFunction
 from shardqa.gears_functions.catalogue import Catalogues
 from shardqa.gears_functions.delete import Delete
@@ -23,12 +24,14 @@ from shardqa.gears_functions.shard.journal import Journal
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.state import ShardState
 from shardqa.gears_functions.shard.timings import Timings
+from shardqa.gears_functions.streams import IngestStreams
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
 
+STREAM_RETRY = 0.5  # seconds
 HERE = "async_local"  # on this shard alone, without holding Redis
 DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rename_from", "rename_to", "copy_to", "set"]
 
@@ -43,6 +46,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     ranks = Ranks(shard, timings, encoder)
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
+    streams = IngestStreams(runtime, ingest)
     catalogues = Catalogues(shard)
     answers = AnswerFunction(shard, ranks, models, timings, override_reply)
     heard = shard.questions.heard
@@ -59,6 +63,7 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Ingest": heard(ingest.ingest),
         "Delete": delete.delete,
         "Push": models.push,
+        "Streams": streams.progress,
     }
     for trigger, function in commands.items():
         logged = journal.logged(trigger, function, ranks.request_of if trigger == "Rank" else key_of)
@@ -75,8 +80,18 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(models.arrived).register(
         prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=HERE
     )
+    entry = journal.logged("an entry of a stream", heard(streams.entry), entry_of)
+    builder("StreamReader", desc="shardqa: documents out of streams").foreach(entry).register(
+        prefix=keys.INGEST_STREAMS + "*", mode=HERE, onFailedPolicy="retry", onFailedRetryInterval=STREAM_RETRY
+    )
+    streams.follow()
     shard.follow(ingest.settle_all)
     encoding.follow()
+
+
+def entry_of(record: Any) -> str:
+    """For the log."""
+    return f"{record['key']} {record['id']}"[:200]
 
 
 def key_of(record: Any) -> str:

@@ -81,6 +81,14 @@ class Runtime(Protocol):
         """The same command on every other master at once, in the order of their slots; a failed one is an exception."""
         ...
 
+    def owns(self, key: str) -> bool:
+        """Whether the key's slot is this shard's, as far as is known."""
+        ...
+
+    async def on_owner(self, key: str, *args: Argument) -> Reply:
+        """A command on that other master that has the key's slot. Raises redis.ResponseError, also where none has."""
+        ...
+
     def progress(self) -> None:
         """Says that a part of a long piece of work is done: the client of this trigger has its whole deadline again."""
         ...

@@ -8,6 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 
+@dataclass(frozen=True, slots=True)
+class StreamProgress:
+    """The reply of Streams: entries of a shard's `ingest:` streams."""
+
+    waiting: int
+    done: int
+    failed: int  # put aside, and still there
+
+    @classmethod
+    def parse(cls, reply: Any) -> StreamProgress:
+        told = record_of(reply)
+        return cls(int(told["waiting"]), int(told["done"]), int(told["failed"]))
+
+
 def record_of(reply: Any) -> dict[str, Any]:
     """A function's reply: one record, JSON text."""
     record = reply[0] if isinstance(reply, list) else reply

@@ -20,6 +20,7 @@ MAX_QUESTION_IN_KEY = 256  # UTF-8 bytes; a longer question is hashed
 HASHED = "BLAKE2-"  # marks a hashed question; normalisation leaves no capital
 
 CORPUS = re.compile(r"[a-z0-9._-]+")
+TAGGED = re.compile(r"^[^{]*\{[^}]+\}")  # a name whose slot is that of a part of it
 MODEL = re.compile(r"model:([^{}]+):\{[^{}]+\}")
 PUSHED = "on-every-shard"
 # What the reader's tokenizer takes for blanks. Not \s: it drops other control characters and joins what they parted.
@@ -33,6 +34,9 @@ ENCODER = "encoder"  # name of the model that gives passages their vectors: a cl
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
 REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
 API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret
+STREAMS = "ingest"  # how the keys of both kinds of streams below begin
+INGEST_STREAMS = "ingest:"  # and any name, best a {tag}: a stream whose entries become documents
+FAILED_ENTRIES = "ingest-failed:"  # and the same tag: a stream of those that can't, with the reason
 EPOCH_CHANNEL = "shardqa:epoch"  # pub/sub: "<corpus> <tag> <epoch>" whenever a shard's part of a corpus changes
 
 
@@ -125,6 +129,13 @@ def is_pushed(label: str) -> bool:
 def epoch(corpus: str, tag: str) -> str:
     """String: the epoch of a shard's part of a corpus; see `next_epoch`."""
     return f"epoch:{corpus}:{{{tag}}}"
+
+
+def failed_entries(stream: str) -> str:
+    """Where entries of an `ingest:` stream are put aside, in the same slot."""
+    if TAGGED.search(stream):
+        return FAILED_ENTRIES + stream.removeprefix(INGEST_STREAMS)
+    return f"{FAILED_ENTRIES}{{{stream}}}"
 
 
 def never(tag: str) -> str:

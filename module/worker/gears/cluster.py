@@ -25,6 +25,7 @@ NODES = ("CLUSTER", "NODES")
 REFRESH = 1.0  # seconds between two looks at the topology
 CONNECT_TIMEOUT = 1.0  # seconds
 REPLY_TIMEOUT = 10.0  # seconds a peer may take
+OWNER_TIMEOUT = 120.0  # seconds for a command on one key, a large document it may be
 CONNECTIONS = 16  # to one peer; one more waits for a free one
 
 
@@ -76,6 +77,17 @@ class Cluster:
         """The same command on every other master at once; what fails is an exception in its place."""
         nodes = await self.other_masters()
         return list(await asyncio.gather(*(self.ask(node, command, patience) for node in nodes)))
+
+    async def ask_owner(self, key: str, command: Sequence[Argument]) -> Any:
+        """On the other master that has the key's slot. Raises ResponseError."""
+        slot = int(key_slot(key.encode("utf-8", "surrogateescape")))
+        node = next((node for node in await self.other_masters() if node.owns(slot)), None)
+        if node is None:
+            raise ResponseError(f"TRYAGAIN no other master has slot {slot}")
+        reply = await self.ask(node, command, OWNER_TIMEOUT)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     async def node_of(self, id: str) -> Node | None:
         """The node of this id as the cluster knows it now; a new one is looked for once."""

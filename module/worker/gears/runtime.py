@@ -68,6 +68,12 @@ class SessionRuntime:
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
         return await self._shard.cluster.ask_peers(args)
 
+    def owns(self, key: str) -> bool:
+        return self._shard.cluster.owns(key)
+
+    async def on_owner(self, key: str, *args: Argument) -> Reply:
+        return await self._shard.cluster.ask_owner(key, args)
+
     def progress(self) -> None:
         execution = current()
         if execution is not None:

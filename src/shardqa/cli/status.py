@@ -23,7 +23,7 @@ from shardqa.cli.connection import (
 from shardqa.cli.output import PARTLY, print_json, print_table
 from shardqa.cluster import tags
 from shardqa.config import Settings
-from shardqa.description import CorporaOfShard
+from shardqa.description import CorporaOfShard, StreamProgress
 from shardqa.errors import ClusterUnavailable
 from shardqa.topology import Node
 
@@ -43,6 +43,7 @@ class NodeStatus:
     worker: str
     writes: str  # taken, or why Redis refuses them
     memory: str
+    streams: str  # entries of `ingest:` streams: waiting, done, put aside
     hit_rate: str  # of the answers asked for: found against found and computed
 
 
@@ -53,7 +54,7 @@ def status(
     password: PasswordOption = None,
     data: DataOption = DEFAULT_DATA,
 ) -> None:
-    """A table of the nodes: role, slots, passages, vectors, models, worker, writes, memory, hit rate of answers.
+    """A table of the nodes: role, slots, passages, vectors, models, worker, writes, memory, streams, answers found.
 
     Example: shardqa status --redis 127.0.0.1:7000
     """
@@ -87,16 +88,17 @@ def _node_status(node: Node, settings: Settings) -> NodeStatus:
             return _reachable(node, client)
     except RedisError:
         return NodeStatus(
-            node.address, node.role, node.slot_count(), None, None, None, None, None, "unreachable", "", "", ""
+            node.address, node.role, node.slot_count(), None, None, None, None, None, "unreachable", "", "", "", ""
         )
 
 
 def _reachable(node: Node, client: Redis) -> NodeStatus:
     info = client.info("shardqa")
-    told, worker = None, str(info.get("shardqa_worker_state", "no module"))
+    told, streams, worker = None, None, str(info.get("shardqa_worker_state", "no module"))
     if node.role == "master" and info:
         try:
             told = tags.corpora(client)
+            streams = tags.streams(client)
         except TimeoutError:
             worker = "busy"
     corpora = told.corpora.values() if told else []
@@ -113,8 +115,15 @@ def _reachable(node: Node, client: Redis) -> NodeStatus:
         worker="indexing" if told and told.shard.indexing else worker,
         writes=(told.shard.refuses or "taken") if told else "-",
         memory=str(client.info("memory").get("used_memory_human", "?")),
+        streams=_streams(streams),
         hit_rate=f"{100 * hits / (hits + misses):.0f} % of {hits + misses}" if hits + misses else "-",
     )
+
+
+def _streams(told: StreamProgress | None) -> str:
+    if told is None or not (told.waiting or told.done or told.failed):
+        return "-"
+    return f"{told.waiting} waiting, {told.done} done, {told.failed} failed"
 
 
 def _encoded(told: CorporaOfShard | None) -> int | None:
