@@ -1,8 +1,6 @@
 """Passages found by vectors, too: on every number of shards alike, and never by a vector that is not theirs."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from shardqa.schema import Document
 from shardqa.statistics import QuestionVector
 from tests.encoders import write_tiny_encoder
 from tests.nodes import settings_of
+from tests.workers import kill_worker
 
 PLACES = ["Hallow", "Brennick", "Tarn", "Ostby", "Quill"]
 TEXTS = {
@@ -204,7 +203,7 @@ async def test_a_worker_killed_while_it_encodes_goes_on(encoded: LocalCluster, e
     await dense.push(engine, encoder)
     for one in encoded.state.nodes:
         with node.connected(one.port) as client:
-            os.kill(int(client.info("shardqa")["shardqa_worker_pid"]), signal.SIGKILL)
+            kill_worker(client)
 
     async def all_answer() -> bool:
         return not await engine.ready()

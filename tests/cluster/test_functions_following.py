@@ -1,8 +1,6 @@
 """What the index and the epochs go through: a dead worker, a failover, slots that move, other numbers of shards."""
 
 import json
-import os
-import signal
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +14,7 @@ from shardqa.cluster.local import LocalCluster
 from shardqa.description import ShardDescription
 from tests.cluster.shards_client import Shards
 from tests.nodes import wait_until
+from tests.workers import kill_worker, ready_worker
 
 Start = Callable[..., LocalCluster]
 Connect = Callable[[LocalCluster], Shards]
@@ -63,9 +62,7 @@ def test_a_worker_that_was_killed_comes_back_with_its_index(two: LocalCluster, c
     before, epochs = lists(shards), [reply["corpora"][shards.corpus] for reply in shards.all("RG.TRIGGER", "Corpora")]
     for node in shards.nodes():
         with Redis(host=node.host, port=int(node.port)) as client:
-            old = client.info("shardqa")["shardqa_worker_pid"]
-            os.kill(int(old), signal.SIGKILL)
-            wait_until(partial(_ready, client, old), "another worker is ready")
+            ready_worker(client, but_not=[kill_worker(client)])
     assert wait_until(lambda: _or_none(lambda: lists(shards)), "the shards rank again") == before
     assert [reply["corpora"][shards.corpus] for reply in shards.all("RG.TRIGGER", "Corpora")] == epochs
 
@@ -74,12 +71,10 @@ def test_a_drop_whose_workers_were_killed_goes_on_and_leaves_nothing_half(two: L
     shards = connect(two)
     fill(shards)
     nodes = [Redis(host=node.host, port=int(node.port)) for node in shards.nodes()]
-    old = [int(client.info("shardqa")["shardqa_worker_pid"]) for client in nodes]
     assert sum(reply["documents"] for reply in shards.all("RG.TRIGGER", "Drop", shards.corpus)) == len(TEXTS)
-    for pid in old:
-        os.kill(pid, signal.SIGKILL)
-    for client, pid in zip(nodes, old, strict=True):
-        wait_until(partial(_ready, client, pid), "another worker is ready")
+    killed = [kill_worker(client) for client in nodes]
+    for client in nodes:
+        ready_worker(client, but_not=killed)
     words = ("doc", "passage", "tokens", "drop")
     patterns = [f"{word}:{shards.corpus}:*" for word in words]
     wait_until(lambda: not any(list(client.scan_iter(one)) for client in nodes for one in patterns), "all is gone")
@@ -88,11 +83,6 @@ def test_a_drop_whose_workers_were_killed_goes_on_and_leaves_nothing_half(two: L
     assert all(lists(shards))
     for client in nodes:
         client.close()
-
-
-def _ready(client: Any, old: int) -> bool:
-    info = client.info("shardqa")
-    return bool(info["shardqa_worker_pid"] not in (0, old) and info["shardqa_worker_state"] == "ready")
 
 
 def _or_none(ask: Callable[[], object]) -> object:

@@ -1,8 +1,6 @@
 """While a slot is on its way to another shard: what belongs to it is found, and no shard answers for another."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -19,6 +17,7 @@ from shardqa.errors import ClusterUnavailable, WrongShard
 from shardqa.schema import Document
 from shardqa.topology import Node
 from tests.nodes import settings_of, wait_until
+from tests.workers import kill_worker
 
 NAMES = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna"]
 TEXTS = {name: f"The lighthouse of {name}by was built by {name} Lund in 1850." for name in NAMES}
@@ -124,7 +123,7 @@ def kill_worker_at_next_event(port: int) -> None:
         told = partial(client.info, "shardqa")
         before = told()["shardqa_events"]
         wait_until(lambda: told()["shardqa_events"] > before, "a key came")
-        os.kill(told()["shardqa_worker_pid"], signal.SIGKILL)
+        kill_worker(client)
 
 
 async def passages_in_indexes(engine: Engine, corpus: str) -> int:

@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
-import signal
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +16,7 @@ from shardqa.loader import preparation
 from shardqa.schema import Answer, Document
 from tests.cluster.shards_client import Shards
 from tests.nodes import settings_of, wait_until
+from tests.workers import kill_worker, ready_worker
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
 QUESTION = "When was the mill at Hallow Ford built?"
@@ -36,16 +34,10 @@ def lone(one: LocalCluster, connect: Callable[[LocalCluster], Shards]) -> Shards
     return connect(one)
 
 
-def kill_worker(client: Any) -> int:
-    pid = int(client.info("shardqa")["shardqa_worker_pid"])
-    os.kill(pid, signal.SIGKILL)
+def end_worker(client: Any) -> int:
+    pid = kill_worker(client)
     wait_until(lambda: client.info("shardqa")["shardqa_worker_state"] != "ready", "Redis saw the worker die")
     return pid
-
-
-def is_back(client: Any, pid: int) -> bool:
-    info = client.info("shardqa")
-    return bool(info["shardqa_worker_state"] == "ready" and int(info["shardqa_worker_pid"]) != pid)
 
 
 def test_documents_written_changed_and_removed_while_the_worker_was_dead_are_settled(lone: Shards) -> None:
@@ -53,11 +45,11 @@ def test_documents_written_changed_and_removed_while_the_worker_was_dead_are_set
     lone.ingest("removed", MILL)
     client = lone.redis(lone.doc("changed"))
     epoch = lone.tag_of("changed")[1]
-    pid = kill_worker(client)
+    pid = end_worker(client)
     client.hset(lone.doc("new"), mapping={"text": "The bridge at Tarn was opened in 1803 by a queen."})
     client.hset(lone.doc("changed"), "text", MILL.replace("1742", "1688"))
     client.delete(lone.doc("removed"))
-    wait_until(partial(is_back, client, pid), "another worker is ready")
+    ready_worker(client, but_not=[pid])
     wait_until(lambda: lone.documents("who opened the bridge at Tarn") == ["new"], "the new one is found")
     wait_until(lambda: lone.documents("mill") == ["changed"], "the removed one is gone")
     wait_until(lambda: "1688" in lone.passages("changed")[0]["text"], "the changed one is the new text")

@@ -1,7 +1,5 @@
 """UNBLOCKING runs and the commands about executions, on one node and on three shards."""
 
-import os
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +9,7 @@ from redis import Redis, RedisCluster, ResponseError
 from shardqa.cluster.local import LocalCluster
 from tests.compat.scripts import send
 from tests.nodes import Node, wait_until
+from tests.workers import kill_worker
 
 LOOP = "import asyncio\nasync def f(x):\n    await asyncio.sleep(1000)\nGB('ShardsIDReader').map(f).run()"
 
@@ -211,7 +210,7 @@ GB('ShardsIDReader').map(f).run()
 """
     id = start(shards[0], code)
     wait_until(lambda: listed(shards[1]).get(id) == "running", "the shard has begun its part")
-    os.kill(int(shards[1].info("shardqa")["shardqa_worker_pid"]), signal.SIGKILL)
+    kill_worker(shards[1])
     wait_until(lambda: listed(shards[0])[id] == "done", "the execution ends without it", 60)
     results, errors = send(shards[0], "RG.GETRESULTS", id)
     assert len(results) == 2

@@ -10,6 +10,7 @@ from redis import Redis, ResponseError
 
 from tests.compat.scripts import echo, send
 from tests.nodes import Node, wait_until
+from tests.workers import kill_worker
 
 LOOP = "GB('CommandReader').map(lambda r: {expression}).register(trigger='{trigger}', mode='async_local')"
 ASYNC = """
@@ -115,7 +116,7 @@ def test_a_stored_script_that_harms_the_worker_when_it_is_run_again_is_put_away(
     )
     send(client, "RG.PYEXECUTE", code, "ID", "harmful")
     flag.touch()
-    os.kill(int(info(client)["worker_pid"]), signal.SIGKILL)
+    kill_worker(client)
     wait_until(lambda: ready(client, restarts), "the worker is there without it", 60)
     assert info(client)["sessions_inactive_ids"] == "harmful"
     assert "is not active" in error_of(client, "RG.TRIGGER", "harmful")

@@ -1,7 +1,5 @@
 """What outlives a worker, a node and a master: registrations, models, data."""
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +10,7 @@ from redis.exceptions import RedisError, TryAgainError
 
 from tests.compat.scripts import ANSWERS, echo, send
 from tests.nodes import Node, wait_until
+from tests.workers import kill_worker
 
 # A killed node keeps all that it acknowledged; with everysec it may lose two seconds of that (docs/operating.md).
 DURABLE = (("appendfsync", "always"),)
@@ -77,8 +76,7 @@ def test_a_killed_worker_is_back_with_its_functions_and_redis_never_stopped(
     node = start_node()
     with node.client(decode_responses=True) as client:
         send(client, "RG.PYEXECUTE", echo("kept"))
-        first = worker_pid(client)
-        os.kill(first, signal.SIGKILL)
+        first = kill_worker(client)
         assert client.set("while", "away")
         wait_until(lambda: triggers(client, "kept"), "the worker is back")
         assert worker_pid(client) != first
@@ -120,9 +118,11 @@ GB().map(f).register(prefix='load:*', commands=['get'], eventTypes=['keymiss'], 
                     outcomes.append(type(error).__name__)
                     time.sleep(0.01)
 
-    def kill_worker(client: Redis) -> None:
+    killed: list[int] = []
+
+    def kill(client: Redis) -> None:
         before = len(outcomes)
-        os.kill(worker_pid(client), signal.SIGKILL)
+        killed.append(kill_worker(client, but_not=killed))
         wait_until(lambda: "TryAgainError" in outcomes[before:], "callers are told")
 
     with node.client(decode_responses=True) as client:
@@ -133,7 +133,7 @@ GB().map(f).register(prefix='load:*', commands=['get'], eventTypes=['keymiss'], 
         try:
             for _ in range(2):
                 wait_until(lambda: outcomes and outcomes[-1] == "computed", "answers come")
-                kill_worker(client)
+                kill(client)
             wait_until(lambda: outcomes[-1] == "computed", "answers come again")
         finally:
             stop.set()

@@ -1,7 +1,5 @@
 """Registrations on three shards: sent to one, in force on all."""
 
-import os
-import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +9,7 @@ from redis.exceptions import TryAgainError
 
 from tests.compat.scripts import ANSWERS, echo, send
 from tests.nodes import running_cluster, wait_until
+from tests.workers import kill_worker
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +176,7 @@ def test_functions_and_variables_survive_a_new_worker(shards: list[Redis]) -> No
     register(shards[0], code, "kept-x")
     before = {send(shard, "RG.TRIGGER", "kept-x")[0] for shard in shards}
     for shard in shards:
-        os.kill(int(shard.info("shardqa")["shardqa_worker_pid"]), signal.SIGKILL)
+        kill_worker(shard)
     for shard in shards:
         wait_until(lambda shard=shard: triggers(shard, "kept-x"), "the worker is back")  # type: ignore[misc]
     after = {send(shard, "RG.TRIGGER", "kept-x")[0] for shard in shards}

@@ -1,7 +1,5 @@
 """StreamReader registrations: batches, durations, failures, and where reading goes on."""
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,6 +10,7 @@ from redis import Redis, ResponseError
 
 from tests.compat.scripts import send
 from tests.nodes import Node, wait_until
+from tests.workers import kill_worker
 
 
 @pytest.fixture
@@ -261,11 +260,11 @@ def test_no_message_is_lost_when_the_worker_is_killed_in_the_middle(start_node: 
             ".foreach(lambda r: execute('SADD', 'seen-kill', r['value']['n']))",
             ", batch=7, duration=20",
         )
+        killed: list[int] = []
         for n in range(300):
             client.xadd("s-kill:1", {"n": n})
             if n % 100 == 50:
-                wait_until(lambda: client.info("shardqa")["shardqa_worker_state"] == "ready", "a worker is there")
-                os.kill(int(client.info("shardqa")["shardqa_worker_pid"]), signal.SIGKILL)
+                killed.append(kill_worker(client, but_not=killed))
         wait_until(lambda: client.scard("seen-kill") == 300 and client.xlen("s-kill:1") == 0, "all are processed", 60)
 
 

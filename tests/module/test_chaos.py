@@ -5,6 +5,7 @@ import random
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import redis
@@ -67,7 +68,8 @@ class Load:
             if chance.random() < 0.5:
                 client.client_pause(chance.randrange(100), all=False)
             elif pid := self.server.info()["worker_pid"]:  # 0 would be our own process group
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # its end was seen since INFO
+                    os.kill(pid, signal.SIGKILL)
 
 
 def test_under_load_with_deaths_and_pauses_nothing_is_lost_or_left_behind(pair: tuple[Server, Server]) -> None:
