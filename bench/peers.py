@@ -14,7 +14,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from common import SHARED, settings_of, temporary_cluster
+from common import ROOT, SHARED, settings_of, temporary_cluster
 
 from shardqa.config import Settings
 from shardqa.engine import Engine
@@ -31,6 +30,9 @@ from shardqa.models import shipped, squad
 from shardqa.models.toolchain.conversion.checked import Check
 from shardqa.models.toolchain.conversion.dequantize import dequantize
 from shardqa.schema import Document
+
+sys.path.append(str(ROOT))  # a bench is run as a file
+from tests.environments import NotInstallable, made
 
 PACKAGES = ("haystack-ai==2.31.0", "transformers==4.57.6", "accelerate==1.12.0")
 ORACLE = Path(__file__).with_name("peers_oracle.py")
@@ -42,20 +44,11 @@ FORMS = {"shardqa": 0.4, "shardqa, all five read": 1.0}
 
 def peers_python() -> Path:
     """The interpreter that has the peers; exits where they can't be installed. torch is this environment's."""
-    folder = Path(sys.prefix) / "peers"
-    python, complete = folder / "bin" / "python", folder / "complete"
-    if complete.exists() and complete.read_text().split() == list(PACKAGES):
-        return python
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    (site / "behind.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
-    words = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        typer.echo(f"  skipped: {' '.join(PACKAGES)} can't be installed: {done.stderr.strip().splitlines()[-1]}")
-        raise typer.Exit
-    complete.write_text("\n".join(PACKAGES))
-    return python
+    try:
+        return made("peers", PACKAGES, ours="needed")
+    except NotInstallable as fault:
+        typer.echo(f"  skipped: {fault}")
+        raise typer.Exit from None
 
 
 async def fill(settings: Settings, paragraphs: list[squad.Paragraph]) -> None:

@@ -6,20 +6,19 @@ The methods are in redisai_suite.py. The environment is made once, inside this o
 import io
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.environments import interpreter_of
 from tests.nodes import Node
 
 pytest.importorskip("onnx", reason="the model of this test is made with onnx")
 from tests.onnx_models import adder
 
 HERE = Path(__file__).parent
-ENVIRONMENT = Path(sys.prefix) / "redisai-client"
-PACKAGES = ["redisai==1.3.0", "redis==4.6.0"]
+PACKAGES = ["redisai==1.3.0", "redis==4.6.0", "setuptools==80.9.0"]  # the last has the pkg_resources of the first
 
 
 def torch_adder() -> bytes | None:
@@ -40,17 +39,7 @@ def torch_adder() -> bytes | None:
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """The interpreter that has the client; the test skips where the package index can't be reached."""
-    interpreter = ENVIRONMENT / "bin" / "python"
-    if (ENVIRONMENT / "complete").exists():
-        return interpreter
-    subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENT)], check=True)
-    words = [str(interpreter), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"the client can't be installed: {done.stderr.strip().splitlines()[-1]}")
-    (ENVIRONMENT / "complete").touch()
-    return interpreter
+    return interpreter_of("redisai-client", PACKAGES, ours="none")
 
 
 def test_the_retired_client_works_unmodified(python: Path, start_node: Callable[..., Node], tmp_path: Path) -> None:
