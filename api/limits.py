@@ -67,7 +67,8 @@ class Limits:
             self._check_place(body_left=False)
             self.serving += 1
             try:
-                await self.app(scope, _replay(body, receive), send)
+                whole = {"type": "http.request", "body": body, "more_body": False}
+                await self.app(scope, replayed(whole, receive), send)
             finally:
                 self.serving -= 1
 
@@ -151,18 +152,18 @@ def _too_large(met: str, bound: int) -> BodyTooLarge:
     return BodyTooLarge(f"the body has {met} bytes, and at most {bound:,} are taken here")
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A receive that gives the body once, then what the server has to say (that the client left)."""
+def replayed(message: Message, receive: Receive) -> Receive:
+    """A receive that gives the message once, then what the server has to say (that the client left)."""
     given = False
 
-    async def replayed() -> Message:
+    async def replay() -> Message:
         nonlocal given
         if given:
             return await receive()
         given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return message
 
-    return replayed
+    return replay
 
 
 def _in_time(send: Send) -> Send:

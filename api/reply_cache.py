@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shardqa.api import streaming
 from shardqa.api.authentication import AuthorizedEngine
 from shardqa.api.faults import NotAllowed
+from shardqa.api.limits import replayed
 from shardqa.api.state import State
 from shardqa.http_schema import Question
 
@@ -45,7 +46,7 @@ class CachedReplies:
         if scope["method"] == "POST":
             message = await receive()
             reply = self._reply(_of_body(scope, message))
-            receive = _first(message, receive)
+            receive = replayed(message, receive)
         else:
             reply = self._reply(_of_query(scope["query_string"])) if scope["method"] == "GET" else None
         if reply is None:
@@ -92,17 +93,3 @@ def _of_query(query: bytes) -> Question | None:
         return None
     counts = {name: int(value) for name, value in numbers.items()}
     return Question(question=given["q"], corpus=given.get("corpus"), **counts)  # type: ignore[arg-type]
-
-
-def _first(message: Message, receive: Receive) -> Receive:
-    """A receive that gives the message once more, then what comes."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return message
-
-    return again
