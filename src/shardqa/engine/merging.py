@@ -69,8 +69,9 @@ def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
 
 
 def scoring_of(reply: dict[str, Any]) -> Scoring:
-    """Of a shard's answer: `scores`, or `scoring` where an older shard has that alone."""
-    return Scoring.parse(reply["scores"] if "scores" in reply else reply["scoring"])
+    """Of a shard's answer: `scores`, parsed or not yet, or `scoring` where an older shard has that alone."""
+    found = reply["scores"] if "scores" in reply else reply["scoring"]
+    return found if isinstance(found, Scoring) else Scoring.parse(found)
 
 
 def _alone(scoring: Scoring, span: dict[str, Any], passage: dict[str, Any], best_rank: float) -> float:

@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import orjson
@@ -44,6 +44,7 @@ class _Read:
     reply: dict[str, Any]
     us: dict[str, int]  # microseconds by phase, of this request
     cached: bool
+    calibrated: bool = False  # its scores are the corpus's own
 
 
 class Readers:
@@ -139,6 +140,7 @@ class StagedReading:
         self._reads: dict[Place, list[_Read]] = {}  # by place, each of more passages than the one before
         self._tasks: set[asyncio.Task[None]] = set()
         self._gone: dict[Place, ClusterUnavailable] = {}  # shards that could not be asked
+        self._candidates: dict[int, list[Candidate]] = {}  # by stage, of what is read so far
         self.is_late = False  # a stage took long, so all passages were asked for
         self.failed = list(ranked.failed)
 
@@ -180,8 +182,9 @@ class StagedReading:
                 self.failed.append(place[0])
             return
         reads = self._reads.setdefault(place, [])
-        reads.append(read)
+        reads.append(_scored_by(read, self._own))
         reads.sort(key=lambda one: one.passages)
+        self._candidates.clear()
 
     def cancel(self) -> None:
         for task in self._tasks:
@@ -195,7 +198,10 @@ class StagedReading:
 
     def candidates(self, stage: int) -> list[Candidate]:
         """Of the best `stage` passages."""
-        return candidates_of(_only(self._latest(), set(self._order[:stage])), self._question, self._ranks)
+        if stage not in self._candidates:
+            replies = _only(self._latest(), set(self._order[:stage]))
+            self._candidates[stage] = candidates_of(replies, self._question, self._ranks)
+        return self._candidates[stage]
 
     def last_stage(self, sure: float) -> int:
         """The passages that the answer is made of: those of the first stage that is sure, or all that were read."""
@@ -208,8 +214,7 @@ class StagedReading:
 
     def _latest(self) -> list[dict[str, Any]]:
         """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
-        replies = [self._reads[place][-1].reply for place in sorted(self._reads)]
-        return [_rescored(reply, self._own) for reply in replies] if self._own else replies
+        return [self._reads[place][-1].reply for place in sorted(self._reads)]
 
     def asked(self, sure: float) -> MergedCandidates:
         """The candidates of the first stage that is sure, or of all that was read."""
@@ -224,13 +229,14 @@ class StagedReading:
     @property
     def is_calibrated(self) -> bool:
         """Whether scores are the corpus's own."""
-        own = self._own
-        reads = self._reads.values()
-        return own is not None and all(own.fits(scoring_of(of[-1].reply)) for of in reads)
+        return self._own is not None and all(reads[-1].calibrated for reads in self._reads.values())
 
 
-def _rescored(reply: dict[str, Any], own: CorpusScoring) -> dict[str, Any]:
-    return {**reply, "scores": own.over(scoring_of(reply)).record()}
+def _scored_by(read: _Read, own: CorpusScoring | None) -> _Read:
+    """The same with its scores parsed, once for all that looks at them: the corpus's own where they fit the reader."""
+    readers = scoring_of(read.reply)
+    scores = readers if own is None else own.over(readers)
+    return replace(read, reply={**read.reply, "scores": scores}, calibrated=own is not None and own.fits(readers))
 
 
 def _only(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[str, Any]]:
