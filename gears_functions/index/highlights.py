@@ -65,7 +65,7 @@ def _folded(text: str) -> tuple[str, list[Range]]:
 def _fold(character: str) -> str:
     if character.isascii():
         return character.lower()
-    return unicodedata.normalize("NFKD", character).translate(analysis.MARKS).casefold()
+    return unicodedata.normalize("NFKD", character).translate(analysis.marks()).casefold()
 
 
 def _without_possessives(folded: str, places: list[Range]) -> tuple[str, list[Range]]:

@@ -32,10 +32,6 @@ MARKED = re.compile(r"\.?([^\W_]+)[+#]*")  # the plain word within one of those
 POWER = re.compile(r"(?<=\d)[⁺⁻]?[⁰¹²³⁴-⁹]+")
 POSSESSIVE = re.compile(r"(?<=[\w+#])['’]s\b")
 IDEOGRAPHS = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]+")
-MARKS = {
-    n: None for n in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)) if unicodedata.category(chr(n)) == "Mn"
-}  # for str.translate; the planes left out hold none
-
 STOP_WORDS = frozenset(
     (  # noqa: SIM905
         "a about an and any are as at be been being both but by can could did do does doing during each either for "
@@ -54,7 +50,14 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     apart = POWER.sub(lambda power: "^" + power[0].replace("⁻", "-"), text)  # the compatibility form of 10⁵ is 105
-    return unicodedata.normalize("NFKD", apart).translate(MARKS).casefold()
+    return unicodedata.normalize("NFKD", apart).translate(marks()).casefold()
+
+
+@functools.cache
+def marks() -> dict[int, None]:
+    """All accents, for str.translate; made with the first text that is not ASCII. The planes left out hold none."""
+    planes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
+    return {n: None for n in planes if unicodedata.category(chr(n)) == "Mn"}
 
 
 def words(text: str) -> list[str]:

@@ -4,22 +4,22 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from pydantic import SecretStr, ValidationError
-from redis import Redis
-from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
-from shardqa import filters
 from shardqa.cli import completion
 from shardqa.cli.faults import WrongSetting
-from shardqa.cluster import node as talk
 from shardqa.cluster import state
 from shardqa.config import Settings
-from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
-from shardqa.filters import DocumentFilter
+
+if TYPE_CHECKING:  # imported where they are used: not every command needs them
+    from redis import Redis
+
+    from shardqa.engine import Engine
+    from shardqa.filters import DocumentFilter
 
 Result = TypeVar("Result")
 SEED_SECONDS = 2.0  # for one node of several to answer, before the next is tried
@@ -86,8 +86,10 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
     return settings
 
 
-def filter_of(text: str | None) -> DocumentFilter | None:
+def filter_of(text: str | None) -> "DocumentFilter | None":
     """Of --filter. Raises BadFilter."""
+    from shardqa import filters
+
     return filters.of_text(text) if text is not None else None
 
 
@@ -99,8 +101,9 @@ def _local_seed() -> str | None:
     return f"127.0.0.1:{found.port}" if found is not None and any(n.running() for n in found.nodes) else None
 
 
-def with_engine(settings: Settings, work: Callable[[Engine], Awaitable[Result]]) -> Result:
+def with_engine(settings: Settings, work: Callable[["Engine"], Awaitable[Result]]) -> Result:
     """Runs `work` with a connected engine, and closes it. Raises ShardqaError."""
+    from shardqa.engine import Engine
 
     async def run() -> Result:
         engine = await Engine.connect(settings)
@@ -114,6 +117,8 @@ def with_engine(settings: Settings, work: Callable[[Engine], Awaitable[Result]])
 
 def seed_of(settings: Settings) -> str:
     """HOST:PORT of the first node of the settings that answers, else of the first."""
+    from redis.exceptions import ConnectionError, RedisError, TimeoutError
+
     for host, port in settings.addresses:
         try:
             with node_client(settings, host, port, SEED_SECONDS) as client:
@@ -126,6 +131,8 @@ def seed_of(settings: Settings) -> str:
     return "{}:{}".format(*settings.addresses[0])
 
 
-def node_client(settings: Settings, host: str, port: int, timeout: float = 5.0) -> Redis:
+def node_client(settings: Settings, host: str, port: int, timeout: float = 5.0) -> "Redis":
     """A plain client of one node, as the same user."""
+    from shardqa.cluster import node as talk
+
     return talk.client(host, port, *settings.credentials, timeout, settings.tls_options)

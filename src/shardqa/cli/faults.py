@@ -1,12 +1,17 @@
 """Faults on the command line: the line they print, the exit code they end with, and their JSON where that was asked."""
 
 import sys
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import typer
+
 from shardqa.cli import output
-from shardqa.cli.output import FAILED, NO_CLUSTER, NOTHING, USAGE, print_json, say
+from shardqa.cli.output import FAILED, INTERRUPTED, NO_CLUSTER, NOTHING, USAGE, print_json, say
 from shardqa.errors import SetupError, ShardqaError
-from shardqa.http_schema import Problem
+
+if TYPE_CHECKING:
+    from shardqa.http_schema import Problem  # imported where it is made: few runs end with one
 
 REMEDIES = {  # by the fault's code: ways out on the command line, where the fault itself names none
     "unknown_corpus": "name another with --corpus, or make it with 'shardqa ingest'",
@@ -19,6 +24,27 @@ class WrongSetting(SetupError):
     """A flag, a variable or a line of the settings' file that is not what it should be."""
 
     status = 422
+
+
+def exit_of(error: Any) -> int | None:
+    """Tells what ended a run, and returns the exit code; None for an error that is a bug."""
+    if isinstance(error, ShardqaError):
+        return report(error)
+    if isinstance(error, typer.Abort):
+        return INTERRUPTED
+    if isinstance(error, OSError):
+        named = error.filename is not None
+        return report(WrongSetting(f"{error.filename} can't be used: {error.strerror}")) if named else None
+    return _wrong_usage(error)
+
+
+def _wrong_usage(error: Any) -> int:
+    from typer.rich_utils import rich_format_error
+
+    rich_format_error(error)
+    if output.wants_json(sys.argv):
+        print_json(problem("usage", 422, error.format_message()).model_dump(exclude_none=True))
+    return USAGE
 
 
 def exit_code(fault: ShardqaError) -> int:
@@ -37,8 +63,10 @@ def report(fault: ShardqaError) -> int:
     return exit_code(fault)
 
 
-def problem(code: str, status: int, detail: str) -> Problem:
+def problem(code: str, status: int, detail: str) -> "Problem":
     """As the API has it, with a remedy that names commands rather than routes."""
+    from shardqa.http_schema import Problem
+
     return Problem(
         type=f"/docs#{code}",
         title=code.replace("_", " ").capitalize(),

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from shardqa import checks
-from shardqa.cli.bench import percentile
+from shardqa.cli.bench import app, percentile
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.eval import LimitOption, corpus_of, prepare, read_questions, spread
 from shardqa.cli.faults import WrongSetting
@@ -43,6 +43,7 @@ class StageRow:
     p90_ms: float
 
 
+@app.command("stages")
 def bench_stages(
     file: Annotated[Path, typer.Argument(help="SQuAD's JSON; its paragraphs are ingested. .gz too.")],
     limit: LimitOption = 500,

@@ -16,6 +16,7 @@ from rich.text import Text
 from shardqa import cli
 from shardqa.answer_lines import Lines
 from shardqa.cli import ask, bench, connection, eval, foreground, output
+from shardqa.cli.verbs import VERBS
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
 from shardqa.schema import Answer, Timing
@@ -89,6 +90,20 @@ def leaves(command: Any, name: str) -> Iterator[str]:
 def test_every_command_is_listed_here() -> None:
     found = set(leaves(command_of(""), ""))
     assert found == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_list_of_verbs_says_of_each_what_it_says_itself(name: str) -> None:
+    assert VERBS[name].help == " ".join((command_of(name).help or "").split("\n\n")[0].split())
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["config", "show"]])
+def test_what_needs_no_cluster_imports_nothing_that_speaks_to_one(words: list[str]) -> None:
+    code = (
+        "import sys; from shardqa import cli\ntry: cli.main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert not {"redis", "numpy", "onnxruntime", "shardqa.engine"} & set(done.stderr.split())
 
 
 @pytest.mark.parametrize("words", COMMANDS)
