@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from numpy.typing import NDArray
+from redis import ResponseError
 
+from shardqa import keys
 from shardqa.errors import ShardFailed
-from shardqa.transient import is_transient
+from shardqa.transient import is_transient, is_write_refusal
 
 Argument: TypeAlias = bytes | str | int | float
 Reply: TypeAlias = Any  # as hiredis decodes it: bytes, int, None, list; a nested error is an exception object
@@ -116,3 +118,9 @@ def raise_first(commands: Sequence[Sequence[Argument]], replies: Sequence[Reply 
             if is_transient(reply):
                 raise reply
             raise ShardFailed(f"{command[0]!s} {str(command[1])[:120]!r} failed: {reply}; see the shard's log")
+
+
+async def refusal(runtime: Runtime) -> ResponseError | None:
+    """The error with which Redis stores nothing now; None where it does. Changes nothing."""
+    (reply,) = await runtime.calls([("LPUSHX", keys.never(runtime.hashtag()), "")])
+    return reply if isinstance(reply, ResponseError) and is_write_refusal(reply) else None

@@ -21,11 +21,12 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.description import ShardDescription
-from shardqa.errors import ClusterUnavailable
+from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.runtime import refusal
 from shardqa.gears_functions.shard import slots
 from shardqa.models.scoring import Scoring, shipped_scoring
-from shardqa.transient import is_between_shards
+from shardqa.transient import is_between_shards, write_refusal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +49,7 @@ class ModelSync:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._fetching = asyncio.Lock()  # a model is megabytes: one fetch at a time
-        self._not_before: dict[str, float] = {}  # model that no shard had -> loop time of its next fetch
+        self._missed: dict[str, tuple[float, str]] = {}  # model that did not come -> (loop time of its next fetch, why)
         self._tidying: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
         self._complete_as: str | None = None  # the tag under which this shard has all pushed models
@@ -97,31 +98,47 @@ class ModelSync:
         return bool(await self._runtime.call("EXISTS", keys.model(model, self._runtime.hashtag())))
 
     async def obtain(self, model: str) -> None:
-        """Has another shard send its copy. Raises ClusterUnavailable when none has it."""
+        """Has another shard send its copy. Raises ClusterUnavailable when none has it, or there is no room for it."""
         await self._fetch(model, keys.model(model, self._runtime.hashtag()))
 
     async def _fetch(self, model: str, key: str) -> None:
         async with self._fetching:
-            loop = asyncio.get_running_loop()
             if await self._runtime.call("EXISTS", key):
                 return
-            if loop.time() >= self._not_before.get(model, 0.0):
-                for tag in await self._tags():
-                    if await self._pushed(model, tag, key):
-                        self._runtime.log(f"model {model!r} was copied from the shard {{{tag}}}")
-                        self._tidy_soon()
-                        return
-                if len(self._not_before) >= MAX_MISSED:
-                    self._not_before.clear()
-                self._not_before[model] = loop.time() + PAUSE
-        raise ClusterUnavailable(
-            f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
-        )
+            await self._check_room(model)
+            loop = asyncio.get_running_loop()
+            not_before, why = self._missed.get(model, (0.0, ""))
+            if loop.time() >= not_before:
+                why = await self._fetch_from_any(model, key)
+                if not why:
+                    self._tidy_soon()
+                    return
+                await self._check_room(model)  # others have filled it meanwhile
+                if len(self._missed) >= MAX_MISSED:
+                    self._missed.clear()
+                self._missed[model] = loop.time() + PAUSE, why
+        raise ClusterUnavailable(why)
 
-    async def _tags(self) -> list[str]:
-        """Of the other shards."""
+    async def _fetch_from_any(self, model: str, key: str) -> str:
+        """Why it did not come; empty when it did."""
         replies = await self._runtime.peers("RG.TRIGGER", "Shard")
-        return [ShardDescription.parse(reply).tag for reply in replies if not isinstance(reply, Exception)]
+        for tag in [ShardDescription.parse(reply).tag for reply in replies if not isinstance(reply, Exception)]:
+            if await self._pushed(model, tag, key):
+                self._runtime.log(f"model {model!r} was copied from the shard {{{tag}}}")
+                return ""
+        silent = next((reply for reply in replies if isinstance(reply, Exception)), None)
+        if silent is not None:
+            return f"no shard that answered has the model {model!r}, and one did not ({silent}); try again in a moment"
+        return f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
+
+    async def _check_room(self, model: str) -> None:
+        """Raises WritesRefused: a model is megabytes, and others need not send what can't be kept."""
+        refused = write_refusal(await refusal(self._runtime))
+        if refused is not None:
+            raise WritesRefused(
+                f"the model {model!r} is not on this shard, which stores nothing now: {refused}; "
+                "'shardqa doctor' says how to mend it"
+            )
 
     async def _pushed(self, model: str, tag: str, key: str) -> bool:
         """Asks one shard to send the model; whether it came."""

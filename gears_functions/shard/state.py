@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from shardqa import keys
 from shardqa.gears_functions.index.corpus_index import Index
-from shardqa.gears_functions.runtime import write
+from shardqa.gears_functions.runtime import refusal, write
 from shardqa.gears_functions.shard import lexical, slots
 from shardqa.gears_functions.shard.document_lock import DocumentLock, HeldDocuments
 from shardqa.gears_functions.shard.dropped import Dropped
@@ -34,7 +34,6 @@ from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.lexical import Lexical
 from shardqa.gears_functions.shard.questions import ActiveQuestions
-from shardqa.transient import is_write_refusal
 
 if TYPE_CHECKING:
     from shardqa.analysis import Query
@@ -123,5 +122,5 @@ class ShardState:
 
     async def refuses(self) -> str | None:
         """Why Redis stores nothing now, in its own words; None where it does. Changes nothing."""
-        (reply,) = await self.runtime.calls([("LPUSHX", keys.never(self.runtime.hashtag()), "")])
-        return str(reply) if is_write_refusal(reply) else None
+        reply = await refusal(self.runtime)
+        return None if reply is None else str(reply)

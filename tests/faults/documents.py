@@ -8,7 +8,7 @@ NAMES = tuple(f"{thing} of {place}" for thing in THINGS for place in PLACES)
 LONG = (NAMES[3], NAMES[14])  # of more than 64 passages: they are written in several frames
 FIRST = ("Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna", "Ivar", "Johanna", "Karl", "Lena", "Mats")
 LAST = ("Lund", "Berg", "Falk", "Holm", "Strand", "Quist", "Ahlgren", "Nyman", "Rask", "Viken", "Ostrom")
-PARAGRAPHS = 240  # of a long document
+PARAGRAPHS = 400  # of a long document
 
 
 @dataclass(frozen=True, slots=True)

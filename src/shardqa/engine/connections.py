@@ -174,6 +174,14 @@ class Reply:
     fault: ShardqaError | None = None
 
 
+class NoCommands:
+    """In place of Redis' list of its commands: whoever sends one knows its node. redis-py asks the first master for
+    it, and that may be the one that is down."""
+
+    async def initialize(self, node: object = None) -> None:
+        """Asks nobody."""
+
+
 class Shards:
     """The masters of the cluster that `settings.redis` belongs to."""
 
@@ -199,6 +207,7 @@ class Shards:
             protocol=3,
             **settings.tls_options,
         )
+        cluster.commands_parser = NoCommands()  # type: ignore[assignment]
         try:
             await cluster.initialize()
         except RedisClusterException as error:
