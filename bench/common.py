@@ -27,14 +27,15 @@ def settings_of(cluster: LocalCluster, corpus: str = "bench") -> Settings:
 
 
 @contextmanager
-def temporary_cluster(shards: int, threads: int = 1) -> Iterator[LocalCluster]:
+def temporary_cluster(shards: int, threads: int = 1, prepared: bool = True) -> Iterator[LocalCluster]:
     """A cluster on random ports in a temporary folder, with functions and the shipped reader on every shard."""
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
         data = Path(folder) / "data"
         port = ports.random_block(shards, shards)
         cluster = local.start(Wanted(data=data, shards=shards, port=port, bus_offset=shards, threads=threads))
         try:
-            asyncio.run(_prepare(settings_of(cluster)))
+            if prepared:
+                asyncio.run(_prepare(settings_of(cluster)))
             yield cluster
         finally:
             local.stop(data)

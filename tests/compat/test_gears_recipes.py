@@ -53,8 +53,8 @@ class Place:
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     if request.param == "one node":
         node: Node = request.getfixturevalue("redis_node")
-        with node.client(decode_responses=True) as client:
-            yield Place(client, [client])
+        with node.client(decode_responses=True) as lone:
+            yield Place(lone, [lone])
         return
     shards: LocalCluster = request.getfixturevalue("bare_cluster")
     host, _, port = shards.seed().rpartition(":")
