@@ -1,10 +1,7 @@
 """Documents that clients put with XADD: each becomes one document, whatever dies meanwhile; none is lost unseen."""
 
 import json
-import os
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -17,6 +14,7 @@ from shardqa.loader.preparation import CODE, SESSION
 from tests.cluster.shards_client import Shards
 from tests.compat.scripts import send
 from tests.nodes import Node, wait_until
+from tests.workers import kill_worker
 
 DURABLE = (("appendfsync", "always"), ("aof-use-rdb-preamble", "yes"))
 
@@ -114,17 +112,7 @@ def alone(start_node: Callable[..., Node]) -> Node:
 
 def kill_the_worker(node: Node) -> None:
     with node.client() as client:
-
-        def killed() -> bool:
-            pid = int(client.info("shardqa").get("shardqa_worker_pid") or 0)
-            if pid <= 0:
-                return False
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-                return True
-            return False
-
-        wait_until(killed, "a worker is there")
+        kill_worker(client)
 
 
 def kill_the_node(node: Node) -> None:
