@@ -17,7 +17,7 @@ from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models, RunBounds
 from shardqa.module.worker.calls import Calls, Rights, section
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
-from shardqa.module.worker.gears import stored
+from shardqa.module.worker.gears import script_names, stored
 from shardqa.module.worker.gears.cluster import REFRESH, Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.events import Events, Happened
@@ -121,6 +121,7 @@ class Worker:
             Type.FORGET: self._handle_forget,
         }
         sys.modules["redisAI"] = redis_ai.module(self._shard)
+        script_names.install()
         threads.start()
 
     def handle(self, frame: Frame) -> Work | None:

@@ -266,3 +266,10 @@ class TestProof:
         words = str(flags)
         assert "skip_monitor" in words
         assert "skip_slowlog" in words
+
+
+def test_names_that_a_script_imports_are_each_shards_own(shards: RedisCluster) -> None:
+    code = "from shardqa.gears import GB, execute\nimport shardqa.gears as gears\n"
+    steps = ".map(lambda r: (execute('ECHO', 'x'), gears_tag()[:0])).count()"
+    found = results(shards, code + "gears_tag = gears.hashtag\n" + KEYS.format(steps=steps))
+    assert found == ["67"]

@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "gears_functions": PLAIN | {"models"},
     "module": PLAIN | {"models", "gears_functions"},
     "cluster": PLAIN,
+    "gears": PLAIN | {"module"},  # for tests of functions: the worker's own code without Redis
     "loader": PLAIN | {"engine", "models", "cluster"},
     "api": PLAIN | {"engine", "loader", "models"},
     "__main__": {"cli", "cluster", "extras"},
@@ -271,6 +272,7 @@ def test_the_picture_is_what_its_script_draws() -> None:
 
 # Found by name alone, or kept for people who call them.
 CALLED_BY_OTHERS = {
+    "_do_*",  # commands of the local key space, found by name
     "MAX_PASSAGE",  # says what a test holds
     "JsonLines",  # by logging's configuration
     "__dir__",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker.gears import sugar
 from shardqa.module.worker.gears.arguments import MODES, READERS, registration_of, run_plan_of
+from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.steps import GearsStep, Kind, is_async
 
 if TYPE_CHECKING:
@@ -117,10 +118,15 @@ class Builder:
         self, arg: Any = None, convertToStr: bool = True, collect: bool = True, mode: str = "async", **options: Any
     ) -> Any:
         """Runs at the end of the script; inside a function it starts at once and can be awaited: [results, errors]."""
+        return self._session.run(self.plan_of_run(arg, convertToStr, collect, mode, **options))
+
+    def plan_of_run(
+        self, arg: Any = None, convertToStr: bool = True, collect: bool = True, mode: str = "async", **options: Any
+    ) -> RunPlan:
+        """What `run` would ask for."""
         _check_mode(mode)
         argument = self._default if arg is None else arg
-        plan = run_plan_of(self._reader, argument, tuple(self._steps), convertToStr, collect, mode, options)
-        return self._session.run(plan)
+        return run_plan_of(self._reader, argument, tuple(self._steps), convertToStr, collect, mode, options)
 
     def register(
         self,

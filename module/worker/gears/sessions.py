@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.frames import Type
-from shardqa.module.worker.gears import functions
+from shardqa.module.worker.gears import functions, script_names
 from shardqa.module.worker.gears.coordination import Coordination
 from shardqa.module.worker.gears.distribution import Distribution, pack, split, unpack
 from shardqa.module.worker.gears.execution import Execution, current, describe, enter
@@ -137,7 +137,8 @@ class Session:
         name = f"<session {self.id}>"
         self.remember_lines()
         try:
-            exec(compile(self.code, name, "exec"), dict(self.names))
+            with script_names.in_use(self.names):
+                exec(compile(self.code, name, "exec"), dict(self.names))
         except StopIteration as error:  # can't travel through a future
             raise RuntimeError("the script raised StopIteration") from error
 
