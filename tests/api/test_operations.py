@@ -82,6 +82,21 @@ def test_the_description_lists_the_codes_of_problems(alone: httpx.Client) -> Non
     assert {"unknown_corpus", "too_many_requests", "bad_json", "internal"} <= codes
 
 
+def test_every_operation_that_a_key_guards_says_what_the_key_must_allow(alone: httpx.Client) -> None:
+    described = alone.get("/openapi.json").json()
+    assert described["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    scopes = {
+        (method, path): operation.get("security")
+        for path, operations in described["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert scopes["post", "/v1/ask"] == [{}, {"key": ["ask"]}]
+    assert scopes["delete", "/v1/documents/{id}"] == [{}, {"key": ["ingest"]}]
+    assert scopes["delete", "/v1/corpora/{corpus}"] == [{}, {"key": ["admin"]}]
+    assert scopes["get", "/metrics"] == [{}, {"key": ["metrics"]}]
+    assert scopes["get", "/healthz"] is None
+
+
 def logged(server: Server, reply: httpx.Response) -> list[str]:
     """The lines of a request; they come a moment after its reply."""
     id = reply.headers["X-Request-Id"]
