@@ -32,7 +32,7 @@ VERBS = {
     "status": Verb(
         "status",
         "status",
-        "A table of the nodes: role, slots, passages, vectors, models, worker, writes, memory, hit rate of answers.",
+        "A table of the nodes: role, slots, passages, vectors, models, worker, writes, memory, streams, answers found.",
     ),
     "ingest": Verb(
         "ingest",
