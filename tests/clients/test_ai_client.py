@@ -31,7 +31,7 @@ def url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module", params=[2, 3], ids=["resp2", "resp3"])
 def client(request: pytest.FixtureRequest, url: str) -> Iterator[ai.Client]:
     """With a model at aic:{m}."""
-    with ai.Client.connect(url, protocol=request.param) as client:
+    with ai.Client.connect(url, protocol=request.param, socket_timeout=30) as client:
         client.model_store("aic:{m}", "ONNX", adder(), tag="v1", batch_size=8)
         yield client
 
@@ -158,6 +158,12 @@ def test_a_fault_is_a_class(client: ai.Client, fault: type[Exception], act: Act)
     client.tensor_set("aic:a{m}", A)
     with pytest.raises(fault):
         act(client)
+
+
+@pytest.mark.parametrize("method", ["model_store", "script_execute"])
+def test_a_keyword_that_does_not_exist_is_refused(client: ai.Client, method: str) -> None:
+    with pytest.raises(TypeError, match="batchsize does not exist"):
+        getattr(client, method)("aic:{m}", "f", *([b""] if method == "model_store" else []), batchsize=3)
 
 
 def test_a_server_without_the_module_is_told_apart(start_node: Callable[..., Node]) -> None:

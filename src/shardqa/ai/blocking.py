@@ -6,14 +6,23 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from redis import Redis, RedisCluster
 from redis.client import NEVER_DECODE
 from redis.exceptions import RedisError
 
 from shardqa.ai import calls
-from shardqa.ai.calls import AiCall, Key, ModelStatistics, StoredModel, StoredScript, Word
+from shardqa.ai.calls import (
+    AiCall,
+    Key,
+    ModelOptions,
+    ModelStatistics,
+    ScriptArguments,
+    StoredModel,
+    StoredScript,
+    Word,
+)
 from shardqa.ai.faults import ShardAway, explained
 from shardqa.ai.graph import OperationGraph, Results
 from shardqa.tensors import Array
@@ -62,35 +71,9 @@ class ModelClient:
         """AI.TENSORGET: a read-only array."""
         return self._call(calls.tensor_get(key))
 
-    def model_store(
-        self,
-        key: Key,
-        backend: str,
-        file: bytes | Path,
-        *,
-        device: str = "CPU",
-        tag: str = "",
-        batch_size: int = 0,
-        min_batch_size: int = 0,
-        min_batch_timeout: int = 0,
-        padded: Sequence[str] = (),
-        inputs: Sequence[str] = (),
-        outputs: Sequence[str] = (),
-    ) -> None:
-        """AI.MODELSTORE: a file's bytes, or its path. `inputs` and `outputs` name those of a TF graph."""
-        self._call(
-            calls.model_store(
-                *(key, backend, file),
-                device=device,
-                tag=tag,
-                batch_size=batch_size,
-                min_batch_size=min_batch_size,
-                min_batch_timeout=min_batch_timeout,
-                padded=padded,
-                inputs=inputs,
-                outputs=outputs,
-            )
-        )
+    def model_store(self, key: Key, backend: str, file: bytes | Path, **options: Unpack[ModelOptions]) -> None:
+        """AI.MODELSTORE: a file's bytes, or its path."""
+        self._call(calls.model_store(key, backend, file, **options))
 
     def model_get(self, key: Key, *, blob: bool = False) -> StoredModel:
         """AI.MODELGET; with its file where `blob` says so."""
@@ -129,22 +112,10 @@ class ModelClient:
         self._call(calls.delete("AI.SCRIPTDEL", key))
 
     def script_execute(
-        self,
-        key: Key,
-        function: str,
-        *,
-        keys: Sequence[Key] = (),
-        inputs: Sequence[Key] = (),
-        args: Sequence[Word] = (),
-        outputs: Sequence[Key] = (),
-        timeout_ms: int | None = None,
+        self, key: Key, function: str, *, timeout_ms: int | None = None, **given: Unpack[ScriptArguments]
     ) -> None:
         """AI.SCRIPTEXECUTE. It is never sent twice: it may have changed keys."""
-        self._call(
-            calls.script_execute(
-                key, function, keys=keys, inputs=inputs, args=args, outputs=outputs, timeout_ms=timeout_ms
-            )
-        )
+        self._call(calls.script_execute(key, function, timeout_ms=timeout_ms, **given))
 
     def script_scan(self) -> list[tuple[str, str]]:
         """AI._SCRIPTSCAN: (key, tag) of every script on every shard."""

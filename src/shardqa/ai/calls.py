@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 from shardqa import tensors
 from shardqa.ai.faults import AiFault, BadCall, ModelRefused, RunFailed, RunTimedOut
@@ -15,6 +15,28 @@ Word: TypeAlias = str | bytes | int | float | memoryview
 Key: TypeAlias = str | bytes
 T = TypeVar("T")
 PART = 256 << 20  # bytes of a model's file in one word: Redis takes no word longer than 512 MiB
+
+
+class ModelOptions(TypedDict, total=False):
+    """What AI.MODELSTORE takes beside key, backend and file; what is left out is Redis' default."""
+
+    device: str
+    tag: str
+    batch_size: int
+    min_batch_size: int
+    min_batch_timeout: int  # milliseconds
+    padded: Sequence[str]  # inputs whose sequences may differ in length
+    inputs: Sequence[str]  # names of a TF graph, as the next
+    outputs: Sequence[str]
+
+
+class ScriptArguments(TypedDict, total=False):
+    """What a script's function gets, and the keys its results go to."""
+
+    keys: Sequence[Key]
+    inputs: Sequence[Key]
+    args: Sequence[Word]
+    outputs: Sequence[Key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +114,21 @@ def model_store(
     key: Key,
     backend: str,
     file: bytes | Path,
-    *,
-    device: str = "CPU",
-    tag: str = "",
-    batch_size: int = 0,
-    min_batch_size: int = 0,
-    min_batch_timeout: int = 0,
-    padded: Sequence[str] = (),
-    inputs: Sequence[str] = (),
-    outputs: Sequence[str] = (),
+    **options: Unpack[ModelOptions],
 ) -> AiCall[None]:
-    """Raises OSError for a file that can't be read."""
-    words: list[Word] = ["AI.MODELSTORE", key, backend, device]
-    words += ["TAG", tag] if tag else []
-    sizes = (("BATCHSIZE", batch_size), ("MINBATCHSIZE", min_batch_size), ("MINBATCHTIMEOUT", min_batch_timeout))
-    for name, number in sizes:
+    """Raises OSError for a file that can't be read, TypeError for an option that does not exist."""
+    _check_names(options, ModelOptions)
+    words: list[Word] = ["AI.MODELSTORE", key, backend, options.get("device", "CPU")]
+    words += ["TAG", options["tag"]] if options.get("tag") else []
+    sizes = {
+        "BATCHSIZE": options.get("batch_size"),
+        "MINBATCHSIZE": options.get("min_batch_size"),
+        "MINBATCHTIMEOUT": options.get("min_batch_timeout"),
+    }
+    for name, number in sizes.items():
         words += [name, number] if number else []
-    words += _counted("PADDED", padded) if padded else []
+    words += _counted("PADDED", options["padded"]) if options.get("padded") else []
+    inputs, outputs = options.get("inputs", ()), options.get("outputs", ())
     words += [*_counted("INPUTS", inputs), *_counted("OUTPUTS", outputs)] if inputs or outputs else []
     return AiCall([*words, "BLOB", *_parts(file)], key, nothing, ModelRefused)
 
@@ -191,18 +211,19 @@ def _script(reply: Any) -> StoredScript:
 
 
 def script_execute(
-    key: Key,
-    function: str,
-    *,
-    keys: Sequence[Key] = (),
-    inputs: Sequence[Key] = (),
-    args: Sequence[Word] = (),
-    outputs: Sequence[Key] = (),
-    timeout_ms: int | None = None,
+    key: Key, function: str, *, timeout_ms: int | None = None, **given: Unpack[ScriptArguments]
 ) -> AiCall[None]:
+    """Raises TypeError for an argument that does not exist."""
+    _check_names(given, ScriptArguments)
     words: list[Word] = ["AI.SCRIPTEXECUTE", key, function]
-    for name, given in (("KEYS", keys), ("INPUTS", inputs), ("ARGS", args), ("OUTPUTS", outputs)):
-        words += _counted(name, given) if given else []
+    lists = {
+        "KEYS": given.get("keys"),
+        "INPUTS": given.get("inputs"),
+        "ARGS": given.get("args"),
+        "OUTPUTS": given.get("outputs"),
+    }
+    for name, listed in lists.items():
+        words += _counted(name, listed) if listed else []
     return AiCall([*words, *_timeout(timeout_ms)], key, ran, RunFailed, again=False)  # it may have changed keys
 
 
@@ -268,6 +289,12 @@ def _pairs(reply: Any) -> dict[str, Any]:
 
 def _text(value: Any) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def _check_names(given: Mapping[str, object], wanted: type) -> None:
+    """A keyword that is not in the dictionary's type is refused, as Python refuses it of any other function."""
+    if unknown := given.keys() - wanted.__annotations__:
+        raise TypeError(f"{', '.join(sorted(unknown))} does not exist here, {', '.join(wanted.__annotations__)} do")
 
 
 def _counted(name: str, words: Sequence[Any]) -> list[Word]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from redis.asyncio import Redis, RedisCluster
 from redis.client import NEVER_DECODE
@@ -14,7 +14,16 @@ from redis.exceptions import RedisError
 
 from shardqa.ai import calls
 from shardqa.ai.blocking import PAUSES
-from shardqa.ai.calls import AiCall, Key, ModelStatistics, StoredModel, StoredScript, Word
+from shardqa.ai.calls import (
+    AiCall,
+    Key,
+    ModelOptions,
+    ModelStatistics,
+    ScriptArguments,
+    StoredModel,
+    StoredScript,
+    Word,
+)
 from shardqa.ai.faults import ShardAway, explained
 from shardqa.ai.graph import OperationGraph, Results
 from shardqa.tensors import Array
@@ -62,35 +71,9 @@ class AsyncModelClient:
         """AI.TENSORGET: a read-only array."""
         return await self._call(calls.tensor_get(key))
 
-    async def model_store(
-        self,
-        key: Key,
-        backend: str,
-        file: bytes | Path,
-        *,
-        device: str = "CPU",
-        tag: str = "",
-        batch_size: int = 0,
-        min_batch_size: int = 0,
-        min_batch_timeout: int = 0,
-        padded: Sequence[str] = (),
-        inputs: Sequence[str] = (),
-        outputs: Sequence[str] = (),
-    ) -> None:
-        """AI.MODELSTORE: a file's bytes, or its path. `inputs` and `outputs` name those of a TF graph."""
-        await self._call(
-            calls.model_store(
-                *(key, backend, file),
-                device=device,
-                tag=tag,
-                batch_size=batch_size,
-                min_batch_size=min_batch_size,
-                min_batch_timeout=min_batch_timeout,
-                padded=padded,
-                inputs=inputs,
-                outputs=outputs,
-            )
-        )
+    async def model_store(self, key: Key, backend: str, file: bytes | Path, **options: Unpack[ModelOptions]) -> None:
+        """AI.MODELSTORE: a file's bytes, or its path."""
+        await self._call(calls.model_store(key, backend, file, **options))
 
     async def model_get(self, key: Key, *, blob: bool = False) -> StoredModel:
         """AI.MODELGET; with its file where `blob` says so."""
@@ -131,22 +114,10 @@ class AsyncModelClient:
         await self._call(calls.delete("AI.SCRIPTDEL", key))
 
     async def script_execute(
-        self,
-        key: Key,
-        function: str,
-        *,
-        keys: Sequence[Key] = (),
-        inputs: Sequence[Key] = (),
-        args: Sequence[Word] = (),
-        outputs: Sequence[Key] = (),
-        timeout_ms: int | None = None,
+        self, key: Key, function: str, *, timeout_ms: int | None = None, **given: Unpack[ScriptArguments]
     ) -> None:
         """AI.SCRIPTEXECUTE. It is never sent twice: it may have changed keys."""
-        await self._call(
-            calls.script_execute(
-                key, function, keys=keys, inputs=inputs, args=args, outputs=outputs, timeout_ms=timeout_ms
-            )
-        )
+        await self._call(calls.script_execute(key, function, timeout_ms=timeout_ms, **given))
 
     async def script_scan(self) -> list[tuple[str, str]]:
         """AI._SCRIPTSCAN: (key, tag) of every script on every shard."""

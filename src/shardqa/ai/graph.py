@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, Unpack
 
 from shardqa.ai import calls
-from shardqa.ai.calls import AiCall, Key, Word
+from shardqa.ai.calls import AiCall, Key, ScriptArguments, Word
 from shardqa.ai.faults import RunFailed
 from shardqa.tensors import Array
 
@@ -48,21 +48,10 @@ class OperationGraph(Generic[R]):
         self._key = key if self._key is None else self._key
         return self._add(calls.model_execute(key, inputs, outputs).words)
 
-    def script_execute(
-        self,
-        key: Key,
-        function: str,
-        *,
-        keys: Sequence[Key] = (),
-        inputs: Sequence[Key] = (),
-        args: Sequence[Word] = (),
-        outputs: Sequence[Key] = (),
-    ) -> Self:
+    def script_execute(self, key: Key, function: str, **given: Unpack[ScriptArguments]) -> Self:
         self._key = key if self._key is None else self._key
         self._again = False
-        return self._add(
-            calls.script_execute(key, function, keys=keys, inputs=inputs, args=args, outputs=outputs).words
-        )
+        return self._add(calls.script_execute(key, function, **given).words)
 
     def run(self) -> R:
         """Raises RunFailed with what each operation gave in `results`, RunTimedOut, and whatever a client raises."""
