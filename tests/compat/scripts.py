@@ -57,3 +57,11 @@ def send(client: Redis, *words: str | int | bytes) -> Any:
 def send_to(cluster: RedisCluster, node: Any, *words: str | int | bytes) -> Any:
     """Any command to one node of a cluster."""
     return cluster.execute_command(*words, target_nodes=node)  # type: ignore[no-untyped-call, unused-ignore]
+
+
+def register(client: Redis, trigger: str, function: str, steps: str = ".map(f)", **options: Any) -> None:
+    """A trigger whose steps call what `function` defines; a second one of its name replaces it."""
+    words = {"trigger": trigger, "mode": "async_local", **options}
+    given = ", ".join(f"{name}={value!r}" for name, value in words.items())
+    code = f"{function}\nGB('CommandReader'){steps}.register({given})"
+    assert send(client, "RG.PYEXECUTE", code, "ID", trigger, "UPGRADE") == "OK"

@@ -1,26 +1,17 @@
 """`with atomic():`, and triggers of mode='sync' inside transactions and scripts."""
 
 import threading
-from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from redis import Redis, ResponseError
 
 from shardqa.cluster.local import LocalCluster
+from tests.compat import scripts
 from tests.compat.scripts import send
 from tests.nodes import Node, wait_until
 
-
-@pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
-
-
-def register(client: Redis, trigger: str, function: str, mode: str = "async_local") -> None:
-    code = f"{function}\nGB('CommandReader').map(f).register(trigger={trigger!r}, mode={mode!r}, convertToStr=False)"
-    assert send(client, "RG.PYEXECUTE", code, "ID", trigger, "UPGRADE") == "OK"
-
+register = partial(scripts.register, convertToStr=False)
 
 MOVE = """
 def f(r):
@@ -134,7 +125,7 @@ def written(node: Node, first: bytes, last: bytes) -> bytes:
 
 def test_a_sync_trigger_runs_inside_a_transaction_and_a_script(client: Redis) -> None:
     function = "def f(r):\n    return [execute('INCR', r[1]), isAsyncAllow(), isInAtomicBlock()]"
-    register(client, "sync-in", function, "sync")
+    register(client, "sync-in", function, mode="sync")
     pipeline = client.pipeline(transaction=True)
     pipeline.set("sync-n", 5)
     send(pipeline, "RG.TRIGGER", "sync-in", "sync-n")
@@ -150,7 +141,7 @@ def test_a_sync_trigger_may_await_inside_a_transaction(client: Redis) -> None:
         client,
         "sync-await",
         "import asyncio\nasync def f(r):\n    await asyncio.sleep(0.01)\n    return execute('PING')",
-        "sync",
+        mode="sync",
     )
     pipeline = client.pipeline(transaction=True)
     send(pipeline, "RG.TRIGGER", "sync-await")
@@ -158,7 +149,7 @@ def test_a_sync_trigger_may_await_inside_a_transaction(client: Redis) -> None:
 
 
 def test_other_triggers_are_refused_there(client: Redis) -> None:
-    register(client, "sync-not", "def f(r):\n    return 1", "async_local")
+    register(client, "sync-not", "def f(r):\n    return 1")
     for trigger in ("sync-not", "sync-nobody"):
         pipeline = client.pipeline(transaction=True)
         send(pipeline, "RG.TRIGGER", trigger)
@@ -168,7 +159,10 @@ def test_other_triggers_are_refused_there(client: Redis) -> None:
 
 def test_an_error_and_a_deadline_of_a_sync_trigger_are_its_reply(client: Redis) -> None:
     register(
-        client, "sync-slow", "import time\ndef f(r):\n    time.sleep(float(r[1]))\n    return 1 // int(r[2])", "sync"
+        client,
+        "sync-slow",
+        "import time\ndef f(r):\n    time.sleep(float(r[1]))\n    return 1 // int(r[2])",
+        mode="sync",
     )
     script = "return redis.pcall('RG.TRIGGER', 'sync-slow', ARGV[1], ARGV[2])"
     assert client.eval(script, 0, "0", "1") == [1]
@@ -182,7 +176,7 @@ def test_an_error_and_a_deadline_of_a_sync_trigger_are_its_reply(client: Redis) 
 def test_what_a_sync_trigger_writes_in_a_transaction_survives(node_and_replica: tuple[Node, Node]) -> None:
     master, replica = node_and_replica
     with master.client(decode_responses=True) as client, replica.client(decode_responses=True) as copy:
-        register(client, "sync-kept", "def f(r):\n    return execute('SET', r[1], r[2])", "sync")
+        register(client, "sync-kept", "def f(r):\n    return execute('SET', r[1], r[2])", mode="sync")
         pipeline = client.pipeline(transaction=True)
         send(pipeline.set("kept-a", 1), "RG.TRIGGER", "sync-kept", "kept-b", "2")
         assert pipeline.execute() == [True, ["OK"]]
@@ -193,7 +187,7 @@ def test_what_a_sync_trigger_writes_in_a_transaction_survives(node_and_replica: 
 
 
 def test_a_sync_trigger_has_the_rights_of_who_sends_the_transaction(redis_node: Node, client: Redis) -> None:
-    register(client, "sync-acl", "def f(r):\n    return execute('SET', r[1], '1')", "sync")
+    register(client, "sync-acl", "def f(r):\n    return execute('SET', r[1], '1')", mode="sync")
     send(
         client, "ACL", "SETUSER", "syncer", "on", ">p", "~sync-acl:*", "+rg.trigger", "+set", "+multi", "+exec", "+eval"
     )

@@ -1,6 +1,5 @@
 """UNBLOCKING runs and the commands about executions, on one node and on three shards."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,12 +11,6 @@ from tests.nodes import Node, wait_until
 from tests.workers import kill_worker
 
 LOOP = "import asyncio\nasync def f(x):\n    await asyncio.sleep(1000)\nGB('ShardsIDReader').map(f).run()"
-
-
-@pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
 
 
 @pytest.fixture

@@ -1,25 +1,12 @@
 """Records that somebody else finishes later: gearsFuture, createFuture, coroutines."""
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 from redis import Redis, ResponseError
 
-from tests.compat.scripts import send
+from tests.compat.scripts import register, send
 from tests.nodes import Node
-
-
-@pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
-
-
-def register(client: Redis, trigger: str, function: str, steps: str = ".map(f)") -> None:
-    code = f"{function}\nGB('CommandReader'){steps}.register(trigger={trigger!r}, mode='async_local')"
-    assert send(client, "RG.PYEXECUTE", code, "ID", trigger, "UPGRADE") == "OK"
-
 
 LATER = """
 import threading

@@ -1,7 +1,7 @@
 """RG.* of a real node: scripts, triggers, hooked GETs and events, with Redis, module and worker as they ship."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from redis import Redis, ResponseError
@@ -11,12 +11,6 @@ from tests.nodes import Node, wait_until
 
 onnx = pytest.importorskip("onnx", reason="the model of these tests is made with onnx")
 from onnx import TensorProto, helper  # noqa: E402
-
-
-@pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
 
 
 def execute(client: Redis, code: str, *words: str) -> object:

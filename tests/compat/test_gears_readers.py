@@ -1,19 +1,10 @@
 """Readers of runs, with all their arguments."""
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from redis import Redis
 
 from tests.compat.scripts import send
-from tests.nodes import Node
-
-
-@pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
 
 
 def results(client: Redis, code: str) -> list[Any]:

@@ -13,12 +13,6 @@ PUT = "GB('CommandReader').map(lambda r: execute('SET', r[1], 'x')).register(tri
 
 
 @pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
-
-
-@pytest.fixture
 def asker(redis_node: Node, client: Redis) -> Iterator[Redis]:
     """May trigger, and set keys of its own."""
     rights = ("reset", "on", "nopass", "~own:*", "+set", "+get", "+shardqa.get", "+rg.trigger")

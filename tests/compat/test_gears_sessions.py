@@ -1,19 +1,11 @@
 """RG.PYDUMPSESSIONS, RG.PYSTATS, RG.PYDUMPREQS, RG.PYPROFILE."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import echo, send
-from tests.nodes import Node
-
-
-@pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
 
 
 def fields(pairs: list[Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """StreamReader registrations: batches, durations, failures, and where reading goes on."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,12 +11,6 @@ from redis import Redis, ResponseError
 from tests.compat.scripts import send
 from tests.nodes import Node, wait_until
 from tests.workers import kill_worker
-
-
-@pytest.fixture
-def client(redis_node: Node) -> Iterator[Redis]:
-    with redis_node.client(decode_responses=True) as client:
-        yield client
 
 
 def register(client: Redis, name: str, steps: str, arguments: str = "") -> str:
