@@ -114,6 +114,10 @@ class OnnxModel:
             if NOWHERE in str(error):
                 raise ModelError("ERR Initializer tensors with external data is not allowed.") from None
             raise ModelError(f"ERR {_line(error)}") from None
+        if session.get_providers()[0] != _name(providers[0]):  # onnxruntime goes on without it and says so in its log
+            raise ModelError(
+                f"ERR device {file.device} can't be used: onnxruntime has the provider, but not its driver"
+            )
         session._model_bytes = None  # kept to change providers later, which is not done here: a second copy of the file
         return session
 
@@ -215,6 +219,10 @@ def _providers(ort: Any, device: str) -> list[Any]:
         raise ModelError(f"ERR device {device} is not available to this worker's onnxruntime; store the model on CPU")
     number = device.partition(":")[2] or "0"
     return [("CUDAExecutionProvider", {"device_id": number}), "CPUExecutionProvider"]
+
+
+def _name(provider: Any) -> Any:
+    return provider[0] if isinstance(provider, tuple) else provider
 
 
 def _errors(ort: Any) -> tuple[type[Exception], ...]:
