@@ -1,6 +1,7 @@
 """The house: links equal folders, imports go down only, no file grows past what one reads at a sitting."""
 
 import ast
+import functools
 import os
 import re
 import runpy
@@ -69,6 +70,12 @@ MAY_IMPORT = {
 }
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
 def sources() -> list[Path]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -85,7 +92,7 @@ def room_of(path: Path) -> str | None:
 
 def imported_rooms(path: Path) -> set[str]:
     found = set[str]()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "shardqa":
@@ -124,7 +131,7 @@ def module_path(name: str) -> Path | None:
 def imported_modules(path: Path) -> set[str]:
     """All that a file may import from shardqa, inside functions and for type checkers too."""
     names = set[str]()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -166,7 +173,7 @@ def test_only_keys_spells_a_key() -> None:
     wrong = []
     for path in sources():
         if path.suffix == ".py" and room_of(path) not in (None, "keys") and "tests" not in path.parts:
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.JoinedStr) and any(ast.unparse(node)[2:].startswith(word) for word in words):
                     wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not wrong
@@ -332,7 +339,7 @@ def test_no_two_classes_have_one_name() -> None:
     found: dict[str, list[str]] = {}
     for path in sources():
         if path.suffix == ".py" and room_of(path) is not None and "tests" not in path.parts:
-            for node in ast.walk(ast.parse(path.read_text())):
+            for node in ast.walk(parsed(path)):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not {name: places for name, places in found.items() if len(places) > 1}
@@ -395,7 +402,7 @@ def test_benches_take_from_common_what_it_has() -> None:
     wrong = [
         f"{path.name}: {alias.name}"
         for path in sorted(folder.glob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.ImportFrom) and node.module == "common"
         for alias in node.names
         if alias.name not in there
