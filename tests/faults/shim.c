@@ -1,7 +1,8 @@
 /* Preloaded into redis-server or a worker by tests: writes fail at the n-th, the clock is off by so many seconds.
  *
  * A page of memory shared with the test (file SHIM_PAGE) says what to do, so that one process meets many faults. Only files whose
- * path holds SHIM_FILES count: the append only file, an RDB file, a model. Sockets and logs never do. */
+ * path holds one of SHIM_FILES (a|b) count: the append only file, an RDB file, a model. Sockets and logs never do. What the C
+ * library writes for fwrite can't be met here, so fwrite itself counts. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,6 +26,7 @@ struct page { /* as shim.py packs it */
     _Atomic int64_t error;   /* errno; ENOSPC writes half of it first where it can */
     _Atomic int64_t seconds; /* that the wall clock is ahead */
     _Atomic int64_t syncs;   /* whether fsync may fail, too */
+    _Atomic int64_t names;   /* whether rename and linkat may */
 };
 
 static struct page *page;
@@ -40,6 +42,15 @@ __attribute__((constructor)) static void open_page(void) {
     if (mapped != MAP_FAILED) page = mapped;
 }
 
+static int is_wanted(const char *path) {
+    char words[1024], *rest;
+    if (page == NULL || wanted == NULL) return 0;
+    snprintf(words, sizeof words, "%s", wanted);
+    for (char *word = strtok_r(words, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
+        if (strstr(path, word)) return 1;
+    return 0;
+}
+
 static int counts(int fd) {
     char link[64], path[4096];
     if (page == NULL || wanted == NULL) return 0;
@@ -47,17 +58,21 @@ static int counts(int fd) {
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0) return 0;
     path[length] = '\0';
-    return strstr(path, wanted) != NULL;
+    return is_wanted(path);
 }
 
-/* Whether this one fails; sets errno. */
-static int fails(int fd) {
-    if (!counts(fd)) return 0;
+/* Whether the next one fails; sets errno. */
+static int next_fails(void) {
     int64_t number = atomic_fetch_add(&page->writes, 1) + 1, first = atomic_load(&page->fail_at);
     if (first == 0 || number < first || number >= first + atomic_load(&page->failing)) return 0;
     errno = (int)atomic_load(&page->error);
     return 1;
 }
+
+static int fails(int fd) { return counts(fd) && next_fails(); }
+
+/* A full disk takes what still fits. */
+static int fits_in_part(void) { return errno == ENOSPC && atomic_load(&page->writes) == atomic_load(&page->fail_at); }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
@@ -65,8 +80,35 @@ ssize_t write(int fd, const void *data, size_t size) {
     static __typeof__(&write) real;
     if (real == NULL) real = REAL(write);
     if (!fails(fd)) return real(fd, data, size);
-    int is_first = atomic_load(&page->writes) == atomic_load(&page->fail_at);
-    return errno == ENOSPC && is_first && size > 1 ? real(fd, data, size / 2) : -1; /* a full disk takes what still fits */
+    return size > 1 && fits_in_part() ? real(fd, data, size / 2) : -1;
+}
+
+size_t fwrite(const void *restrict data, size_t size, size_t count, FILE *restrict file) {
+    static __typeof__(&fwrite) real;
+    if (real == NULL) real = REAL(fwrite);
+    if (!fails(fileno(file))) return real(data, size, count, file);
+    int error = errno;
+    if (fits_in_part()) real(data, 1, size * count / 2, file);
+    errno = error;
+    return 0;
+}
+
+int fflush(FILE *file) {
+    static __typeof__(&fflush) real;
+    if (real == NULL) real = REAL(fflush);
+    return file && fails(fileno(file)) ? EOF : real(file);
+}
+
+int rename(const char *from, const char *to) {
+    static __typeof__(&rename) real;
+    if (real == NULL) real = REAL(rename);
+    return page && atomic_load(&page->names) && is_wanted(to) && next_fails() ? -1 : real(from, to);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
+    static __typeof__(&linkat) real;
+    if (real == NULL) real = REAL(linkat);
+    return page && atomic_load(&page->names) && is_wanted(to) && next_fails() ? -1 : real(from_folder, from, to_folder, to, flags);
 }
 
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {

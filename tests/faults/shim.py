@@ -7,7 +7,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-FIELDS = ("writes", "fail_at", "failing", "error", "seconds", "syncs")
+FIELDS = ("writes", "fail_at", "failing", "error", "seconds", "syncs", "names")
 
 
 def build(folder: Path) -> Path:
@@ -19,7 +19,7 @@ def build(folder: Path) -> Path:
 
 
 class Shim:
-    """What one or more processes meet. `files`: only paths that hold it count."""
+    """What one or more processes meet. `files`: only paths that hold one of them (a|b) count."""
 
     def __init__(self, folder: Path, library: Path, files: str) -> None:
         self._path, self._library, self._files = folder / "page", library, files
@@ -47,10 +47,17 @@ class Shim:
         """That could have failed, so far."""
         return int(struct.unpack_from("<q", self._page, 0)[0])
 
-    def fail(self, number: int, error: int = errno.ENOSPC, times: int = 1, syncs: bool = False) -> None:
-        """The n-th write from now, and so many; `syncs`: fsync counts as one."""
-        self._set(error=error, failing=times, syncs=int(syncs))
+    def fail(
+        self, number: int, error: int = errno.ENOSPC, times: int = 1, syncs: bool = False, names: bool = False
+    ) -> None:
+        """The n-th write from now, and so many; `syncs`: fsync counts as one; `names`: rename and linkat do."""
+        self._set(error=error, failing=times, syncs=int(syncs), names=int(names))
         self._set(fail_at=self.writes + number)
+
+    def count(self, syncs: bool = False, names: bool = False) -> int:
+        """The writes so far; from now on these count as well."""
+        self._set(syncs=int(syncs), names=int(names))
+        return self.writes
 
     def heal(self) -> None:
         self._set(fail_at=0)

@@ -1,101 +1,33 @@
 """The disk is full or fails at the n-th write, the clock jumps: answers stay right, nothing acknowledged is lost.
 
-One node under a preloaded shim (shim.c). With FAULTS=all every n is taken, else a few. With `appendfsync everysec` only
-writes fail: after a failed fsync Redis 7.0 refuses all writes until it has synced some, and so for good.
+With FAULTS=all every n is taken, or sixty of many, else a few. With `appendfsync everysec` only writes fail: after a
+failed fsync Redis 7.0 refuses all writes until it has synced some, and so for good.
 """
 
 import asyncio
 import errno
-import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
 
-from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
-from shardqa.loader import preparation
-from shardqa.schema import Document
 from tests.faults import documents
-from tests.faults.shim import Shim, build, environment
-from tests.nodes import Node, wait_until
+from tests.faults.disk import CORPUS, DOCUMENT, MANY, Disk, running_disk, some, until
+from tests.nodes import wait_until
 
-DOCUMENT = "mill of Arnsby"
-CORPUS = "disk"
 DAY = 86_400
-EVERY = os.environ.get("FAULTS") == "all"
 ERRORS = (errno.ENOSPC, errno.EIO)
-SECONDS = 30.0
-
-
-class Disk:
-    """A node, its shim, and what was acknowledged."""
-
-    def __init__(self, folder: Path, shim: Shim) -> None:
-        self.shim = shim
-        worker = shim.python(folder / "python", sys.executable)
-        self.node = Node(
-            folder / "node",
-            environment=environment(shim),
-            cluster=True,
-            python=worker,
-            extra=(("auto-aof-rewrite-percentage", "0"),),
-        )
-        self.version = 0
-        self.acknowledged = 0  # the latest version that was
-
-    def start(self) -> None:
-        self.node.start()
-        with self.node.client() as client:
-            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-            wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), "the slots are served")
-        asyncio.run(self._prepare())
-
-    async def _prepare(self) -> None:
-        engine = await Engine.connect(self.settings())
-        try:
-            await preparation.prepare(engine)
-        finally:
-            await engine.close()
-
-    def settings(self) -> Settings:
-        return Settings(redis=f"127.0.0.1:{self.node.port}", corpus=CORPUS, timeout=30)
-
-    def info(self, name: str) -> Any:
-        with self.node.client() as client:
-            return client.info("persistence")[name]
-
-    async def put(self, engine: Engine) -> None:
-        self.version += 1
-        text = documents.text(DOCUMENT, self.version)
-        await engine.put(Document(id=DOCUMENT, title=DOCUMENT, text=text))
-        self.acknowledged = self.version
-
-    async def holds(self, engine: Engine) -> None:
-        """Raises AssertionError: what is there is the last acknowledged version or a later one, and is answered."""
-        found = await engine.get(CORPUS, DOCUMENT)
-        assert found is not None
-        texts = {documents.text(DOCUMENT, version): version for version in range(self.acknowledged, self.version + 1)}
-        assert found.text in texts, found.text
-        question = documents.questions(DOCUMENT, texts[found.text])[0]
-        answer = await engine.ask(f"{question.text} {self.shim.writes}", fresh=True)
-        assert answer.answer == question.answer
 
 
 @pytest.fixture(scope="module")
 def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Disk]:
     folder = tmp_path_factory.mktemp("disk")
-    found = Disk(folder, Shim(folder, build(folder), ".aof"))
-    found.start()
-    yield found
-    found.shim.heal()
-    found.node.stop()
+    with running_disk(folder, ".aof", extra=(("auto-aof-rewrite-percentage", "0"),)) as found:
+        yield found
 
 
 @pytest.fixture
@@ -106,25 +38,8 @@ async def engine(disk: Disk) -> AsyncIterator[Engine]:
     await engine.close()
 
 
-async def until(done: Callable[[], Awaitable[object]], what: str) -> None:
-    met = ""
-    for _ in range(int(SECONDS / 0.05)):
-        try:
-            await done()
-            return
-        except (ShardqaError, AssertionError) as fault:
-            met = f"{type(fault).__name__}: {fault}"
-        await asyncio.sleep(0.05)
-    pytest.fail(f"{what}: waited in vain, last met {met}")
-
-
 async def restarted(disk: Disk, how: int) -> None:
     await asyncio.to_thread(disk.node.restart, how)
-
-
-def some(count: int) -> list[int]:
-    """Numbers of writes to fail, of so many."""
-    return list(range(1, count + 1)) if EVERY else sorted({1, 2, max(count // 2, 1), max(count, 1)})
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
@@ -153,7 +68,9 @@ async def test_a_rewrite_of_the_append_only_file_that_fails_at_any_write_loses_n
     before = disk.shim.writes
     await rewrite(disk)
     assert disk.info("aof_last_bgrewrite_status") == "ok"
-    for number in some(disk.shim.writes - before - 1):
+    writes = disk.shim.writes - before - 1
+    assert writes > MANY
+    for number in some(writes):
         disk.shim.fail(number, errno.ENOSPC, times=10**6)
         await rewrite(disk)
         await disk.holds(engine)

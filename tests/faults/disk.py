@@ -1,0 +1,104 @@
+"""A node under a preloaded shim (shim.c), whose disk is full or fails at the n-th write, and what it acknowledged."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa.config import Settings
+from shardqa.engine import Engine
+from shardqa.errors import ShardqaError
+from shardqa.loader import preparation
+from shardqa.schema import Document
+from tests.faults import documents
+from tests.faults.shim import Shim, build, environment
+from tests.nodes import Node, wait_until
+
+DOCUMENT = "mill of Arnsby"
+CORPUS = "disk"
+EVERY = os.environ.get("FAULTS") == "all"
+MANY = 60  # of the writes of one file, evenly spread, where there are more
+SECONDS = 30.0
+
+
+class Disk:
+    """A node, its shim, and what was acknowledged."""
+
+    def __init__(self, folder: Path, shim: Shim, **options: Any) -> None:
+        self.shim = shim
+        worker = shim.python(folder / "python", sys.executable)
+        self.node = Node(folder / "node", environment=environment(shim), cluster=True, python=worker, **options)
+        self.version = 0
+        self.acknowledged = 0  # the latest version that was
+
+    def start(self) -> None:
+        self.node.start()
+        with self.node.client() as client:
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), "the slots are served")
+        asyncio.run(self._prepare())
+
+    async def _prepare(self) -> None:
+        engine = await Engine.connect(self.settings())
+        try:
+            await preparation.prepare(engine)
+        finally:
+            await engine.close()
+
+    def settings(self) -> Settings:
+        return Settings(redis=f"127.0.0.1:{self.node.port}", corpus=CORPUS, timeout=30)
+
+    def info(self, name: str) -> Any:
+        with self.node.client() as client:
+            return client.info("persistence")[name]
+
+    async def put(self, engine: Engine) -> None:
+        self.version += 1
+        text = documents.text(DOCUMENT, self.version)
+        await engine.put(Document(id=DOCUMENT, title=DOCUMENT, text=text))
+        self.acknowledged = self.version
+
+    async def holds(self, engine: Engine) -> None:
+        """Raises AssertionError: what is there is the last acknowledged version or a later one, and is answered."""
+        found = await engine.get(CORPUS, DOCUMENT)
+        assert found is not None
+        texts = {documents.text(DOCUMENT, version): version for version in range(self.acknowledged, self.version + 1)}
+        assert found.text in texts, found.text
+        question = documents.questions(DOCUMENT, texts[found.text])[0]
+        answer = await engine.ask(f"{question.text} {self.shim.writes}", fresh=True)
+        assert answer.answer == question.answer
+
+
+@contextmanager
+def running_disk(folder: Path, files: str, **options: Any) -> Iterator[Disk]:
+    """`options` of the node."""
+    found = Disk(folder, Shim(folder, build(folder), files), **options)
+    try:
+        found.start()
+        yield found
+    finally:
+        found.shim.heal()
+        found.node.stop()
+
+
+async def until(done: Callable[[], Awaitable[object]], what: str) -> None:
+    met = ""
+    for _ in range(int(SECONDS / 0.05)):
+        try:
+            await done()
+            return
+        except (ShardqaError, AssertionError) as fault:
+            met = f"{type(fault).__name__}: {fault}"
+        await asyncio.sleep(0.05)
+    pytest.fail(f"{what}: waited in vain, last met {met}")
+
+
+def some(count: int) -> list[int]:
+    """Numbers of writes to fail, of so many."""
+    ends = {1, 2, max(count // 2, 1), max(count, 1)}
+    return sorted(ends | {*range(1, count + 1, max(count // MANY, 1))} if EVERY else ends)
