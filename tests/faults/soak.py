@@ -10,11 +10,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from time import monotonic
+
+from redis.exceptions import RedisError
 
 from shardqa import keys
 from shardqa.config import Settings
@@ -33,6 +36,7 @@ CORPUS = "soak"
 IDLE_SECONDS = 10.0  # of pings before the load
 CALM = (2.0, 6.0)  # seconds between a cluster that is whole and the next harm
 SAMPLE_SECONDS = 5.0
+LAZY_SECONDS = 2.0  # until what was unlinked is free, on replicas too
 PROBE_SECONDS = 30.0  # after a harm until it counts as never recovered
 PROBES = tuple(f"{thing} of {place}" for thing in ("harbour", "station") for place in documents.PLACES)
 LAG = 60.0  # KNOWN_SECONDS of engine/epochs.py: what the documentation promises
@@ -141,14 +145,43 @@ class Soak:
             await asyncio.sleep(SAMPLE_SECONDS)
 
     def _sample_once(self) -> None:
-        now = monotonic()
-        pids = [("API", self.api)]
+        now, roles = monotonic(), self._roles()
+        found: list[tuple[str, int, str]] = [("API", self.api, "")]
         for port in self.subject.ports:
-            pids += [("Redis", self.subject.pid(port)), ("workers", self.subject.worker(port))]
-        for role, pid in pids:
+            role = roles.get(port, "")
+            found.append((f"Redis, {role}", self.subject.pid(port), role))
+            found.append((f"worker of a {role}", self.subject.worker(port), role))
+        for kind, pid, role in found:
             size = resident(pid) if pid else None
-            if size is not None:
-                self.memory.samples[role].append((now, pid, size))
+            if size is not None and (role or kind == "API"):
+                self.memory.add(kind, pid, now, size)
+
+    def _roles(self) -> dict[int, str]:
+        """Of each node, by port; empty where none tells."""
+        try:
+            return {one.port: one.role for one in self.subject.nodes()}
+        except RedisError:
+            return {}
+
+
+def used(subject: Subject) -> dict[int, float]:
+    """Megabytes of each Redis, in its own words, by port."""
+    found = {}
+    for port in subject.ports:
+        with subject.client(port) as client:
+            found[port] = int(client.info("memory")["used_memory"]) / 2**20
+    return found
+
+
+def drop_answers(subject: Subject) -> None:
+    """What a cluster keeps for an hour: answers, rankings."""
+    for master in subject.masters():
+        with subject.client(master.port) as client, client.pipeline(transaction=False) as pipeline:
+            for prefix in ("answer", "ask", "rank"):
+                for name in client.scan_iter(f"{prefix}:*", count=1_000):
+                    pipeline.unlink(name)
+            pipeline.execute()
+    time.sleep(LAZY_SECONDS)
 
 
 @contextmanager
@@ -193,6 +226,7 @@ def soak(minutes: float, seed: int) -> bool:
         with running_cluster(folder / "data", shards=3, replicas=1, extra=EXTRA) as cluster:
             prepare(cluster)
             subject = Subject(cluster)
+            before = used(subject)
             with pinging(subject, folder / "idle"):
                 asyncio.run(asyncio.sleep(IDLE_SECONDS))
             settings = Settings(redis=",".join(f"127.0.0.1:{port}" for port in subject.ports), corpus=CORPUS)
@@ -202,6 +236,9 @@ def soak(minutes: float, seed: int) -> bool:
             with running_cluster(folder / "alone", shards=1) as other:
                 prepare(other)
                 left = asyncio.run(_left(run, Settings(redis=other.seed(), corpus=CORPUS, timeout=60)))
+            after = used(subject)
+            drop_answers(subject)
+            print("\n".join(report.kept(before, after, used(subject))), flush=True)
         return _print(run, left, pings(folder / "idle", []), pings(folder / "pings", run.excluded))
 
 
