@@ -11,7 +11,8 @@ takes several, and then its `digest` comes last: without it the document counts 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -118,6 +119,35 @@ class Ingest:
             if not replace:
                 _check_origin(parsed, fields, stored)
             return await self._ingest(key, parsed, fields, stored, ("HSET", key, *fields.pairs()))
+
+    async def again(self, key: str) -> bool:
+        """Cuts a document anew; whether its passages or word pieces were others than are stored."""
+        async with self._shard.document(key) as parsed:
+            stored = await self._stored(key)
+            if stored is None or stored.text is None or self._shard.dropped.covers(parsed.corpus, parsed.tag):
+                return False
+            fields = documents.from_hash(key, stored.fields)
+            if stored.passages is not None and await self._is_as_stored(parsed, await self._split(fields.text), stored):
+                return False
+            await self._ingest(key, parsed, fields, replace(stored, digest=""))
+            return True
+
+    async def _is_as_stored(self, parsed: keys.DocKey, passages: Sequence[Passage], stored: Stored) -> bool:
+        if not stored.digest or stored.passages != len(passages):
+            return False
+        for first in range(0, len(passages), FRAME):
+            frame = list(enumerate(passages[first : first + FRAME], first))
+            names = [(parsed.corpus, parsed.document, n) for n, _ in frame]
+            commands: list[tuple[Argument, ...]] = []
+            for name in names:
+                commands.append(("HMGET", keys.passage(*name), "start", "end", "text"))
+                commands.append(("AI.TENSORGET", keys.tokens(*name), "BLOB"))
+            replies = await self._shard.runtime.calls(commands)
+            for (_, p), place, blob in zip(frame, replies[::2], replies[1::2], strict=True):
+                wanted = [str(p.start).encode(), str(p.end).encode(), p.text.encode()]
+                if place != wanted or blob != p.ids.tobytes():
+                    return False
+        return True
 
     async def settle(self, event: dict[str, Any]) -> None:
         """Makes the passages agree with a `doc:` key that someone wrote or removed."""

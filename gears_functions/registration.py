@@ -19,6 +19,7 @@ from shardqa.gears_functions.encoding import Encoding
 from shardqa.gears_functions.ingest import Ingest
 from shardqa.gears_functions.passages import Passages
 from shardqa.gears_functions.rank import Ranks
+from shardqa.gears_functions.retokenise import Retokenise
 from shardqa.gears_functions.shard.encoder import ShardEncoder
 from shardqa.gears_functions.shard.journal import Journal
 from shardqa.gears_functions.shard.model_sync import ModelSync
@@ -47,6 +48,8 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     delete = Delete(shard)
     ingest = Ingest(shard, delete)
     streams = IngestStreams(runtime, ingest)
+    retokenise = Retokenise(shard, ingest, builder)
+    retokenise.serve()
     catalogues = Catalogues(shard)
     answers = AnswerFunction(shard, ranks, models, timings, override_reply)
     heard = shard.questions.heard
@@ -64,6 +67,8 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
         "Delete": delete.delete,
         "Push": models.push,
         "Streams": streams.progress,
+        "Retokenise": retokenise.retokenise,
+        "RetokeniseOne": retokenise.one,
     }
     for trigger, function in commands.items():
         logged = journal.logged(trigger, function, ranks.request_of if trigger == "Rank" else key_of)

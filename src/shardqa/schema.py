@@ -54,6 +54,18 @@ class Dropping(BaseModel):
     done: bool
 
 
+class Retokenised(BaseModel):
+    """How far a corpus is that is being cut into passages anew."""
+
+    corpus: str
+    documents: int  # that it has
+    done: int  # looked at
+    changed: int  # of them: they are stored anew
+    failed: int
+    errors: list[str]  # some of the reasons
+    finished: bool
+
+
 class OneCorpus(BaseModel):
     """A corpus that can be asked, or one that was dropped."""
 

@@ -66,6 +66,12 @@ VERBS = {
         "drop",
         "Drop a corpus with all its documents. It is hidden at once; the shards delete it in the background.",
     ),
+    "retokenise": Verb(
+        "retokenise",
+        "retokenise",
+        "Cut a corpus into passages and word pieces anew, on all shards, while it goes on answering. "
+        "Unchanged ones stay.",
+    ),
     "mcp": Verb(
         "mcp", "mcp", "Serve the Model Context Protocol on stdin and stdout: the tools ask, search, list and fetch."
     ),

@@ -23,7 +23,7 @@ from shardqa.schema import Answer, Timing
 
 COMMANDS = [
     "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
-    "drop", "mcp", "calibrate", "prepare", "doctor", "module-path",
+    "drop", "mcp", "calibrate", "retokenise", "prepare", "doctor", "module-path",
     "backup", "restore", "config show", "keys create", "keys ls", "keys revoke",
     "eval retrieval", "eval ask", "bench ask", "bench stages",
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",
@@ -188,7 +188,7 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "up": ["--shards", "0"], "down": [], "demo": ["nowhere"], "module-path": [],
     "ask": ["Who?"], "search": ["mill"], "ls": [], "show": ["x"], "corpora": [], "drop": ["c", "--yes"],
     "delete": ["x"], "rm": ["x"], "ingest": ["nowhere"], "status": [], "prepare": [], "doctor": [],
-    "calibrate": ["nowhere.jsonl"],
+    "calibrate": ["nowhere.jsonl"], "retokenise": ["c"],
     "backup": ["f.tar"], "restore": ["nowhere.tar"], "config show": ["--redis", "nonsense"],
     "keys create": ["ada", "--scope", "ask"], "keys ls": [], "keys revoke": ["00"],
     "eval retrieval": ["nowhere.jsonl"], "eval ask": ["nowhere.jsonl"],

@@ -1,0 +1,64 @@
+"""`shardqa retokenise`: a corpus cut into passages and word pieces anew, while it goes on answering."""
+
+import json
+import sys
+from contextlib import suppress
+from time import monotonic
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from shardqa.cli.connection import (
+    CorpusArgument,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+    with_engine,
+)
+from shardqa.cli.output import PARTLY, err, print_json, say
+from shardqa.cli.progress import LINE_SECONDS
+from shardqa.engine import Engine
+from shardqa.schema import Retokenised
+
+
+def retokenise(
+    corpus: CorpusArgument,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Cut a corpus into passages and word pieces anew, on all shards, while it goes on answering. Unchanged ones stay.
+
+    Example: shardqa retokenise handbook
+    """
+    done = with_engine(settings_of(redis, user, password), lambda engine: _work(engine, corpus))
+    if as_json:
+        print_json(done.model_dump(mode="json"))
+    else:
+        say(f"corpus {corpus}: {done.done:,} documents, {done.changed:,} of them changed, {done.failed:,} failed")
+        for error in done.errors:
+            say(f"  {error}")
+    if done.failed:
+        raise typer.Exit(PARTLY)
+
+
+async def _work(engine: Engine, corpus: str) -> Retokenised:
+    columns = (
+        TextColumn("retokenise"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} documents"),
+    )
+    now: Retokenised | None = None
+    with Progress(*columns, TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal) as bar:
+        task, line = bar.add_task("retokenise", total=1), monotonic() + LINE_SECONDS
+        async for now in engine.retokenise(corpus):
+            bar.update(task, completed=now.done, total=max(now.documents, now.done, 1))
+            if not err.is_terminal and monotonic() >= line:
+                line = monotonic() + LINE_SECONDS
+                with suppress(BrokenPipeError):
+                    sys.stderr.write(json.dumps(now.model_dump(mode="json", exclude={"errors"})) + "\n")
+    assert now is not None
+    return now

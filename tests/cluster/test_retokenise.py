@@ -1,0 +1,109 @@
+"""A corpus is cut anew across the cluster while questions go on being answered."""
+
+import asyncio
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from shardqa import keys
+from shardqa.cli import app
+from shardqa.cluster.local import LocalCluster
+from shardqa.engine import Engine
+from shardqa.errors import UnknownCorpus
+from shardqa.schema import Document, Retokenised
+from tests.cluster.shards_client import Shards
+from tests.nodes import wait_until
+
+COUNT = 40
+TEXT = "Ferry {n} was built at Skerrow in {year}. " + "The crossing takes a while and the crew is friendly. " * 20
+
+
+async def filled(engine: Engine) -> None:
+    puts = (
+        engine.put(Document(id=f"d{n}", title=f"Ferry {n}", text=TEXT.format(n=n, year=1900 + n))) for n in range(COUNT)
+    )
+    await asyncio.gather(*puts)
+
+
+def spoilt(shards: Shards, documents: list[str]) -> dict[str, bytes]:
+    """Makes the word pieces of a passage wrong, as a fault of an earlier version might have; what they were."""
+    before = {}
+    for document in documents:
+        client, name = shards.redis(shards.doc(document)), keys.tokens(shards.corpus, document, 1)
+        before[name] = client.execute_command("AI.TENSORGET", name, "BLOB")
+        client.execute_command("AI.TENSORSET", name, "INT32", 2, "VALUES", 7, 7)
+    return before
+
+
+async def test_wrong_word_pieces_are_mended_while_questions_are_answered(engine: Engine, shards: Shards) -> None:
+    await filled(engine)
+    before = spoilt(shards, ["d3", "d17", "d30"])
+    gone = keys.tokens(shards.corpus, "d5", 0)
+    before[gone] = shards.redis(gone).execute_command("AI.TENSORGET", gone, "BLOB")
+    shards.redis(gone).delete(gone)
+    told: list[Retokenised] = []
+
+    async def run() -> None:
+        async for now in engine.retokenise():
+            told.append(now)
+
+    running, n = asyncio.create_task(run()), 0
+    while n < 5 or not running.done():
+        answer = await engine.ask(f"When was ferry {n % COUNT} built at Skerrow?")
+        assert not answer.partial
+        assert answer.document, "it is answered from the documents"
+        n += 1
+    await running
+    last = told[-1]
+    assert (last.documents, last.done, last.changed, last.failed) == (COUNT, COUNT, 4, 0)
+    assert [now.done for now in told] == sorted(now.done for now in told)
+    found = {name: shards.redis(name).execute_command("AI.TENSORGET", name, "BLOB") for name in before}
+    assert found == before
+
+
+async def test_what_is_right_stays_as_it_is_with_its_answers(engine: Engine, shards: Shards) -> None:
+    await filled(engine)
+    epochs = {tag: n for document in ("d1", "d2", "d3") for tag, n in [shards.tag_of(document)]}
+    told = [now async for now in engine.retokenise()]
+    assert (told[-1].done, told[-1].changed) == (COUNT, 0)
+    assert {tag: n for document in ("d1", "d2", "d3") for tag, n in [shards.tag_of(document)]} == epochs
+
+
+async def test_a_corpus_that_is_not_there_is_named(engine: Engine) -> None:
+    with pytest.raises(UnknownCorpus):
+        _ = [now async for now in engine.retokenise("nobody-wrote-this")]
+
+
+def test_the_program_does_it_and_counts(cluster: LocalCluster, shards: Shards) -> None:
+    for n in range(6):
+        shards.ingest(f"d{n}", TEXT.format(n=n, year=1900 + n))
+    spoilt(shards, ["d2"])
+    done = CliRunner().invoke(app, ["retokenise", shards.corpus, "--json", "--redis", cluster.seed()])
+    assert done.exit_code == 0
+    shown = json.loads(done.stdout)
+    assert (shown["documents"], shown["done"], shown["changed"], shown["failed"]) == (6, 6, 1, 0)
+
+
+def test_one_document_on_its_own_shard(shards: Shards) -> None:
+    shards.ingest("only", TEXT.format(n=1, year=1901))
+    assert shards.on_key("RetokeniseOne", "only") == {"changed": False}
+    spoilt(shards, ["only"])
+    assert shards.on_key("RetokeniseOne", "only") == {"changed": True}
+
+
+def test_a_document_that_fails_is_told_and_the_others_are_done(shards: Shards) -> None:
+    shards.ingest("good", TEXT.format(n=1, year=1901))
+    bad = keys.doc(shards.corpus, "bad")
+    shards.redis(bad).hset(bad, "text", b"\xff\xfe not UTF-8")
+    first = shards.client.get_redis_connection(shards.nodes()[0])
+    first.execute_command("RG.TRIGGER", "Retokenise", shards.corpus, "begin")
+
+    def failures() -> list[str]:
+        told = shards.all("RG.TRIGGER", "Retokenise", shards.corpus, "look")
+        if any(part["running"] for part in told) or sum(part["done"] for part in told) < 2:
+            return []
+        return [error for part in told for error in part["errors"]]
+
+    (error,) = wait_until(failures, "the run has ended")
+    assert "not UTF-8" in error
