@@ -40,7 +40,7 @@ USAGE = "Retokenise <corpus> <begin or look>"
 
 
 @dataclass(slots=True)
-class Part:
+class RetokenisedPart:
     """What this shard has done of a run."""
 
     run: str  # its name: where and when it began
@@ -55,7 +55,7 @@ class Retokenise:
         self._shard = shard
         self._ingest = ingest
         self._builder = builder
-        self._parts: dict[str, Part] = {}  # by corpus: of its last run
+        self._parts: dict[str, RetokenisedPart] = {}  # by corpus: of its last run
         self._running: dict[str, asyncio.Task[None]] = {}  # by corpus: of runs that began here
 
     def serve(self) -> None:
@@ -80,9 +80,9 @@ class Retokenise:
 
     def _begin(self, corpus: str) -> None:
         run = f"{self._shard.runtime.hashtag()}-{time.time_ns()}"
-        self._parts[corpus] = Part(run)
+        self._parts[corpus] = RetokenisedPart(run)
         plan = self._builder("KeysOnlyReader").foreach(partial(again, corpus, run)).count()
-        going = plan.run(f"doc:{corpus}:*", collect=False)
+        going = plan.run(keys.every_doc(corpus), collect=False)
         self._running[corpus] = asyncio.create_task(self._end(corpus, run, going))
 
     async def _end(self, corpus: str, run: str, going: Any) -> None:
@@ -94,14 +94,14 @@ class Retokenise:
         self._shard.runtime.log(f"corpus {corpus!r} was cut anew ({run})")
 
     def _told(self, corpus: str) -> str:
-        part = self._parts.get(corpus, Part(""))
+        part = self._parts.get(corpus, RetokenisedPart(""))
         told = {"documents": self._shard.index(corpus).documents, "running": self._is_running(corpus), **asdict(part)}
         return orjson.dumps({"tag": self._shard.runtime.hashtag(), **told}).decode()
 
-    def _part(self, corpus: str, run: str) -> Part:
+    def _part(self, corpus: str, run: str) -> RetokenisedPart:
         part = self._parts.get(corpus)
         if part is None or part.run != run:
-            part = self._parts[corpus] = Part(run)
+            part = self._parts[corpus] = RetokenisedPart(run)
         return part
 
     # ---- one document

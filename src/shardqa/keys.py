@@ -79,6 +79,11 @@ def doc(corpus: str, document: str) -> str:
     return f"doc:{check_corpus(corpus)}:{{{bucket(check_document_id(document))}}}:{document}"
 
 
+def every_doc(corpus: str) -> str:
+    """A pattern of all documents of a corpus."""
+    return f"doc:{check_corpus(corpus)}:*"
+
+
 def passage(corpus: str, document: str, n: int) -> str:
     return f"passage:{corpus}:{{{bucket(document)}}}:{document}:{n}"
 
