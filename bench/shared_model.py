@@ -25,7 +25,8 @@ from shardqa.cluster.redis_server import NodeConfig
 
 CONNECT_SECONDS = 30.0
 NODES = int(os.environ.get("NODES", "4"))
-WIDTH, LAYERS = 1024, 105  # of 4 MiB each
+WIDTH = 1024
+LAYERS = int(os.environ.get("LAYERS", "105"))  # of 4 MiB each
 ROWS = 16
 RUNS = 7
 WANTED = 1.5  # times the model
@@ -57,7 +58,7 @@ def nodes(folder: Path) -> Iterator[list[Redis]]:
                 bus_port=port + 1,
                 module=redis_server.module_path(),
                 cluster=False,
-                module_arguments=("MODELS", str(folder / "models")),
+                module_arguments=("MODELS", str(folder / "models"), "MODEL_FILE_BYTES", str(WIDTH)),
             )
             started.append(redis_server.start(config, redis_server.find_server()))
         yield [connected(port) for port in range(first, first + 2 * NODES, 2)]
