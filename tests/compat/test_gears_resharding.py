@@ -5,20 +5,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from redis import Redis, RedisCluster
+from redis import Redis, RedisCluster, ResponseError
 from redis.crc import key_slot
 
 from shardqa import topology
 from shardqa.module.worker.gears.slots import glob
 from tests.compat.scripts import send
+from tests.compat.wheels import make_wheel
 from tests.nodes import running_cluster, running_node, wait_until
 
 KEYS = 4000
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
-    with running_cluster(tmp_path_factory.mktemp("cluster") / "data", shards=2) as found:
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Arguments of the module: a folder of wheels."""
+    folder = tmp_path_factory.mktemp("wheels")
+    make_wheel(folder, "sqa_shards", "1.0", "required")
+    return ("REQUIREMENTS_DIR", str(folder))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, packages: tuple[str, str]) -> Iterator[RedisCluster]:
+    data = tmp_path_factory.mktemp("cluster") / "data"
+    with running_cluster(data, shards=2, module_arguments=packages) as found:
         client = RedisCluster(host="127.0.0.1", port=found.state.port, decode_responses=True)
         with client.pipeline() as pipeline:
             for n in range(KEYS):
@@ -134,13 +144,34 @@ def tag_of(client: Redis) -> str:
     return str(send(client, "RG.PYEXECUTE", script)[0][0].decode())
 
 
-def test_a_master_that_joins_later_gets_what_is_registered(cluster: RedisCluster, tmp_path: Path) -> None:
+REQUIRING = "import sqa_shards\nGB('CommandReader').map(lambda r: sqa_shards.VALUE).register(trigger='{trigger}')"
+
+
+def test_what_a_script_requires_is_installed_on_every_shard(cluster: RedisCluster) -> None:
+    nodes = nodes_of(cluster)
+    code = REQUIRING.format(trigger="required")
+    assert send(nodes[0], "RG.PYEXECUTE", code, "ID", "required", "REQUIREMENTS", "sqa_shards<2") == b"OK"
+    assert [send(node, "RG.TRIGGER", "required") for node in nodes] == [[b"required"]] * len(nodes)
+    assert all(b"sqa_shards<2" in send(node, "RG.PYDUMPREQS")[0] for node in nodes)
+    nothing = REQUIRING.format(trigger="never")
+    with pytest.raises(ResponseError, match="pip could not install sqa_missing"):
+        send(nodes[1], "RG.PYEXECUTE", nothing, "ID", "never", "REQUIREMENTS", "sqa_missing")
+    for node in nodes:
+        with pytest.raises(ResponseError, match="subcommand not found"):
+            send(node, "RG.TRIGGER", "never")
+
+
+def test_a_master_that_joins_later_gets_what_is_registered(
+    cluster: RedisCluster, tmp_path: Path, packages: tuple[str, str]
+) -> None:
     first = nodes_of(cluster)[0]
+    code = REQUIRING.format(trigger="late-required")
+    assert send(first, "RG.PYEXECUTE", code, "ID", "late-required", "REQUIREMENTS", "sqa_shards") == b"OK"
     script = "import random\nx = random.random()\nGB('CommandReader').map(lambda r: x).register(trigger='late-x')"
     assert send(first, "RG.PYEXECUTE", script, "ID", "late") == b"OK"
     hook = "GB('CommandReader').map(lambda r: 'hooked').register(hook='hset', keyprefix='late:')"
     assert send(first, "RG.PYEXECUTE", hook, "ID", "late-hook") == b"OK"
-    with running_node(tmp_path, cluster=True) as node, node.client() as late:
+    with running_node(tmp_path, cluster=True, module_arguments=packages) as node, node.client() as late:
         send(first, "CLUSTER", "MEET", "127.0.0.1", str(node.port), str(node.config.bus_port))
         wait_until(lambda: len(topology.read(first)) == 3 and len(topology.read(late)) == 3, "they have met")
         giver = next(one for one in nodes_of(cluster) if topology.myself(topology.read(one)).owns(0))
@@ -150,6 +181,7 @@ def test_a_master_that_joins_later_gets_what_is_registered(cluster: RedisCluster
         move(0, [giver, late])
         wait_until(lambda: send(late, "RG.TRIGGER", "late-x") == send(first, "RG.TRIGGER", "late-x"), "one x")
         wait_until(lambda: send(late, "HSET", "late:{06S}", "f", "v") == b"hooked", "the hook as well")
+        wait_until(lambda: send(late, "RG.TRIGGER", "late-required") == [b"required"], "what is required, too")
         assert sorted(dump[1] for dump in send(late, "RG.DUMPREGISTRATIONS")) == sorted(
             dump[1] for dump in send(first, "RG.DUMPREGISTRATIONS")
         )
