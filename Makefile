@@ -8,6 +8,7 @@ SHARDS ?=
 PORT   ?=
 HTTP   ?=
 T      ?=
+CORES  := $(shell nproc)
 
 SANITIZED := dag_arguments peers progress redis_ai rights tensors
 
@@ -16,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint test-c asan torture faults soak bench bench-models clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint format types test-c asan torture faults soak bench bench-models clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -27,7 +28,7 @@ run: setup ## set up, start a cluster, ingest seeds/, ask; PORT=7000 HTTP=8080 S
 	@exec $(BIN)/shardqa demo $(RUN_OPTIONS)
 
 build: packages-build ## compile module/shardqa.so
-	@$(MAKE) -s -C module
+	@$(MAKE) -s -j$(CORES) -C module
 
 setup: packages-run $(VENV)/stamp-install build ## install what is missing, without starting anything
 
@@ -76,7 +77,9 @@ $(VENV)/stamp-models: requirements-models.lock .ci/install-torch $(VENV)/stamp-p
 
 models: setup $(VENV)/stamp-models ## set up what 'shardqa models' needs beyond serving: torch and company
 
-test: setup-test lint test-c asan ## set up and run all tests, JOBS=3 at once
+# mypy has one thread, and the sanitizers' tests wait much: they run side by side
+test: setup-test format ## set up and run all tests, JOBS=3 at once
+	@$(MAKE) -s -j2 --output-sync=target types asan
 	@$(BIN)/python -m pytest -q -n $(or $(JOBS),3) --dist loadfile --no-loadscope-reorder --cov --cov-report=
 
 test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T="-k offsets"
@@ -89,16 +92,20 @@ test-compat: setup-test ## the retired redisai client, in an environment of its 
 test-clients: setup-test ## libraries of others on shardqa, each in an environment of its own; downloads them once
 	@$(BIN)/python -m pytest -q -rs tests/clients
 
-lint: $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models ## ruff and mypy --strict
+lint: format types ## ruff and mypy --strict
+
+format: $(VENV)/stamp-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q . || { echo 'some files are not formatted; run: $(BIN)/ruff format .' >&2; exit 1; }
+
+types: $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models
 	@$(BIN)/mypy --strict src/shardqa tests bench
 
-test-c: packages-build ## the pure C files' own tests
-	@$(MAKE) -s -C module test
+test-c: build ## the pure C files' own tests
+	@$(MAKE) -s -j$(CORES) -C module test
 
-asan: setup-test ## the same, and the module inside Redis, under address and undefined-behaviour sanitizers
-	@$(MAKE) -s -C module asan sanitized
+asan: setup-test test-c ## the same, and the module inside Redis, under address and undefined-behaviour sanitizers
+	@$(MAKE) -s -j$(CORES) -C module asan sanitized
 	@SHARDQA_MODULE=module/build/shardqa-asan.so SHARDQA_PRELOAD=$$($(CC) -print-file-name=libasan.so) \
 	    $(BIN)/python -m pytest -q -n $(or $(JOBS),3) --dist loadfile $(SANITIZED:%=tests/module/test_%.py)
 

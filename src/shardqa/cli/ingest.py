@@ -1,5 +1,6 @@
 """`shardqa ingest`: puts documents into a corpus."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -135,7 +136,15 @@ async def _passes(engine: Engine, wanted: SyncOptions, watch: bool, as_json: boo
         say(f"watching {', '.join(map(str, wanted.paths))}; Ctrl-C ends it")
         async for _ in awatch(*wanted.paths):
             summary = await _one_pass(engine, wanted, as_json)
+            _end_where_asked()
     return summary
+
+
+def _end_where_asked() -> None:
+    """Raises CancelledError after a Ctrl-C that came within a pass: redis-py's reads with a timeout may swallow it."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _one_pass(engine: Engine, wanted: SyncOptions, as_json: bool) -> Summary:

@@ -1,0 +1,37 @@
+"""`shardqa ingest --watch` without a cluster: how it ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa.cli import ingest
+from shardqa.loader.sync import SyncOptions
+
+
+async def test_a_ctrl_c_that_a_pass_swallows_ends_the_watch_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    passes = 0
+
+    async def swallowing(*_: object) -> None:
+        nonlocal passes
+        passes += 1
+        if passes == 2:
+            watching.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+    async def changes(*_: object) -> AsyncIterator[set[Any]]:
+        while True:
+            yield set()
+
+    monkeypatch.setattr(ingest, "_one_pass", swallowing)
+    monkeypatch.setattr("watchfiles.awatch", changes)
+    engine: Any = None
+    watching = asyncio.create_task(ingest._passes(engine, SyncOptions(corpus="c", paths=[tmp_path]), True, False))
+    with pytest.raises(asyncio.CancelledError):
+        await watching
+    assert passes == 2
