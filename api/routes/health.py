@@ -4,6 +4,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
+from shardqa.api import registration_metrics
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import Health, Ready
@@ -27,5 +28,8 @@ async def readyz(state: Shared) -> Ready:
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=Response)
 async def metrics(state: Shared) -> Response:
-    """The sum of all processes that `python -m shardqa.api` runs on this port."""
-    return Response(state.metrics.text(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    """The sum of all processes that `python -m shardqa.api` runs on this port, and the functions of each shard."""
+    engine = state.connection.connected
+    counts = [] if engine is None else await engine.registration_counts()
+    own = state.metrics.text()
+    return Response(own + registration_metrics.text(counts), media_type=CONTENT_TYPE_PLAIN_0_0_4)

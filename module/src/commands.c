@@ -200,6 +200,7 @@ static RedisArg PEER_ARGS[] = {{.name = "node-id", .type = ARG_STRING, NO_KEY},
                                {.name = "verb", .type = ARG_STRING, NO_KEY},
                                {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
                                END};
+static RedisArg LOGS_ARGS[] = {{.name = "after", .type = ARG_INTEGER, .flags = ARG_OPTIONAL, NO_KEY}, END};
 static RedisArg HOOK_ARGS[] = {{.name = "command", .type = ARG_STRING, NO_KEY},
                                {.name = "argument", .type = ARG_STRING, .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
                                END};
@@ -260,6 +261,7 @@ static const struct command COMMANDS[] = {
     {"RG.PYDUMPSESSIONS", rg_admin, "readonly", 0, -1, NULL, DUMPSESSIONS_ARGS, "Lists the sessions that registered something", "O(N) in the number of registrations", "admin dangerous slow"},
     {"RG.PYDUMPREQS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Lists the requirements of sessions", "O(N) in the number of requirements", "slow"},
     {"RG.PYSTATS", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the memory of the worker", "O(1)", "slow"},
+    {"RG.PYLOGS", rg_admin, "readonly", 0, -1, NULL, LOGS_ARGS, "Lists the last lines that functions logged on this shard, and their errors", "O(N) in the number of lines", "admin dangerous slow"},
     {"RG.PYPROFILE", rg_admin, "readonly", 0, -3, NULL, PROFILE_ARGS, "Shows or resets what a session's functions spent their time on", "O(N) in the number of functions", "admin dangerous slow"},
     {"RG.INFOCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Returns the cluster as the worker sees it", "O(N) in the number of shards", "slow"},
     {"RG.REFRESHCLUSTER", rg_request, "readonly", 0, 1, NULL, NO_ARGS, "Makes the worker look at the cluster now", "O(N) in the number of nodes", "slow"},

@@ -129,6 +129,7 @@ static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long 
  * RG.ABORTEXECUTION id
  * RG.CONFIGSET name value ...
  * RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id ...]
+ * RG.PYLOGS [after]
  * RG.PYPROFILE verb session [order] */
 int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, shardqa.settings.timeout_ms); }
 

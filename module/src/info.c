@@ -152,13 +152,20 @@ static void latency_section(RedisInfoCtx *ctx) {
     latency(ctx, "execute", &shardqa.execute_latency);
 }
 
-/* What the worker says of itself (STATS). */
-static void worker_section(RedisInfoCtx *ctx) {
+/* Fields of STATS that are shown apart: a line for each registration. */
+static bool is_of_registration(const char *key, size_t length) {
+    static const char start[] = "registration_";
+    return length >= sizeof start - 1 && memcmp(key, start, sizeof start - 1) == 0;
+}
+
+/* What the worker says (STATS) of its registrations, or of itself. */
+static void told_section(RedisInfoCtx *ctx, const char *section, bool of_registrations) {
     char *key, *value, name[65];
     size_t length;
-    redis.InfoAddSection(ctx, "worker");
+    redis.InfoAddSection(ctx, section);
     RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.worker_stats, "^", NULL, 0);
     while ((key = redis.DictNextC(iterator, &length, (void **)&value)) != NULL) {
+        if (is_of_registration(key, length) != of_registrations) continue;
         snprintf(name, sizeof name, "%.*s", (int)length, key);
         redis.InfoAddFieldCString(ctx, name, value);
     }
@@ -174,5 +181,6 @@ void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
     security_section(ctx);
     content_section(ctx);
     latency_section(ctx);
-    worker_section(ctx);
+    told_section(ctx, "worker", false);
+    told_section(ctx, "registrations", true);
 }

@@ -9,6 +9,7 @@ from shardqa.module.worker.calls import Calls, Command, Rights, first
 from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears.cluster import Cluster
 from shardqa.module.worker.gears.executions import Executions
+from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.registrations import Registrations
@@ -37,6 +38,7 @@ class Shard:
     registrations: Registrations
     watches: Watches
     statistics: WorkerStatistics
+    ring: LogRing
     config: Mapping[str, str]  # module arguments, names in lower case
 
     def execute(self, rights: Rights, command: Command) -> Any:
@@ -46,4 +48,5 @@ class Shard:
     def log(self, text: str, level: str = "notice") -> None:
         if level not in LEVELS:
             raise ValueError(f"log level {level!r} does not exist; choose one of {', '.join(LEVELS)}")
+        self.ring.add(text, level)
         self.link.send_list(Type.LOG, 0, [level, text[:4000]])

@@ -24,6 +24,7 @@ from shardqa.module.worker.gears.events import Events, Happened
 from shardqa.module.worker.gears.execution import Execution, Unset, describe, enter
 from shardqa.module.worker.gears.executions import Executions
 from shardqa.module.worker.gears.hooks import Hooks
+from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.newcomers import Newcomers
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
@@ -32,6 +33,7 @@ from shardqa.module.worker.gears.registrations import Registrations
 from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.sessions import Sessions
 from shardqa.module.worker.gears.settings import WorkerSettings
+from shardqa.module.worker.gears.told import Told
 from shardqa.module.worker.gears.watches import PROMOTED, Watches
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
@@ -92,6 +94,7 @@ class Worker:
             registrations=Registrations(),
             watches=Watches(link, threads),
             statistics=statistics,
+            ring=LogRing(),
             config=settings,
         )
         self._sessions = Sessions(self._shard)
@@ -99,6 +102,7 @@ class Worker:
         self._commands = Commands(self._shard, self._sessions, self._newcomers)
         self._hooks = Hooks(self._shard, self._sessions, self._commands)
         self._events = Events(self._shard, self._commands)
+        self._told = Told(self._shard)
         self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
         self._early: list[tuple[str, Happened]] = []  # events of registrations that a replay is about to bring back
         self._handlers: dict[Type, Callable[[Frame], Work | None]] = {
@@ -297,6 +301,7 @@ class Worker:
         shard.statistics.set("events_queued", self._events.queued())
         shard.statistics.set("models_queued", shard.models.queued())
         shard.statistics.set("allocated_mb", allocated() >> 20)
+        self._told.tell()
         shard.models.send_runs()
         shard.models.tell()
         changes = shard.statistics.changes()

@@ -98,6 +98,7 @@ def test_an_execution_describes_itself(client: Redis) -> None:
     assert list(plan) == [
         *("status", "shards_received", "shards_completed", "results", "errors"),
         *("total_duration", "read_duration", "steps"),
+        *("records", "errorCount", "elapsedMS"),  # of ours, behind RedisGears' own
     ]
     assert (plan["status"], plan["results"], plan["errors"]) == ("done", 1, [])
     assert [fields(step)["type"] for step in plan["steps"]] == ["collect", "map", "filter", "map"]

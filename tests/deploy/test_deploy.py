@@ -17,10 +17,14 @@ import httpx
 import kubernetes_validate
 import pytest
 import yaml
+from prometheus_client import Metric
 
+from shardqa.api import registration_metrics
 from shardqa.api.metrics import Metrics
+from shardqa.api.registration_metrics import RegistrationMetrics
 from shardqa.cluster import redis_server
 from shardqa.config import Settings, check_names
+from shardqa.engine.registrations import counts_of
 from tests.nodes import free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -65,10 +69,14 @@ def alerts() -> list[dict[str, Any]]:
     return rules
 
 
+def families() -> list[Metric]:
+    return [*Metrics().registry.collect(), *RegistrationMetrics([]).collect()]
+
+
 def names_told() -> set[str]:
     """All names that /metrics may tell."""
     found = {"up"}
-    for family in Metrics().registry.collect():
+    for family in families():
         kinds = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
         found |= {family.name + suffix for suffix in kinds.get(family.type, [""])}
     return found
@@ -83,11 +91,7 @@ def test_each_expression_asks_for_metrics_that_there_are(expr: str) -> None:
 
 def test_every_metric_is_on_the_dashboard() -> None:
     shown = {name for expr in expressions() for name in METRIC.findall(expr)}
-    missing = {
-        family.name
-        for family in Metrics().registry.collect()
-        if not any(name.startswith(family.name) for name in shown)
-    }
+    missing = {family.name for family in families() if not any(name.startswith(family.name) for name in shown)}
     assert not missing
 
 
@@ -158,14 +162,20 @@ def serve(metrics: Metrics) -> None:
     metrics.documents.labels("changed").inc()
 
 
+LINE = "name=Rank,triggered={0},succeeded={0},failed={0},aborted=0,queue=1,sum_us={0},le_1ms={0},le_5ms={0}"
+
+
 @contextmanager
 def serving(metrics: Metrics) -> Iterator[str]:
     """HOST:PORT of /metrics alone."""
 
+    served: list[int] = []
+
     class Tell(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             serve(metrics)
-            body = metrics.text()
+            served.append(1)
+            body = metrics.text() + registration_metrics.text([counts_of("node:1", LINE.format(len(served)))])
             self.send_response(200)
             self.send_header("content-type", "text/plain; version=0.0.4")
             self.send_header("content-length", str(len(body)))

@@ -60,6 +60,7 @@ COMMANDS = {
     "rg.pydumpsessions": (-1, [], ["RG.PYDUMPSESSIONS"]),
     "rg.pydumpreqs": (1, [], ["RG.PYDUMPREQS"]),
     "rg.pystats": (1, [], ["RG.PYSTATS"]),
+    "rg.pylogs": (-1, [], ["RG.PYLOGS"]),
     "rg.pyprofile": (-3, [], ["RG.PYPROFILE", "STATS", "x"]),
     "rg.dumpexecutions": (1, [], ["RG.DUMPEXECUTIONS"]),
     "rg.getexecution": (-2, [], ["RG.GETEXECUTION", "x"]),
@@ -83,7 +84,7 @@ READ_ONLY = {
     *("ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", "rg.dumpregistrations", "shardqa.get"),
     "shardqa.hookread",
     *("rg.dumpexecutions", "rg.getexecution", "rg.getresults", "rg.getresultsblocking"),
-    *("rg.pydumpsessions", "rg.pydumpreqs", "rg.pystats", "rg.pyprofile"),
+    *("rg.pydumpsessions", "rg.pydumpreqs", "rg.pystats", "rg.pylogs", "rg.pyprofile"),
     *("rg.configget", "rg.infocluster", "rg.refreshcluster"),
 }
 

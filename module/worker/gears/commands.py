@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -18,7 +20,7 @@ from shardqa.module.worker.gears.readers import text
 from shardqa.module.worker.gears.registrations import Registration
 from shardqa.module.worker.gears.requirements import RequirementsFailed
 from shardqa.module.worker.gears.scripts import BadArguments, pyexecute
-from shardqa.module.worker.gears.session_commands import dump_sessions, memory_statistics, profile
+from shardqa.module.worker.gears.session_commands import dump_sessions, logs_after, memory_statistics, profile
 from shardqa.module.worker.gears.sessions import SessionExists, Sessions
 from shardqa.module.worker.gears.settings import reply_to_get, reply_to_set
 from shardqa.module.worker.gears.streams import Streams
@@ -31,7 +33,7 @@ NAMES = frozenset(
         *("DUMPREGISTRATIONS", "UNREGISTER", "DUMPEXECUTIONS", "GETEXECUTION", "GETRESULTS", "GETRESULTSBLOCKING"),
         *("CLEARREGISTRATIONSSTATS", "PAUSEREGISTRATIONS", "UNPAUSEREGISTRATIONS"),
         *("DROPEXECUTION", "ABORTEXECUTION", "CONFIGGET", "CONFIGSET", "INFOCLUSTER", "REFRESHCLUSTER"),
-        *("PYDUMPREQS", "PYSTATS"),
+        *("PYDUMPREQS", "PYLOGS", "PYSTATS"),
     )
 )
 
@@ -45,13 +47,16 @@ class Commands:
         self._sessions = sessions
         self._executions = ExecutionCommands(shard)
         self._turns: dict[str, asyncio.Lock] = {}  # by id of registrations that are inorder
+        self._running: Counter[str] = Counter()  # by registration id: what runs or waits for its turn
         shard.registrations.listen(lambda _: None, self._forget_turn)
+        shard.registrations.count_queue(lambda registration: self._running[registration.id])
         self.streams = Streams(shard, self._run_batch)
         shard.registrations.listen(self.streams.begin, self.streams.end)
         sessions.distribution.before_unregister = self.streams.forget
 
     def _forget_turn(self, registration: Registration) -> None:
         self._turns.pop(registration.id, None)
+        self._running = +self._running  # without those at 0
 
     async def run(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
         """The reply of one command. Raises what a function raised."""
@@ -71,7 +76,7 @@ class Commands:
         words = [argument.decode("utf-8", "surrogateescape") for argument in arguments]
         match name, words:
             case "RG.DUMPREGISTRATIONS", []:
-                return resp.encode([registration.dump() for registration in self._shard.registrations])
+                return resp.encode([r.dump(self._shard.registrations.queue_of(r)) for r in self._shard.registrations])
             case "RG.UNREGISTER", [id]:
                 return await self._unregister(id)
             case "RG.CLEARREGISTRATIONSSTATS", []:
@@ -103,6 +108,10 @@ class Commands:
                 return reply_to_set(self._shard.settings, words)
             case "RG.PYDUMPSESSIONS", _:
                 return dump_sessions(self._sessions, words)
+            case "RG.PYLOGS", []:
+                return resp.encode(self._shard.ring.after(0))
+            case "RG.PYLOGS", [after]:
+                return logs_after(self._shard.ring, after)
             case "RG.PYDUMPREQS", []:
                 return resp.encode(self._shard.requirements.dump())
             case "RG.PYSTATS", []:
@@ -125,14 +134,31 @@ class Commands:
         if registration is None:
             return resp.error("ERR subcommand not found")
         registration.enter(execution)
-        turn = self._turns.setdefault(registration.id, asyncio.Lock()) if registration.in_order else nullcontext()
-        async with turn:
-            results = await self.run_registration(execution, registration, [record])
+        results = await self._in_turn(execution, registration, record)
         if results is None:
             return resp.error(execution.errors[0])
         if execution.reply is not Unset.UNSET:
             return resp.encode(execution.reply)
         return resp.encode(results)
+
+    async def _in_turn(self, execution: Execution, registration: Registration, record: Any) -> list[Any] | None:
+        if not registration.in_order:
+            return await self.run_registration(execution, registration, [record])
+        turn = self._turns.setdefault(registration.id, asyncio.Lock())
+        with self._counted(registration):
+            await turn.acquire()
+        try:
+            return await self.run_registration(execution, registration, [record])
+        finally:
+            turn.release()
+
+    @contextmanager
+    def _counted(self, registration: Registration) -> Iterator[None]:
+        self._running[registration.id] += 1
+        try:
+            yield
+        finally:
+            self._running[registration.id] -= 1
 
     async def run_registration(
         self, execution: Execution, registration: Registration, records: list[Any], kept: bool = False
@@ -146,11 +172,14 @@ class Commands:
         statistics.triggered += 1
         execution.name, execution.seconds = registration.title(), self._shard.threads.stall
         try:
-            results, errors = await self._results(execution, registration, registration.plan(records), kept)
+            with self._counted(registration):
+                results, errors = await self._results(execution, registration, registration.plan(records), kept)
         except BaseException:
             statistics.aborted += 1
             raise
         statistics.finished(started, errors[0] if errors else None)
+        if errors:
+            self._shard.ring.add(errors[0], "error", registration.title().decode("utf-8", "replace"))
         return None if errors else results
 
     async def _results(

@@ -36,6 +36,18 @@ class Events:
         self._shard = shard
         self._commands = commands
         self._lines: dict[str, Line] = {}
+        shard.registrations.count_queue(self._waiting)
+        shard.registrations.listen(lambda _: None, self._forget)
+
+    def _waiting(self, registration: Registration) -> int:
+        """Those under way are counted where they run."""
+        line = self._lines.get(registration.id)
+        return 0 if line is None else len(line.waiting) + sum(len(later) for later in line.busy.values())
+
+    def _forget(self, registration: Registration) -> None:
+        line = self._lines.get(registration.id)
+        if line is not None and not line.busy:
+            del self._lines[registration.id]
 
     def push(self, registration: Registration, happened: Happened) -> None:
         if registration.reader == "StreamReader":

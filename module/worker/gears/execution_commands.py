@@ -27,9 +27,7 @@ class ExecutionCommands:
 
     def dump(self) -> bytes:
         runs = reversed(self._shard.executions.all())
-        return resp.encode(
-            [["executionId", run.id, "status", run.status, "registered", int(bool(run.registration))] for run in runs]
-        )
+        return resp.encode([_listed(run) for run in runs])
 
     def results(self, id: str) -> bytes:
         run = self._shard.executions.get(id)
@@ -87,7 +85,8 @@ class ExecutionCommands:
                 *("results", len(run.results) if run.is_done() else -1, "errors", run.errors),
                 *("total_duration", round(run.milliseconds)),
                 *("read_duration", round(run.read_milliseconds)),
-                *("steps", described),
+                *("steps", described, "records", run.records(), "errorCount", run.error_count()),
+                *("elapsedMS", round(run.elapsed())),
             ],
         ]
 
@@ -110,6 +109,13 @@ class ExecutionCommands:
         if run is not None and not run.is_done():
             run.execution.cancel()
         return resp.OK
+
+
+def _listed(run: Run) -> list[Any]:
+    """What RedisGears has not stands last."""
+    listed = ["executionId", run.id, "status", run.status, "registered", int(bool(run.registration))]
+    shown = ["records", run.records(), "errorCount", run.error_count(), "elapsedMS", round(run.elapsed())]
+    return [*listed, *shown, "session", run.session]
 
 
 def _step(step: GearsStep) -> list[Any]:

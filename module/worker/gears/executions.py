@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker.gears.execution import Execution
-from shardqa.module.worker.gears.plans import RunPlan
+from shardqa.module.worker.gears.histogram import RunHistogram
+from shardqa.module.worker.gears.plans import GIVEN, RunPlan
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.cluster import Cluster
@@ -51,6 +53,20 @@ class Run:
         self.read_milliseconds = 0.0
         self._done: asyncio.Event | None = None
 
+    def records(self) -> int:
+        """Read on this shard so far."""
+        if self.part is not None:
+            return self.part.records
+        return len(self.plan.argument) if self.plan.reader == GIVEN else 0
+
+    def error_count(self) -> int:
+        """So far, of this shard; the initiating one has those of all when it is done."""
+        return len(self.errors) if self.is_done() else len(self.execution.errors) + self.execution.dropped_errors
+
+    def elapsed(self) -> float:
+        """Milliseconds."""
+        return self.milliseconds if self.is_done() else (time.monotonic() - self.started) * 1000
+
     def is_done(self) -> bool:
         return self.status != "running"
 
@@ -74,6 +90,9 @@ class Executions:
         self._runs: dict[str, Run] = {}  # in the order they began
         self._of_registration: dict[str, deque[str]] = {}  # registration id -> ids of its kept executions
         self._numbers = itertools.count(1)
+        self._taken: Callable[[str], bool] = lambda _: False
+        self.ended: Counter[str] = Counter()  # how runs of scripts and functions ended: done, failed, aborted
+        self.times = RunHistogram()  # of the same
 
     def all(self) -> list[Run]:
         return list(self._runs.values())
@@ -81,8 +100,15 @@ class Executions:
     def get(self, id: str) -> Run | None:
         return self._runs.get(id)
 
+    def avoid(self, taken: Callable[[str], bool]) -> None:
+        """`taken` says which ids something else has: an id names one thing."""
+        self._taken = taken
+
     def new_id(self) -> str:
-        return f"{self._cluster.node if self._cluster.enabled else NO_CLUSTER}-{next(self._numbers)}"
+        while True:
+            id = f"{self._cluster.node if self._cluster.enabled else NO_CLUSTER}-{next(self._numbers)}"
+            if not self._taken(id):
+                return id
 
     def begin(
         self, id: str, session: str, execution: Execution, plan: RunPlan, kept: bool, registration: str = ""
@@ -110,6 +136,9 @@ class Executions:
         if aborted and not run.errors:
             run.errors.append("ERR the execution was aborted")
         run.finish("aborted" if aborted else "done")
+        if not run.registration:
+            self.ended["aborted" if aborted else "failed" if run.errors else "done"] += 1
+            self.times.add(run.milliseconds * 1000)
         if run.part is not None:
             run.read_milliseconds = run.part.read_milliseconds
         if not run.kept:

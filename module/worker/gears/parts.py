@@ -45,6 +45,7 @@ class Part:
         self.initiator = initiator  # node id
         self.lost: set[str] = set()  # node ids that left the execution
         self.read_milliseconds = 0.0
+        self.records = 0  # that its reader gave so far
         self.chains: list[Chain] = []
         self._own = session.shard.cluster.node
         self._coordination = coordination
@@ -108,6 +109,7 @@ class Part:
         started = perf_counter()
         async for records in read:
             self.read_milliseconds += (perf_counter() - started) * 1000
+            self.records += len(records)
             yield records
             started = perf_counter()
         self.read_milliseconds += (perf_counter() - started) * 1000

@@ -10,6 +10,7 @@ from typing import Any
 
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.execution import Execution
+from shardqa.module.worker.gears.histogram import RunHistogram
 from shardqa.module.worker.gears.hooked_commands import HookedCommand
 from shardqa.module.worker.gears.plans import GIVEN, RunPlan
 from shardqa.module.worker.gears.steps import GLOBAL, GearsStep
@@ -29,6 +30,7 @@ class RegistrationStatistics:
     last_lag: float = 0.0  # of a stream's message until it was done
     total_lag: float = 0.0
     lags: int = 0
+    runs: RunHistogram = field(default_factory=RunHistogram)
 
     def lagged(self, milliseconds: float) -> None:
         self.last_lag = milliseconds
@@ -44,6 +46,7 @@ class RegistrationStatistics:
         """`started` is of time.perf_counter()."""
         self.last = (time.perf_counter() - started) * 1000
         self.total += self.last
+        self.runs.add(self.last * 1000)
         if error is None:
             self.success += 1
         else:
@@ -90,7 +93,8 @@ class Registration:
     hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
 
     def complete(self) -> None:
-        """Gives one that an earlier version stored the field that it has not."""
+        """Gives one that an earlier version stored the fields that it has not."""
+        self.statistics = RegistrationStatistics()
         if not hasattr(self, "hooked"):
             self.hooked = ()
 
@@ -100,6 +104,12 @@ class Registration:
         if self.commands:
             what = f"commands {' '.join(self.commands)}, {what}"
         return f"registration {self.id} ({what}) of session {self.session}".encode("utf-8", "replace")
+
+    def name(self) -> str:
+        """For people: what starts it."""
+        if self.commands:
+            return f"{' '.join(self.commands)} {self.prefix}"
+        return self.trigger or self.prefix
 
     def plan(self, records: list[Any]) -> RunPlan:
         """A run over these records. Without a step that moves records there is nothing to do on other shards."""
@@ -125,8 +135,8 @@ class Registration:
             items += [str(len(names or ())), *(names or ())]
         return items
 
-    def dump(self) -> list[Any]:
-        """As RG.DUMPREGISTRATIONS shows it."""
+    def dump(self, queue: int) -> list[Any]:
+        """As RG.DUMPREGISTRATIONS shows it; what RedisGears has not stands behind what it has."""
         s = self.statistics
         done = s.success + s.failures
         data = [
@@ -140,9 +150,12 @@ class Registration:
         data += ["lastError", s.last_error, "args", self._arguments()]
         if self.reader == "StreamReader":
             data += ["status", "PAUSED" if self.paused else "OK"]
+        told = ["queue", queue, "p50RunDurationUS", s.runs.percentile(0.5)]
+        told += ["p99RunDurationUS", s.runs.percentile(0.99), "runHistogramUS", s.runs.pairs()]
         return [
             *("id", self.id, "reader", self.reader, "desc", self.description, "RegistrationData", data),
             *("PD", f"{{'sessionName':'{self.session}', 'depsList':[]}}", "ExecutionThreadPool", "DefaultPool"),
+            *("Statistics", told),
         ]
 
     def _arguments(self) -> list[Any]:
@@ -162,6 +175,14 @@ class Registrations:
         self._by_trigger: dict[str, Registration] = {}
         self._added: list[Callable[[Registration], None]] = []
         self._removed: list[Callable[[Registration], None]] = []
+        self._queues: list[Callable[[Registration], int]] = []
+
+    def count_queue(self, queued: Callable[[Registration], int]) -> None:
+        """`queued` says how much of a registration's work waits or runs in one place."""
+        self._queues.append(queued)
+
+    def queue_of(self, registration: Registration) -> int:
+        return sum(queued(registration) for queued in self._queues)
 
     def listen(self, added: Callable[[Registration], None], removed: Callable[[Registration], None]) -> None:
         self._added.append(added)

@@ -1,4 +1,4 @@
-"""RG.PYDUMPSESSIONS, RG.PYDUMPREQS, RG.PYSTATS and RG.PYPROFILE."""
+"""RG.PYDUMPSESSIONS, RG.PYLOGS, RG.PYSTATS and RG.PYPROFILE."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import resource
 from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker import resp
+from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.profiles import ORDERS, NotProfiled, Profiles
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def dump_sessions(sessions: Sessions, words: list[str]) -> bytes:
 
 
 def _session(session: Session, verbose: bool) -> list[Any]:
-    registrations = [r.dump() if verbose else r.id for r in session.registrations]
+    registered = session.shard.registrations
+    registrations = [r.dump(registered.queue_of(r)) if verbose else r.id for r in session.registrations]
     return [
         *("ID", session.id, "sessionDescription", session.description, "refCount", len(registrations) + 1),
         *(
@@ -63,6 +65,12 @@ def memory_statistics() -> bytes:
         now = int(file.read().split()[1]) * resource.getpagesize()
     peak = max(now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)  # the kernel notes it now and then
     return resp.encode(["TotalAllocated", peak, "PeakAllocated", peak, "CurrAllocated", now])
+
+
+def logs_after(ring: LogRing, after: str) -> bytes:
+    if not after.isdecimal():
+        return resp.error(f"ERR RG.PYLOGS [after] wants the number of a line, not {after[:40]!r}")
+    return resp.encode(ring.after(int(after)))
 
 
 def profile(profiles: Profiles, sessions: Sessions, words: list[str]) -> bytes:

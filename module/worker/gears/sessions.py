@@ -156,11 +156,15 @@ class Sessions:
         self._replays = 0  # asked for and not done
         self._failed: dict[str, str] = {}  # registration id -> why its session's replay failed
         self._changed: list[Session] = []  # replayed with other registrations than stored
+        shard.executions.avoid(self._is_taken)
+
+    def _is_taken(self, id: str) -> bool:
+        return id in self._sessions or self._shard.registrations.get(id) is not None or id in self._failed
 
     def new_id(self) -> str:
         while True:
             id = f"{self._shard.cluster.node}-{next(self._numbers)}"
-            if id not in self._sessions and self._shard.registrations.get(id) is None and id not in self._failed:
+            if not self._is_taken(id) and self._shard.executions.get(id) is None:
                 return id
 
     def _id_of(self, _registration: Registration) -> str:

@@ -53,6 +53,7 @@ class Follower:
     done: tuple[int, int] = (0, 0)  # id up to which all is executed
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
+    executing: bool = False
 
 
 class Streams:
@@ -61,6 +62,11 @@ class Streams:
         self._run = run
         self._followers: dict[tuple[str, str], Follower] = {}  # by registration id and key
         self._started = False  # the keyspace is loaded
+        shard.registrations.count_queue(self._waiting)
+
+    def _waiting(self, registration: Registration) -> int:
+        """Messages that were read and are not in the execution under way, which is counted where it runs."""
+        return sum(max(len(f.held) - registration.stream.batch * f.executing, 0) for f in self._of(registration))
 
     def notify(self, registration: Registration, key: str) -> None:
         """A stream of this registration has messages, or may have."""
@@ -200,6 +206,7 @@ class Streams:
         execution = Execution(self._shard.threads, registration.rights)
         enter(execution)
         records = [message(follower.key.encode("utf-8", "surrogateescape"), m.id, m.fields) for m in batch]
+        follower.executing = True
         try:
             execution.task = self._shard.threads.task(self._run(execution, registration, records))
             failed = await execution.task is None
@@ -211,6 +218,8 @@ class Streams:
         except BaseException as error:  # noqa: BLE001 - of a function: its policy says what follows
             execution.failed(error)
             failed = True
+        finally:
+            follower.executing = False
         registration.statistics.lagged(_age(batch[-1].id))
         if failed and not await self._passes_over(registration, execution):
             return

@@ -26,6 +26,25 @@ def corpora(incomplete: str) -> list[str]:
     return [name for name in found if name.startswith(incomplete)]
 
 
+def functions(incomplete: str) -> list[str]:
+    """Ids and names of what is registered now."""
+    from redis.exceptions import RedisError
+
+    from shardqa.cli.connection import node_client, seed_of, settings_of
+    from shardqa.cluster.functions import Masters, registrations
+
+    try:
+        settings = settings_of(None, None, None)
+        host, _, port = seed_of(settings).rpartition(":")
+        found, _ = registrations(
+            Masters(lambda host, port: node_client(settings, host, port, SECONDS), (host, int(port)))
+        )
+    except (ShardqaError, OSError, RedisError):
+        return []
+    words = {word for one in found for word in (one.name, one.session, one.id)}
+    return sorted(word for word in words if word.startswith(incomplete))
+
+
 def models(incomplete: str) -> list[str]:
     """Names in the models' store."""
     try:

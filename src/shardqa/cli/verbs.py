@@ -107,6 +107,7 @@ VERBS = {
     "bench": Verb("stages", "app", "Measure times."),  # stages.py adds its own command to those of bench.py
     "models": Verb("models", "app", "Train, shrink, check and package readers."),
     "dense": Verb("dense", "app", "Find passages by what they mean, beside their words."),
+    "gears": Verb("gears", "app", "Functions in Redis: run, list, watch, remove."),
 }
 
 

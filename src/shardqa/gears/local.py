@@ -34,6 +34,7 @@ from shardqa.module.worker.gears.cluster import Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.execution import Execution, enter
 from shardqa.module.worker.gears.executions import Executions
+from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.newcomers import Newcomers
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.plans import GIVEN
@@ -225,6 +226,7 @@ def _shard(link: _LocalLink) -> Shard:
         registrations=Registrations(),
         watches=Watches(ours, threads),
         statistics=statistics,
+        ring=LogRing(),
         config={},
     )
 

@@ -31,6 +31,7 @@ COMMANDS = [
     "models export", "models quantize", "models dequantize", "models mix",
     "models optimize", "models verify", "models ladder", "models package", "models tune", "models encoder",
     "dense push", "dense rm", "dense on", "dense off",
+    "gears run", "gears ls", "gears stats", "gears logs", "gears rm",
     "models list", "models card", "models add", "models push", "models drop", "models rm",
 ]  # fmt: skip
 OF_A_CLUSTER = [
@@ -205,6 +206,7 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "models optimize": ["nowhere", "--out", "out"], "models verify": ["nowhere", "nowhere"],
     "models ladder": ["--checkpoint", "nowhere", "--reader", "nowhere"], "models package": ["nowhere", "--out", "out"],
     "models tune": ["--also", "nowhere"], "models encoder": ["nowhere", "--out", "out"],
+    "gears run": ["nowhere.py"], "gears ls": [], "gears stats": [], "gears logs": [], "gears rm": ["x"],
     "dense push": ["nowhere"], "dense rm": [], "dense on": ["c"], "dense off": ["c"],
     "models list": ["--store", "store"], "models card": ["nowhere"], "models add": ["nowhere"],
     "models push": ["nowhere"], "models drop": ["nowhere"], "models rm": ["nowhere"],

@@ -1,0 +1,243 @@
+"""`shardqa gears ls`, `logs`, `stats` and `rm`: functions of all shards as one table; `run` is in gears_run.py."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from redis.exceptions import RedisError
+
+from shardqa.cli import completion, gears_run
+from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption
+from shardqa.cli.gears_run import masters_of
+from shardqa.cli.output import PARTLY, print_json, print_table, say
+from shardqa.cluster import functions
+from shardqa.cluster.functions import LogLine, Masters, RegisteredFunction
+from shardqa.errors import ShardqaError
+
+OWN = "shardqa"  # the session of `shardqa prepare`
+FOLLOW_SECONDS = 0.5  # between two looks at the logs
+WIDTH = 60  # characters of an error in a table
+
+app = typer.Typer(name="gears", help="Functions in Redis: run, list, watch, remove.", no_args_is_help=True)
+app.command("run")(gears_run.run)
+
+NameArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="ID|NAME", help="An id, a session, a trigger or keys.", autocompletion=completion.functions),
+]
+
+
+class UnknownFunction(ShardqaError):
+    """A name that no registration and no execution has."""
+
+    code = "unknown_function"
+    status = 404
+
+
+@app.command()
+def ls(
+    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
+) -> None:
+    """List registrations and executions of all shards as one table.
+
+    Example: shardqa gears ls
+    """
+    masters = masters_of(redis, user, password)
+    registered, failed = functions.registrations(masters)
+    executions, others = functions.executions(masters)
+    failed |= others
+    if as_json:
+        kept = [_shown(one) for one in registered]
+        print_json({"registrations": kept, "executions": [asdict(one) for one in executions], "failed": failed})
+    else:
+        columns = ("kind", "id", "name", "session", "state", "shards", "done", "errors", "queue")
+        rows = [*map(_row, registered)]
+        for one in executions:
+            kind = "event" if one.registered else "execution"
+            rows.append((kind, one.id, "", one.session, one.status, len(one.shards), one.records, one.errors, ""))
+        print_table(columns, rows)
+    _tell_failed(failed)
+
+
+def _row(one: RegisteredFunction) -> tuple[Any, ...]:
+    state = one.mode if one.status == "OK" else one.status.lower()
+    counts = one.counts
+    done = (counts["succeeded"], counts["failed"] + counts["aborted"], counts["queue"])
+    return (one.reader, one.id, one.name, one.session, state, len(one.shards), *done)
+
+
+@app.command()
+def stats(
+    name: NameArgument = None,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Show what each registration has done: runs, failures, queue, and how long runs took (p50, p99).
+
+    Example: shardqa gears stats Rank
+    """
+    masters = masters_of(redis, user, password)
+    registered, failed = functions.registrations(masters)
+    chosen = [one for one in registered if name is None or one.is_called(name)]
+    if name is not None and not chosen:
+        raise _unknown(name)
+    if as_json:
+        print_json({"registrations": [_shown(one) for one in chosen], "failed": failed})
+    else:
+        columns = ("name", "id", "shards", *functions.COUNTS, "p50 ms", "p99 ms", "last error")
+        print_table(columns, [_statistics(one) for one in chosen])
+    _tell_failed(failed)
+
+
+def _statistics(one: RegisteredFunction) -> tuple[Any, ...]:
+    counts = (one.counts[name] for name in functions.COUNTS)
+    times = (one.percentile(0.5), one.percentile(0.99))
+    return (one.name, one.id, len(one.shards), *counts, *times, (one.last_error or "")[:WIDTH])
+
+
+def _shown(one: RegisteredFunction) -> dict[str, Any]:
+    plain = {key: value for key, value in asdict(one).items() if key not in ("counts", "histogram")}
+    counts = {name: one.counts[name] for name in functions.COUNTS}
+    histogram = [[top, one.histogram[top]] for top in sorted(one.histogram)]
+    times = {"p50_ms": one.percentile(0.5), "p99_ms": one.percentile(0.99), "histogram_us": histogram}
+    return {**plain, **counts, **times}
+
+
+@app.command()
+def logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    lines: Annotated[int, typer.Option(help="The last ones that are shown at first.", min=0)] = 100,
+    grep: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Lines alone that hold it, or whose session does.")
+    ] = None,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Show what functions logged, and the errors of registrations: the last 500 lines of each shard's worker.
+
+    Example: shardqa gears logs --follow
+    """
+    masters = masters_of(redis, user, password)
+    found, failed = functions.log_lines(masters, {})
+    chosen = _holding(found, grep)
+    chosen = chosen[len(chosen) - lines :] if lines < len(chosen) else chosen
+    if as_json and not follow:
+        print_json({"lines": [asdict(line) for line in chosen], "failed": failed})
+    else:
+        _print_lines(chosen, as_json)
+    _tell_failed(failed, leave=not follow)
+    seen = {line.shard: line.number for line in found}
+    while follow:
+        time.sleep(FOLLOW_SECONDS)
+        found, _ = functions.log_lines(masters, seen)
+        seen |= {line.shard: line.number for line in found}
+        _print_lines(_holding(found, grep), as_json)
+
+
+def _holding(lines: Iterable[LogLine], words: str | None) -> list[LogLine]:
+    return [line for line in lines if words is None or words in line.text or words in line.whose]
+
+
+def _print_lines(lines: Sequence[LogLine], as_json: bool) -> None:
+    for line in lines:
+        at = datetime.fromtimestamp(line.number / 1e6)
+        plain = f"{at:%H:%M:%S.%f} {line.shard} {line.level} {line.whose}: {line.text}"
+        sys.stdout.write((json.dumps(asdict(line), ensure_ascii=False) if as_json else plain) + "\n")
+    sys.stdout.flush()
+
+
+@app.command()
+def rm(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID|NAME", help="Of registrations or of an execution.", autocompletion=completion.functions
+        ),
+    ],
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Unregister functions by id, session, trigger or keys, on all shards; or abort and drop an execution by its id.
+
+    Example: shardqa gears rm wordcount
+    """
+    masters = masters_of(redis, user, password)
+    registered, failed = functions.registrations(masters)
+    chosen = [one for one in registered if one.is_called(name)]
+    if any(one.session == OWN for one in chosen):
+        raise OwnFunction(
+            f"{name!r} is of shardqa itself, and no question is answered without it; remove it by its id with "
+            "RG.UNREGISTER where that is meant"
+        )
+    ended = _end_executions(masters, name)
+    if not chosen and not ended:
+        raise _unknown(name)
+    for one in chosen:
+        failed |= _unregister(masters, one)
+    removed = [one.id for one in chosen]
+    if as_json:
+        print_json({"unregistered": removed, "executions": ended, "failed": failed})
+    else:
+        for one in chosen:
+            say(f"unregistered {one.name} ({one.id})")
+        for id in ended:
+            say(f"dropped execution {id}")
+    _tell_failed(failed)
+
+
+class OwnFunction(ShardqaError):
+    """A function of `shardqa prepare` that is to be removed."""
+
+    code = "own_function"
+    status = 409
+
+
+def _unregister(masters: Masters, one: RegisteredFunction) -> dict[str, str]:
+    """On every shard: one that has it not any more has heard of it from another. What failed, by address."""
+    failed = {}
+    for shard in one.shards:
+        try:
+            masters.on(masters.address(shard), "RG.UNREGISTER", one.id)
+        except RedisError as error:
+            if "does not exist" not in str(error):
+                failed[shard] = str(error)
+    return failed
+
+
+def _end_executions(masters: Masters, id: str) -> list[str]:
+    executions, _ = functions.executions(masters)
+    found = next((one for one in executions if one.id == id), None)
+    if found is None:
+        return []
+    for words in (["RG.ABORTEXECUTION"] if found.status == "running" else []), ["RG.DROPEXECUTION"]:
+        for shard in found.shards if words else ():
+            try:
+                masters.on(masters.address(shard), words[0], id)
+            except RedisError as error:
+                if "does not exist" not in str(error):
+                    raise gears_run.fault_of(error, shard) from error
+    return [id]
+
+
+def _unknown(name: str) -> UnknownFunction:
+    return UnknownFunction(f"there is no function {name[:80]!r}; 'shardqa gears ls' lists ids and names")
+
+
+def _tell_failed(failed: dict[str, str], leave: bool = True) -> None:
+    for shard, why in failed.items():
+        say(f"shard {shard}: {why}")
+    if failed and leave:
+        raise typer.Exit(PARTLY)

@@ -1,0 +1,259 @@
+"""`shardqa gears run`: sends a script to the cluster, shows how far its execution is, and prints its results."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from redis.exceptions import ConnectionError, RedisError, TimeoutError
+
+from shardqa.cli.connection import (
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    node_client,
+    seed_of,
+    settings_of,
+)
+from shardqa.cli.faults import WrongSetting
+from shardqa.cli.output import FAILED, PARTLY, err, print_json, say
+from shardqa.cluster import functions
+from shardqa.cluster.functions import Masters
+from shardqa.errors import ClusterUnavailable, ShardqaError
+
+PATIENCE = 900.0  # seconds for one command: a script may import large packages, and pip may install them
+LOOK_SECONDS = 0.2  # between two looks at an execution, and at the file of --watch
+LINE_SECONDS = 10.0  # until the first line of progress where there is no terminal, and between two
+SHOWN = 20  # errors that are printed; --json has all
+LAST = "REQUIREMENTS"  # takes all words that follow
+
+
+class ScriptFailed(ShardqaError):
+    """What Redis replied to a script, or to the command that ends it."""
+
+    code = "script_failed"
+    status = 500
+
+
+@dataclass(slots=True)
+class ScriptOutcome:
+    """What became of a script that was sent."""
+
+    registered: bool  # it ran nothing
+    id: str | None = None  # of its execution
+    status: str | None = None
+    results: list[Any] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    records: dict[str, int] = field(default_factory=dict)  # by shard
+    seconds: float = 0.0
+
+
+def run(
+    script: Annotated[Path, typer.Argument(help="A Python file.")],
+    args: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ARGS", help="Further words of RG.PYEXECUTE: ID name, UPGRADE, UNBLOCKING ..."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Send it again, with UPGRADE, whenever the file changes; until Ctrl-C.")
+    ] = False,
+    requirement: Annotated[
+        list[str] | None, typer.Option("--requirement", metavar="NAME", help="A package it needs. Repeatable.")
+    ] = None,
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Send a script to the cluster: it registers its functions, or runs with its progress on stderr.
+
+    Example: shardqa gears run wordcount.py ID wordcount UPGRADE
+    """
+    code = script.read_text()
+    words = _words(script, list(args or ()), list(requirement or ()), watch)
+    masters = masters_of(redis, user, password)
+    if watch:
+        _watch(masters, script, words, as_json)
+        return
+    outcome = send(masters, code, words)
+    _print(outcome, as_json)
+    if outcome.status == "aborted":
+        raise typer.Exit(FAILED)
+    if outcome.errors:
+        raise typer.Exit(PARTLY)
+
+
+def _words(script: Path, args: list[str], requirements: list[str], watch: bool) -> list[str]:
+    """What follows the script in RG.PYEXECUTE. Raises WrongSetting."""
+    upper = [word.upper() for word in args]
+    if LAST in upper:
+        at = upper.index(LAST)
+        args, requirements = args[:at], [*args[at + 1 :], *requirements]
+    if watch and "UNBLOCKING" in upper:
+        raise WrongSetting("UNBLOCKING and --watch don't go together: --watch shows each run to its end")
+    if watch:
+        args += [] if "ID" in upper else ["ID", script.stem]
+        args += [] if "UPGRADE" in upper else ["UPGRADE"]
+    return [*args, *([LAST, *requirements] if requirements else [])]
+
+
+def masters_of(redis: str | None, user: str | None, password: str | None) -> Masters:
+    """Raises ShardqaError."""
+    settings = settings_of(redis, user, password)
+    host, _, port = seed_of(settings).rpartition(":")
+    try:
+        return Masters(partial(node_client, settings, timeout=PATIENCE), (host, int(port)))
+    except RedisError as error:
+        raise fault_of(error, settings.redis) from error
+
+
+def fault_of(error: RedisError, address: str) -> ShardqaError:
+    if isinstance(error, ConnectionError | TimeoutError):
+        return ClusterUnavailable(
+            f"no cluster at {address} ({error}); start one with 'shardqa up' or name a node with --redis"
+        )
+    return ScriptFailed(f"{address} replied: {error}")
+
+
+# ---- one script ----
+
+
+def send(masters: Masters, code: str, words: list[str]) -> ScriptOutcome:
+    """To the end of what it runs, unless `words` say UNBLOCKING. Raises ShardqaError. Ctrl-C aborts the execution."""
+    initiator, started = masters.addresses[0], time.monotonic()
+    detached = "UNBLOCKING" in (word.upper() for word in words)
+    extra = [] if detached else ["UNBLOCKING"]
+    try:
+        reply = functions.text(masters.on(initiator, "RG.PYEXECUTE", code, *extra, *words))
+        if reply == "OK":
+            return ScriptOutcome(registered=True, seconds=time.monotonic() - started)
+        if detached:
+            return ScriptOutcome(registered=False, id=reply, status="running")
+        return _followed(masters, initiator, ScriptOutcome(registered=False, id=reply), started)
+    except RedisError as error:
+        raise fault_of(error, f"{initiator[0]}:{initiator[1]}") from error
+
+
+def _followed(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome, started: float) -> ScriptOutcome:
+    assert outcome.id is not None
+    try:
+        with showing() as show:
+            while outcome.status in (None, "running"):
+                time.sleep(LOOK_SECONDS)
+                _look(masters, initiator, outcome)
+                outcome.seconds = time.monotonic() - started
+                show(outcome)
+    except KeyboardInterrupt:
+        with suppress(RedisError):
+            masters.on(initiator, "RG.ABORTEXECUTION", outcome.id)
+        raise
+    outcome.results, outcome.errors = functions.text(masters.on(initiator, "RG.GETRESULTS", outcome.id))
+    masters.on(initiator, "RG.DROPEXECUTION", outcome.id)
+    return outcome
+
+
+def _look(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome) -> None:
+    """The initiator's part comes first; the whole is done when that is."""
+    assert outcome.id is not None
+    for number, part in enumerate(functions.parts(masters, initiator, outcome.id)):
+        outcome.records[part["shard"]] = int(part["records"])
+        if number == 0:
+            outcome.status, outcome.errors = str(part["status"]), part["errors"]
+
+
+# ---- what is shown meanwhile ----
+
+
+class Show:
+    """A line of JSON on stderr now and then."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + LINE_SECONDS
+
+    def __call__(self, outcome: ScriptOutcome) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + LINE_SECONDS
+            sys.stderr.write(json.dumps(progress_of(outcome)) + "\n")
+            sys.stderr.flush()
+
+
+def progress_of(outcome: ScriptOutcome) -> dict[str, Any]:
+    total = sum(outcome.records.values())
+    return {
+        "execution": outcome.id,
+        "records": total,
+        "by_shard": dict(outcome.records),
+        "per_second": round(total / outcome.seconds) if outcome.seconds else None,
+        "errors": len(outcome.errors),
+        "seconds": round(outcome.seconds, 1),
+    }
+
+
+@contextmanager
+def showing() -> Iterator[Any]:
+    """What is called at each look: a line per shard on a terminal."""
+    if not err.is_terminal:
+        yield Show()
+        return
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        tasks = {"all": bar.add_task("all shards", total=None, told="")}
+
+        def show(outcome: ScriptOutcome) -> None:
+            now = progress_of(outcome)
+            for shard, records in now["by_shard"].items():
+                if shard not in tasks:
+                    tasks[shard] = bar.add_task(f"shard {shard[:8]}", total=None, told="")
+                bar.update(tasks[shard], told=f"{records:,} records")
+            told = f"{now['records']:,} records, {now['per_second'] or 0:,} a second, {now['errors']} errors"
+            bar.update(tasks["all"], told=told)
+
+        yield show
+
+
+def _print(outcome: ScriptOutcome, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(outcome))
+        return
+    for result in outcome.results:
+        sys.stdout.write((result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)) + "\n")
+    sys.stdout.flush()
+    for error in outcome.errors[:SHOWN]:
+        say(error)
+    if len(outcome.errors) > SHOWN:
+        say(f"and {len(outcome.errors) - SHOWN} more errors; --json has them")
+    if outcome.registered:
+        say("registered")
+    elif outcome.status == "running":
+        say(f"execution {outcome.id} runs; 'shardqa gears ls' shows it, RG.GETRESULTS has its results")
+    else:
+        read, shards = sum(outcome.records.values()), len(outcome.records)
+        say(f"{outcome.status}: {read:,} records on {shards} shards in {outcome.seconds:.1f} s")
+
+
+# ---- --watch ----
+
+
+def _watch(masters: Masters, script: Path, words: list[str], as_json: bool) -> None:
+    """Until Ctrl-C. What fails is told, and the next change is tried."""
+    sent: str | None = None
+    while True:
+        with suppress(FileNotFoundError):  # an editor is replacing it
+            if (code := script.read_text()) != sent:
+                sent = code
+                try:
+                    _print(send(masters, code, words), as_json)
+                except ShardqaError as fault:
+                    say(f"shardqa: {fault}")
+        time.sleep(LOOK_SECONDS)

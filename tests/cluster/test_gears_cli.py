@@ -1,0 +1,185 @@
+"""`shardqa gears` on three shards: scripts that register and that run, what is listed, told, logged and removed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import RedisCluster
+
+from shardqa import cli
+from shardqa.cli import completion, gears
+from shardqa.cluster.local import LocalCluster
+from tests.nodes import wait_until
+
+Run = Callable[..., str]
+WORDS = 120  # keys that the batches read
+
+
+@pytest.fixture
+def run(bare_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """`run("ls", "--json")` in this process: what it prints, on stdout first."""
+
+    def run_(*words: str, code: int = 0) -> str:
+        monkeypatch.setenv("SHARDQA_REDIS", bare_cluster.seed())
+        monkeypatch.setattr(sys, "argv", ["shardqa", "gears", *words])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr()
+        assert int(ended.value.code or 0) == code, said.out + said.err
+        return said.out + said.err
+
+    return run_
+
+
+@pytest.fixture(scope="module")
+def client(bare_cluster: LocalCluster) -> Iterator[Any]:
+    with RedisCluster(
+        host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True, socket_timeout=60
+    ) as client:
+        for number in range(WORDS):
+            client.set(f"gearscli:{number}", number)
+        yield client
+
+
+def written(folder: Path, code: str, name: str = "script.py") -> str:
+    (folder / name).write_text(code)
+    return str(folder / name)
+
+
+def trigger(client: Any, *words: str) -> Any:
+    return [client.execute_command("RG.TRIGGER", *words, target_nodes=node) for node in client.get_primaries()]
+
+
+def stats(run: Run, name: str) -> dict[str, Any]:
+    (found,) = json.loads(run("stats", name, "--json"))["registrations"]
+    return dict(found)
+
+
+def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: Any, tmp_path: Path) -> None:
+    code = "def f(r):\n    log('got ' + r[1])\n    return 1 // int(r[1])\n"
+    path = written(tmp_path, code + "GB('CommandReader').map(f).register(trigger='cli:inverse')")
+    assert run("run", path, "ID", "cli-inverse") == "registered\n"
+    assert "already exists; send UPGRADE" in run("run", path, "ID", "cli-inverse", code=1)
+    assert trigger(client, "cli:inverse", "1") == [["1"]] * 3
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        trigger(client, "cli:inverse", "0")
+
+    found = stats(run, "cli:inverse")
+    assert (found["session"], len(found["shards"]), found["mode"]) == ("cli-inverse", 3, "async")
+    assert (found["triggered"], found["succeeded"], found["failed"], found["queue"]) == (4, 3, 1, 0)
+    assert sum(count for _, count in found["histogram_us"]) == 4
+    assert 0 < found["p50_ms"] <= found["p99_ms"]
+    assert "ZeroDivisionError" in run("stats", "cli-inverse")
+    assert "cli:inverse" in completion.functions("cli:i")
+
+    lines = [line for line in json.loads(run("logs", "--json"))["lines"] if "cli:inverse" in line["whose"]]
+    assert sorted(line["text"] for line in lines if line["level"] == "notice") == ["got 0", *["got 1"] * 3]
+    assert len({line["shard"] for line in lines}) == 3
+    assert "ZeroDivisionError" in run("logs", "--grep", "cli:inverse", "--lines", "1")
+
+    row = next(line for line in run("ls").splitlines() if "cli:inverse" in line).split("\t")
+    assert row[0] == "CommandReader"
+    assert row[3:] == ["cli-inverse", "async", "3", "3", "1", "0"]
+    assert "unregistered cli:inverse" in run("rm", "cli-inverse")
+    assert "there is no function" in run("rm", "cli-inverse", code=1)
+    assert "there is no function" in run("stats", "cli:inverse", code=1)
+
+
+def test_a_batch_prints_its_results_and_what_each_shard_read(run: Run, client: Any, tmp_path: Path) -> None:
+    path = written(tmp_path, "GB('KeysOnlyReader').count().run('gearscli:*')")
+    assert run("run", path).splitlines()[0] == str(WORDS)
+    told = json.loads(run("run", path, "--json"))
+    assert (told["results"], told["errors"], told["status"]) == ([str(WORDS)], [], "done")
+    assert sum(told["records"].values()) == WORDS
+    assert len(told["records"]) == 3
+    assert told["id"] not in run("ls"), "it is dropped once its results are there"
+
+
+def test_errors_of_records_end_a_batch_with_4_and_of_the_script_with_1(run: Run, client: Any, tmp_path: Path) -> None:
+    path = written(tmp_path, "GB().map(lambda r: 10 // int(r['value'])).count().run('gearscli:?')")
+    told = run("run", path, code=4).splitlines()
+    assert told[0] == "9"
+    assert "ZeroDivisionError" in told[1]
+    assert "NameError" in run("run", written(tmp_path, "nonsense"), code=1)
+    told = run("run", written(tmp_path, "nonsense"), "--json", code=1).splitlines()
+    assert json.loads(told[0])["code"] == "script_failed"
+
+
+def test_a_detached_execution_is_listed_and_removed_by_its_id(run: Run, client: Any, tmp_path: Path) -> None:
+    path = written(tmp_path, "GB('KeysOnlyReader').count().run('gearscli:*')")
+    id = json.loads(run("run", path, "UNBLOCKING", "--json"))["id"]
+
+    def listed() -> dict[str, Any]:
+        found = json.loads(run("ls", "--json"))["executions"]
+        return dict(next(one for one in found if one["id"] == id))
+
+    wait_until(lambda: listed()["status"] == "done", "the execution is done")
+    assert (listed()["records"], len(listed()["shards"])) == (WORDS, 3)
+    assert f"dropped execution {id}" in run("rm", id)
+    assert id not in run("ls")
+
+
+def started(bare_cluster: LocalCluster, *words: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "SHARDQA_REDIS": bare_cluster.seed()}
+    command = [sys.executable, "-m", "shardqa.cli", "gears", *words]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def interrupted(process: subprocess.Popen[str]) -> int:
+    process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(60)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_changed_script_takes_the_place_of_the_old_one(
+    bare_cluster: LocalCluster, run: Run, client: Any, tmp_path: Path
+) -> None:
+    code = "GB('CommandReader').map(lambda r: {}).register(trigger='cli:watched')"
+    watching = started(bare_cluster, "run", written(tmp_path, code.format(1), "watched.py"), "--watch")
+    try:
+        wait_until(lambda: trigger(client, "cli:watched") == [["1"]] * 3, "the script is registered")
+        written(tmp_path, "a mistake", "watched.py")
+        written(tmp_path, code.format(2), "watched.py")
+        wait_until(lambda: trigger(client, "cli:watched") == [["2"]] * 3, "the changed script is")
+    finally:
+        assert interrupted(watching) == 130
+    assert "unregistered cli:watched" in run("rm", "watched")
+
+
+def test_ctrl_c_aborts_the_execution_that_is_followed(
+    bare_cluster: LocalCluster, run: Run, client: Any, tmp_path: Path
+) -> None:
+    code = "import asyncio\nasync def wait(r):\n    execute('SET', f'gearscli-begun:{{{hashtag()}}}', 1)\n"
+    code += "    await asyncio.sleep(600)\n"
+    path = written(tmp_path, code + "GB('ShardsIDReader').map(wait).run()")
+    following = started(bare_cluster, "run", path)
+    try:
+        wait_until(lambda: len(client.keys("gearscli-begun:*", target_nodes="primaries")) == 3, "all shards wait")
+    finally:
+        assert interrupted(following) == 130
+
+    def running() -> list[Any]:
+        return [one for one in json.loads(run("ls", "--json"))["executions"] if one["status"] == "running"]
+
+    wait_until(lambda: not running(), "no shard runs it any more")
+
+
+def test_functions_of_shardqa_itself_are_not_removed_by_name(
+    run: Run, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, "GB('CommandReader').register(trigger='cli:own')")
+    run("run", path, "ID", "cli-own")
+    with monkeypatch.context() as patched:
+        patched.setattr(gears, "OWN", "cli-own")
+        assert "no question is answered without it" in run("rm", "cli:own", code=2)
+    assert "unregistered cli:own" in run("rm", "cli:own")
