@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -31,6 +34,7 @@ from shardqa.cluster.functions import Masters
 from shardqa.errors import ClusterUnavailable, ShardqaError
 
 PATIENCE = 900.0  # seconds for one command: a script may import large packages, and pip may install them
+GRACE = 5.0  # seconds for the id of an execution, once Ctrl-C was pressed
 LOOK_SECONDS = 0.2  # between two looks at an execution, and at the file of --watch
 LINE_SECONDS = 10.0  # until the first line of progress where there is no terminal, and between two
 SHOWN = 20  # errors that are printed; --json has all
@@ -133,7 +137,7 @@ def send(masters: Masters, code: str, words: list[str]) -> ScriptOutcome:
     detached = "UNBLOCKING" in (word.upper() for word in words)
     extra = [] if detached else ["UNBLOCKING"]
     try:
-        reply = functions.text(masters.on(initiator, "RG.PYEXECUTE", code, *extra, *words))
+        reply = _sent(masters, initiator, "RG.PYEXECUTE", code, *extra, *words)
         if reply == "OK":
             return ScriptOutcome(registered=True, seconds=time.monotonic() - started)
         if detached:
@@ -141,6 +145,30 @@ def send(masters: Masters, code: str, words: list[str]) -> ScriptOutcome:
         return _followed(masters, initiator, ScriptOutcome(registered=False, id=reply), started)
     except RedisError as error:
         raise fault_of(error, f"{initiator[0]}:{initiator[1]}") from error
+
+
+def _sent(masters: Masters, initiator: tuple[str, int], *words: str) -> Any:
+    """The reply, awaited in a thread: Ctrl-C must not lose the id of an execution that has begun. Raises RedisError."""
+    done: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(functions.text(masters.on(initiator, *words)))
+        except RedisError as error:
+            done.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        with suppress(RedisError, FutureTimeout):
+            _abort(masters, initiator, done.result(GRACE))
+        raise
+
+
+def _abort(masters: Masters, initiator: tuple[str, int], id: str) -> None:
+    with suppress(RedisError):  # it is done, or was no execution
+        masters.on(initiator, "RG.ABORTEXECUTION", id)
 
 
 def _followed(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome, started: float) -> ScriptOutcome:
@@ -153,8 +181,7 @@ def _followed(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutco
                 outcome.seconds = time.monotonic() - started
                 show(outcome)
     except KeyboardInterrupt:
-        with suppress(RedisError):
-            masters.on(initiator, "RG.ABORTEXECUTION", outcome.id)
+        _abort(masters, initiator, outcome.id)
         raise
     outcome.results, outcome.errors = functions.text(masters.on(initiator, "RG.GETRESULTS", outcome.id))
     masters.on(initiator, "RG.DROPEXECUTION", outcome.id)
