@@ -42,10 +42,18 @@ class Shim:
         for name, value in values.items():
             struct.pack_into("<q", self._page, 8 * FIELDS.index(name), value)
 
+    def _get(self, name: str) -> int:
+        return int(struct.unpack_from("<q", self._page, 8 * FIELDS.index(name))[0])
+
     @property
     def writes(self) -> int:
         """That could have failed, so far."""
-        return int(struct.unpack_from("<q", self._page, 0)[0])
+        return self._get("writes")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the write that shall fail has come."""
+        return 0 < self._get("fail_at") <= self.writes
 
     def fail(
         self, number: int, error: int = errno.ENOSPC, times: int = 1, syncs: bool = False, names: bool = False

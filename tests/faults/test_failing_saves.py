@@ -130,7 +130,9 @@ async def test_a_save_that_fails_at_any_write_leaves_the_last_one_which_is_read(
     await disk.put(engine)
     for turn, number in enumerate(some(writes)):
         disk.shim.fail(number, ERRORS[turn % 2], times=10**6, syncs=True, names=True)
-        assert not await asyncio.to_thread(way, redis), f"write {number} of {writes} failed"
+        if await asyncio.to_thread(way, redis):  # rankings have expired, and it had fewer writes
+            assert not disk.shim.failed, f"write {number} of {writes} failed"
+            saved, last = disk.version, digest(disk)
         assert digest(disk) == last
         assert not unfinished(disk.node.folder)
         await disk.holds(engine)
