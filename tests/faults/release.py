@@ -17,6 +17,7 @@ from tests.nodes import Node, wait_until
 CORPUS = "kept"
 VERSION = 7
 DOCUMENTS = documents.NAMES[:4]  # one of them long
+PARAGRAPHS = 240  # of the long one in the kept files: their own number, since they do not change with the tests
 RUN = """import runpy, sys
 sys.path.insert(0, {folder!r})
 name = sys.argv[sys.argv.index("-m") + 1]
@@ -24,6 +25,11 @@ sys.argv[1:] = sys.argv[sys.argv.index("-m") + 2 :]
 runpy.run_module(name, run_name="__main__", alter_sys=True)
 """
 CODE = "from shardqa.gears_functions.registration import register\nregister(GearsBuilder, runtime, override_reply)\n"
+
+
+def text(document: str) -> str:
+    """As the kept files hold it."""
+    return documents.text(document, VERSION, PARAGRAPHS)
 
 
 def python_of(release: Path, folder: Path) -> Path:
@@ -61,7 +67,7 @@ def main() -> None:
                     lambda: client.execute_command("RG.PYEXECUTE", CODE, "ID", "shardqa", "UPGRADE"), "functions"
                 )
                 for document in DOCUMENTS:
-                    words = ("title", document, "text", documents.text(document, VERSION))
+                    words = ("title", document, "text", text(document))
                     client.execute_command("RG.TRIGGERONKEY", "Ingest", keys.doc(CORPUS, document), *words)
                 client.save()
             file.write_bytes((folder / "node" / "dump.rdb").read_bytes())

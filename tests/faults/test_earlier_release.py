@@ -12,7 +12,7 @@ from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
 from shardqa.loader import preparation
 from shardqa.schema import Document
-from tests.faults import documents
+from tests.faults import documents, release
 from tests.faults.release import CORPUS, DOCUMENTS, VERSION, serve_all_slots
 from tests.nodes import Node
 
@@ -50,7 +50,7 @@ async def test_what_an_earlier_release_wrote_is_read_answered_replaced_and_delet
         for name in DOCUMENTS:
             found = await engine.get(CORPUS, name)
             assert found is not None
-            assert found.text == documents.text(name, VERSION)
+            assert found.text == release.text(name)
         for name in DOCUMENTS:
             for question in documents.questions(name, VERSION):
                 if question.about is not None:
