@@ -125,7 +125,7 @@ class Calls:
         items = [_bytes(rights.context), flags, b"%d" % len(commands)]
         for command in commands:
             items.append(b"%d" % len(command))
-            items += map(_bytes, command)
+            items += [word if type(word) is bytes else _bytes(word) for word in command]
         payload = frames.pack(items)
         id = next(self._ids)
         self._waiting[id] = (len(commands), done)

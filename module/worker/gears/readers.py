@@ -70,8 +70,9 @@ async def chunks(shard: Shard, execution: Execution, plan: RunPlan, share: Share
                         yield page
         case _:
             exact = bool(plan.options.get("noScan", False))
+            reader = RecordReader(shard, execution.rights, bool(plan.options.get("readValue", True)))
             async for keys in _keys(shard, execution.rights, str(plan.argument), exact, PAGE):
-                yield await _records(shard, execution.rights, keys, bool(plan.options.get("readValue", True)))
+                yield await reader.records(keys)
 
 
 async def slots_of(shard: Shard, execution: Execution, plan: RunPlan) -> SlotReader | None:
@@ -85,13 +86,14 @@ async def slots_of(shard: Shard, execution: Execution, plan: RunPlan) -> SlotRea
     if exact or not GLOB.search(pattern):
         return None
     first(await shard.calls.check(execution.rights, [("SCAN", "0")]))
-    names_only, read_value = plan.reader == "KeysOnlyReader", bool(plan.options.get("readValue", True))
+    names_only = plan.reader == "KeysOnlyReader"
+    reader = RecordReader(shard, execution.rights, bool(plan.options.get("readValue", True)))
 
     async def read(keys: list[bytes]) -> list[Any]:
         if names_only:
             return [text(key) for key in keys]
         pages = [keys[at : at + PAGE] for at in range(0, len(keys), PAGE)]
-        return [record for page in pages for record in await _records(shard, execution.rights, page, read_value)]
+        return [record for page in pages for record in await reader.records(page)]
 
     return SlotReader(shard, glob(pattern.encode("utf-8", "surrogateescape")), read)
 
@@ -145,17 +147,44 @@ def message(key: bytes | str, id: bytes, fields: list[bytes]) -> dict[str, Any]:
     return {"key": text(key), "id": text(id), "value": text(value)}
 
 
-async def _records(shard: Shard, rights: Rights, keys: list[bytes], read_value: bool) -> list[dict[str, Any]]:
-    if not read_value:
-        return [{"key": text(key), "value": None, "type": None, "event": None} for key in keys]
-    types = await shard.calls.run_async(rights, [("TYPE", key) for key in keys])
-    there = ((key, type) for key, type in zip(keys, types, strict=True) if isinstance(type, bytes) and type != b"none")
-    named = [(key, text(type)) for key, type in there]
-    values = await shard.calls.run_async(rights, [_read(key, type) for key, type in named])
-    return [
-        {"key": text(key), "value": _value(type, value), "type": type, "event": None}
-        for (key, type), value in zip(named, values, strict=True)
-    ]
+class RecordReader:
+    """Records of keys, a page after another: each page is read as if its keys had the type that most had before, and
+    what turns out to be of another type, or not there, is asked for once more."""
+
+    def __init__(self, shard: Shard, rights: Rights, read_value: bool) -> None:
+        self._shard = shard
+        self._rights = rights
+        self._read_value = read_value
+        self._guess = "hash"
+
+    async def records(self, keys: list[bytes]) -> list[dict[str, Any]]:
+        if not self._read_value:
+            return [{"key": text(key), "value": None, "type": None, "event": None} for key in keys]
+        guess = self._guess
+        replies = await self._shard.calls.run_async(self._rights, [_read(key, guess) for key in keys])
+        # An error tells of another type; nothing of a key that is not there, or an empty string.
+        found = {
+            key: (guess, reply)
+            for key, reply in zip(keys, replies, strict=True)
+            if reply and not isinstance(reply, Exception)
+        }
+        if len(found) < len(keys):
+            found |= await self._by_type([key for key in keys if key not in found])
+            types = [type for type, _ in found.values() if type in READ]
+            self._guess = max(READ, key=types.count)
+        return [
+            {"key": text(key), "value": _value(*found[key]), "type": found[key][0], "event": None}
+            for key in keys
+            if key in found
+        ]
+
+    async def _by_type(self, keys: list[bytes]) -> dict[bytes, tuple[str, Any]]:
+        """Type and value of those that are there."""
+        types = await self._shard.calls.run_async(self._rights, [("TYPE", key) for key in keys])
+        there = ((key, type) for key, type in zip(keys, types, strict=True) if isinstance(type, bytes))
+        named = [(key, text(type)) for key, type in there if type != b"none"]
+        values = await self._shard.calls.run_async(self._rights, [_read(key, type) for key, type in named])
+        return {key: (type, value) for (key, type), value in zip(named, values, strict=True)}
 
 
 def _read(key: bytes | str, type: str) -> Command:
@@ -168,7 +197,11 @@ def _value(type: str, reply: Any) -> Any:
     if type not in READ or isinstance(reply, Exception):
         return None
     if type == "hash" and isinstance(reply, list):
-        reply = dict(zip(reply[::2], reply[1::2], strict=True))
+        try:
+            words = [word.decode() for word in reply]
+        except UnicodeDecodeError:
+            words = text(reply)
+        return dict(zip(words[::2], words[1::2], strict=True))
     return text(reply)
 
 

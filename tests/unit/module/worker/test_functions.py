@@ -218,8 +218,12 @@ def keyspace(words: list[bytes]) -> bytes:
             return b"*2\r\n$1\r\n%s\r\n" % cursor + resp.encode(keys)
         case b"TYPE":
             return b"+%s\r\n" % KEYS.get(words[1], (b"none", b""))[0]
-        case _:
-            return KEYS[words[1]][1]
+        case name:
+            type, value = KEYS.get(words[1], (b"none", b""))
+            if type == b"none":
+                return b"*0\r\n" if name == b"HGETALL" else b"$-1\r\n"
+            of = {b"HGETALL": b"hash", b"GET": b"string", b"LRANGE": b"list"}.get(name, type)
+            return value if of == type else b"-WRONGTYPE Operation against a key\r\n"
 
 
 def test_a_run_reads_keys_with_type_and_value(worker: WorkerClient) -> None:
