@@ -1,4 +1,8 @@
-"""`python -m shardqa.api`: serves the app. WEB_CONCURRENCY (uvicorn's own variable) sets the number of processes."""
+"""`python -m shardqa.api`: serves the app. WEB_CONCURRENCY (uvicorn's own variable) sets the number of processes.
+
+What is wrong with the settings is told before anything large is imported; the process that only watches others never
+imports the app.
+"""
 
 import argparse
 import asyncio
@@ -7,21 +11,11 @@ import ssl
 import sys
 
 from pydantic import ValidationError
-from redis.exceptions import RedisError
 
 from shardqa import extras
+from shardqa.address import is_loopback
 from shardqa.config import Settings
 from shardqa.errors import ShardqaError
-
-try:
-    import uvicorn
-
-    from shardqa.api import logs, metrics
-    from shardqa.api.authentication import is_loopback
-    from shardqa.api.connection_limits import Bounded
-    from shardqa.engine import Engine
-except ModuleNotFoundError as fault:
-    sys.exit(extras.missing("the API", fault, "api"))
 
 KEYS_SECONDS = 5.0  # to look whether there are keys, at the start
 KEEP_ALIVE = 30  # seconds that an idle connection stays open
@@ -38,8 +32,10 @@ def main() -> int:
     except (ValidationError, ValueError, FileNotFoundError) as error:
         print(f"shardqa: {error}", file=sys.stderr)
         return 1
-    with metrics.shared_by(processes):
+    try:
         _serve(settings, processes)
+    except ModuleNotFoundError as fault:
+        sys.exit(extras.missing("the API", fault, "api"))
     return 0
 
 
@@ -79,6 +75,10 @@ async def _check_keys(settings: Settings) -> None:
     """
     if settings.http_keys == "none" or (settings.http_keys == "others" and is_loopback(settings.http_host)):
         return
+    from redis.exceptions import RedisError
+
+    from shardqa.engine import Engine
+
     try:
         async with asyncio.timeout(KEYS_SECONDS):
             engine = await Engine.connect(settings)
@@ -104,24 +104,30 @@ def _processes() -> int:
 
 
 def _serve(settings: Settings, processes: int) -> None:
-    uvicorn.run(
-        "shardqa.api.app:create_app",
-        factory=True,
-        workers=processes,
-        host=settings.http_host,
-        port=settings.http_port,
-        loop="uvloop",
-        http=Bounded,
-        ws="none",
-        log_config=logs.configuration(settings.log),
-        access_log=False,  # shardqa.api.access writes its own, with times and request ids
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
-        ssl_certfile=settings.http_tls_cert,
-        ssl_keyfile=settings.http_tls_key,
-    )
+    import uvicorn
+
+    from shardqa.api import logs, metrics
+    from shardqa.api.connection_limits import Bounded
+
+    with metrics.shared_by(processes):
+        uvicorn.run(
+            "shardqa.api.app:create_app",
+            factory=True,
+            workers=processes,
+            host=settings.http_host,
+            port=settings.http_port,
+            loop="uvloop",
+            http=Bounded,
+            ws="none",
+            log_config=logs.configuration(settings.log),
+            access_log=False,  # shardqa.api.access writes its own, with times and request ids
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=GRACE,
+            ssl_certfile=settings.http_tls_cert,
+            ssl_keyfile=settings.http_tls_key,
+        )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ seconds, so a request costs no round trip and a revoked key is refused within th
 """
 
 import asyncio
-import ipaddress
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shardqa import api_keys, filters
+from shardqa.address import is_loopback
 from shardqa.api import problems
 from shardqa.api.allowances import Allowances
 from shardqa.api.connection import Connection
@@ -49,17 +49,6 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 bearer: ContextVar[ApiKey | None] = ContextVar("bearer", default=None)
 """Whose request this is; None where no key is asked for."""
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
 
 
 def scope_of(method: str, path: str) -> api_keys.Scope:

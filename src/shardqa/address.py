@@ -1,5 +1,6 @@
 """Where the cluster is, as people write it: HOST:PORT, redis://…, rediss://…, several with commas. Pure functions."""
 
+import ipaddress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -70,3 +71,14 @@ def _option(name: str, value: str, scheme: str) -> dict[str, str | bool]:
 
 def _shown(url: str) -> str:
     return repr(url.rpartition("@")[2] if "@" in url else url.partition("://")[2])
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
