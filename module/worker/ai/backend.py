@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -27,6 +28,11 @@ ONNX_TYPES = frozenset(
         *("float", "double", "float16", "bool", "string"),
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     )
+)
+LIBRARIES_OF_TENSORFLOW = (
+    "libtensorflow_framework.so.2",
+    "libtensorflow_cc.so.2",
+    "python/lib_pywrap_tensorflow_common.so",
 )
 NOWHERE = "/nonexistent"  # where a model's external data would be looked for: models come whole, as one blob
 
@@ -154,6 +160,7 @@ PACKAGES = {
     "TF": "tensorflow",
     "OPENVINO": "openvino",
 }
+OTHER_BUILDS = {"tensorflow": ("tensorflow-cpu",)}  # the same library in packages of other names
 
 
 def load(file: File, threads: int, reach: Reach) -> Model:
@@ -163,7 +170,7 @@ def load(file: File, threads: int, reach: Reach) -> Model:
         if file.backend == "ONNX":
             return OnnxModel(file, threads)
         if package == "torch":
-            _load_libraries_of_torch()
+            _load_without_lock("torch", ["lib/libtorch_python.so"], os.RTLD_GLOBAL)
             from shardqa.module.worker.ai.torch_backend import TorchModel, TorchScript
 
             if file.backend == "TORCH":
@@ -178,10 +185,12 @@ def load(file: File, threads: int, reach: Reach) -> Model:
             from shardqa.module.worker.ai.tflite_backend import TfliteModel
 
             return TfliteModel(_content(file), file.device, threads)
-        raise ImportError
+        _import_tensorflow()
+        from shardqa.module.worker.ai.tensorflow_backend import TensorflowModel
+
+        return TensorflowModel(_content(file), file.device, file.inputs, file.outputs, threads)
     except ImportError as error:
-        why = str(error) or "not supported yet"
-        print(f"{file.backend} models need {package}, which can't be imported here: {why}", file=sys.stderr)
+        print(f"{file.backend} models need {package}, which can't be imported here: {error}", file=sys.stderr)
         raise ModelError("ERR Could not load backend") from None
 
 
@@ -193,22 +202,39 @@ def _content(file: File) -> bytes:
         raise ModelError(f"ERR the model's file can't be read: {_line(error)}") from None
 
 
-def _load_libraries_of_torch() -> None:
-    """Takes a second or more, in which `import torch` keeps the interpreter's lock: the worker would seem to hang."""
-    found = importlib.util.find_spec("torch")
+def _load_without_lock(package: str, libraries: Sequence[str], scope: int) -> None:
+    """Takes a second or more, in which `import` keeps the interpreter's lock: the worker would seem to hang."""
+    found = importlib.util.find_spec(package)
     if found is not None and found.origin is not None:
-        library = Path(found.origin).parent / "lib" / "libtorch_python.so"
-        ctypes.CDLL(None).dlopen(bytes(library), os.RTLD_NOW | os.RTLD_GLOBAL)  # unlike CDLL(library), without the lock
+        for library in libraries:  # unlike CDLL(library), without the lock
+            ctypes.CDLL(None).dlopen(bytes(Path(found.origin).parent / library), os.RTLD_NOW | scope)
+
+
+def _import_tensorflow() -> None:
+    """It looks for folders to write to, of which a worker has none: its own, and those of what it draws with."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # errors come as exceptions
+    tempfile.tempdir = tempfile.tempdir or NOWHERE
+    _load_without_lock("tensorflow", LIBRARIES_OF_TENSORFLOW, os.RTLD_LOCAL)
+    drawing = "matplotlib" not in sys.modules
+    if drawing:
+        sys.modules["matplotlib"] = cast(Any, None)  # keras goes on without it
+    try:
+        importlib.import_module("tensorflow")
+    finally:
+        if drawing:
+            del sys.modules["matplotlib"]
 
 
 def versions() -> list[str]:
     """name=version of every backend's package that is installed."""
     found: list[str] = []
     for package in dict.fromkeys(PACKAGES.values()):
-        try:
-            found.append(f"{package}={metadata.version(package)}")
-        except metadata.PackageNotFoundError:
-            continue
+        for name in (package, *OTHER_BUILDS.get(package, ())):
+            try:
+                found.append(f"{package}={metadata.version(name)}")
+                break
+            except metadata.PackageNotFoundError:
+                continue
     return found
 
 
