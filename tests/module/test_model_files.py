@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .servers import Make, Server, until  # noqa: TID251 (this package is tests/module)
+from .servers import Make, Server, in_sync, replicate, until  # noqa: TID251 (this package is tests/module)
 
 BLOB = bytes(range(256)) * 64
 LARGE = "MODEL_FILE_BYTES 1000"
@@ -109,3 +109,29 @@ def test_memory_usage_tells_a_file_from_memory(make: Make, tmp_path: Path) -> No
     store(server, "memory", BLOB[:9999])
     client = server.client()
     assert client.memory_usage("file") < 1000 < 9999 < client.memory_usage("memory")
+
+
+def test_a_replica_without_the_folder_has_the_same_models(make: Make, tmp_path: Path) -> None:
+    """By digest: those in files, with PADDED inputs, on nodes that bound queues and run several at once."""
+    master = make(arguments=f"MODELS {tmp_path / 'models'} {LARGE} MODEL_QUEUE 3 THREADS_PER_QUEUE 2")
+    replica = replicate(make, master)
+    store(master, "file")
+    store(master, "small", b"x")
+    words = ("BATCHSIZE", 8, "MINBATCHSIZE", 2, "PADDED", 2, "a", "b", "BLOB", BLOB)
+    master.client().execute_command("AI.MODELSTORE", "padded", "ONNX", "CPU", "TAG", "v1", *words)
+    master.client().copy("padded", "copied")
+
+    def digests(server: Server) -> list[bytes]:
+        found: list[bytes] = server.client().execute_command(
+            "DEBUG", "DIGEST-VALUE", "file", "small", "padded", "copied"
+        )
+        return found
+
+    in_sync(master, replica)
+    expected = digests(master)
+    assert digests(replica) == expected
+    assert len({*expected, b"0" * 40}) == 4  # a copy is equal, all others differ, none is absent
+    assert (in_files(master), in_files(replica)) == (3 * len(BLOB), 0)
+    for server in (master, replica):
+        server.restart()
+        assert digests(server) == expected
