@@ -1,10 +1,12 @@
 """/healthz, /readyz and /metrics: for what watches the process. They are served however busy it is."""
 
+import asyncio
+
 from fastapi import APIRouter
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from shardqa.api import registration_metrics
+from shardqa.api import model_metrics, registration_metrics
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import Health, Ready
@@ -28,8 +30,9 @@ async def readyz(state: Shared) -> Ready:
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=Response)
 async def metrics(state: Shared) -> Response:
-    """The sum of all processes that `python -m shardqa.api` runs on this port, and the functions of each shard."""
-    engine = state.connection.connected
-    counts = [] if engine is None else await engine.registration_counts()
-    own = state.metrics.text()
-    return Response(own + registration_metrics.text(counts), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    """The sum of all processes that `python -m shardqa.api` runs on this port; functions and models of each shard."""
+    own, engine = state.metrics.text(), state.connection.connected
+    if engine is not None:
+        counts, runs = await asyncio.gather(engine.registration_counts(), engine.model_runs())
+        own += registration_metrics.text(counts) + model_metrics.text(runs)
+    return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)

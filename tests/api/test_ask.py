@@ -1,6 +1,7 @@
 """The whole way over HTTP: documents in, questions asked, answers with their exact places."""
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 from redis import RedisCluster
 
 from shardqa import keys
-from tests.nodes import free_port
+from tests.nodes import free_port, wait_until
 
 from .conftest import Server, wait_for_status  # noqa: TID251 (this package is tests/api)
 from .test_problems import problem  # noqa: TID251 (this package is tests/api)
@@ -292,6 +293,13 @@ def test_questions_are_measured_by_phase_and_cache(asked: Callable[..., dict[str
     assert 'shardqa_ask_seconds_count{cache="process",phase="total"}' in metrics
     assert 'shardqa_answers_total{outcome="answered",partial="false"}' in metrics
     assert "shardqa_cluster_connected 1.0" in metrics
+
+
+def test_what_the_models_of_the_shards_did_is_told(asked: Callable[..., dict[str, Any]], http: httpx.Client) -> None:
+    asked("Who founded the mill?")
+    told = re.compile(r'^shardqa_model_runs_total{model="model_[^"]+",node="127.0.0.1:\d+"} [1-9]', re.MULTILINE)
+    wait_until(lambda: told.search(http.get("/metrics").text), "workers have told, as they do once a second")
+    assert 'shardqa_model_run_seconds_bucket{le="+Inf",model="model_' in http.get("/metrics").text
 
 
 class Forwarder:

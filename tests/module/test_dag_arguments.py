@@ -178,3 +178,14 @@ def test_a_user_needs_the_right_to_a_model_that_no_option_names(node: Server) ->
         node.client(username="dagger", password="x").execute_command(
             *f"AI.DAGEXECUTE_RO ROUTING other {SET} {RUN}".split()
         )
+
+
+def test_a_script_may_be_stored_in_a_transaction_and_not_from_lua(node: Server) -> None:
+    words = ("AI.SCRIPTSTORE", "lua", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", "x")
+    quoted = ", ".join(f"'{word}'" for word in words)
+    assert "within a transaction or a LUA script" in node.error("EVAL", f"return redis.call({quoted})", 0)
+    assert node.client().exists("lua") == 0
+    pipe = node.client().pipeline(transaction=True)
+    pipe.execute_command(*words)
+    assert pipe.execute() == [b"OK"]
+    node.client().delete("lua")

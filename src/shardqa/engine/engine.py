@@ -3,7 +3,7 @@
 An Engine belongs to one asyncio loop; the API has one per process, the CLI one per command. It holds connections,
 the epochs of the corpora and the answers of this process; everything else is in Redis. Its parts:
 `calibration` on `search` on `ask` on `rank`, `documents`, `suggestions` on `catalogue` on `overview`, `retokenising`,
-`cluster_view`, `registrations`, all `connected`.
+`cluster_view`, `registrations`, `model_runs`, all `connected`.
 """
 
 from types import TracebackType
@@ -15,12 +15,13 @@ from shardqa.engine.calibration import Calibrating
 from shardqa.engine.cluster_view import ClusterView
 from shardqa.engine.connections import Shards
 from shardqa.engine.documents import Documents
+from shardqa.engine.model_runs import ModelsView
 from shardqa.engine.registrations import RegistrationsView
 from shardqa.engine.retokenising import Retokenising
 from shardqa.engine.suggestions import Suggesting
 
 
-class Engine(Calibrating, ApiKeys, Documents, Suggesting, Retokenising, ClusterView, RegistrationsView):
+class Engine(Calibrating, ApiKeys, Documents, Suggesting, Retokenising, ClusterView, RegistrationsView, ModelsView):
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
         """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""

@@ -1,0 +1,60 @@
+"""The models of the shards in Prometheus' text: asked when /metrics is scraped, and not kept.
+
+The counters are a worker's own, so each node has its series, which begins anew when its worker does.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from shardqa.engine.model_runs import BOUNDS, ModelRuns
+
+LABELS = ("node", "model")
+COUNTERS = {
+    "requests": "Requests that a model has answered.",
+    "errors": "Requests of a model that failed.",
+    "runs": "Runs of a model; requests that share one count once.",
+    "rows": "Rows of all runs of a model; divided by its runs, the mean batch.",
+}
+EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
+
+
+def text(found: Sequence[ModelRuns]) -> bytes:
+    """Nothing where no model has run."""
+    if not found:
+        return b""
+    registry = CollectorRegistry()
+    registry.register(_Models(found))
+    return generate_latest(registry)
+
+
+class _Models(Collector):
+    def __init__(self, found: Sequence[ModelRuns]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Metric]:
+        for name, says in COUNTERS.items():
+            family = CounterMetricFamily(f"shardqa_model_{name}", says, labels=LABELS)
+            for runs in self._found:
+                family.add_metric((runs.node, runs.model), getattr(runs, name))
+            yield family
+        most = GaugeMetricFamily("shardqa_model_largest_batch", "Rows of a model's largest run.", labels=LABELS)
+        for runs in self._found:
+            most.add_metric((runs.node, runs.model), runs.most_rows)
+        yield most
+        yield _histogram(
+            "queue", "Seconds that requests waited for a model.", self._found, [r.waited for r in self._found]
+        )
+        yield _histogram("run", "Seconds that runs of a model took.", self._found, [r.took for r in self._found])
+
+
+def _histogram(name: str, says: str, found: Sequence[ModelRuns], counts: Sequence[Sequence[int]]) -> Metric:
+    """Without a sum, which the worker does not keep."""
+    family = HistogramMetricFamily(f"shardqa_model_{name}_seconds", says, labels=LABELS)
+    for runs, by_bound in zip(found, counts, strict=True):
+        buckets = list(zip(EDGES, map(float, accumulate(by_bound)), strict=True))
+        family.add_metric((runs.node, runs.model), buckets, None)
+    return family
