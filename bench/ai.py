@@ -3,8 +3,8 @@
 throughput    AI.MODELEXECUTE over 16 connections against onnxruntime called here in as many threads as the node runs
               at once (THREADS_PER_QUEUE 2); the shipped reader, 1 x 128 tokens
 tensors       AI.TENSORSET and TENSORGET of 4 KB against SET and GET, one by one and pipelined
-batching      8 requests of 20 to 200 tokens that come together, against the same one after another; a processor takes
-              as long for eight rows as eight times one, so what is won is that a second run goes on at once
+batching      8 requests of 20 to 200 tokens that come together, against the same one after another; with one run at
+              once and with two
 graph         AI.DAGEXECUTE of TENSORSET, MODELEXECUTE, TENSORGET against the three commands, and against onnxruntime
 memory        four nodes that store one model (shared_model.py)
 
