@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from redis import RedisCluster, ResponseError
 
 from shardqa import keys
+from shardqa.api_keys import NewKey
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
@@ -129,6 +130,51 @@ def test_who_only_asks_changes_no_document_by_a_trigger(
     assert refused(asks, "RG.TRIGGER", trigger, key, *(["text", "Other."] if trigger == "Ingest" else []))
     assert refused(asks, "RG.TRIGGERONKEY", trigger, key, "text", "Other.")
     assert shards.redis(key).hget(key, "text") == TEXT.encode()
+
+
+def test_who_only_asks_lists_and_drops_no_documents(shards: Shards, login: Login, corpus: str) -> None:
+    shards.ingest("mill", TEXT)
+    asks = login("asks")
+    assert refused(asks, "RG.TRIGGER", "Documents", corpus, "", 10)
+    assert refused(asks, "RG.TRIGGER", "Drop", corpus)
+    assert refused(asks, "RG.TRIGGER", "Dense", corpus, "on")
+    assert refused(asks, "RG.TRIGGER", "Passages", corpus + "-other", QUESTION, "[]")
+    assert refused(asks, "RG.TRIGGER", "Embed", corpus + "-other", QUESTION)
+    assert shards.redis(shards.doc("mill")).exists(shards.doc("mill"))
+
+
+async def test_the_rights_that_keys_of_the_api_need_are_enough(
+    shards: Shards, asker: Engine, key_rights: tuple[str, str, str]
+) -> None:
+    def also(rights: str) -> None:
+        for node in shards.nodes():
+            shards.client.execute_command("ACL", "SETUSER", "asks", *rights.split(), target_nodes=node)
+
+    reading, counting, changing = key_rights
+    with pytest.raises(ShardqaError):
+        await asker.api_keys()
+    also(reading)
+    await asker.api_keys()
+    with pytest.raises(ShardqaError):
+        await asker.count_requests(7, {"a": 2})
+    also(counting)
+    assert await asker.count_requests(7, {"a": 2}) == {"a": (2, 0)}
+    with pytest.raises(ShardqaError):
+        await asker.create_key(NewKey(name="n", scopes=["ask"]))
+    also(changing)
+    made, _ = await asker.create_key(NewKey(name="n", scopes=["ask"]))
+    await asker.revoke_key(made.id)
+
+
+@pytest.fixture
+def key_rights(shards: Shards) -> Iterator[tuple[str, str, str]]:
+    """As docs/operating.md adds them: to read keys, to count requests, to make and revoke keys."""
+    page = " ".join((Path(__file__).parents[2] / "docs" / "operating.md").read_text().split())
+    found = re.search(r"add `(~apikeys\* [^`]*)`, with limits of requests `([^`]*)` too, and `(~apikeys [^`]*)`", page)
+    assert found is not None
+    yield found[1], found[2], found[3]
+    key = f"{keys.REQUESTS}7"
+    shards.redis(key).delete(key)
 
 
 def test_who_only_asks_has_no_model_pushed(shards: Shards, login: Login) -> None:

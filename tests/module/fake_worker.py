@@ -268,6 +268,9 @@ class FakeWorker:
         if blob.startswith(b"KILLER") and not os.path.exists("tame"):
             self.page.show(2, b"model KILLER", subject=int(model))
             os.kill(os.getpid(), 11)
+        if blob.startswith(b"HUGE") and not os.path.exists("tame"):  # as the kernel ends what has no room
+            self.page.show(2, b"model HUGE", subject=int(model))
+            os.kill(os.getpid(), 9)
         if blob.startswith(b"BAD"):
             self.send(REPLY, id, b"-ERR this is no model\r\n")
         elif blob.startswith(b"SLOW"):

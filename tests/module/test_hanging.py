@@ -199,6 +199,15 @@ def test_a_model_that_kills_the_worker_twice_is_in_quarantine_and_all_else_goes_
     until(lambda: server.info()["models_quarantined"] == 0)
 
 
+def test_a_model_whose_load_gets_the_worker_killed_four_times_is_in_quarantine(server: Server) -> None:
+    store(server, "huge", b"HUGE file")
+    server.client().execute_command("AI.TENSORSET", "t", "FLOAT", 1, "VALUES", 1)
+    server.kill_worker()
+    wait_ready(server, 5)  # that kill, and four of the loads
+    assert server.info()["models_quarantined_keys"] == "huge"
+    assert "the worker was killed whenever it loaded this model" in executed(server, "huge")
+
+
 def test_a_model_that_crashes_when_it_runs_is_in_quarantine_after_the_second_time(server: Server) -> None:
     store(server, "m", b"a file")
     server.client().execute_command("AI.TENSORSET", "t", "FLOAT", 1, "VALUES", 1)

@@ -3,8 +3,11 @@
 import os
 import platform
 import socket
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -232,6 +235,52 @@ def test_the_filter_of_each_machine_is_well_formed(machine: str, column: int, an
         if code & 7 == 5:  # jumps stay inside
             assert place + 1 + max(yes, no) < len(program)
     assert program[-1] == (sandbox.RETURN, 0, 0, sandbox.ALLOW)
+
+
+def verdict(program: list[sandbox.Line], architecture: int, number: int, *arguments: int) -> int:
+    """What the kernel would make of a system call: classic BPF over seccomp_data."""
+    data = struct.pack("<iIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments)))
+    at = loaded = 0
+    while True:
+        code, yes, no, operand = program[at]
+        at += 1
+        if code == sandbox.LOAD:
+            (loaded,) = struct.unpack_from("<I", data, operand)
+        elif code == BITWISE_AND:
+            loaded &= operand
+        elif code == sandbox.RETURN:
+            return operand
+        else:
+            at += yes if HOLDS[code](loaded, operand) else no
+
+
+BITWISE_AND = 0x54
+HOLDS: dict[int, Callable[[int, int], bool]] = {
+    sandbox.EQUAL: lambda loaded, operand: loaded == operand,
+    sandbox.AT_LEAST: lambda loaded, operand: loaded >= operand,
+    sandbox.BITS: lambda loaded, operand: bool(loaded & operand),
+}
+
+
+@pytest.mark.parametrize("any_network", [False, True])
+@pytest.mark.parametrize("machine", sandbox.MACHINES)
+def test_the_filter_refuses_what_the_documentation_says(machine: str, any_network: bool) -> None:
+    """Programs, processes, tracing, mounting, io_uring, bpf, signals: by number, on either machine."""
+    architecture, column = sandbox.MACHINES[machine]
+    made = partial(verdict, sandbox.filter_program(architecture, column, 77, any_network), architecture)
+    denied = {name: number for name, numbers in sandbox.DENIED.items() if (number := numbers[column]) is not None}
+    assert {"execve", "listen", "ptrace", "mount", "io_uring_setup", "bpf", "process_vm_readv"} <= set(denied)
+    assert not [name for name, number in denied.items() if made(number) == sandbox.ALLOW]
+    for kill in sandbox.KILLS:
+        assert (made(kill[column], 1), made(kill[column], 77)) == (sandbox.DENY, sandbox.ALLOW)
+    clone, thread, namespace = sandbox.CLONE[column], sandbox.CLONE_THREAD, 0x10000000
+    assert made(clone, thread) == sandbox.ALLOW
+    assert made(clone, 17) == made(clone, thread | namespace) == sandbox.DENY
+    tcp, udp = ((sandbox.AF_INET, sandbox.SOCK_STREAM), (sandbox.AF_INET, 2))
+    assert made(sandbox.SOCKET[column], *tcp) == (sandbox.ALLOW if any_network else sandbox.DENY)
+    assert made(sandbox.SOCKET[column], *udp) == sandbox.DENY
+    assert made(0) == sandbox.ALLOW
+    assert verdict(made.args[0], architecture ^ 1, 0) == sandbox.DENY
 
 
 def test_this_machine_has_a_table() -> None:
