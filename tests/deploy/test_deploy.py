@@ -17,6 +17,9 @@ import httpx
 import kubernetes_validate
 import pytest
 import yaml
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client import Metric
 
 from shardqa.api import registration_metrics
@@ -93,6 +96,36 @@ def test_every_metric_is_on_the_dashboard() -> None:
     shown = {name for expr in expressions() for name in METRIC.findall(expr)}
     missing = {family.name for family in families() if not any(name.startswith(family.name) for name in shown)}
     assert not missing
+
+
+def unknown_fields(given: Any, kept: Any, place: str = "") -> Iterator[str]:
+    """What is not there any more once Grafana's own types have read and written it."""
+    if isinstance(given, dict):
+        for name, value in given.items():
+            if not isinstance(kept, dict) or name not in kept:
+                yield f"{place}.{name}"
+            else:
+                yield from unknown_fields(value, kept[name], f"{place}.{name}")
+    elif isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        for number, (one, other) in enumerate(zip(given, kept, strict=True)):
+            yield from unknown_fields(one, other, f"{place}[{number}]")
+    elif given != kept:
+        yield place
+
+
+def not_of_grafana(dashboard: Any) -> list[str]:
+    register_default_plugins()
+    kept = json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))
+    return list(unknown_fields(dashboard, kept))
+
+
+def test_the_dashboard_has_fields_that_grafana_knows_alone() -> None:
+    """In place of a render: Grafana is in no index of packages, its types are."""
+    assert not not_of_grafana(dashboard())
+    wrong = dashboard()
+    wrong["panels"][0]["gridPoz"] = {}
+    wrong["panels"][1]["targets"][0]["exprr"] = "up"
+    assert not_of_grafana(wrong) == [".panels[0].gridPoz", ".panels[1].targets[0].exprr"]
 
 
 def test_panels_of_the_dashboard_do_not_overlap() -> None:
@@ -227,6 +260,20 @@ def test_units_are_what_systemd_reads_and_open_little(unit: Path, tmp_path: Path
     said = run("systemd-analyze", "verify", "--man=no", tmp_path / name)
     assert unit.name.split("@")[0].split(".")[0] not in said, said
     run("systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE}", tmp_path / name)
+
+
+def test_the_drop_in_for_debian_is_what_systemd_reads(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not here")
+    folder = tmp_path / "redis-server.service.d"
+    folder.mkdir()
+    shutil.copy(ROOT / "docs" / folder.name / "shardqa.conf", folder)
+    unit = tmp_path / "redis-server.service"
+    unit.write_text(f"[Service]\nExecStart={redis_server.find_server()}\n")
+    assert "shardqa.conf" not in run("systemd-analyze", "verify", "--man=no", unit)
+    with (folder / "shardqa.conf").open("a") as file:
+        file.write("ExecPathz=/x\n")
+    assert "ExecPathz" in run("systemd-analyze", "verify", "--man=no", unit)
 
 
 def test_units_set_what_the_programs_know() -> None:
