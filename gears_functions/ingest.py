@@ -29,7 +29,7 @@ from shardqa.errors import (
     ShardFailed,
 )
 from shardqa.gears_functions import arguments, documents, permissions
-from shardqa.gears_functions.delete import Delete
+from shardqa.gears_functions.delete import AT_ONCE, Delete
 from shardqa.gears_functions.documents import FIELDS, Fields
 from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.splitting import Passage, split_in_slices
@@ -267,6 +267,7 @@ class Ingest:
         """Writes passages in place of `old` ones and returns the epoch from which they are found."""
         shard, count = self._shard, len(new.passages)
         await shard.epoch(parsed.corpus)
+        old = await self._shorten(key, parsed, count, old)
         # Until the last frame `passages` covers all that may be there, so that a later run can remove it.
         head += [("HSET", key, "passages", max(old, count)), ("HDEL", key, "digest")]
         last = (count - 1) // FRAME * FRAME
@@ -279,7 +280,7 @@ class Ingest:
             shard.runtime.progress()
             await asyncio.sleep(0)
             head = []
-        surplus = self._delete.unlinks(parsed, range(count, old))
+        surplus = [self._delete.unlink(parsed, range(count, old))] if old > count else []
         done = ("HSET", key, "passages", count, "digest", new.digest)
         tag, epoch, announce = shard.epochs.next(parsed.corpus)
         await shard.write([*announce, *head, *_frame(parsed, new, last), *surplus, done])
@@ -288,6 +289,23 @@ class Ingest:
             shard.index_to_change(parsed.corpus).remove(keys.passage(parsed.corpus, parsed.document, n))
         shard.epochs.written(parsed.corpus, tag, epoch)
         return epoch
+
+    async def _shorten(self, key: str, parsed: keys.DocKey, count: int, old: int) -> int:
+        """Removes the end of a text much longer than the new one, which a single tick would take too long for.
+
+        Returns how many passages may be left; what is left is as good as before, and no longer known to be whole.
+        """
+        shard = self._shard
+        while old - count > AT_ONCE:
+            gone = range(old - AT_ONCE, old)
+            tag, epoch, announce = shard.epochs.next(parsed.corpus)
+            await shard.write([*announce, ("HDEL", key, "digest"), self._delete.unlink(parsed, gone)])
+            for n in gone:
+                shard.index_to_change(parsed.corpus).remove(keys.passage(parsed.corpus, parsed.document, n))
+            shard.epochs.written(parsed.corpus, tag, epoch)
+            shard.runtime.progress()
+            old -= AT_ONCE
+        return old
 
     def _old_count(self, parsed: keys.DocKey, stored: Stored) -> int:
         """One more than the highest number of a passage that the document may have."""

@@ -9,6 +9,7 @@ from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
 from shardqa.config import Settings
 from shardqa.engine import Engine
+from shardqa.gears_functions.delete import AT_ONCE
 from shardqa.loader import ingest
 from shardqa.loader.source_file import Item
 from shardqa.schema import Document
@@ -66,6 +67,29 @@ def test_a_small_document_does_not_wait_for_many_big_ones_on_its_shard(shards: S
     wait_until(lambda: all(small.hexists(key, "digest") for key in big), "the big ones are in", 120)
     for connection in connections:
         connection.disconnect()
+
+
+def unlinks(shards: Shards, document: str) -> int:
+    found = shards.redis(shards.doc(document)).info("commandstats").get("cmdstat_unlink")
+    return int(found["calls"]) if found else 0
+
+
+def test_a_long_text_that_becomes_short_or_goes_holds_redis_for_no_more_than_a_few_hundred_passages_at_once(
+    shards: Shards,
+) -> None:
+    long = story(420_000)
+    assert shards.ingest("long", long)["passages"] > 2 * AT_ONCE
+    before = unlinks(shards, "long")
+    shards.ingest("long", "The mill at Hallow Ford ground rye.")
+    assert unlinks(shards, "long") - before >= 3
+    assert [one["text"] for one in shards.passages("long")] == ["The mill at Hallow Ford ground rye."]
+    assert shards.belongings("long") == 2
+    assert not any("miller" in one["text"] for one in shards.passages("long"))
+    shards.ingest("long", long)
+    before = unlinks(shards, "long")
+    assert shards.delete("long")["passages"] > 2 * AT_ONCE
+    assert unlinks(shards, "long") - before >= 3 + 3 + 1  # passages, an epoch each time, the document
+    assert shards.belongings("long") == 0
 
 
 def test_a_big_document_takes_longer_than_the_deadline_and_questions_go_on(
