@@ -273,6 +273,7 @@ static void run_one(const struct call *call, const struct rights *rights, struct
 /* The commands ran, so each gets an error of its own in place of its reply. */
 static void too_large(struct buffer *replies, long long calls) {
     buffer_free(replies);
+    link_leave_room(replies);
     while (calls-- > 0) add_error(replies, "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
 }
 
@@ -292,6 +293,7 @@ bool call_run(const struct frame *frame) {
     long long flags, calls;
     bool valid = open_frame(frame, &list, &context, &flags, &calls);
     if (!valid) return false;
+    link_leave_room(&replies);
     if (rights_open(&context, &rights, &nobody)) nobody = NULL;
     if (flags >= SECTION_FIRST && (uint64_t)flags != shardqa.section) nobody = SECTION_CLOSED;
     shardqa.calling++;
@@ -310,8 +312,8 @@ bool call_run(const struct frame *frame) {
     shardqa.calling--;
     shardqa.counters.call_frames++;
     rights_close(&rights);
-    if (replies.length > FRAME_MAX_PAYLOAD) too_large(&replies, calls);
-    if (valid) link_send_bare(FRAME_CALLED, frame->id, replies.data, replies.length);
+    if (replies.length - FRAME_HEADER > FRAME_MAX_PAYLOAD) too_large(&replies, calls);
+    if (valid) link_send_filled(FRAME_CALLED, frame->id, &replies);
     buffer_free(&replies);
     return valid;
 }

@@ -42,6 +42,14 @@ bool frame_from_worker_is_valid(const struct frame *frame) {
     return frame_list_open(frame->payload, frame->length, &list);
 }
 
+/* Of a type that workers send, for INFO; `?` for any other. */
+const char *frame_name(enum frame_type type) {
+    static const char *const names[] = {"READY", "REPLY", "TENSORS", "CALL", "REGISTER", "UNREGISTER", "WATCH", "LOG", "STATS", "RELEASE", "PROGRESS", "LOCK", "UNLOCK"};
+    if (type == FRAME_RAN) return "RAN";
+    if (type == FRAME_DAG_DONE) return "DAG_DONE";
+    return type >= FRAME_READY && type <= FRAME_UNLOCK ? names[type - FRAME_READY] : "?";
+}
+
 /* The 16 bytes before each payload (docs/frames.md). */
 void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, size_t payload) {
     assert(payload <= FRAME_MAX_PAYLOAD);

@@ -67,6 +67,7 @@ enum frame_result frame_decode(const char *data, size_t length, struct frame *fr
 /* Is this a type that the worker may send, with a payload of the right kind (a list where it
  * must be one)? */
 bool frame_from_worker_is_valid(const struct frame *frame);
+const char *frame_name(enum frame_type type); /* static text */
 
 void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, size_t payload);
 

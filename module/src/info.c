@@ -8,6 +8,7 @@
 #include "ai_info.h"
 #include "model.h"
 #include "registry.h"
+#include "slice.h"
 #include "state.h"
 #include "worker_link.h"
 
@@ -46,6 +47,7 @@ static void link_section(RedisInfoCtx *ctx) {
     number(ctx, "pending_requests", (long long)redis.DictSize(shardqa.pending));
     number(ctx, "pending_misses", (long long)redis.DictSize(shardqa.flights));
     number(ctx, "scripts", (long long)redis.DictSize(shardqa.scripts));
+    number(ctx, "slice_us", slice_in_force());
     number(ctx, "max_pending", shardqa.settings.max_pending);
 }
 
@@ -144,12 +146,15 @@ static void content_section(RedisInfoCtx *ctx) {
     number(ctx, "hooks", shardqa.hooks);
 }
 
-/* From a client's command to its reply. */
+/* From a client's command to its reply; of frames the main thread's own time. */
 static void latency_section(RedisInfoCtx *ctx) {
     redis.InfoAddSection(ctx, "latency");
     latency(ctx, "miss", &shardqa.miss_latency);
     latency(ctx, "trigger", &shardqa.trigger_latency);
     latency(ctx, "execute", &shardqa.execute_latency);
+    latency(ctx, "frame", &shardqa.frame_latency);
+    number(ctx, "frame_us_longest", (long long)shardqa.longest_frame_us);
+    redis.InfoAddFieldCString(ctx, "frame_longest", shardqa.longest_frame ? shardqa.longest_frame : "");
 }
 
 /* Fields of STATS that are shown apart: a line for each registration. */

@@ -48,6 +48,7 @@ struct settings {
     long long max_pending;    /* clients that may wait at once */
     long long heartbeat_ms;   /* of silence after which a worker is killed; 0: it never is */
     long long backoff_ms;     /* longest pause before a worker is started anew */
+    long long slice_us;       /* turns that the main thread asks of the scheduler; 0: none */
     bool replay;              /* are stored sessions run again by a new worker? */
     enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
     const char *name;         /* in MODULE LIST and before the sections of INFO; static text */
@@ -227,6 +228,9 @@ struct shardqa {
     struct latency execute_latency;
     struct latency miss_latency;
     struct latency trigger_latency;
+    struct latency frame_latency; /* processor time of the main thread for each frame of the worker */
+    uint64_t longest_frame_us;
+    const char *longest_frame; /* its type, static text; NULL: none came yet */
 };
 
 extern struct shardqa shardqa;

@@ -13,6 +13,7 @@
 #include "tick.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "activity.h"
 #include "call.h"
@@ -212,9 +213,27 @@ struct budget {
 
 static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
 
+/* Processor time of the main thread: on a busy machine the clock on the wall counts others too. */
+static uint64_t used_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* For INFO: what held the main thread, and the frame that did so longest. */
+static void count_frame(const struct frame *frame, uint64_t us) {
+    latency_add(&shardqa.frame_latency, us);
+    if (us <= shardqa.longest_frame_us) return;
+    shardqa.longest_frame_us = us;
+    shardqa.longest_frame = frame_name(frame->type);
+}
+
 /* A malformed frame ends the worker: nothing after it can be trusted. */
 void tick_handle(const struct frame *frame) {
-    if (!frame_from_worker_is_valid(frame) || !dispatch(frame)) {
+    uint64_t begin = used_us();
+    bool valid = frame_from_worker_is_valid(frame) && dispatch(frame);
+    count_frame(frame, used_us() - begin);
+    if (!valid) {
         redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes", (int)frame->type,
                   (unsigned long long)frame->id, frame->length);
         link_break("it sent a malformed frame");

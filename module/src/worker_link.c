@@ -61,18 +61,29 @@ void link_request(struct frame_writer *writer) {
     queue_frame(link->state == LINK_READY ? &link->out : &link->held, writer, NULL);
 }
 
-/* A frame whose payload is no list. */
+/* Room for the header of a payload that link_send_filled sends. */
+void link_leave_room(struct buffer *buffer) {
+    static const char header[FRAME_HEADER];
+    buffer_add(buffer, header, sizeof header);
+}
+
+/* A frame whose payload is no list and stands in its buffer already: megabytes need no copy. Takes
+ * the bytes over. */
+void link_send_filled(enum frame_type type, uint64_t id, struct buffer *buffer) {
+    size_t total;
+    if (!link_up()) return buffer_free(buffer);
+    frame_header(buffer->data, type, id, buffer->length - FRAME_HEADER);
+    char *data = buffer_take(buffer, &total);
+    queue_add(&shardqa.link.out, data, NULL, total);
+}
+
+/* The same of bytes that stay the caller's. */
 void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length) {
     struct buffer buffer = {0};
-    char header[FRAME_HEADER];
-    size_t total;
-    if (!link_up()) return;
-    frame_header(header, type, id, length);
-    buffer_reserve(&buffer, sizeof header + length);
-    buffer_add(&buffer, header, sizeof header);
+    buffer_reserve(&buffer, FRAME_HEADER + length);
+    link_leave_room(&buffer);
     buffer_add(&buffer, payload, length);
-    char *data = buffer_take(&buffer, &total);
-    queue_add(&shardqa.link.out, data, NULL, total);
+    link_send_filled(type, id, &buffer);
 }
 
 /* As much as one system call takes, of several chunks. */

@@ -45,7 +45,7 @@ SWITCH = 0.0005  # seconds the interpreter's lock may stay with one thread while
 def main() -> NoReturn:
     faulthandler.register(signal.SIGUSR2, all_threads=True)  # the module asks so before it kills a worker that hangs
     activity = Activity()
-    activity.start()
+    activity.start()  # before nice: a heartbeat that is late on a busy machine would cost the worker its life
     follow_parent()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
