@@ -36,6 +36,8 @@ WEIGHT_DECAY = 0.01
 CLIP_NORM = 1.0
 """As BERT's: the largest norm of a step's gradient."""
 
+AUTOMATIC, FLOAT32, BFLOAT16 = PRECISIONS = ("automatic", "float32", "bfloat16")
+
 Rows = TypeVar("Rows", covariant=True)
 
 
@@ -55,6 +57,8 @@ class Schedule:
     """Of the order of rows, fresh weights and what the task draws."""
     save_seconds: float = 300.0
     """Between two states on disk, which is what an interruption costs at most."""
+    precision: str = AUTOMATIC
+    """Of products: "float32", "bfloat16", or "automatic", which goes by the processor's flags."""
 
     def checked(self) -> Schedule:
         """Itself; raises BadData with the first setting out of its range."""
@@ -64,6 +68,7 @@ class Schedule:
             ("rate", 0 < self.rate < 1, "between 0 and 1"),
             ("warm_up", 0 <= self.warm_up < 1, "0 or more, below 1"),
             ("save_seconds", self.save_seconds > 0, "a number above 0"),
+            ("precision", self.precision in PRECISIONS, f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
         ):
             if not fits:
                 raise BadData(f"{name} is {getattr(self, name)}, {wanted} is needed")
@@ -140,9 +145,10 @@ def bfloat16_pays(on: torch.device) -> bool:
     return bool(found.get("amx_bf16")) or bool(found.get("avx512_bf16"))
 
 
-def precision(on: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """bfloat16 products over float32 weights where that pays, else float32 throughout."""
-    return torch.autocast(on.type, torch.bfloat16) if bfloat16_pays(on) else contextlib.nullcontext()
+def precision(on: torch.device, wanted: str = AUTOMATIC) -> contextlib.AbstractContextManager[Any]:
+    """bfloat16 products over float32 weights where that is wanted or pays, else float32 throughout."""
+    is_half = bfloat16_pays(on) if wanted == AUTOMATIC else wanted == BFLOAT16
+    return torch.autocast(on.type, torch.bfloat16) if is_half else contextlib.nullcontext()
 
 
 def steps_of(task: TrainingTask[Any], schedule: Schedule) -> list[TrainingStep]:
@@ -258,7 +264,7 @@ class _Run:
         rate = self.schedule.rate * share_of_rate(self.done, len(self.plan), self.schedule.warm_up)
         for share, group in zip(self.shares, self.optimizer.param_groups, strict=True):
             group["lr"] = rate * share
-        with precision(self.on):
+        with precision(self.on, self.schedule.precision):
             loss = self.task.loss(step.passed, step.rows, self.on)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.task.trained.parameters(), CLIP_NORM)

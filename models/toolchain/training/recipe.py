@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shardqa.errors import BadData
+from shardqa.models.toolchain.conversion.parts import USUAL_PLACE
 from shardqa.models.toolchain.training.loop import Schedule
 
 Section = TypeVar("Section")
@@ -63,6 +64,10 @@ class Teaching:
     """Of a student cut from the first teacher; 0 keeps all."""
     units: int = 0
     """Hidden units of such a student; 0 keeps all."""
+    split_layers: int = 0
+    """Lowest layers in which the student sees question and passage apart; 0 leaves it as it was."""
+    passage_place: int = USUAL_PLACE
+    """Where a passage's places begin in a student that is split so."""
 
     def checked(self) -> Teaching:
         """Itself; raises BadData with the first setting out of its range."""
@@ -73,6 +78,8 @@ class Teaching:
             ("hidden", self.hidden >= 0, "0 or more"),
             ("layers", self.layers >= 0, "0 or more"),
             ("units", self.units >= 0, "0 or more"),
+            ("split_layers", self.split_layers >= 0, "0 or more"),
+            ("passage_place", self.passage_place >= 0, "0 or more"),
         ):
             if not fits:
                 raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")
