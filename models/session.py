@@ -59,6 +59,13 @@ class ReaderSession:
         """Load ``model.onnx`` of the folder; raises BadModel when it is missing or not a model."""
         self._session = open_session(Path(folder), threads)
 
+    @classmethod
+    def of(cls, session: onnxruntime.InferenceSession) -> ReaderSession:
+        """Of a network that is open already."""
+        made = cls.__new__(cls)
+        made._session = session
+        return made
+
     def logits(self, batch: Batch) -> Logits:
         """Start and end logits of a batch, float32 [rows, tokens] each; padding's logits mean nothing."""
         start, end = self._session.run(["start_logits", "end_logits"], batch.feeds())

@@ -21,7 +21,7 @@ from shardqa.models.shipped import CARD_FILE, sha256
 NETWORK_FILES = ("model.onnx", "model.safetensors", "model.pt")
 """One of these makes a folder a model."""
 
-MODEL_FILES = (*NETWORK_FILES, "tokenizer.json", "config.json", "scoring.json")
+MODEL_FILES = (*NETWORK_FILES, "lower.onnx", "upper.onnx", "tokenizer.json", "config.json", "scoring.json")
 """The files whose content is a model's address."""
 
 UNKNOWN = "unknown"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,17 +107,35 @@ def read_all(
 
     Raises BadData when there is none, BadModel for a folder that is no reader.
     """
-    readings = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, seed, answerable))
-    if not readings:
-        raise BadData(f"{questions} has no question with a paragraph; a SQuAD file is needed")
+    found = readings(folder, questions, limit, seed, answerable)
     # Here, since what another library answers is scored too, by processes whose memory is measured.
     from shardqa.models.session import ReaderSession
 
-    session = ReaderSession(folder, threads)
+    yield from read_with(ReaderSession(folder, threads).read, found)
+
+
+def readings(
+    folder: Path, questions: Path, limit: int | None = None, seed: int = 0, answerable: bool = True
+) -> list[QuestionRows]:
+    """``limit`` questions drawn at random (all unless given) with their paragraphs, cut for the folder's reader.
+
+    Raises BadData when there is none, BadModel for a folder without a tokenizer.
+    """
+    found = list(_readings(Tokenizer.load(folder), squad.read(questions), limit, seed, answerable))
+    if not found:
+        raise BadData(f"{questions} has no question with a paragraph; a SQuAD file is needed")
+    return found
+
+
+def read_with(
+    read_rows: Callable[[Sequence[Row]], Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]],
+    readings: Sequence[QuestionRows],
+) -> Iterator[Read]:
+    """What ``read_rows``, which gives start and end logits of each row, finds for each question."""
     for first in range(0, len(readings), CHUNK_QUESTIONS):
         chunk = readings[first : first + CHUNK_QUESTIONS]
         began = time.perf_counter()
-        logits = iter(session.read([row for reading in chunk for _, row in reading.windows]))
+        logits = iter(read_rows([row for reading in chunk for _, row in reading.windows]))
         seconds = (time.perf_counter() - began) / len(chunk)
         for reading in chunk:
             yield read(reading, [next(logits) for _ in reading.windows], seconds)

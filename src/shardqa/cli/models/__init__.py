@@ -2,7 +2,18 @@
 
 import typer
 
-from shardqa.cli.models import calibration, conversion, encoder, ladder, multitask, packaging, store, training, tuning
+from shardqa.cli.models import (
+    calibration,
+    conversion,
+    encoder,
+    ladder,
+    multitask,
+    packaging,
+    splitting,
+    store,
+    training,
+    tuning,
+)
 
 app = typer.Typer(
     name="models",
@@ -25,6 +36,7 @@ app.command("dequantize")(conversion.dequantize)
 app.command("encoder")(encoder.encoder)
 app.command("optimize")(conversion.optimize)
 app.command("verify")(conversion.verify)
+app.command("split")(splitting.split)
 app.command("ladder")(ladder.ladder)
 app.command("package")(packaging.package)
 app.command("tune")(tuning.tune)
