@@ -7,11 +7,13 @@ section 2), plus ``hidden`` times the mean squared distance of paired layers' ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -24,7 +26,8 @@ from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training import loop, qa
 from shardqa.models.toolchain.training.batches import LearningBatch
 from shardqa.models.toolchain.training.data import PreparedData, prepare
-from shardqa.models.toolchain.training.network import Layer, Sizes, SpanReader
+from shardqa.models.toolchain.training.kept import KeptLogits
+from shardqa.models.toolchain.training.network import MASKED, Layer, Sizes, SpanReader
 from shardqa.models.toolchain.training.recipe import Recipe, Teaching
 from shardqa.models.toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
 from shardqa.models.toolchain.training.slimming import KeptLayer, slimmed
@@ -51,6 +54,7 @@ class DistilTask(SpanTask):
     student: Student
     teachers: list[SpanReader]
     teaching: Teaching
+    kept: KeptLogits | None = None
 
     @property
     def trained(self) -> nn.Module:
@@ -64,18 +68,46 @@ class DistilTask(SpanTask):
         struck = barred(types)
         hidden = self.network.encoder(ids, mask, types)
         logits = (self.network.qa_outputs(hidden[-1]).float() + struck).permute(2, 0, 1)
-        with torch.no_grad():
-            shown = [teacher.to(device).encoder(ids, mask, types) for teacher in self.teachers]
-            said = [
-                (teacher.qa_outputs(outputs[-1]).float() + struck).permute(2, 0, 1)
-                for teacher, outputs in zip(self.teachers, shown, strict=True)
-            ]
+        if self.kept is not None:
+            shown: list[list[Tensor]] = []
+            said = self._kept_or_said(self.kept, batch, device)
+        else:
+            with torch.no_grad():
+                shown, said = self._said(ids, mask, types)
         teaching = self.teaching
         loss = (1 - teaching.soft) * span_loss(logits, batch, device)
         loss = loss + teaching.soft * soft_loss(logits, said, teaching.temperature)
         if teaching.hidden:
             loss = loss + teaching.hidden * self._hidden_loss(hidden, shown[0], mask)
         return loss
+
+    def _said(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[list[list[Tensor]], list[Tensor]]:
+        """Each teacher's outputs of all layers, and its start and end logits [2, batch, tokens]."""
+        struck = barred(types)
+        shown = [teacher.to(ids.device).encoder(ids, mask, types) for teacher in self.teachers]
+        said = [
+            (teacher.qa_outputs(outputs[-1]).float() + struck).permute(2, 0, 1)
+            for teacher, outputs in zip(self.teachers, shown, strict=True)
+        ]
+        return shown, said
+
+    def _kept_or_said(self, kept: KeptLogits, batch: LearningBatch, device: torch.device) -> list[Tensor]:
+        """The same logits; teachers read those rows alone that they have not read before."""
+        lengths = batch.attention_mask.sum(axis=1).tolist()
+        rows = [ids[:length] for ids, length in zip(batch.input_ids, lengths, strict=True)]
+        found = {line: said for line, row in enumerate(rows) if (said := kept.get(row)) is not None}
+        missing = [line for line in range(len(rows)) if line not in found]
+        if missing:
+            tensors = (batch.input_ids, batch.attention_mask, batch.token_type_ids)
+            with torch.no_grad():
+                _, logits = self._said(*(torch.from_numpy(value[missing]).to(device) for value in tensors))
+            told = torch.stack(logits).cpu().numpy()
+            for place, line in enumerate(missing):
+                found[line] = kept.put(rows[line], told[:, :, place, : lengths[line]])
+        whole = np.full((len(self.teachers), 2, *batch.input_ids.shape), MASKED, np.float32)
+        for line, said in found.items():
+            whole[:, :, line, : lengths[line]] = said
+        return list(torch.from_numpy(whole).to(device))
 
     def _hidden_loss(self, learnt: Sequence[Tensor], shown: Sequence[Tensor], mask: Tensor) -> Tensor:
         kept = mask.bool()
@@ -116,11 +148,23 @@ def distil(
             student.encoder.split(Split(teaching.split_layers, teaching.passage_place))
         prepared = prepare(recipe.data, Tokenizer.load(origin))
         task = distil_task(student, teachers, prepared, recipe)
-        last = loop.train(task, recipe.schedule, work, _identity(recipe, folders), report)
+        with _keeping(teaching, folders) as task.kept:
+            last = loop.train(task, recipe.schedule, work, _identity(recipe, folders), report)
         write_checkpoint(student, origin, folder)
         found = qa.reported(prepared, last, task)
         qa.finish(folder, origin, work, qa.step("distil", recipe, found))
     return found
+
+
+@contextlib.contextmanager
+def _keeping(teaching: Teaching, teachers: Sequence[Path]) -> Iterator[KeptLogits | None]:
+    """Where the teachers' logits are kept, if they are."""
+    if not teaching.kept:
+        yield None
+        return
+    kept = KeptLogits.open(Path(teaching.kept), [sha256(one / WEIGHTS_FILE) for one in teachers])
+    with contextlib.closing(kept):
+        yield kept
 
 
 def distil_task(

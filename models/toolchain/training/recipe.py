@@ -68,6 +68,8 @@ class Teaching:
     """Lowest layers in which the student sees question and passage apart; 0 leaves it as it was."""
     passage_place: int = USUAL_PLACE
     """Where a passage's places begin in a student that is split so."""
+    kept: str = ""
+    """Folder for what the teachers say of each row, so that they read no row twice; without it they always read."""
 
     def checked(self) -> Teaching:
         """Itself; raises BadData with the first setting out of its range."""
@@ -80,6 +82,7 @@ class Teaching:
             ("units", self.units >= 0, "0 or more"),
             ("split_layers", self.split_layers >= 0, "0 or more"),
             ("passage_place", self.passage_place >= 0, "0 or more"),
+            ("kept", not (self.kept and self.hidden), "no folder with hidden, since logits alone are kept"),
         ):
             if not fits:
                 raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")

@@ -147,7 +147,8 @@ def test_packed_states_are_within_half_a_step() -> None:
     states = np.random.default_rng(0).normal(0, 1, (7, 32)).astype(np.float32)
     states[3] = 0
     steps, scale = packed(states)
-    assert (steps.dtype, steps.shape, scale.shape) == (np.int8, (7, 32), (7, 1))
+    assert steps.dtype == np.int8
+    assert (steps.shape, scale.shape) == ((7, 32), (7, 1))
     assert (np.abs(unpacked(steps, scale) - states) <= scale / 2 + 1e-6).all()
     assert not unpacked(steps, scale)[3].any()
 

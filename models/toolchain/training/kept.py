@@ -1,0 +1,109 @@
+"""What teachers said of rows, kept on disk, so that a row that comes again is not read by them again.
+
+One file for each set of teachers, records one after another: a row's digest, its length, a checksum, and the start and
+end logits of each teacher in float16. A process that is killed leaves at most one record cut short, which the next one
+takes away. One process writes at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+
+from shardqa.errors import BadData
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Said = NDArray[np.float32]
+    """A row's logits: [teachers, 2, tokens], start before end."""
+
+_HEAD = struct.Struct("<16sHI")
+"""A row's digest, its tokens, the CRC-32 of both and of the logits."""
+
+
+@dataclass(slots=True)
+class KeptLogits:
+    """The file, and where in it each row stands."""
+
+    path: Path
+    teachers: int
+    _file: BinaryIO
+    _places: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    """By digest: the first byte of its logits, and its tokens."""
+
+    @classmethod
+    def open(cls, folder: Path, teachers: Sequence[str]) -> KeptLogits:
+        """The file of these teachers, each given as the SHA-256 of its weights; raises BadData when it can't be."""
+        name = hashlib.sha256(" ".join(teachers).encode()).hexdigest()[:16]
+        path = folder / f"said-{name}.bin"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = path.open("a+b", buffering=0)
+        except OSError as error:
+            raise BadData(f"{path} can't be written: {error}; name another folder") from None
+        kept = cls(path, len(teachers), file)
+        kept._scan()
+        return kept
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def get(self, row: NDArray[np.int64]) -> Said | None:
+        """What was said of these wordpieces; None if nothing was."""
+        place = self._places.get(digest(row))
+        if place is None:
+            return None
+        begins, tokens = place
+        content = os.pread(self._file.fileno(), self._bytes(tokens), begins)
+        return self._shaped(content, tokens)
+
+    def put(self, row: NDArray[np.int64], said: Said) -> Said:
+        """Keep what was said of these wordpieces; what `get` will give is returned."""
+        key, content = digest(row), said.astype(np.float16).tobytes()
+        record = _HEAD.pack(key, len(row), _checksum(key, len(row), content)) + content
+        begins = self._file.seek(0, os.SEEK_END) + _HEAD.size
+        self._file.write(record)
+        self._places[key] = begins, len(row)
+        return self._shaped(content, len(row))
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._file.close()
+
+    def _scan(self) -> None:
+        """Note where each row stands; what follows the last whole record is cut off."""
+        end, size = 0, self.path.stat().st_size
+        while end + _HEAD.size <= size:
+            key, tokens, wanted = _HEAD.unpack(os.pread(self._file.fileno(), _HEAD.size, end))
+            begins = end + _HEAD.size
+            content = os.pread(self._file.fileno(), self._bytes(tokens), begins)
+            if len(content) < self._bytes(tokens) or _checksum(key, tokens, content) != wanted:
+                break
+            self._places[key] = begins, tokens
+            end = begins + len(content)
+        if end < size:
+            self._file.truncate(end)
+
+    def _bytes(self, tokens: int) -> int:
+        return self.teachers * 2 * tokens * np.dtype(np.float16).itemsize
+
+    def _shaped(self, content: bytes, tokens: int) -> Said:
+        return np.frombuffer(content, np.float16).astype(np.float32).reshape(self.teachers, 2, tokens)
+
+
+def digest(row: NDArray[np.int64]) -> bytes:
+    """A row's name: of its wordpieces, [SEP]s and all, without padding."""
+    return hashlib.sha256(row.astype("<i8").tobytes()).digest()[:16]
+
+
+def _checksum(key: bytes, tokens: int, content: bytes) -> int:
+    return zlib.crc32(content, zlib.crc32(key + tokens.to_bytes(2, "little")))
