@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,12 @@ from shardqa.errors import BadModel
 from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models import embedding
 from shardqa.models.scoring import Scoring
+from shardqa.streaming import SentFile
 
+STORE_SECONDS = 120.0  # to store a model on a shard whose worker still starts
 BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
 MODEL_FILE = "model.onnx"
-PART = 256 << 20  # bytes of a file in one word: Redis takes none longer than 512 MiB
+SLOWEST = 4 << 20  # bytes a second that a store is waited for, beyond what any store may take
 BACKENDS = {".onnx": "ONNX", ".pt": "TORCH", ".pth": "TORCH", ".torchscript": "TORCH", ".tflite": "TFLITE"}
 KINDS = sorted(set(BACKENDS.values()))
 Shard = tuple[ClusterNode, str]  # a master and its tag
@@ -27,7 +28,7 @@ Shard = tuple[ClusterNode, str]  # a master and its tag
 @dataclass(frozen=True, slots=True)
 class ShardModel:
     name: str
-    blob: bytes
+    file: SentFile
     label: str  # AI.MODELGET's tag, by which an equal one is known: name, digest, a reader's scoring
     backend: str = "ONNX"
     device: str = "CPU"
@@ -36,17 +37,17 @@ class ShardModel:
     @classmethod
     def reader(cls, name: str, folder: Path) -> "ShardModel":
         """Raises BadModel when the folder has no model file, or no scoring."""
-        blob = _bytes_of(folder / MODEL_FILE, "check out the repository whole")
-        return cls(name, blob, Scoring.load(folder).on_label(f"{name}@{sha256(blob).hexdigest()[:16]}"))
+        file, digest = _looked_at(folder / MODEL_FILE, "check out the repository whole")
+        return cls(name, file, Scoring.load(folder).on_label(f"{name}@{digest[:16]}"))
 
     @classmethod
     def encoder(cls, name: str, folder: Path) -> "ShardModel":
         """Under the one name that encoders have. Raises BadModel when the folder has no model file."""
-        blob = _bytes_of(folder / MODEL_FILE, "write it with 'shardqa models encoder'")
-        return cls(keys.ENCODER, blob, embedding.label(name, sha256(blob).hexdigest()))
+        file, digest = _looked_at(folder / MODEL_FILE, "write it with 'shardqa models encoder'")
+        return cls(keys.ENCODER, file, embedding.label(name, digest))
 
     @classmethod
-    def file(
+    def of_file(
         cls, name: str, path: Path, backend: str = "", device: str = "CPU", batch_size: int = 0, tag: str = ""
     ) -> "ShardModel":
         """Any model; the backend is the file's kind unless given. Raises BadModel."""
@@ -55,14 +56,16 @@ class ShardModel:
             raise BadModel(f"the name of {path} does not tell its kind of model; give --backend ({', '.join(KINDS)})")
         if found not in KINDS:
             raise BadModel(f"there is no backend {backend!r}; give --backend {', '.join(KINDS)}")
-        blob = _bytes_of(path, "give the path of one file")
-        label = keys.pushed_label(name, sha256(blob).hexdigest()[:16], tag)
-        return cls(name, blob, label, found, device, ("BATCHSIZE", batch_size) if batch_size else ())
+        file, digest = _looked_at(path, "give the path of one file")
+        label = keys.pushed_label(name, digest[:16], tag)
+        return cls(name, file, label, found, device, ("BATCHSIZE", batch_size) if batch_size else ())
 
 
-def _bytes_of(path: Path, remedy: str) -> bytes:
+def _looked_at(path: Path, remedy: str) -> tuple[SentFile, str]:
+    """The file, and its digest."""
     try:
-        return path.read_bytes()
+        file = SentFile.of(path)
+        return file, file.sha256()
     except OSError as error:
         raise BadModel(f"the model {path} can't be read: {error.strerror}; {remedy}") from error
 
@@ -81,9 +84,9 @@ async def _store_on(engine: Engine, shard: Shard, model: ShardModel) -> bool:
     key = keys.model(model.name, tag)
     if await label_of(engine, node, key) == model.label:
         return False
-    parts = (model.blob[at : at + PART] for at in range(0, max(len(model.blob), 1), PART))
-    command = ("AI.MODELSTORE", key, model.backend, model.device, "TAG", model.label, *model.options, "BLOB", *parts)
-    await retry(lambda: engine.masters.on(node, *command), WORKER_SECONDS)
+    head = ("AI.MODELSTORE", key, model.backend, model.device, "TAG", model.label, *model.options, "BLOB")
+    seconds = STORE_SECONDS + model.file.size / SLOWEST
+    await retry(lambda: engine.masters.on(node, *head, *model.file.parts(), seconds=seconds), WORKER_SECONDS)
     return True
 
 

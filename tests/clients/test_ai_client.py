@@ -91,7 +91,7 @@ def test_padded_inputs_are_named_and_told(client: ai.Client) -> None:
 
 
 def test_a_long_file_goes_in_parts(client: ai.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardqa.ai.calls.PART", 64)
+    monkeypatch.setattr("shardqa.streaming.PART", 64)
     client.model_store("aic:{parts}", "ONNX", adder())
     assert client.model_get("aic:{parts}", blob=True).blob == adder()
 
@@ -225,9 +225,14 @@ def test_a_client_that_is_out_of_date_follows_where_a_slot_went(bare_cluster: Lo
         redis: Any = client._redis
         slot, owners = redis.keyslot("aic:{moved}"), redis.nodes_manager.slots_cache
         wrong = next(node for node in redis.get_primaries() if node != owners[slot][0])
-        for act in (lambda: client.run("aic:{moved}", [A, B]), lambda: client.model_get("aic:{moved}")):
+        for act in (
+            lambda: client.run("aic:{moved}", [A, B]),
+            lambda: client.model_get("aic:{moved}"),
+            lambda: client.model_store("aic:{moved}", "ONNX", adder(), tag="sent after it"),
+        ):
             owners[slot] = [wrong]
-            assert act()
+            act()
+        assert client.model_get("aic:{moved}").tag == "sent after it"
 
 
 async def test_the_asyncio_client_follows_it_as_well(bare_cluster: LocalCluster) -> None:
@@ -235,5 +240,52 @@ async def test_the_asyncio_client_follows_it_as_well(bare_cluster: LocalCluster)
         await client.model_store("aic:{moved}", "ONNX", adder())
         redis: Any = client._redis
         slot, owners = redis.keyslot("aic:{moved}"), redis.nodes_manager.slots_cache
-        owners[slot] = [next(node for node in redis.get_primaries() if node != owners[slot][0])]
+        wrong = next(node for node in redis.get_primaries() if node != owners[slot][0])
+        owners[slot] = [wrong]
         assert (await client.run("aic:{moved}", [A, B]))[0].tolist() == [4, 6]
+        owners[slot] = [wrong]
+        await client.model_store("aic:{moved}", "ONNX", adder(), tag="sent after it")
+        assert (await client.model_get("aic:{moved}")).tag == "sent after it"
+
+
+@pytest.fixture
+def leaving(bare_cluster: LocalCluster) -> Iterator[str]:
+    """A key whose slot is on its way to another shard."""
+    with RedisCluster.from_url(f"redis://{bare_cluster.seed()}") as cluster:
+        slot, old = cluster.keyslot("{leaving}"), cluster.get_node_from_key("{leaving}")
+        new = next(node for node in cluster.get_primaries() if node != old)
+        source, target = cluster.get_redis_connection(old), cluster.get_redis_connection(new)
+        ids = [one.execute_command("CLUSTER MYID").decode() for one in (source, target)]
+        target.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", ids[0])
+        source.execute_command("CLUSTER SETSLOT", slot, "MIGRATING", ids[1])
+        try:
+            yield "aic:{leaving}"
+        finally:
+            for node in (source, target):
+                node.execute_command("CLUSTER SETSLOT", slot, "STABLE")
+
+
+async def test_a_file_for_a_slot_that_is_leaving_is_to_be_sent_again(
+    bare_cluster: LocalCluster, leaving: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"redis://{bare_cluster.seed()}"
+    for part in ("blocking", "concurrent"):
+        monkeypatch.setattr(f"shardqa.ai.{part}.PAUSES", ())
+    with ai.Client.connect(url) as client, pytest.raises(ai.ShardAway, match="moving"):
+        client.model_store(leaving, "ONNX", adder())
+    async with await ai.AsyncClient.connect(url) as other:
+        with pytest.raises(ai.ShardAway, match="moving"):
+            await other.model_store(leaving, "ONNX", adder())
+
+
+def test_a_file_that_changes_while_it_is_sent_is_not_stored(
+    client: ai.Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(adder())
+    states = iter([(1, len(adder()), 1), (1, len(adder()), 1), (1, len(adder()), 2)])
+    monkeypatch.setattr("shardqa.streaming._state", lambda _: next(states))
+    with pytest.raises(ai.ModelRefused, match="changed while it was sent"):
+        client.model_store("aic:{changed}", "ONNX", path)
+    with pytest.raises(ai.NoSuchModel):
+        client.model_get("aic:{changed}")

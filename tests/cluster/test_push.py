@@ -114,7 +114,7 @@ def file(tmp_path: Path) -> Path:
 
 
 async def test_any_file_is_pushed_onto_every_shard_and_dropped_again(engine: Engine, file: Path) -> None:
-    model = ShardModel.file("pushed-file", file, batch_size=8, tag="mine")
+    model = ShardModel.of_file("pushed-file", file, batch_size=8, tag="mine")
     assert len((await push.push_file(engine, model)).stored) == 3
     assert (await push.push_file(engine, model)).stored == []
     for shard in await engine.shards():
@@ -128,7 +128,7 @@ async def test_any_file_is_pushed_onto_every_shard_and_dropped_again(engine: Eng
 
 
 async def test_another_file_of_a_name_is_replaced_only_when_told(engine: Engine, file: Path) -> None:
-    model = ShardModel.file("pushed-replaced", file)
+    model = ShardModel.of_file("pushed-replaced", file)
     await push.push_file(engine, model)
     other = replace(model, label=keys.pushed_label("pushed-replaced", "another"))
     with pytest.raises(BadData, match="--replace"):
@@ -144,6 +144,6 @@ async def test_a_reader_is_not_dropped_as_a_file(engine: Engine) -> None:
 
 def test_a_file_of_no_known_kind_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="--backend"):
-        ShardModel.file("x", tmp_path / "model.bin")
+        ShardModel.of_file("x", tmp_path / "model.bin")
     with pytest.raises(BadModel, match="can't be read"):
-        ShardModel.file("x", tmp_path / "model.bin", "onnx")
+        ShardModel.of_file("x", tmp_path / "model.bin", "onnx")

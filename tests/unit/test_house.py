@@ -45,6 +45,7 @@ PLAIN = {
     "description",
     "machine",
     "statistics",
+    "streaming",
     "languages",
     "metadata",
     "places",

@@ -10,8 +10,9 @@ from typing import Any, Self, TypeVar, Unpack
 
 from redis import Redis, RedisCluster
 from redis.client import NEVER_DECODE
-from redis.exceptions import RedisError
+from redis.exceptions import AskError, MovedError, RedisError
 
+from shardqa import streaming
 from shardqa.ai import calls
 from shardqa.ai.calls import (
     AiCall,
@@ -25,9 +26,11 @@ from shardqa.ai.calls import (
 )
 from shardqa.ai.faults import ShardAway, explained
 from shardqa.ai.graph import OperationGraph, Results
+from shardqa.errors import BadModel
 from shardqa.tensors import Array
 
 PAUSES = (0.1, 0.5, 2.0)  # seconds before a command is sent again to a shard that was away: a failover takes that long
+REDIRECTS = 4  # followed by a command with a file in it
 
 T = TypeVar("T")
 
@@ -181,7 +184,29 @@ class ModelClient:
     def _on(self, node: Any, call: AiCall[T]) -> T:
         target = {} if node is None else {"target_nodes": node}
         try:
+            if call.streamed:
+                return call.parse(self._stream(node, call.words))
             reply = self._redis.execute_command(*call.words, **target, **{NEVER_DECODE: True})
-        except (RedisError, OSError) as error:
+        except (RedisError, OSError, BadModel) as error:
             raise explained(error, call.refused) from error
         return call.parse(reply)
+
+    def _stream(self, node: Any, words: Sequence[Word]) -> Any:
+        asking = False
+        for _ in range(REDIRECTS):
+            try:
+                return self._stream_to(node, words, asking)
+            except AskError as error:  # MovedError is one
+                asking = not isinstance(error, MovedError)
+                node = self._redis.get_node(error.host, error.port) if self._clustered else None
+                if node is None:
+                    raise
+        return self._stream_to(node, words, asking)
+
+    def _stream_to(self, node: Any, words: Sequence[Word], asking: bool) -> Any:
+        pool = (self._redis if node is None else self._redis.get_redis_connection(node)).connection_pool
+        connection = pool.get_connection()
+        try:
+            return streaming.exchange(connection, words, asking)
+        finally:
+            pool.release(connection)

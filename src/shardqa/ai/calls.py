@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 from shardqa import tensors
 from shardqa.ai.faults import AiFault, BadCall, ModelRefused, RunFailed, RunTimedOut
+from shardqa.streaming import FilePart, parts_of
 from shardqa.tensors import Array
 
-Word: TypeAlias = str | bytes | int | float | memoryview
+Word: TypeAlias = str | bytes | int | float | memoryview | FilePart
 Key: TypeAlias = str | bytes
 T = TypeVar("T")
-PART = 256 << 20  # bytes of a model's file in one word: Redis takes no word longer than 512 MiB
 
 
 class ModelOptions(TypedDict, total=False):
@@ -46,6 +46,7 @@ class AiCall(Generic[T]):
     parse: Callable[[Any], T]
     refused: type[AiFault] = BadCall  # what an error without a class of its own means
     again: bool = True  # may it run twice, where its reply was lost?
+    streamed: bool = False  # sent piece by piece: there is a file in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +131,7 @@ def model_store(
     words += _counted("PADDED", options["padded"]) if options.get("padded") else []
     inputs, outputs = options.get("inputs", ()), options.get("outputs", ())
     words += [*_counted("INPUTS", inputs), *_counted("OUTPUTS", outputs)] if inputs or outputs else []
-    return AiCall([*words, "BLOB", *_parts(file)], key, nothing, ModelRefused)
-
-
-def _parts(file: bytes | Path) -> Iterator[Word]:
-    blob = memoryview(file if isinstance(file, bytes) else file.read_bytes())
-    yield from (blob[at : at + PART] for at in range(0, max(len(blob), 1), PART))
+    return AiCall([*words, "BLOB", *parts_of(file)], key, nothing, ModelRefused, streamed=True)
 
 
 def model_get(key: Key, *, blob: bool = False) -> AiCall[StoredModel]:

@@ -10,10 +10,11 @@ from typing import Any, Self, TypeVar, Unpack
 
 from redis.asyncio import Redis, RedisCluster
 from redis.client import NEVER_DECODE
-from redis.exceptions import RedisError
+from redis.exceptions import AskError, MovedError, RedisError
 
+from shardqa import streaming
 from shardqa.ai import calls
-from shardqa.ai.blocking import PAUSES
+from shardqa.ai.blocking import PAUSES, REDIRECTS
 from shardqa.ai.calls import (
     AiCall,
     Key,
@@ -26,6 +27,7 @@ from shardqa.ai.calls import (
 )
 from shardqa.ai.faults import ShardAway, explained
 from shardqa.ai.graph import OperationGraph, Results
+from shardqa.errors import BadModel
 from shardqa.tensors import Array
 
 T = TypeVar("T")
@@ -183,7 +185,31 @@ class AsyncModelClient:
     async def _on(self, node: Any, call: AiCall[T]) -> T:
         target = {} if node is None else {"target_nodes": node}
         try:
+            if call.streamed:
+                return call.parse(await self._stream(node, call.words))
             reply = await self._redis.execute_command(*call.words, **target, **{NEVER_DECODE: True})
-        except (RedisError, OSError) as error:
+        except (RedisError, OSError, BadModel) as error:
             raise explained(error, call.refused) from error
         return call.parse(reply)
+
+    async def _stream(self, node: Any, words: Sequence[Word]) -> Any:
+        asking = False
+        for _ in range(REDIRECTS):
+            try:
+                return await self._stream_to(node, words, asking)
+            except AskError as error:  # MovedError is one
+                asking = not isinstance(error, MovedError)
+                node = self._redis.get_node(error.host, error.port) if self._clustered else None
+                if node is None:
+                    raise
+        return await self._stream_to(node, words, asking)
+
+    async def _stream_to(self, node: Any, words: Sequence[Word], asking: bool) -> Any:
+        if node is not None:
+            return await streaming.exchange_on(node, words, asking)
+        pool = self._redis.connection_pool
+        connection = await pool.get_connection()
+        try:
+            return await streaming.exchange_async(connection, words, asking)
+        finally:
+            await pool.release(connection)

@@ -18,9 +18,9 @@ from shardqa.cli.connection import (
     with_engine,
 )
 from shardqa.cli.output import print_json, say
-from shardqa.cli.prepare import STORE_SECONDS
 from shardqa.extras import need
 from shardqa.loader import dense
+from shardqa.loader.models import STORE_SECONDS
 
 app = typer.Typer(name="dense", help="Find passages by what they mean, beside their words.", no_args_is_help=True)
 

@@ -8,8 +8,7 @@ from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, User
 from shardqa.cli.output import print_json, say
 from shardqa.cluster import redis_server
 from shardqa.loader import preparation
-
-STORE_SECONDS = 120.0  # to store a reader on a shard whose worker still starts
+from shardqa.loader.models import STORE_SECONDS
 
 
 def prepare(

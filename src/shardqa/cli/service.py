@@ -79,7 +79,7 @@ def prepare(cluster: LocalCluster, say: Say) -> None:
     if done.registered:
         say(f"registered the functions on {len(done.registered)} shards")
     if done.stored:
-        megabytes = len(done.reader.blob) / 1e6
+        megabytes = done.reader.file.size / 1e6
         say(f"stored the reader {done.reader.name} ({megabytes:.1f} MB) on {len(done.stored)} shards")
 
 

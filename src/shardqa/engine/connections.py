@@ -31,7 +31,7 @@ from redis.exceptions import (
     TimeoutError,
 )
 
-from shardqa import errors, request
+from shardqa import errors, request, streaming
 from shardqa.config import Settings
 from shardqa.engine.liveness import Liveness, Unresponsive
 from shardqa.errors import (
@@ -42,9 +42,10 @@ from shardqa.errors import (
     TooManyRequests,
     WritesRefused,
 )
+from shardqa.streaming import FilePart
 from shardqa.transient import is_transient, write_refusal
 
-Argument: TypeAlias = str | bytes | int | float
+Argument: TypeAlias = str | bytes | int | float | FilePart
 CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that does not even refuse
 CONNECTIONS = 10_000  # to one node, as many as it takes itself; the API bounds requests, not refusals here
 REDIRECTS = 4  # MOVED and ASK followed for one command: a slot moves once, and may move on
@@ -103,6 +104,8 @@ async def _sent(node: ClusterNode, args: Sequence[Argument], asking: bool, secon
 
 async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
     try:
+        if streaming.is_streamed(args):
+            return await streaming.exchange_on(node, args, asking, 2 * (seconds or 0))
         if seconds is not None:
             return await _awaited_long(node, [("ASKING",), args] if asking else [args], seconds)
         if not asking:
@@ -119,7 +122,7 @@ async def _sent_once(node: ClusterNode, args: Sequence[Argument], asking: bool, 
     return reply
 
 
-async def _awaited_long(node: ClusterNode, commands: Sequence[Sequence[Argument]], seconds: float) -> Any:
+async def _awaited_long(node: ClusterNode, commands: Sequence[Sequence[Any]], seconds: float) -> Any:
     """The last command's reply, as `ClusterNode.execute_command` would give it were it not for `socket_timeout`."""
     connection = node.acquire_connection()
     try:
@@ -282,12 +285,18 @@ class Shards:
         asking = False
         for _ in range(REDIRECTS):
             try:
-                return await self._liveness.guard(node, _sent(node, args, asking, seconds))
+                return await self._guarded(node, args, asking, seconds)
             except AskError as error:  # MovedError is one
                 self.refresh()
                 asking = not isinstance(error, MovedError)
                 node = await self._named(error)
-        return await self._liveness.guard(node, _sent(node, args, asking, seconds))
+        return await self._guarded(node, args, asking, seconds)
+
+    async def _guarded(self, node: ClusterNode, args: Sequence[Argument], asking: bool, seconds: float | None) -> Any:
+        sent = _sent(node, args, asking, seconds)
+        if streaming.is_streamed(args):
+            return await sent  # while Redis writes a large file it answers no PING
+        return await self._liveness.guard(node, sent)
 
     async def _named(self, error: AskError) -> ClusterNode:
         """The node that a redirect names. Raises the redirect when the cluster does not know that node."""

@@ -11,7 +11,8 @@ import typer
 from shardqa.cli import completion
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.output import out, print_json, print_table, say
-from shardqa.cli.prepare import STORE_SECONDS, tell
+from shardqa.cli.prepare import tell
+from shardqa.loader.models import STORE_SECONDS
 
 if TYPE_CHECKING:
     from shardqa.models.toolchain.store import Entry, Store
@@ -127,7 +128,7 @@ def push(
     settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
     if file is not None:
         check_name(model, "NAME")
-        pushed = ShardModel.file(model, file, backend, device, batch_size, tag)
+        pushed = ShardModel.of_file(model, file, backend, device, batch_size, tag)
         done = with_engine(settings, lambda engine: pushing.push_file(engine, pushed, replace))
         if as_json:
             print_json({"model": model, "backend": pushed.backend, "stored": done.stored})
