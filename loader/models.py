@@ -14,7 +14,7 @@ from shardqa.errors import BadModel
 from shardqa.loader.retry import WORKER_SECONDS, retry
 from shardqa.models import embedding
 from shardqa.models.scoring import Scoring
-from shardqa.streaming import SentFile
+from shardqa.streaming import StreamedFile
 
 STORE_SECONDS = 120.0  # to store a model on a shard whose worker still starts
 BATCH_SIZE = 16  # rows that wait and are run together; more only makes the first one wait longer
@@ -28,7 +28,7 @@ Shard = tuple[ClusterNode, str]  # a master and its tag
 @dataclass(frozen=True, slots=True)
 class ShardModel:
     name: str
-    file: SentFile
+    file: StreamedFile
     label: str  # AI.MODELGET's tag, by which an equal one is known: name, digest, a reader's scoring
     backend: str = "ONNX"
     device: str = "CPU"
@@ -61,10 +61,10 @@ class ShardModel:
         return cls(name, file, label, found, device, ("BATCHSIZE", batch_size) if batch_size else ())
 
 
-def _looked_at(path: Path, remedy: str) -> tuple[SentFile, str]:
+def _looked_at(path: Path, remedy: str) -> tuple[StreamedFile, str]:
     """The file, and its digest."""
     try:
-        file = SentFile.of(path)
+        file = StreamedFile.of(path)
         return file, file.sha256()
     except OSError as error:
         raise BadModel(f"the model {path} can't be read: {error.strerror}; {remedy}") from error

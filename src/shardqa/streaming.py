@@ -25,12 +25,12 @@ State: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class SentFile:
+class StreamedFile:
     path: Path
     state: State  # when it was looked at first
 
     @classmethod
-    def of(cls, path: Path) -> SentFile:
+    def of(cls, path: Path) -> StreamedFile:
         """Raises OSError."""
         with path.open("rb") as file:
             return cls(path, _state(file.fileno()))
@@ -53,7 +53,7 @@ class SentFile:
 class FilePart:
     """A word whose bytes lie in a file."""
 
-    file: SentFile
+    file: StreamedFile
     start: int
     length: int
 
@@ -81,7 +81,7 @@ class FilePart:
 def parts_of(content: bytes | Path) -> list[FilePart | memoryview]:
     """A file, or bytes, as words of a command. Raises OSError."""
     if isinstance(content, Path):
-        return [*SentFile.of(content).parts()]
+        return [*StreamedFile.of(content).parts()]
     view = memoryview(content)
     return [view[at : at + PART] for at in range(0, max(len(view), 1), PART)]
 

@@ -10,7 +10,7 @@ from redis.connection import PythonRespSerializer
 
 from shardqa import streaming
 from shardqa.errors import BadModel
-from shardqa.streaming import SentFile, packed, parts_of
+from shardqa.streaming import StreamedFile, packed, parts_of
 
 CONTENT = bytes(range(256)) * 3
 
@@ -53,7 +53,7 @@ def test_an_empty_file_is_one_empty_word(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["shorter", "longer", "another", "rewritten"])
 def test_a_file_that_changes_before_it_is_sent_is_refused(file: Path, change: str) -> None:
-    words = SentFile.of(file).parts()
+    words = StreamedFile.of(file).parts()
     changed(file, change)
     with pytest.raises(BadModel, match=r"model\.onnx changed while it was sent"):
         sent("X", *words)
@@ -88,5 +88,5 @@ def changed(file: Path, change: str) -> None:
 
 
 def test_the_digest_is_of_the_whole_file(file: Path) -> None:
-    found = SentFile.of(file)
+    found = StreamedFile.of(file)
     assert (found.size, found.sha256()) == (len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
