@@ -18,7 +18,7 @@ RUN printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod 755 /usr/sbi
  && apt-get install -y --no-install-recommends redis-server redis-tools \
  && rm -rf /var/lib/apt/lists/* /usr/sbin/policy-rc.d \
  && useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin shardqa \
- && install -d -o shardqa -g shardqa /data
+ && install -d -o shardqa -g shardqa /data /models
 COPY --from=build /opt/shardqa /opt/shardqa
 ENV PATH=/opt/shardqa/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 ORT_DISABLE_TELEMETRY=1
 USER 10001:10001

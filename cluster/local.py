@@ -24,6 +24,7 @@ DEFAULT_SHARDS = 3
 DEFAULT_PORT = 7000
 DEFAULT_BUS_OFFSET = 10_000  # Redis' own convention
 READY_SECONDS = 60.0  # for a new cluster to agree; loading a big AOF may take longer, which is not counted
+MODELS = "models"  # folder of the models that nodes share
 MAX_NODES = 64  # a local cluster is for trying and testing; more only exhausts the machine
 
 Say = Callable[[str], None]
@@ -38,6 +39,7 @@ class Wanted:
     replicas: int | None = None  # of each master
     port: int | None = None
     threads: int = 1  # of each worker's model runs
+    share_models: bool = False  # large ones lie in one file for all nodes
     bus_offset: int | None = None
     module: Path | None = None  # None: the built one
     extra: tuple[tuple[str, ...], ...] = ()  # further configuration lines of every node
@@ -172,7 +174,7 @@ def _config(node: NodeState, shape: ClusterState, data: Path, wanted: Wanted, mo
         module=module,
         threads=wanted.threads,
         extra=wanted.extra,
-        module_arguments=wanted.module_arguments,
+        module_arguments=(*(("MODELS", str(data / MODELS)) if wanted.share_models else ()), *wanted.module_arguments),
     )
 
 

@@ -31,6 +31,7 @@ OTHERS = frozenset(  # variables that are no settings: of the command line, of t
         "REDIS_SERVER",
         "SHARED",
         "STORE",
+        "SHARE_MODELS",
         "ACTIVITY_FD",
         "PRELOAD",
         "MODULE",

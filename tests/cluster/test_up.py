@@ -91,11 +91,12 @@ def test_what_was_ingested_is_there_after_a_restart(place: tuple[Path, int, int]
     data, port, http = place
     (tmp_path / "mill.txt").write_text("The mill of Brennick was built in 1820.")
     options = ("--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1")
-    up = shardqa("up", *options, "--detach", "--json")
+    up = shardqa("up", *options, "--detach", "--json", "--share-models")
     running = json.loads(subprocess.run(up, env=ENV, check=True, timeout=100, stdout=subprocess.PIPE).stdout)
     assert running["redis"] == f"127.0.0.1:{port}"
     assert running["page"] == f"http://127.0.0.1:{http}/"
     assert [node["port"] for node in running["nodes"]] == [port]
+    assert (data / "models").is_dir()
     cli = {**ENV, "SHARDQA_REDIS": f"127.0.0.1:{port}", "SHARDQA_CORPUS": "mills"}
     subprocess.run(shardqa("ingest", str(tmp_path / "mill.txt")), env=cli, check=True, timeout=60)
     stop = shardqa("down", "--data", str(data), "--json")

@@ -28,6 +28,7 @@ BESIDES = {  # what is no setting and has its place in the environment alone
     CONFIG: "",
     "SHARDQA_DATA": str(DEFAULT_DATA),
     "SHARDQA_STORE": "",
+    "SHARDQA_SHARE_MODELS": "",
     "SHARDQA_REDIS_SERVER": "",
     "WEB_CONCURRENCY": "1",
 }

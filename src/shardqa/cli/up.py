@@ -22,6 +22,14 @@ HttpOption = Annotated[
     int | None, typer.Option("--http", metavar="PORT", help="Port of API and page; 8080 at first.", show_default=False)
 ]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=1, max=256, help="Threads of each shard's reader.")]
+ShareModelsOption = Annotated[
+    bool,
+    typer.Option(
+        "--share-models",
+        envvar="SHARDQA_SHARE_MODELS",
+        help="Keep models of 64 MiB or more in one file for all nodes, in DATA/models.",
+    ),
+]
 
 
 def up(
@@ -31,6 +39,7 @@ def up(
     http: HttpOption = None,
     data: DataOption = DEFAULT_DATA,
     threads: ThreadsOption = 1,
+    share_models: ShareModelsOption = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return when ready; 'shardqa down' stops it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,7 +49,7 @@ def up(
 
     Example: shardqa up --shards 3 --replicas 1 --port 7000 --http 8080
     """
-    wanted = Wanted(data=data, shards=shards, replicas=replicas, port=port, threads=threads)
+    wanted = Wanted(data=data, shards=shards, replicas=replicas, port=port, threads=threads, share_models=share_models)
     when_ready = _print_ready if as_json else _say_ready
     if detach:
         when_ready(service.start(wanted, http, say))
