@@ -8,7 +8,7 @@ Every paragraph is a document; a document's rank is its best passage's. Lists mu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -16,14 +16,14 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from shardqa import keys
-from shardqa.analysis import query
+from shardqa import bridges, keys
+from shardqa.analysis import Query, query
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
 from shardqa.models import shipped, squad
 from shardqa.models.metrics import mean_reciprocal_rank, recall_at
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.statistics import total
+from shardqa.statistics import CorpusStatistics, QuestionVector, total
 
 CORPUS = "squad"
 PASSAGES = 60  # asked of each shard: at least 20 documents are among them
@@ -59,16 +59,35 @@ def measure(shards: Sequence[Index], questions: Sequence[squad.SquadQuestion]) -
     for question in questions:
         asked = query(keys.normalise_question(question.text))
         statistics = total(shard.statistics(asked) for shard in shards)
-        found: list[tuple[str, float]] = []
         for shard in shards:
             start = perf_counter()
-            found += shard.rank(asked, statistics, PASSAGES)
+            shard.rank(asked, statistics, PASSAGES)
             measured.seconds.append(perf_counter() - start)
-        found.sort(key=lambda pair: (-pair[1], pair[0]))
-        documents = list(dict.fromkeys(keys.parse_passage(key).document for key, _ in found[:PASSAGES]))
+        found = ranked(shards, asked, PASSAGES)
+        documents = list(dict.fromkeys(keys.parse_passage(key).document for key, _ in found))
         measured.ranks.append(documents.index(question.document) + 1 if question.document in documents else None)
-        measured.lists.append(found[:PASSAGES])
+        measured.lists.append(found)
     return measured
+
+
+def ranked(
+    shards: Sequence[Index], asked: Query, limit: int, near: QuestionVector | None = None, is_bridged: bool = True
+) -> list[tuple[str, float]]:
+    """The best passages of all shards, in the rounds that an engine takes."""
+    statistics = total(shard.statistics(asked) for shard in shards).compared(near)
+    if is_bridged and statistics.is_bridged:
+        statistics = replace(statistics, bridges=leading(shards, asked, statistics))
+    found = [pair for shard in shards for pair in shard.rank(asked, statistics, limit)]
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
+
+
+def leading(shards: Sequence[Index], asked: Query, statistics: CorpusStatistics) -> bridges.Bridges | None:
+    """What the first passages name."""
+    lists = [shard.rank(asked, statistics, bridges.FIRST) for shard in shards]
+    told = [(found, shard.first_words(found)) for shard, found in zip(shards, lists, strict=True)]
+    first = bridges.first_passages(told)
+    named = bridges.counted(shard.named([one.words for one in first]) for shard in shards)
+    return bridges.build(first, named, statistics.passages)
 
 
 def big_index(paragraphs: Split) -> Index:

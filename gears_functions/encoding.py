@@ -7,7 +7,6 @@ its text, and one of another text counts as none. `Encoding` never remembers wha
 passages without a vector of this shard's encoder, so it goes on after a restart or a failover where it stood.
 
     RG.TRIGGER Embed <corpus> <question>       the question's vector
-    RG.TRIGGER Dense <corpus> <on or off>      whether the corpus is encoded, and its vectors are used
 
 Masters write; the worker's loop only.
 """
@@ -22,7 +21,7 @@ import orjson
 from redis import ResponseError
 
 from shardqa import checks, keys
-from shardqa.errors import BadData, ShardqaError
+from shardqa.errors import ShardqaError
 from shardqa.gears_functions import arguments, permissions
 from shardqa.models.embedding import StoredVector
 
@@ -53,16 +52,6 @@ class Encoding:
         await permissions.to_ask(self._shard.runtime, corpus)
         vector = await self._encoder.question(checks.question(asked))
         return orjson.dumps({"tag": self._shard.runtime.hashtag(), **vector.record()}).decode()
-
-    async def dense(self, record: Record) -> str:
-        corpus, wanted = arguments.words(record, "Dense <corpus> <on or off>", 2, 2)
-        keys.check_corpus(corpus)
-        if wanted not in ("on", "off"):
-            raise BadData(f"{wanted[:40]!r} is neither on nor off; the form is RG.TRIGGER Dense <corpus> <on or off>")
-        await permissions.to_drop(self._shard.runtime, corpus)
-        await self._shard.lexical.choose(corpus, wanted == "off")
-        await self._shard.changed(corpus)
-        return orjson.dumps({"tag": self._shard.runtime.hashtag(), "dense": wanted}).decode()
 
     # ---- in the background
 

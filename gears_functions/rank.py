@@ -1,7 +1,8 @@
-"""`Terms`, `Rank`, `Corpora` and `Shard`: which passages of this shard are likely to answer, and what it holds.
+"""`Terms`, `Rank`, `Bridge`, `Corpora`, `Shard`: which passages of this shard are likely to answer, and what it holds.
 
 RG.TRIGGER Terms <corpus> <question>
 RG.TRIGGER Rank <corpus> <question> <limit> [<statistics: the sum of all shards' Terms, JSON> [<filter>]]
+RG.TRIGGER Bridge <corpus> <words of the first passages: JSON>
 RG.TRIGGER Corpora
 RG.TRIGGER Shard
 """
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from shardqa import analysis, checks, filters, keys
+from shardqa import analysis, bridges, checks, filters, keys
 from shardqa.errors import BadData, ClusterUnavailable, Indexing, NoEncoder
 from shardqa.gears_functions import arguments, permissions
 from shardqa.request import FIELD, checked
@@ -26,6 +27,7 @@ from shardqa.statistics import CorpusStatistics, QuestionVector, total
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
     from shardqa.gears_functions.index.corpus_index import Index
+    from shardqa.gears_functions.runtime import Argument
     from shardqa.gears_functions.shard.encoder import ShardEncoder
     from shardqa.gears_functions.shard.state import ShardState
     from shardqa.gears_functions.shard.timings import Timings
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 MAX_LIMIT = 1_000  # passages of one list
 RANK_SECONDS = 300  # life of a `rank:` key: it shows why, nothing reads it
 GIVEN_SECONDS = 10.0  # for which a GET may go by the statistics that came with Rank: as long as a question takes
+ASIDE = "aside"  # field of the statistics: the list is for another shard's use, and no GET goes by it
 REMEMBERED = 512  # rankings kept for the GET that follows; a few dozen kilobytes each at most
 
 
@@ -42,6 +45,7 @@ class ShardRanking:
     epoch: int  # of the corpus when it was ranked
     limit: int
     passages: list[tuple[str, float]]  # key and score, best first
+    words: list[list[str]]  # of the first passages
     filter_: str = ""  # canonical
     request: str = ""  # that asked for it last, for the log
     given: CorpusStatistics | None = None  # whoever asked for it had summed these up
@@ -90,14 +94,26 @@ class Ranks:
         await demand(self._shard.runtime, corpus)
         self._shard.tokenizer.question(question)  # an engine that remembers the statistics has not sent Terms
         statistics, request = parse_statistics(given[0]) if given else (None, "")
+        is_aside = bool(given) and is_aside_of(given[0])
         filter_ = given[1] if len(given) > 1 else ""
         filters.parse(filter_)
         start = perf_counter()
-        ranking = await self.ranking(corpus, question, limit, statistics, filter_, request)
+        ranking = await self.ranking(corpus, question, limit, statistics, filter_, request, is_aside)
         us = round((perf_counter() - start) * 1e6)
         self._timings.add({"rank": us})
-        await self._show(corpus, ranking)
-        return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us)
+        if not is_aside:
+            await self._show(corpus, ranking)
+        words = {"words": ranking.words} if statistics is not None and statistics.is_bridged else {}
+        return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us, **words)
+
+    async def bridge(self, record: Record) -> str:
+        corpus, raw = arguments.words(record, "Bridge <corpus> <words>", 2, 2)
+        keys.check_corpus(corpus)
+        words = parse_words(raw)
+        await permissions.to_ask(self._shard.runtime, corpus)
+        await self._shard.synced()
+        epoch = await self._shard.epoch(corpus)
+        return self._reply(epoch=epoch, **self._shard.named(corpus, words).record())
 
     async def corpora(self, record: Record) -> str:
         """Those that the client may ask, and what `shard` tells."""
@@ -168,6 +184,7 @@ class Ranks:
         statistics: CorpusStatistics | None = None,
         filter_: str = "",
         request: str = "",
+        is_aside: bool = False,
     ) -> ShardRanking:
         """The best passages of this shard, of the documents that a filter lets through; without `statistics` the other
         shards are asked for theirs.
@@ -178,12 +195,18 @@ class Ranks:
         given = statistics
         if statistics is None:
             statistics = await self._everyones_statistics(corpus, question)
+            if statistics.is_bridged:
+                found = await self._bridges(corpus, question, statistics, filter_)
+                statistics = replace(statistics, bridges=found)
         await self._shard.synced()
         epoch = await self._shard.epoch(corpus)
         # Nothing is awaited from here to the list: it is of this epoch.
-        passages = self._shard.index(corpus).rank(analysis.query(question), statistics, limit, filter_)
-        ranking = ShardRanking(question, epoch, limit, passages, filter_, request, given, monotonic())
-        self._remember(corpus, ranking)
+        index = self._shard.index(corpus)
+        passages = index.rank(analysis.query(question), statistics, limit, filter_)
+        words = index.first_words(passages) if statistics.is_bridged else []
+        ranking = ShardRanking(question, epoch, limit, passages, words, filter_, request, given, monotonic())
+        if not is_aside:
+            self._remember(corpus, ranking)
         return ranking
 
     async def anew(self, corpus: str, before: ShardRanking, limit: int) -> ShardRanking | None:
@@ -226,6 +249,28 @@ class Ranks:
         )
         return statistics.compared(await self._vector(corpus, question)) if statistics.encoders else statistics
 
+    async def _bridges(
+        self, corpus: str, question: str, statistics: CorpusStatistics, filter_: str
+    ) -> bridges.Bridges | None:
+        """What the first passages of all shards name, for whoever asks this one without an engine."""
+        own = await self.ranking(corpus, question, bridges.FIRST, statistics, filter_, is_aside=True)
+        asked = {**statistics.record(), ASIDE: True}
+        lists = await self._peers("Rank", corpus, question, bridges.FIRST, orjson.dumps(asked).decode(), filter_)
+        told = [(own.passages, own.words), *((one["passages"], one["words"]) for one in lists)]
+        first = bridges.first_passages(told)
+        words = [list(one.words) for one in first]
+        counts = await self._peers("Bridge", corpus, orjson.dumps(words).decode())
+        named = bridges.counted([self._shard.named(corpus, words), *map(bridges.Named.parse, counts)])
+        return bridges.build(first, named, statistics.passages)
+
+    async def _peers(self, *command: Argument) -> list[dict[str, Any]]:
+        """Replies of all other shards. Raises ClusterUnavailable."""
+        replies = await self._shard.runtime.peers("RG.TRIGGER", *command)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise ClusterUnavailable(f"another shard did not rank: {reply}; ask again in a moment")
+        return [orjson.loads(reply[0]) for reply in replies if not isinstance(reply, Exception)]
+
     async def _vector(self, corpus: str, question: str) -> QuestionVector | None:
         """Of this shard's encoder, else of another's; None: there is none, and the words alone count."""
         try:
@@ -259,3 +304,16 @@ def parse_statistics(raw: str | bytes) -> tuple[CorpusStatistics, str]:
     except orjson.JSONDecodeError as error:
         raise BadData(f"the statistics are not JSON: {error}; send the sum of all shards' Terms") from None
     return CorpusStatistics.parse(record), checked(record.get(FIELD))
+
+
+def is_aside_of(raw: str) -> bool:
+    """Of statistics that were parsed."""
+    return bool(orjson.loads(raw).get(ASIDE))
+
+
+def parse_words(raw: str) -> list[list[str]]:
+    """Of the first passages."""
+    try:
+        return bridges.parse_words(orjson.loads(raw))
+    except orjson.JSONDecodeError as error:
+        raise BadData(f"the words are not JSON: {error}; send those that Rank told") from None

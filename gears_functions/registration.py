@@ -26,6 +26,7 @@ from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.state import ShardState
 from shardqa.gears_functions.shard.timings import Timings
 from shardqa.gears_functions.streams import IngestStreams
+from shardqa.gears_functions.switches import Switches
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 
@@ -50,14 +51,16 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     streams = IngestStreams(runtime, ingest)
     retokenise = Retokenise(shard, ingest, builder)
     retokenise.serve()
-    catalogues = Catalogues(shard)
+    catalogues, switches = Catalogues(shard), Switches(shard)
     answers = AnswerFunction(shard, ranks, models, timings, override_reply)
     heard = shard.questions.heard
     commands: dict[str, Callable[..., Any]] = {
         "Terms": heard(ranks.terms),
         "Rank": heard(ranks.rank),
+        "Bridge": heard(ranks.bridge),
+        "Bridging": switches.bridging,
         "Embed": heard(encoding.embed),
-        "Dense": encoding.dense,
+        "Dense": switches.dense,
         "Corpora": ranks.corpora,
         "Shard": ranks.shard,
         "Documents": catalogues.documents,

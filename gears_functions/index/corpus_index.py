@@ -7,17 +7,18 @@ its slot dead until enough are dead to compact. One thread: the worker's loop.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shardqa import keys
+from shardqa import bridges, keys
 from shardqa.analysis import Query, analyse
-from shardqa.gears_functions.index import bm25, explained, pagerank, vectors
+from shardqa.gears_functions.index import bm25, carrying, explained, pagerank, vectors
 from shardqa.gears_functions.index.catalogue import IndexCatalogue, OfDocument
 from shardqa.gears_functions.index.postings import NOBODY, Postings
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
+from shardqa.gears_functions.index.titles import Titles
 from shardqa.gears_functions.index.vectors import Vectors
 from shardqa.models.embedding import StoredVector, text_digest
 from shardqa.statistics import CorpusStatistics, QuestionVector
@@ -46,6 +47,7 @@ class Index:
         self._ends = array("i")  # by slot: last character of the document that it covers, plus 1
         self._passages_of = array("i")  # by document number: passages alive
         self.catalogue = IndexCatalogue()  # of the documents that have passages
+        self.titles = Titles()  # of those whose first passage is here
         self._chosen: dict[str, Chosen] = {}  # by filter: what it lets through, kept until something changes
         self._length = 0  # words of all passages alive
         self._title_length = 0  # words of all their titles
@@ -119,6 +121,8 @@ class Index:
         body, head = analyse(text), analyse(title)
         self._body.append(slot, (body.content, body.stop))
         self._title.append(slot, (head.content, head.stop))
+        if keys.parse_passage(key).n == 0:
+            self.titles.put(document, title, head)
         number = self._documents.setdefault(document, len(self._documents))
         if number == len(self._passages_of):
             self._passages_of.append(0)
@@ -145,8 +149,11 @@ class Index:
         self._vectors.remove(slot)
         self._alive[slot] = 0
         self._passages_of[self._document[slot]] -= 1
+        parsed = keys.parse_passage(key)
+        if parsed.n == 0:
+            self.titles.remove(parsed.document)
         if not self._passages_of[self._document[slot]]:
-            self.catalogue.remove(keys.parse_passage(key).document)
+            self.catalogue.remove(parsed.document)
         self._length -= self._words[slot]
         self._title_length -= self._title_words[slot]
         dead = len(self._keys) - len(self._slots)
@@ -186,7 +193,8 @@ class Index:
         for first, second in query.pairs:
             df[f"{first} {second}"] = len(body.pair(first, second)[0])
         vectors = self._vectors.counts()
-        return CorpusStatistics(len(self), self.documents, self._length, self._title_length, df, cf, vectors)
+        lengths = (self._length, self._title_length)
+        return CorpusStatistics(len(self), self.documents, *lengths, df, cf, vectors, titles=len(self.titles))
 
     def vectors(self) -> dict[str, int]:
         """How many passages have one, by encoder."""
@@ -217,6 +225,15 @@ class Index:
         if not self._slots or not statistics.passages:
             return []
         chosen = self._of_filter(filter_) if filter_ else None
+        scores = self._scores(query, statistics, chosen)
+        if statistics.bridges is not None:
+            for row, carried in self._carried(scores, statistics.bridges, chosen).items():
+                scores[row] += carried.score
+        touched = np.flatnonzero(scores > 0)
+        return self._best(touched if chosen is None else chosen.slots[touched], scores[touched], limit)
+
+    def _scores(self, query: Query, statistics: CorpusStatistics, chosen: Chosen | None) -> NDArray[np.float64]:
+        """Before anything is carried, float64 [rows]."""
         selection = self._everything() if chosen is None else self._selected(chosen)
         scores = _bm25(selection, query, statistics)
         scores += pagerank.graph_score(_pagerank(selection, query, statistics), statistics.passages)
@@ -225,8 +242,40 @@ class Index:
             scores += near if chosen is None else near[chosen.slots]
         if chosen is None:
             scores[_view(self._alive, np.int8) == 0] = 0.0
-        touched = np.flatnonzero(scores > 0)
-        return self._best(touched if chosen is None else chosen.slots[touched], scores[touched], limit)
+        return scores
+
+    def _carried(
+        self, scores: NDArray[np.float64], found: bridges.Bridges, chosen: Chosen | None
+    ) -> dict[int, carrying.Carried]:
+        """By row: the best passage of each document that a bridge leads to."""
+        sources = carrying.sources(found, self.titles)
+        numbers = {self._documents[document]: one for document, one in sources.items() if document in self._documents}
+        is_led_to = np.zeros(len(self._passages_of), dtype=np.bool_)
+        is_led_to[list(numbers)] = True
+        documents, alive = _view(self._document, np.int32), _view(self._alive, np.int8) != 0
+        slots = np.flatnonzero(is_led_to[documents] & (alive if chosen is None else chosen.mask))
+        rows = slots if chosen is None else np.searchsorted(chosen.slots, slots)
+        best = dict[int, tuple[float, str, int]]()  # by document: the least of (-score, key), and its row
+        for slot, row in zip(slots.tolist(), rows.tolist(), strict=True):
+            number, candidate = self._document[slot], (-float(scores[row]), self._keys[slot], row)
+            best[number] = min(best.get(number, candidate), candidate)
+        return {
+            row: carrying.Carried.of(numbers[number], -negative, found.ceiling)
+            for number, (negative, _, row) in best.items()
+            if -negative < found.ceiling
+        }
+
+    def first_words(self, ranked: Sequence[tuple[str, float]]) -> list[list[str]]:
+        """Content terms of the first passages of a list, in order."""
+        return [self._body.first_part(self._slots[key]) for key, _ in ranked[: bridges.FIRST]]
+
+    def named(self, words: Sequence[Sequence[str]]) -> bridges.Named:
+        """What these texts name here."""
+        titles = sorted(set[str]().union(*map(self.titles.named_in, words)))
+        body = self._everything().body
+        times = {word: body.times(word) for word in sorted({word for text in words for word in text})}
+        bearers = {title: len(self.titles.bearers(title)) for title in titles}
+        return bridges.Named(bearers, {word: count for word, count in times.items() if count})
 
     def _everything(self) -> Selection:
         dead = len(self._slots) < len(self._keys)
@@ -276,7 +325,10 @@ class Index:
         slot = self._slots.get(key)
         if slot is None:
             return None
-        return explained.explain(self._seen(slot, statistics.near), query, statistics)
+        carried = None
+        if statistics.bridges is not None:
+            carried = self._carried(self._scores(query, statistics, None), statistics.bridges, None).get(slot)
+        return explained.explain(self._seen(slot, statistics.near), query, statistics, carried)
 
     def _near(self, question: QuestionVector) -> NDArray[np.float64]:
         """What nearness adds, float64 [slots]."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from shardqa.analysis import Query
 from shardqa.gears_functions.index import bm25, pagerank, vectors
+from shardqa.gears_functions.index.carrying import Carried
 from shardqa.statistics import CorpusStatistics
 
 
@@ -27,7 +28,7 @@ class Seen:
     cosine: float | None  # how near its vector is to the question's; None where either has none
 
 
-def explain(seen: Seen, query: Query, statistics: CorpusStatistics) -> dict[str, Any]:
+def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Carried | None = None) -> dict[str, Any]:
     """As JSON; `score` is what `Index.rank` gives, to the last bit: its sums run in the same order."""
     terms = [_term(seen, term, statistics) for term in query.terms]
     pairs = [_pair(seen, first, second, statistics) for first, second in query.pairs]
@@ -40,7 +41,8 @@ def explain(seen: Seen, query: Query, statistics: CorpusStatistics) -> dict[str,
     graph = _graph(seen, query, statistics)
     near = 0.0 if seen.cosine is None else float(vectors.near_score(np.array(seen.cosine)))
     told = {"terms": terms, "pairs": pairs, **graph, "cosine": seen.cosine, "near": near}
-    return {**told, "score": score + graph["graph"] + near}
+    bridge = None if carried is None else carried.record()
+    return {**told, "bridge": bridge, "score": score + graph["graph"] + near + (carried.score if carried else 0.0)}
 
 
 def _term(seen: Seen, term: str, statistics: CorpusStatistics) -> dict[str, Any]:

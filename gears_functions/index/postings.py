@@ -26,6 +26,7 @@ NOBODY = -1  # owner of the places between passages
 class Postings:
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}  # term -> its number
+        self._terms: list[str] = []  # by number
         self._places: list[array[int]] = []  # by term number: places in the stream, rising
         self._stream = array("i")  # term number at each place, NOBODY between parts
         self._owners = array("i")  # slot of the passage at each place
@@ -46,8 +47,14 @@ class Postings:
         number = self._numbers.get(term)
         if number is None:
             number = self._numbers[term] = len(self._places)
+            self._terms.append(term)
             self._places.append(array("i"))
         return number
+
+    def first_part(self, slot: int) -> list[str]:
+        """The words of a slot's first part, in order."""
+        stretch = self._stream[self._starts[slot] : self._starts[slot + 1]]
+        return [self._terms[number] for number in stretch[: stretch.index(NOBODY)]]
 
     def term(self, term: str) -> Counts:
         """Of a term, removed passages included."""
@@ -122,5 +129,6 @@ class Postings:
         for new, (term, old) in enumerate(list(self._numbers.items())):
             numbers[old] = new
             self._numbers[term] = new
+            self._terms.append(term)
             self._places.append(array("i", order[bounds[old] : bounds[old + 1]].tobytes()))
         self._stream = array("i", numbers[stream].tobytes())

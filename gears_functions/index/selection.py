@@ -49,6 +49,10 @@ class Field:
             self._counts[term] = self._in_rows(self._postings.counted(self._of(term)))
         return self._counts[term]
 
+    def times(self, term: str) -> int:
+        """How often the term stands in all of them."""
+        return len(self._of(term))
+
     def pair(self, first: str, second: str) -> Counts:
         """The same for two terms in a row."""
         return self._in_rows(

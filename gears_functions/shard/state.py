@@ -8,7 +8,7 @@
     slots           which slots are this shard's, and which are on their way
     model_sync      the shard's own copy of each model
     encoder         the shard's encoder: vectors of questions and passages
-    lexical         corpora that are ranked by their words alone
+    marks           corpora that are ranked by their words alone, or whose titles are not followed
     questions       whether the shard is answering
     timings         how long answers take, told to INFO
 
@@ -25,14 +25,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardqa import keys
+from shardqa.bridges import Named
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.runtime import refusal, write
-from shardqa.gears_functions.shard import lexical, slots
+from shardqa.gears_functions.shard import slots
 from shardqa.gears_functions.shard.document_lock import DocumentLock, HeldDocuments
 from shardqa.gears_functions.shard.dropped import Dropped
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-from shardqa.gears_functions.shard.lexical import Lexical
+from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.shard.questions import ActiveQuestions
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class ShardState:
         self._sync = KeyspaceSync(runtime, self.epochs, self._held)
         self._lock = DocumentLock(self._held, self.epochs, self._sync)
         self.questions = ActiveQuestions()
-        self.lexical = Lexical(runtime)
+        self.lexical = Marks(runtime, keys.DENSE)
+        self.unbridged = Marks(runtime, keys.BRIDGES)
 
     @property
     def dropped(self) -> Dropped:
@@ -85,7 +87,8 @@ class ShardState:
     def follow(self, settle_all: Callable[[], Coroutine[None, None, None]]) -> None:
         """Starts to keep the index equal to the keyspace; after each scan a master's documents are settled."""
         self._sync.follow(settle_all)
-        self.runtime.watch(lexical.PREFIX, self.lexical.changed, self.lexical.resync)
+        for marks in (self.lexical, self.unbridged):
+            self.runtime.watch(marks.prefix, marks.changed, marks.resync)
 
     async def synced(self) -> None:
         """Waits until the index is whole; raises Indexing where that takes long."""
@@ -103,7 +106,13 @@ class ShardState:
     def statistics(self, corpus: str, query: Query) -> CorpusStatistics:
         """This shard's numbers; of vectors none where the corpus is ranked by its words alone."""
         found = self.index(corpus).statistics(query)
-        return replace(found, vectors={}) if self.lexical.covers(corpus) else found
+        found = replace(found, vectors={}) if self.lexical.covers(corpus) else found
+        return replace(found, titles=0) if self.unbridged.covers(corpus) else found
+
+    def named(self, corpus: str, words: Sequence[Sequence[str]]) -> Named:
+        """What these texts name here; no title where the corpus' titles are not followed."""
+        found = self.index(corpus).named(words)
+        return Named({}, found.words) if self.unbridged.covers(corpus) else found
 
     async def look_again(self, names: Iterable[str]) -> None:
         """Reads passages anew that were not found where the index had them. Raises ResponseError."""

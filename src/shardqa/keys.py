@@ -32,6 +32,7 @@ NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
 ENCODER = "encoder"  # name of the model that gives passages their vectors: a cluster has one
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
+DENSE, BRIDGES = "dense", "bridges"  # what a corpus can have off, and the word that its marks' keys begin with
 REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
 API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret
 STREAMS = "ingest"  # how the keys of both kinds of streams below begin
@@ -101,9 +102,9 @@ def drop(corpus: str, bucket: str) -> str:
     return f"drop:{corpus}:{{{bucket}}}"
 
 
-def dense(corpus: str, bucket: str) -> str:
-    """String "off": the corpus' vectors are not used."""
-    return f"dense:{corpus}:{{{bucket}}}"
+def mark(word: str, corpus: str, bucket: str) -> str:
+    """String "off": DENSE, the corpus' vectors are not used; BRIDGES, its titles are not followed."""
+    return f"{word}:{corpus}:{{{bucket}}}"
 
 
 def doc_of_passage(passage_key: str) -> str:
@@ -279,9 +280,9 @@ def parse_drop(key: str) -> tuple[str, str]:
     return _of_bucket(key, "drop")
 
 
-def parse_dense(key: str) -> tuple[str, str]:
+def parse_mark(word: str, key: str) -> tuple[str, str]:
     """(corpus, bucket)."""
-    return _of_bucket(key, "dense")
+    return _of_bucket(key, word)
 
 
 def _of_bucket(key: str, word: str) -> tuple[str, str]:

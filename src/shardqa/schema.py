@@ -6,9 +6,10 @@ The same models are the HTTP replies, the CLI's `--json` and the values of `ask:
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from shardqa.answer_lines import Lines
+from shardqa.bridges import Bridges
 from shardqa.places import Mark, Place
 
 
@@ -165,6 +166,7 @@ class RankedList(BaseModel):
     failed: list[str] = Field(default_factory=list)  # nodes that did not answer
     terms_ms: float = 0.0
     rank_ms: float = 0.0
+    bridges: SkipValidation[Bridges] | None = Field(None, exclude=True)  # what the first passages name
 
 
 class Evidence(BaseModel):
@@ -295,8 +297,16 @@ class PairScore(BaseModel):
     score: float
 
 
+class BridgeScore(BaseModel):
+    """A title of the passage's document that one of the question's first passages names."""
+
+    title: str  # its content words, stemmed
+    passage: str  # key of the first passage
+    score: float  # what that adds to the score
+
+
 class RankScore(BaseModel):
-    """What a passage's score is the sum of: terms, pairs, graph and nearness."""
+    """What a passage's score is the sum of: terms, pairs, graph, nearness and a bridge."""
 
     terms: list[TermScore]
     pairs: list[PairScore]
@@ -306,6 +316,7 @@ class RankScore(BaseModel):
     graph: float  # what that adds to the score
     cosine: float | None = None  # between its vector and the question's; None where they are not compared
     near: float = 0.0  # what that adds to the score
+    bridge: BridgeScore | None = None  # what leads to it from a first passage; None where nothing does
     score: float
 
 

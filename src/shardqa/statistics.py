@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from shardqa.bridges import TITLED, Bridges
 from shardqa.errors import BadData
 
-COUNTS = ("passages", "documents", "length", "title_length")
+COUNTS = ("passages", "documents", "length", "title_length", "titles")
 
 ENOUGH = 0.9
 """Share of a corpus' passages that have vectors, from which on nearness counts. Below, the few that have one would push
@@ -63,12 +64,15 @@ class CorpusStatistics:
     cf: Mapping[str, int]  # occurrences of the term in all passages; terms only
     vectors: Mapping[str, int] = field(default_factory=dict)  # passages that have one, by encoder
     near: QuestionVector | None = None  # what passages are compared with, too
+    titles: int = 0  # documents that a text can name
+    bridges: Bridges | None = None  # what the first passages name, where that is known
 
     def record(self) -> dict[str, Any]:
         """As it travels in JSON."""
         counts = {name: getattr(self, name) for name in COUNTS}
         told = {**counts, "df": dict(self.df), "cf": dict(self.cf), "vectors": dict(self.vectors)}
-        return told if self.near is None else {**told, "near": self.near.record()}
+        near = {} if self.near is None else {"near": self.near.record()}
+        return {**told, **near} if self.bridges is None else {**told, **near, "bridges": self.bridges.record()}
 
     def is_encoded(self, encoder: str) -> bool:
         """Whether enough of the passages have vectors of this encoder."""
@@ -83,6 +87,11 @@ class CorpusStatistics:
         """With the question's vector, where enough passages can be compared with it; the same otherwise."""
         return self if question is None or not self.is_encoded(question.encoder) else replace(self, near=question)
 
+    @property
+    def is_bridged(self) -> bool:
+        """Whether the first passages' names are to be followed, and have not been."""
+        return self.titles >= TITLED and self.bridges is None
+
     @classmethod
     def parse(cls, record: object) -> CorpusStatistics:
         """The inverse of `record`, other fields ignored; raises BadData for what no sum of shards can be."""
@@ -90,8 +99,9 @@ class CorpusStatistics:
             raise BadData(f"statistics are a JSON {type(record).__name__}, an object is needed: the sum of all Terms")
         counts = {name: _count(record, name) for name in COUNTS}
         near = None if record.get("near") is None else QuestionVector.parse(record["near"])
+        bridges = None if record.get("bridges") is None else Bridges.parse(record["bridges"])
         df, cf, vectors = (_counts(record, name) for name in ("df", "cf", "vectors"))
-        return cls(df=df, cf=cf, vectors=vectors, near=near, **counts)
+        return cls(df=df, cf=cf, vectors=vectors, near=near, bridges=bridges, **counts)
 
 
 def total(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:
@@ -104,7 +114,7 @@ def total(parts: Iterable[CorpusStatistics]) -> CorpusStatistics:
         _add(df, part.df)
         _add(cf, part.cf)
         _add(vectors, part.vectors)
-    return CorpusStatistics(df=df, cf=cf, vectors=vectors, near=None, **counts)
+    return CorpusStatistics(df=df, cf=cf, vectors=vectors, near=None, bridges=None, **counts)
 
 
 def _add(into: dict[str, int], counts: Mapping[str, int]) -> None:

@@ -143,11 +143,21 @@ class Catalogue(Overview):
     async def choose_dense(self, corpus: str, is_on: bool) -> None:
         """Whether passages of a corpus get vectors, where the cluster has an encoder, and are ranked by them, too.
 
+        Raises as `choose_bridges`.
+        """
+        await self._choose("Dense", corpus, is_on)
+
+    async def choose_bridges(self, corpus: str, is_on: bool) -> None:
+        """Whether the documents count whose titles the first passages name.
+
         Raises BadCorpusName, ClusterUnavailable: then those shards that answered have it so, and another try does the
         rest.
         """
+        await self._choose("Bridging", corpus, is_on)
+
+    async def _choose(self, trigger: str, corpus: str, is_on: bool) -> None:
         keys.check_corpus(corpus)
-        command = ("RG.TRIGGER", "Dense", corpus, "on" if is_on else "off")
+        command = ("RG.TRIGGER", trigger, corpus, "on" if is_on else "off")
         _, failed = came_and_failed(await self.masters.everywhere(*command), record_of)
         if failed:
             raise ClusterUnavailable(f"{', '.join(failed)} did not answer; try again once 'shardqa status' shows all")

@@ -51,11 +51,14 @@ def graph_of(question: str, passages: Sequence[FoundPassage], spans: Sequence[Re
     terms = {part.term: part.idf for passage in passages if passage.why for part in passage.why.terms if part.tf}
     for term, idf in terms.items():
         add("question", GraphNode(id=f"term {term}", kind="term", label=term), idf)
+    shown = {passage.key for passage in passages}
     for passage in passages:
         node = GraphNode(id=passage.key, kind="passage", label=f"{passage.document}, {passage.start:,}")
         for part in passage.why.terms if passage.why else ():
             if part.tf:
                 add(f"term {part.term}", node, part.body)
+        if passage.why and passage.why.bridge and passage.why.bridge.passage in shown:
+            add(passage.why.bridge.passage, node, passage.why.bridge.score)
         nodes.setdefault(node.id, node)
         document = GraphNode(id=f"document {passage.document}", kind="document", label=passage.document)
         add(passage.key, document, passage.score)

@@ -3,13 +3,17 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 from zlib import crc32
 
 from shardqa import analysis, checks, filters, keys, request
+from shardqa.bridges import FIRST
 from shardqa.config import Settings
 from shardqa.description import record_of
+from shardqa.engine.bridging import Bridge
 from shardqa.engine.connected import Connected, came_and_failed, since
 from shardqa.engine.connections import Argument, Shards
 from shardqa.engine.term_memory import TermMemory, TermsReply
@@ -29,6 +33,17 @@ class ShardTerms:
     ms: float
     without: frozenset[str] = frozenset()  # nodes that hold no word of the question, and need not be asked more
     is_remembered: bool = False  # some of it was told before
+    titled: frozenset[str] = frozenset()  # nodes whose documents have titles
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What shards rank."""
+
+    question: str
+    corpus: str
+    limit: int
+    filter: str  # canonical
 
 
 class Ranking(Connected):
@@ -97,7 +112,8 @@ class Ranking(Connected):
             self.terms.remember(corpus, one)
         heard = told if self.settings.pass_over else asked
         without = frozenset(one.node for one in heard if one.has_none and not statistics.vectors)
-        return ShardTerms(statistics, epochs, failed, since(start), without, bool(known))
+        titled = frozenset(one.node for one in told if one.statistics.titles)
+        return ShardTerms(statistics, epochs, failed, since(start), without, bool(known), titled)
 
     def _remembered(self, question: str, corpus: str) -> list[TermsReply]:
         """Nothing where no shard would be asked at all for this question: one must say whether it may be asked."""
@@ -132,7 +148,7 @@ class Ranking(Connected):
             return ranked
         # Something changed since it was told: what was remembered, or passed over, may be another by now.
         again = await self._terms(question, corpus, anew=True)
-        everyone = ShardTerms(again.statistics, again.epochs, again.failed, told.ms + again.ms)
+        everyone = replace(again, ms=told.ms + again.ms, without=frozenset(), is_remembered=False)
         ranked, _ = await self._ranked(question, corpus, limit, everyone, filter_)
         return ranked
 
@@ -141,16 +157,18 @@ class Ranking(Connected):
     ) -> tuple[RankedList, bool]:
         """The list, and whether all that answered are at the epochs told."""
         start = perf_counter()
-        statistics = {**told.statistics.record(), request.FIELD: request.current.get()}
-        command: list[Argument] = ["RG.TRIGGER", "Rank", corpus, question, limit, json.dumps(statistics)]
-        command += [filter_] if filter_ else []
+        asked = Asked(question, corpus, max(limit, FIRST) if told.statistics.is_bridged else limit, filter_)
         with self.epochs.reading(corpus) as reading:
-            replies = await self.masters.everywhere(*command, but=told.without)
-            ranks, failed_ranks = came_and_failed(replies, record_of, bool(told.without))
+            ranks, failed_ranks = await self._lists(asked, told.statistics, told.without)
             failed = sorted({*told.failed, *failed_ranks})
             epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
             if not failed and not told.without:
                 self.epochs.learn(reading, epochs)
+        bridge = Bridge(self.masters, corpus, told.titled)
+        if told.statistics.is_bridged:
+            ranks, failed_later = await self._led_on(asked, told.statistics, bridge, ranks)
+            failed = sorted({*failed, *failed_later})
+            epochs |= bridge.epochs | {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
         is_as_told = all(told.epochs.get(tag) == epoch for tag, epoch in epochs.items())
         if told.without:
             epochs = told.epochs | epochs
@@ -170,8 +188,29 @@ class Ranking(Connected):
             failed=failed,
             terms_ms=told.ms,
             rank_ms=since(start),
+            bridges=bridge.found,
         )
         return ranked, is_as_told
+
+    async def _lists(
+        self, asked: Asked, statistics: CorpusStatistics, but: Collection[str]
+    ) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
+        """(what each shard ranks, by node; nodes that did not answer)."""
+        record = json.dumps({**statistics.record(), request.FIELD: request.current.get()})
+        command: list[Argument] = ["RG.TRIGGER", "Rank", asked.corpus, asked.question, asked.limit, record]
+        command += [asked.filter] if asked.filter else []
+        return came_and_failed(await self.masters.everywhere(*command, but=but), record_of, bool(but))
+
+    async def _led_on(
+        self, asked: Asked, statistics: CorpusStatistics, bridge: Bridge, ranks: list[tuple[str, dict[str, Any]]]
+    ) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
+        """The same lists, new from those shards that a title of the first passages leads to."""
+        await bridge.look(ranks, statistics.passages)
+        if bridge.found is None:
+            return ranks, bridge.failed
+        again, failed = await self._lists(asked, replace(statistics, bridges=bridge.found), bridge.others())
+        new = {node for node, _ in again}
+        return [*(one for one in ranks if one[0] not in new), *again], [*bridge.failed, *failed]
 
     def _no_documents(self, corpus: str, failed: list[str]) -> ClusterUnavailable | UnknownCorpus:
         if failed:

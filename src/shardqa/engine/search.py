@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import defaultdict
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -68,7 +69,7 @@ class Searching(Asking):
             async with asyncio.timeout(self.settings.timeout):
                 told = await self._terms(asked, corpus)
                 ranked = await self.rank(asked, corpus, k, told, filter)
-                passages = await self._load(ranked, told.statistics)
+                passages = await self._load(ranked, replace(told.statistics, bridges=ranked.bridges))
                 own = await self.scores.of(corpus)
                 reading = await self.readers.staged(ranked, asked, k, fresh=False, own=own)
         except TimeoutError:

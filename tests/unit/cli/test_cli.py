@@ -31,7 +31,7 @@ COMMANDS = [
     "models export", "models quantize", "models dequantize", "models mix",
     "models optimize", "models verify", "models ladder", "models package", "models split",
     "models tune", "models encoder",
-    "dense push", "dense rm", "dense on", "dense off",
+    "dense push", "dense rm", "dense on", "dense off", "bridges on", "bridges off",
     "gears run", "gears ls", "gears stats", "gears logs", "gears rm",
     "models list", "models card", "models add", "models push", "models drop", "models rm",
 ]  # fmt: skip
@@ -210,6 +210,7 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "models tune": ["--also", "nowhere"], "models encoder": ["nowhere", "--out", "out"],
     "gears run": ["nowhere.py"], "gears ls": [], "gears stats": [], "gears logs": [], "gears rm": ["x"],
     "dense push": ["nowhere"], "dense rm": [], "dense on": ["c"], "dense off": ["c"],
+    "bridges on": ["c"], "bridges off": ["c"],
     "models list": ["--store", "store"], "models card": ["nowhere"], "models add": ["nowhere"],
     "models push": ["nowhere"], "models drop": ["nowhere"], "models rm": ["nowhere"],
 }  # fmt: skip

@@ -1,7 +1,7 @@
-"""Corpora that are ranked by their words alone, though the cluster has an encoder.
+"""Corpora that something is off for: vectors, though the cluster has an encoder, or the following of titles.
 
-    dense:<corpus>:{b0017}   "off" for this bucket; a mark a bucket, as of dropped corpora, so that it moves along with
-                             slots and every shard that holds a part of the corpus has one
+    dense:<corpus>:{b0017}     "off" for this bucket; a mark a bucket, as of dropped corpora, so that it moves along
+    bridges:<corpus>:{b0017}   with slots and every shard that holds a part of the corpus has one
 
 Every shard follows these keys, replicas too. The worker's loop only.
 """
@@ -19,29 +19,32 @@ from shardqa.gears_functions.shard import slots
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
 
-PREFIX = "dense:"
 SCAN_COUNT = 10_000  # keys looked at per SCAN
 
 
-class Lexical:
-    def __init__(self, runtime: Runtime) -> None:
+class Marks:
+    def __init__(self, runtime: Runtime, word: str) -> None:
         self._runtime = runtime
+        self._word = word
         self._marks: dict[str, set[str]] = {}  # corpus -> buckets
+
+    @property
+    def prefix(self) -> str:
+        """Of the keys."""
+        return f"{self._word}:"
 
     def covers(self, corpus: str) -> bool:
         return corpus in self._marks
 
-    async def choose(self, corpus: str, is_lexical: bool) -> None:
+    async def choose(self, corpus: str, is_off: bool) -> None:
         """For all of the corpus that may lie here. Raises ShardFailed, Redis' own error where that will pass."""
         here = await slots.look(self._runtime)
         buckets = [bucket for bucket, slot in slots.OF_BUCKETS.items() if here.serves(slot)]
-        names = [keys.dense(corpus, bucket) for bucket in buckets]
-        commands: list[tuple[Argument, ...]] = [
-            ("SET", name, "off") if is_lexical else ("UNLINK", name) for name in names
-        ]
+        names = [keys.mark(self._word, corpus, bucket) for bucket in buckets]
+        commands: list[tuple[Argument, ...]] = [("SET", name, "off") if is_off else ("UNLINK", name) for name in names]
         await write(self._runtime, commands)
         for bucket in buckets:
-            self._mark(corpus, bucket, is_lexical)
+            self._mark(corpus, bucket, is_off)
 
     def _mark(self, corpus: str, bucket: str, is_marked: bool) -> None:
         marks = self._marks.setdefault(corpus, set())
@@ -52,7 +55,7 @@ class Lexical:
     async def changed(self, events: Sequence[KeyEvent]) -> None:
         for event in events:
             try:
-                corpus, bucket = keys.parse_dense(event.key)
+                corpus, bucket = keys.parse_mark(self._word, event.key)
             except BadKey as error:
                 self._runtime.log(f"left alone: {error}", "warning")
                 continue
@@ -61,10 +64,10 @@ class Lexical:
     async def resync(self, reason: str) -> None:
         found, cursor = set[tuple[str, str]](), b"0"
         while True:
-            cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
+            cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", self.prefix + "*", "COUNT", SCAN_COUNT)
             for name in names:
                 try:
-                    found.add(keys.parse_dense(name.decode("utf-8", "surrogateescape")))
+                    found.add(keys.parse_mark(self._word, name.decode("utf-8", "surrogateescape")))
                 except BadKey as error:
                     self._runtime.log(f"left alone: {error}", "warning")
             if cursor == b"0":

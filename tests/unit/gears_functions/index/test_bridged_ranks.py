@@ -1,0 +1,106 @@
+"""Ranks once titles are followed: as a full scan has them, on any number of shards, and explained to the last bit."""
+
+import string
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench import retrieval
+from shardqa import bridges, filters, keys
+from shardqa.analysis import query
+from shardqa.gears_functions.index import exact
+from shardqa.gears_functions.index.corpus_index import Index
+
+Passage = tuple[str, str, str]  # key, title, text
+
+WORDS = ["the", "corvin", "mill", "river", "ashel", "stone", "bridge", "founder", "1742"]
+phrase = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+title = st.lists(st.sampled_from(WORDS), max_size=2).map(" ".join)
+documents = st.dictionaries(
+    st.text(string.ascii_lowercase, min_size=1, max_size=3),
+    st.tuples(title, st.lists(phrase, min_size=1, max_size=4)),
+    max_size=10,
+)
+
+FILM = [
+    (keys.passage("c", "film", 0), "The Grey Heron", "The Grey Heron is a film that Odile Marchetti directed in 1961."),
+    (keys.passage("c", "woman", 0), "Odile Marchetti", "She was born in Quern, the child of a baker."),
+    (keys.passage("c", "woman", 1), "Odile Marchetti", "Later she taught in Anster."),
+    (keys.passage("c", "other", 0), "Born in 1961", "A book about children born in that year, by bakers."),
+    (keys.passage("c", "birds", 0), "Herons", "They breed in reeds, and a film shows where."),
+]
+ASKED = query("where was the director of the film the grey heron born")
+
+
+def passages_of(corpus: dict[str, tuple[str, list[str]]]) -> list[Passage]:
+    return [
+        (keys.passage("c", d, n), title, text) for d, (title, texts) in corpus.items() for n, text in enumerate(texts)
+    ]
+
+
+def filled(passages: list[Passage]) -> Index:
+    found = Index()
+    for key, title, text in passages:
+        found.put(key, title, text)
+    return found
+
+
+@settings(max_examples=60)
+@given(documents, phrase)
+def test_the_index_follows_titles_as_a_full_scan_does(corpus: dict[str, tuple[str, list[str]]], asked: str) -> None:
+    passages = passages_of(corpus)
+    found = retrieval.ranked([filled(passages)], query(asked), 1_000)
+    assert found == exact.rank_bridged(passages, query(asked), 1_000)
+
+
+@settings(max_examples=60)
+@given(documents, phrase, st.integers(2, 5), st.randoms(use_true_random=False))
+def test_bridged_ranks_do_not_depend_on_the_number_of_shards(
+    corpus: dict[str, tuple[str, list[str]]], asked: str, count: int, random: Random
+) -> None:
+    shards = [Index() for _ in range(count)]
+    for name, (title, texts) in corpus.items():
+        shard = random.choice(shards)
+        for n, text in enumerate(texts):
+            shard.put(keys.passage("c", name, n), title, text)
+    one = retrieval.ranked([filled(passages_of(corpus))], query(asked), 1_000)
+    assert retrieval.ranked(shards, query(asked), 1_000) == one
+
+
+def test_a_document_comes_up_whose_title_a_first_passage_names_and_never_passes_the_first() -> None:
+    before = [key for key, _ in retrieval.ranked([filled(FILM)], ASKED, 10, is_bridged=False)]
+    after = [key for key, _ in retrieval.ranked([filled(FILM)], ASKED, 10)]
+    woman = keys.passage("c", "woman", 0)
+    assert before[0] == after[0] == keys.passage("c", "film", 0)
+    assert after.index(woman) < before.index(woman)
+    assert set(after) == set(before), "of the document one passage is led to, which had words of the question"
+
+
+def test_an_explanation_has_the_bridge_and_the_same_sum() -> None:
+    index = filled(FILM)
+    statistics = index.statistics(ASKED)
+    statistics = replace(statistics, bridges=retrieval.leading([index], ASKED, statistics))
+    for key, score in index.rank(ASKED, statistics, 10):
+        why = index.explain(key, ASKED, statistics)
+        assert why is not None
+        assert why["score"] == score
+        assert (why["bridge"] is not None) is (key == keys.passage("c", "woman", 0))
+    why = index.explain(keys.passage("c", "woman", 0), ASKED, statistics)
+    assert why is not None
+    assert (why["bridge"]["title"], why["bridge"]["passage"]) == ("odil marchetti", keys.passage("c", "film", 0))
+
+
+def test_what_a_filter_leaves_out_is_not_led_to() -> None:
+    index = filled(FILM)
+    statistics = index.statistics(ASKED)
+    statistics = replace(statistics, bridges=retrieval.leading([index], ASKED, statistics))
+    only = filters.canonical(filters.DocumentFilter(title="Herons"))
+    assert [key for key, _ in index.rank(ASKED, statistics, 10, only)] == [keys.passage("c", "birds", 0)]
+
+
+def test_one_document_alone_is_never_looked_for() -> None:
+    index = filled(FILM[1:3])
+    assert not index.statistics(ASKED).is_bridged
+    assert index.statistics(ASKED).titles == 1 < bridges.TITLED
