@@ -45,7 +45,7 @@ def main(
             if vectors is not None:
                 stored = StoredVector(ENCODER, text_digest(piece.title, piece.text), vectors[n].tobytes())
                 assert index.put_vector(key, stored)
-        asked = [None] * len(questions)
+        asked: list[QuestionVector | None] = [None] * len(questions)
         if cache is not None:
             found = np.load(cache / f"{name}-asked-2000.npy")
             asked = [QuestionVector(ENCODER, vector.tobytes()) for vector in found]

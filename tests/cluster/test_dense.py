@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bench import retrieval
 from shardqa import keys
 from shardqa.analysis import query
 from shardqa.cluster import node
@@ -100,7 +101,7 @@ async def one_index(engine: Engine) -> Index:
 
 async def ranks_of_one_index(engine: Engine, question: str, vector: QuestionVector | None) -> list[tuple[str, float]]:
     index, asked = await one_index(engine), query(keys.normalise_question(question))
-    return index.rank(asked, index.statistics(asked).compared(vector), 100)
+    return retrieval.ranked([index], asked, 100, vector)
 
 
 async def vector_of(engine: Engine, question: str) -> QuestionVector:
