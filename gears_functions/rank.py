@@ -260,7 +260,7 @@ class Ranks:
         first = bridges.first_passages(told)
         words = [list(one.words) for one in first]
         counts = await self._peers("Bridge", corpus, orjson.dumps(words).decode())
-        named = bridges.counted([self._shard.named(corpus, words), *map(bridges.Named.parse, counts)])
+        named = bridges.counted([self._shard.named(corpus, words), *map(bridges.NamedTitles.parse, counts)])
         return bridges.build(first, named, statistics.passages)
 
     async def _peers(self, *command: Argument) -> list[dict[str, Any]]:

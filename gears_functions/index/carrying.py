@@ -6,16 +6,16 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shardqa.bridges import Bridges, Source
+    from shardqa.bridges import Bridges, NamedBy
     from shardqa.gears_functions.index.titles import Titles
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Lead:
     """A title, and the first passage that carries most."""
 
     title: str
-    source: Source
+    source: NamedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Carried:
     score: float  # what it adds
 
     @classmethod
-    def of(cls, named: Named, score: float, ceiling: float) -> Carried:
+    def of(cls, named: Lead, score: float, ceiling: float) -> Carried:
         """Of a passage below the ceiling."""
         return cls(named.title, named.source.passage, named.source.share * (ceiling - score))
 
@@ -33,12 +33,12 @@ class Carried:
         return asdict(self)
 
 
-def sources(found: Bridges, titles: Titles) -> dict[str, Named]:
+def sources(found: Bridges, titles: Titles) -> dict[str, Lead]:
     """By document that bears one of the titles: what carries it most."""
-    led = dict[str, Named]()
+    led = dict[str, Lead]()
     for title in sorted(found.titles):
         for document in titles.bearers(title):
             source = found.best(title, document)
             if source is not None and (document not in led or source.share > led[document].source.share):
-                led[document] = Named(title, source)
+                led[document] = Lead(title, source)
     return led

@@ -269,13 +269,13 @@ class Index:
         """Content terms of the first passages of a list, in order."""
         return [self._body.first_part(self._slots[key]) for key, _ in ranked[: bridges.FIRST]]
 
-    def named(self, words: Sequence[Sequence[str]]) -> bridges.Named:
+    def named(self, words: Sequence[Sequence[str]]) -> bridges.NamedTitles:
         """What these texts name here."""
         titles = sorted(set[str]().union(*map(self.titles.named_in, words)))
         body = self._everything().body
         times = {word: body.times(word) for word in sorted({word for text in words for word in text})}
         bearers = {title: len(self.titles.bearers(title)) for title in titles}
-        return bridges.Named(bearers, {word: count for word, count in times.items() if count})
+        return bridges.NamedTitles(bearers, {word: count for word, count in times.items() if count})
 
     def _everything(self) -> Selection:
         dead = len(self._slots) < len(self._keys)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from shardqa import bridges, keys
+from shardqa import keys
 from shardqa.analysis import Query, analyse
 from shardqa.gears_functions.index import bm25, pagerank
 from shardqa.statistics import CorpusStatistics
@@ -38,48 +38,6 @@ def rank(passages: Sequence[tuple[str, str, str]], query: Query, limit: int) -> 
     restarts = {t: bm25.idf(statistics.df[t], statistics.passages) for t in query.terms if statistics.cf[t]}
     found = [(p.key, _bm25(p, query, statistics) + _graph(p, scanned, restarts, statistics)) for p in scanned]
     return sorted((pair for pair in found if pair[1] > 0), key=lambda pair: (-pair[1], pair[0]))[:limit]
-
-
-def rank_bridged(passages: Sequence[tuple[str, str, str]], query: Query, limit: int) -> list[tuple[str, float]]:
-    """The same once the titles that the first passages name are followed."""
-    scores = dict(rank(passages, query, len(passages)))
-    first = list(scores.items())[: bridges.FIRST]
-    led: dict[str, float] = {}  # by document
-    for source, score in first:
-        for document, title in _titles(passages):
-            if document != keys.parse_passage(source).document and _names(passages, source, title):
-                led[document] = max(led.get(document, 0.0), bridges.CARRY * (score / first[0][1]))
-    for document, share in led.items():
-        own = [key for key, _, _ in passages if keys.parse_passage(key).document == document]
-        key = min(own, key=lambda one: (-scores.get(one, 0.0), one))
-        before = scores.get(key, 0.0)
-        if before < first[0][1]:
-            scores[key] = before + share * (first[0][1] - before)
-    return sorted((pair for pair in scores.items() if pair[1] > 0), key=lambda pair: (-pair[1], pair[0]))[:limit]
-
-
-def _titles(passages: Sequence[tuple[str, str, str]]) -> list[tuple[str, tuple[str, ...]]]:
-    """(document, words) of those that name something."""
-    found = []
-    for key, title, _ in passages:
-        parsed, words = keys.parse_passage(key), tuple(analyse(title).content)
-        if parsed.n == 0 and 0 < len(words) <= bridges.LONGEST:
-            found.append((parsed.document, words))
-    bearers = Counter(words for _, words in found)
-    times = Counter(word for _, _, text in passages for word in analyse(text).content)
-    rare = max(bridges.RARE_ANYWAY, len(passages) // bridges.RARE)
-    return [
-        (document, words)
-        for document, words in found
-        if len(found) >= bridges.TITLED
-        and bearers[words] <= bridges.FEW
-        and (len(words) > 1 or times[words[0]] <= rare)
-    ]
-
-
-def _names(passages: Sequence[tuple[str, str, str]], source: str, title: tuple[str, ...]) -> bool:
-    words = next(tuple(analyse(text).content) for key, _, text in passages if key == source)
-    return any(words[n : n + len(title)] == title for n in range(len(words)))
 
 
 def _scan(key: str, title: str, text: str) -> _Scanned:

@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardqa import keys
-from shardqa.bridges import Named
+from shardqa.bridges import NamedTitles
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.runtime import refusal, write
 from shardqa.gears_functions.shard import slots
@@ -109,10 +109,10 @@ class ShardState:
         found = replace(found, vectors={}) if self.lexical.covers(corpus) else found
         return replace(found, titles=0) if self.unbridged.covers(corpus) else found
 
-    def named(self, corpus: str, words: Sequence[Sequence[str]]) -> Named:
+    def named(self, corpus: str, words: Sequence[Sequence[str]]) -> NamedTitles:
         """What these texts name here; no title where the corpus' titles are not followed."""
         found = self.index(corpus).named(words)
-        return Named({}, found.words) if self.unbridged.covers(corpus) else found
+        return NamedTitles({}, found.words) if self.unbridged.covers(corpus) else found
 
     async def look_again(self, names: Iterable[str]) -> None:
         """Reads passages anew that were not found where the index had them. Raises ResponseError."""

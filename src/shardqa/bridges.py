@@ -47,7 +47,7 @@ class FirstPassage:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class NamedBy:
     """A first passage that names a title."""
 
     passage: str  # key
@@ -59,7 +59,7 @@ class Bridges:
     """What a question's first passages name."""
 
     ceiling: float  # the first passage's score
-    titles: Mapping[str, tuple[Source, ...]]  # each title's sources, best first
+    titles: Mapping[str, tuple[NamedBy, ...]]  # each title's sources, best first
 
     def record(self) -> dict[str, Any]:
         """As it travels in JSON."""
@@ -80,13 +80,13 @@ class Bridges:
                 f"bridges are {str(record)[:80]!r}, a ceiling and titles with their sources are needed; leave them out"
             ) from None
 
-    def best(self, title: str, document: str) -> Source | None:
+    def best(self, title: str, document: str) -> NamedBy | None:
         """What carries a document that bears the title most; its own passages don't."""
         return next((one for one in self.titles[title] if keys.parse_passage(one.passage).document != document), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTitles:
     """What the first passages' words name on one shard, or on all."""
 
     titles: Mapping[str, int]  # documents that bear it, by title that stands in the words
@@ -97,7 +97,7 @@ class Named:
         return {"titles": dict(self.titles), "words": dict(self.words)}
 
     @classmethod
-    def parse(cls, record: Mapping[str, Any]) -> Named:
+    def parse(cls, record: Mapping[str, Any]) -> NamedTitles:
         """The inverse of `record`, of a shard's reply to Bridge."""
         return cls(record["titles"], record["words"])
 
@@ -108,11 +108,11 @@ class Named:
         return " " in title or self.words.get(title, 0) <= max(RARE_ANYWAY, passages // RARE)
 
 
-def _source(passage: object, share: object) -> Source:
+def _source(passage: object, share: object) -> NamedBy:
     if not isinstance(passage, str):
         raise TypeError(passage)
     keys.parse_passage(passage)
-    return Source(passage, _number(share, 1.0))
+    return NamedBy(passage, _number(share, 1.0))
 
 
 def _number(value: object, most: float) -> float:
@@ -147,22 +147,22 @@ def first_passages(told: Iterable[tuple[Sequence[tuple[str, float]], Sequence[Se
     return sorted(found, key=lambda one: (-one.score, one.key))[:FIRST]
 
 
-def counted(told: Iterable[Named]) -> Named:
+def counted(told: Iterable[NamedTitles]) -> NamedTitles:
     """The sum of what all shards tell."""
     titles, words = Counter[str](), Counter[str]()
     for one in told:
         titles.update(one.titles)
         words.update(one.words)
-    return Named(titles, words)
+    return NamedTitles(titles, words)
 
 
-def build(first: Sequence[FirstPassage], named: Named, passages: int) -> Bridges | None:
+def build(first: Sequence[FirstPassage], named: NamedTitles, passages: int) -> Bridges | None:
     """None where nothing leads on."""
     if not first or not first[0].score > 0:
         return None
     ceiling = first[0].score
     found = {
-        title: tuple(Source(one.key, CARRY * (one.score / ceiling)) for one in first if one.names(title))
+        title: tuple(NamedBy(one.key, CARRY * (one.score / ceiling)) for one in first if one.names(title))
         for title in sorted(named.titles)
         if named.is_name(title, passages)
     }

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shardqa import bridges, keys
-from shardqa.bridges import CARRY, FEW, Bridges, FirstPassage, Named, Source
+from shardqa.bridges import CARRY, FEW, Bridges, FirstPassage, NamedBy, NamedTitles
 from shardqa.errors import BadData
 
 MILL, RIVER = keys.passage("c", "mill", 0), keys.passage("c", "river", 0)
@@ -16,13 +16,13 @@ FIRST = [
 
 
 def test_a_title_that_the_first_passages_name_leads_on_by_each_of_them() -> None:
-    found = bridges.build(FIRST, Named({"corvin mill": 1}, {}), 1_000)
-    assert found == Bridges(20.0, {"corvin mill": (Source(MILL, CARRY), Source(RIVER, CARRY / 2))})
+    found = bridges.build(FIRST, NamedTitles({"corvin mill": 1}, {}), 1_000)
+    assert found == Bridges(20.0, {"corvin mill": (NamedBy(MILL, CARRY), NamedBy(RIVER, CARRY / 2))})
 
 
 def test_a_title_that_more_than_a_few_documents_bear_leads_nowhere() -> None:
-    assert bridges.build(FIRST, Named({"corvin mill": FEW}, {}), 1_000) is not None
-    assert bridges.build(FIRST, Named({"corvin mill": FEW + 1}, {}), 1_000) is None
+    assert bridges.build(FIRST, NamedTitles({"corvin mill": FEW}, {}), 1_000) is not None
+    assert bridges.build(FIRST, NamedTitles({"corvin mill": FEW + 1}, {}), 1_000) is None
 
 
 @pytest.mark.parametrize(
@@ -30,20 +30,20 @@ def test_a_title_that_more_than_a_few_documents_bear_leads_nowhere() -> None:
     [(5, 20, True), (6, 20, False), (10, 1_000, True), (11, 1_000, False)],
 )
 def test_a_title_of_one_word_leads_on_where_the_word_is_rare(times: int, passages: int, leads: bool) -> None:
-    assert (bridges.build(FIRST, Named({"ashel": 1}, {"ashel": times}), passages) is not None) is leads
+    assert (bridges.build(FIRST, NamedTitles({"ashel": 1}, {"ashel": times}), passages) is not None) is leads
 
 
 def test_words_that_no_first_passage_holds_in_a_row_lead_nowhere() -> None:
-    titles = Named({"mill corvin": 1, "corvin stand": 1, "orvin mill": 1}, {})
+    titles = NamedTitles({"mill corvin": 1, "corvin stand": 1, "orvin mill": 1}, {})
     assert bridges.build(FIRST, titles, 1_000) is None
     assert bridges.build([], titles, 1_000) is None
 
 
 def test_a_document_is_not_led_to_by_its_own_passages() -> None:
-    found = Bridges(20.0, {"corvin mill": (Source(MILL, 0.4), Source(RIVER, 0.2))})
-    assert found.best("corvin mill", "mill") == Source(RIVER, 0.2)
-    assert found.best("corvin mill", "other") == Source(MILL, 0.4)
-    assert Bridges(20.0, {"ashel": (Source(RIVER, 0.2),)}).best("ashel", "river") is None
+    found = Bridges(20.0, {"corvin mill": (NamedBy(MILL, 0.4), NamedBy(RIVER, 0.2))})
+    assert found.best("corvin mill", "mill") == NamedBy(RIVER, 0.2)
+    assert found.best("corvin mill", "other") == NamedBy(MILL, 0.4)
+    assert Bridges(20.0, {"ashel": (NamedBy(RIVER, 0.2),)}).best("ashel", "river") is None
 
 
 def test_the_first_passages_are_those_of_all_shards_together() -> None:
@@ -61,15 +61,15 @@ def test_the_first_passages_are_those_of_all_shards_together() -> None:
 
 def test_counts_of_shards_add_up() -> None:
     told = [
-        Named({"ashel": 1, "corvin mill": 1}, {"ashel": 2, "mill": 3}),
-        Named({"ashel": 2}, {"ashel": 3}),
-        Named({}, {}),
+        NamedTitles({"ashel": 1, "corvin mill": 1}, {"ashel": 2, "mill": 3}),
+        NamedTitles({"ashel": 2}, {"ashel": 3}),
+        NamedTitles({}, {}),
     ]
-    assert bridges.counted(told) == Named({"ashel": 3, "mill": 1}, {"ashel": 5, "mill": 3})
+    assert bridges.counted(told) == NamedTitles({"ashel": 3, "mill": 1}, {"ashel": 5, "mill": 3})
 
 
 def test_bridges_come_back_from_json_as_they_were() -> None:
-    found = bridges.build(FIRST, Named({"corvin mill": 1}, {}), 1_000)
+    found = bridges.build(FIRST, NamedTitles({"corvin mill": 1}, {}), 1_000)
     assert found is not None
     assert Bridges.parse(found.record()) == found
 

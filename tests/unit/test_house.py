@@ -30,6 +30,7 @@ PLAIN = {
     "analysis",
     "answer_lines",
     "api_keys",
+    "bridges",
     "request",
     "spans",
     "tensors",

@@ -108,6 +108,7 @@ VERBS = {
     "models": Verb("models", "app", "Train, shrink, check and package readers."),
     "dense": Verb("dense", "app", "Find passages by what they mean, beside their words."),
     "gears": Verb("gears", "app", "Functions in Redis: run, list, watch, remove."),
+    "bridges": Verb("bridges", "app", "Follow titles from one document to another."),
 }
 
 

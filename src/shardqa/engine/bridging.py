@@ -33,7 +33,7 @@ class Bridge:
             await self._masters.everywhere(*command, but=self.others()), record_of, others_are_known=True
         )
         self.epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in replies}
-        told = {node: bridges.Named.parse(reply) for node, reply in replies}
+        told = {node: bridges.NamedTitles.parse(reply) for node, reply in replies}
         self.found = bridges.build(first, bridges.counted(told.values()), passages)
         if self.found is not None:
             named = self.found.titles.keys()

@@ -37,7 +37,7 @@ class ShardTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RankRequest:
     """What shards rank."""
 
     question: str
@@ -157,7 +157,7 @@ class Ranking(Connected):
     ) -> tuple[RankedList, bool]:
         """The list, and whether all that answered are at the epochs told."""
         start = perf_counter()
-        asked = Asked(question, corpus, max(limit, FIRST) if told.statistics.is_bridged else limit, filter_)
+        asked = RankRequest(question, corpus, max(limit, FIRST) if told.statistics.is_bridged else limit, filter_)
         with self.epochs.reading(corpus) as reading:
             ranks, failed_ranks = await self._lists(asked, told.statistics, told.without)
             failed = sorted({*told.failed, *failed_ranks})
@@ -193,7 +193,7 @@ class Ranking(Connected):
         return ranked, is_as_told
 
     async def _lists(
-        self, asked: Asked, statistics: CorpusStatistics, but: Collection[str]
+        self, asked: RankRequest, statistics: CorpusStatistics, but: Collection[str]
     ) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
         """(what each shard ranks, by node; nodes that did not answer)."""
         record = json.dumps({**statistics.record(), request.FIELD: request.current.get()})
@@ -202,7 +202,7 @@ class Ranking(Connected):
         return came_and_failed(await self.masters.everywhere(*command, but=but), record_of, bool(but))
 
     async def _led_on(
-        self, asked: Asked, statistics: CorpusStatistics, bridge: Bridge, ranks: list[tuple[str, dict[str, Any]]]
+        self, asked: RankRequest, statistics: CorpusStatistics, bridge: Bridge, ranks: list[tuple[str, dict[str, Any]]]
     ) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
         """The same lists, new from those shards that a title of the first passages leads to."""
         await bridge.look(ranks, statistics.passages)
