@@ -12,6 +12,7 @@ from bench import retrieval
 from shardqa import bridges, filters, keys
 from shardqa.analysis import Query, analyse, query
 from shardqa.gears_functions.index import exact
+from shardqa.gears_functions.index.catalogue import OfDocument
 from shardqa.gears_functions.index.corpus_index import Index
 
 Passage = tuple[str, str, str]  # key, title, text
@@ -30,7 +31,7 @@ FILM = [
     (keys.passage("c", "woman", 0), "Odile Marchetti", "She was born in Quern, the child of a baker."),
     (keys.passage("c", "woman", 1), "Odile Marchetti", "Later she taught in Anster."),
     (keys.passage("c", "other", 0), "Born in 1961", "A book about children born in that year, by bakers."),
-    (keys.passage("c", "birds", 0), "Herons", "They breed in reeds, and a film shows where."),
+    (keys.passage("c", "birds", 0), "Of reeds and rushes", "They breed in reeds, and a film shows where."),
 ]
 ASKED = query("where was the director of the film the grey heron born")
 
@@ -44,7 +45,7 @@ def passages_of(corpus: dict[str, tuple[str, list[str]]]) -> list[Passage]:
 def filled(passages: list[Passage]) -> Index:
     found = Index()
     for key, title, text in passages:
-        found.put(key, title, text)
+        found.put(key, title, text, len(text), OfDocument(len(text), ""))
     return found
 
 
@@ -139,7 +140,7 @@ def test_what_a_filter_leaves_out_is_not_led_to() -> None:
     index = filled(FILM)
     statistics = index.statistics(ASKED)
     statistics = replace(statistics, bridges=retrieval.leading([index], ASKED, statistics))
-    only = filters.canonical(filters.DocumentFilter(title="Herons"))
+    only = filters.canonical(filters.DocumentFilter(title="Of reeds and rushes"))
     assert [key for key, _ in index.rank(ASKED, statistics, 10, only)] == [keys.passage("c", "birds", 0)]
 
 
