@@ -18,7 +18,7 @@ root = pathlib.Path(shardqa.__file__).parent
 files = [file for part in ("module/worker", "gears_functions") for file in (root / part).rglob("*.py")]
 assert len(files) > 60, files
 for file in files:
-    if file.stem not in ("__main__", "torch_backend", "openvino_backend", "tflite_backend"):
+    if file.stem not in ("__main__", "torch_backend", "openvino_backend", "tflite_backend", "tensorflow_backend"):
         importlib.import_module(".".join(("shardqa", *file.relative_to(root).with_suffix("").parts)))
 """
 
