@@ -278,3 +278,32 @@ def test_a_replica_reads_nothing_until_it_is_promoted(start_node: Callable[..., 
         second.xadd("s-fail:1", {"n": 2})
         wait_until(lambda: second.llen("seen-fail") == 2, "the new master reads on")
         assert [word.split()[1] for word in second.lrange("seen-fail", 0, -1)] == ["1", "2"]
+
+
+def test_messages_that_were_under_way_when_a_master_died_are_processed_by_its_replica(
+    start_node: Callable[..., Node],
+) -> None:
+    master = start_node()
+    replica = start_node(replica_of=master.port)
+    held = ".foreach(lambda r: [__import__('time').sleep(0.02) for _ in iter(lambda: execute('EXISTS', 'held'), 0)])"
+    with master.client(decode_responses=True) as first, replica.client(decode_responses=True) as second:
+        first.set("held", 1)
+        register(first, "s-over", held + copy_to("seen-over"), ", batch=5, trimStream=False")
+        wait_until(lambda: second.execute_command("RG.DUMPREGISTRATIONS"), "the replica knows the registration")
+        for n in range(7):
+            first.xadd("s-over:1", {"n": n})
+        wait_until(lambda: under_way(second, "s-over:1") >= 5, "a batch is under way, and the replica knows it")
+        master.kill()
+        send(second, "REPLICAOF", "NO", "ONE")
+        second.delete("held")
+        for n in range(7, 10):
+            second.xadd("s-over:1", {"n": n})
+        wait_until(lambda: second.llen("seen-over") == 10, "the new master reads all")
+        assert [word.split()[1] for word in second.lrange("seen-over", 0, -1)] == [str(n) for n in range(10)]
+        wait_until(lambda: under_way(second, "s-over:1") == 0, "none is left behind")
+
+
+def under_way(client: Redis, stream: str) -> int:
+    """Messages that were read and are not done; 0 before the first."""
+    groups = client.xinfo_groups(stream) if client.exists(stream) else []
+    return sum(int(group["pending"]) for group in groups)
