@@ -51,7 +51,7 @@ WANTED = {"throughput": 0.93, "tensors": 0.7, "batching": 1.5}
 @contextmanager
 def node(*arguments: str) -> Iterator[int]:
     """The port of one; from here on this process is as nice as the worker, so that neither is preferred."""
-    # the worker ends by itself a moment after its node, and may still write
+    # a rewrite and the worker end a moment after their node, and may still write
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         port = ports.random_block(1, 1)
         config = NodeConfig(

@@ -29,7 +29,8 @@ def settings_of(cluster: LocalCluster, corpus: str = "bench") -> Settings:
 @contextmanager
 def temporary_cluster(shards: int, threads: int = 1, prepared: bool = True) -> Iterator[LocalCluster]:
     """A cluster on random ports in a temporary folder, with functions and the shipped reader on every shard."""
-    with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
+    # rewrites and workers end a moment after their nodes, and may still write
+    with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         data = Path(folder) / "data"
         port = ports.random_block(shards, shards)
         cluster = local.start(Wanted(data=data, shards=shards, port=port, bus_offset=shards, threads=threads))
