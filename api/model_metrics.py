@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from shardqa.engine.model_runs import BOUNDS, ModelRuns
+from shardqa.engine.model_runs import BOUNDS, KeptStates, ModelRuns
 
 LABELS = ("node", "model")
 COUNTERS = {
@@ -19,19 +19,43 @@ COUNTERS = {
     "runs": "Runs of a model; requests that share one count once.",
     "rows": "Rows of all runs of a model; divided by its runs, the mean batch.",
 }
+OF_STATES = {
+    "hits": "Passages whose lower states a worker had kept when a split reader read them.",
+    "misses": "Passages whose lower states were computed.",
+    "evictions": "Passages whose lower states made room for others.",
+}
+STATES_NOW = {
+    "kept": "Passages whose lower states a worker keeps for split readers.",
+    "bytes": "Bytes of these states.",
+    "limit": "Bytes that they may take (STATES_BYTES).",
+}
 EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
 
-def text(found: Sequence[ModelRuns]) -> bytes:
+def text(found: Sequence[ModelRuns], states: Sequence[KeptStates] = ()) -> bytes:
     """Nothing where no model has run."""
-    if not found:
-        return b""
     registry = CollectorRegistry()
-    registry.register(_Models(found))
+    if found:
+        registry.register(ModelMetrics(found))
+    if states:
+        registry.register(StatesMetrics(states))
     return generate_latest(registry)
 
 
-class _Models(Collector):
+class StatesMetrics(Collector):
+    def __init__(self, found: Sequence[KeptStates]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Metric]:
+        for kind, named in ((CounterMetricFamily, OF_STATES), (GaugeMetricFamily, STATES_NOW)):
+            for name, says in named.items():
+                family = kind(f"shardqa_states_{name}", says, labels=["node"])
+                for states in self._found:
+                    family.add_metric([states.node], getattr(states, name))
+                yield family
+
+
+class ModelMetrics(Collector):
     def __init__(self, found: Sequence[ModelRuns]) -> None:
         self._found = found
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 LOWER_FILE, UPPER_FILE = "lower.onnx", "upper.onnx"
 
+SPLIT_AT = "shardqa.split_at"
+"""Metadata of a split reader in one piece: the name of what its lower layers give, float32 [batch, tokens, hidden].
+
+Who writes it says that tokens with token_type_ids 0 and 1 know nothing of each other there.
+"""
+
 STATES = "states"
 """The lower network's output."""
 

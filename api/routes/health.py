@@ -33,6 +33,6 @@ async def metrics(state: Shared) -> Response:
     """The sum of all processes that `python -m shardqa.api` runs on this port; functions and models of each shard."""
     own, engine = state.metrics.text(), state.connection.connected
     if engine is not None:
-        counts, runs = await asyncio.gather(engine.registration_counts(), engine.model_runs())
-        own += registration_metrics.text(counts) + model_metrics.text(runs)
+        counts, told = await asyncio.gather(engine.registration_counts(), engine.model_runs())
+        own += registration_metrics.text(counts) + model_metrics.text(told.runs, told.states)
     return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -55,6 +55,7 @@ struct settings {
     char *models;             /* owned; folder of large models; NULL: they are in memory */
     long long model_file_bytes; /* of a model that is large */
     long long model_queue;    /* requests that may wait for one model; 0: as many as max_pending lets */
+    long long states_bytes;   /* that the worker may keep of passages, for split models */
     /* RedisAI's, of which the last two are only shown */
     char *backends_path;            /* owned; NULL: none was given */
     long long chunk_size;           /* bytes of a string of AI.MODELGET */
@@ -93,6 +94,9 @@ struct worker_link {
     struct chunk_queue held;    /* requests that wait for READY */
     struct buffer error_line;   /* unfinished line of stderr */
     size_t sent_of_first;       /* bytes of out.first that are gone already */
+    uint64_t written_us;        /* monotonic: the last write */
+    RedisTimer gather_timer;    /* valid while gathering */
+    bool gathering;             /* `out` is written when that timer ends, or sooner */
     long long backoff_ms;       /* until the next start */
     RedisTimer restart_timer;   /* valid while restart_armed */
     bool restart_armed;

@@ -22,11 +22,13 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client import Metric
 
-from shardqa.api import registration_metrics
+from shardqa.api import model_metrics, registration_metrics
 from shardqa.api.metrics import Metrics
+from shardqa.api.model_metrics import ModelMetrics
 from shardqa.api.registration_metrics import RegistrationMetrics
 from shardqa.cluster import redis_server
 from shardqa.config import Settings, check_names
+from shardqa.engine.model_runs import BOUNDS, ModelRuns
 from shardqa.engine.registrations import counts_of
 from tests.nodes import free_port, wait_until
 
@@ -73,7 +75,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def families() -> list[Metric]:
-    return [*Metrics().registry.collect(), *RegistrationMetrics([]).collect()]
+    return [*Metrics().registry.collect(), *RegistrationMetrics([]).collect(), *ModelMetrics([]).collect()]
 
 
 def names_told() -> set[str]:
@@ -198,6 +200,12 @@ def serve(metrics: Metrics) -> None:
 LINE = "name=Rank,triggered={0},succeeded={0},failed={0},aborted=0,queue=1,sum_us={0},le_1ms={0},le_5ms={0}"
 
 
+def model_runs(times: int) -> ModelRuns:
+    """One more run a scrape, of two requests."""
+    spread = (times, *([0] * len(BOUNDS)))
+    return ModelRuns("node:1", "model_m", 2 * times, 0, times, 16 * times, 16, spread, spread)
+
+
 @contextmanager
 def serving(metrics: Metrics) -> Iterator[str]:
     """HOST:PORT of /metrics alone."""
@@ -209,6 +217,7 @@ def serving(metrics: Metrics) -> Iterator[str]:
             serve(metrics)
             served.append(1)
             body = metrics.text() + registration_metrics.text([counts_of("node:1", LINE.format(len(served)))])
+            body += model_metrics.text([model_runs(len(served))])
             self.send_response(200)
             self.send_header("content-type", "text/plain; version=0.0.4")
             self.send_header("content-length", str(len(body)))

@@ -17,7 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from shardqa.errors import BadModel
-from shardqa.models.split import PASSAGE_STATES, QUESTION_STATES, STATES
+from shardqa.models.split import PASSAGE_STATES, QUESTION_STATES, SPLIT_AT, STATES
 from shardqa.models.toolchain.conversion.attention import apart, attention, padding
 from shardqa.models.toolchain.conversion.parts import TOGETHER, Split
 
@@ -174,7 +174,8 @@ def network(
     """A whole network: the encoder, once, and the heads' outputs in the order given.
 
     Inputs input_ids, attention_mask, token_type_ids: int64 [batch, sequence]. With ``observe`` the input of every
-    product is an output too, named as the product with "?" before it, for calibration.
+    product is an output too, named as the product with "?" before it, for calibration. A split one says where by
+    SPLIT_AT.
     """
     graph = GraphBuilder()
     hidden = _embeddings(graph, weights, shape, layers)
@@ -186,7 +187,10 @@ def network(
     outputs = [output for head in heads for output in head.write(graph, hidden)]
     if observe:
         outputs += [Output(graph.node("Identity", [value], f"?{name}"), _ANY) for name, value in watched.inputs.items()]
-    return model_of(graph, outputs)
+    model = model_of(graph, outputs)
+    if shape.split.layers:
+        helper.set_model_props(model, {SPLIT_AT: f"hidden.{shape.split.layers}"})
+    return model
 
 
 def lower_network(weights: Weights, shape: BertShape, layers: Layers) -> onnx.ModelProto:

@@ -11,14 +11,16 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from shardqa.module.worker.ai.mapped_onnx import BadProtobuf, without_weights
+from shardqa.module.worker.ai.array_cache import ArrayCache
+from shardqa.module.worker.ai.mapped_onnx import without_weights
 from shardqa.module.worker.ai.messages import ModelError as ModelError  # its users take it from here
+from shardqa.module.worker.ai.protobuf import BadProtobuf
 from shardqa.module.worker.ai.scripts import Reach
 from shardqa.tensors import Array
 
@@ -43,7 +45,7 @@ class File:
 
     backend: str
     device: str  # CPU, CPU:n, GPU or GPU:n, in any case
-    blob: bytes  # none where it lies in a file
+    blob: bytes  # none where it lies in a file; with `path`: all but the weights that lie there
     path: Path | None = None  # of a file that other workers of this host have, too
     padded: Sequence[str] = ()  # inputs whose dimension 1 may be filled up
     inputs: Sequence[str] = ()  # of TF, whose graphs don't say them; of a script: its entry points
@@ -96,8 +98,8 @@ class OnnxModel:
         self.inputs: Sequence[str] = [value.name for value in inputs]
         self.outputs: Sequence[str] = [value.name for value in outputs]
         self.splits = all(_has_free_rows(value) for value in (*inputs, *outputs))
-        self._input_shapes = {value.name: value.shape for value in inputs}
-        self._output_shapes = [value.shape for value in outputs]
+        self.input_shapes: Mapping[str, Sequence[Any]] = {value.name: value.shape for value in inputs}
+        self.output_shapes: Sequence[Sequence[Any]] = [value.shape for value in outputs]
 
     def _load(self, file: File, providers: list[Any], threads: int) -> Any:
         settings = self._ort.SessionOptions()
@@ -112,10 +114,7 @@ class OnnxModel:
             settings.graph_optimization_level = self._ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         settings.add_session_config_entry("session.intra_op.allow_spinning", "0")  # cores belong to Redis too
         try:
-            blob = without_weights(file.path) if file.path else file.blob
-            session = self._ort.InferenceSession(blob, settings, providers=providers)
-        except (OSError, BadProtobuf) as error:
-            raise ModelError(f"ERR the model's file can't be read: {_line(error)}") from None
+            session = self._ort.InferenceSession(file.blob, settings, providers=providers)
         except self._errors as error:
             if NOWHERE in str(error):
                 raise ModelError("ERR Initializer tensors with external data is not allowed.") from None
@@ -137,13 +136,7 @@ class OnnxModel:
             raise ModelError(f"ERR {_line(error)}") from None
 
     def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        for name in padded:
-            shape = self._input_shapes[name]
-            if len(shape) < 2 or isinstance(shape[1], int):
-                raise ModelError(f"ERR PADDED names {name}, whose second dimension is not free: its shape is {shape}")
-        names = {self._input_shapes[name][1] for name in padded}
-        others = {size for shape in self._input_shapes.values() for size in shape} - names
-        return [_cuts(shape, names, others) for shape in self._output_shapes]
+        return sequence_cuts(padded, self.input_shapes, self.output_shapes)
 
     def options(self) -> Any:
         return self._ort.RunOptions()
@@ -163,12 +156,12 @@ PACKAGES = {
 OTHER_BUILDS = {"tensorflow": ("tensorflow-cpu",)}  # the same library in packages of other names
 
 
-def load(file: File, threads: int, reach: Reach) -> Model:
-    """`reach`: what scripts may call. Raises ModelError."""
+def load(file: File, threads: int, reach: Reach, kept: ArrayCache) -> Model:
+    """`reach`: what scripts may call; `kept`: what split models keep. Raises ModelError."""
     package = PACKAGES[file.backend]
     try:
         if file.backend == "ONNX":
-            return OnnxModel(file, threads)
+            return _load_onnx(file, threads, kept)
         if package == "torch":
             _load_without_lock("torch", ["lib/libtorch_python.so"], os.RTLD_GLOBAL)
             from shardqa.module.worker.ai.torch_backend import TorchModel, TorchScript
@@ -192,6 +185,20 @@ def load(file: File, threads: int, reach: Reach) -> Model:
     except ImportError as error:
         print(f"{file.backend} models need {package}, which can't be imported here: {error}", file=sys.stderr)
         raise ModelError("ERR Could not load backend") from None
+
+
+def _load_onnx(file: File, threads: int, kept: ArrayCache) -> Model:
+    """Raises ModelError."""
+    try:
+        content = without_weights(file.path) if file.path else file.blob
+    except (OSError, BadProtobuf) as error:
+        raise ModelError(f"ERR the model's file can't be read: {_line(error)}") from None
+    from shardqa.module.worker.ai import onnx_cut, split_model
+
+    value = onnx_cut.split_at(content)
+    if value is None:
+        return OnnxModel(replace(file, blob=content), threads)
+    return split_model.SplitModel(file, content, value, threads, kept)
 
 
 def _content(file: File) -> bytes:
@@ -277,6 +284,19 @@ def _check_types(what: str, values: Sequence[Any]) -> None:
 def _has_free_rows(value: Any) -> bool:
     """Whether a first dimension is declared, without a size."""
     return len(value.shape) > 0 and not isinstance(value.shape[0], int)
+
+
+def sequence_cuts(
+    padded: frozenset[str], inputs: Mapping[str, Sequence[Any]], outputs: Sequence[Sequence[Any]]
+) -> Sequence[Sequence[int] | None]:
+    """As of Model, by the shapes that a model declares."""
+    for name in padded:
+        shape = inputs[name]
+        if len(shape) < 2 or isinstance(shape[1], int):
+            raise ModelError(f"ERR PADDED names {name}, whose second dimension is not free: its shape is {shape}")
+    names = {inputs[name][1] for name in padded}
+    others = {size for shape in inputs.values() for size in shape} - names
+    return [_cuts(shape, names, others) for shape in outputs]
 
 
 def _cuts(shape: Sequence[Any], names: set[Any], others: set[Any]) -> Sequence[int] | None:

@@ -23,6 +23,7 @@ import numpy as np
 from shardqa.machine import release_freed
 from shardqa.module.worker.activity import Activity, ActivityKind
 from shardqa.module.worker.ai import backend
+from shardqa.module.worker.ai.array_cache import ArrayCache
 from shardqa.module.worker.ai.backend import File, Model, ModelError
 from shardqa.module.worker.ai.counts import RunCounts
 from shardqa.module.worker.ai.padding import Padding, of_like_lengths, padding_of
@@ -381,5 +382,5 @@ def _left(until: float | None) -> float | None:
     return None if until is None else max(0.0, until - time.perf_counter())
 
 
-def loader(file: File, threads: int, reach: Reach) -> Callable[[], Model]:
-    return lambda: backend.load(file, threads, reach)
+def loader(file: File, threads: int, reach: Reach, kept: ArrayCache) -> Callable[[], Model]:
+    return lambda: backend.load(file, threads, reach, kept)

@@ -20,6 +20,7 @@ from redis import ResponseError
 from shardqa.module.worker import resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import dag, messages
+from shardqa.module.worker.ai.array_cache import ArrayCache
 from shardqa.module.worker.ai.backend import File, ModelError
 from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, ShownActivity, batching_of, loader
 from shardqa.module.worker.ai.scripts import Reach
@@ -36,10 +37,11 @@ LOOK = 0.1  # seconds between two looks for runs that take too long
 
 @dataclass(frozen=True, slots=True)
 class RunBounds:
-    """Of every model."""
+    """Of models."""
 
-    runs: int = 1  # at once
-    queue: int = 0  # requests that may wait; 0: any number
+    runs: int = 1  # of one at once
+    queue: int = 0  # requests that may wait for one; 0: any number
+    states: int = 0  # bytes that split models may keep of passages, all together
 
     def refusal(self, waiting: int) -> str:
         return f"BUSY {waiting} requests wait for this model (MODEL_QUEUE {self.queue}); try again later"
@@ -63,6 +65,7 @@ class Models:
         threads: int,
         limit: float = 0,
         bounds: RunBounds | None = None,
+        computing: "threading.Lock | None" = None,
     ) -> None:
         self._link = link
         self._statistics = statistics
@@ -71,6 +74,7 @@ class Models:
         self._calls = calls
         self._limit = limit  # seconds a run may take; 0: no limit
         self._bounds = bounds or RunBounds()
+        self._states = ArrayCache(self._bounds.states)
         if limit:
             threading.Thread(target=self._watch, name="runs", daemon=True).start()
         self._ran: dict[
@@ -80,10 +84,11 @@ class Models:
         self._settled = threading.Condition(self._lock)
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
         self._keys: dict[bytes, bytes] = {}  # by it, too
+        self._files: dict[bytes, Path] = {}  # by it, of those that lie in a file
         self._gone: list[bytes] = []  # keys of models that were dropped since statistics were sent
         self._ids: dict[str, list[bytes]] = {}  # key -> ids of its loaded models, the one stored last at the end
         self._loading = 0
-        self._computing = threading.Lock()  # held by the reading thread that computes: the other one reads
+        self._computing = computing or threading.Lock()  # held by the reading thread that computes: the other one reads
         self._form: messages.OutputForm | None = None  # of the last answer, from any thread: the next is mostly like it
         self._executing: dict[int, tuple[LoadedModel, Request]] = {}  # by frame id, as the next
         self._graphs: dict[int, dag.DagExecution] = {}
@@ -92,7 +97,8 @@ class Models:
         """MODELLOAD: model id, backend, device, tag, three numbers, key, three lists of names, path, blob."""
         id, kind, device, _tag, size, minimum, patience, key, inputs, outputs, padded, path, blob = frame.items()
         names = (_names(padded), _names(inputs), _names(outputs))
-        file = File(kind.decode(), device.decode(), blob, Path(os.fsdecode(path)) if path else None, *names)
+        lies_in = Path(os.fsdecode(path)) if path else None
+        file = File(kind.decode(), device.decode(), blob, lies_in, *names)
         del blob  # the loader alone holds it, until it has loaded
         request = frame.id  # not the frame itself, which would hold the file for as long as the model lives
         batching = batching_of(int(size), int(minimum), int(patience))
@@ -110,11 +116,13 @@ class Models:
             else:
                 self._link.send(Type.REPLY, request, resp.encode([list(model.inputs), list(model.outputs)]))
 
-        load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
+        load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script), self._states)
         with self._lock:
             shown = ShownActivity(self._activity, b"model " + key, _number(id))
             self._models[id] = LoadedModel(load, batching, loaded, shown, id, self._bounds.runs, _names(padded))
             self._keys[id] = key
+            if lies_in is not None:
+                self._files[id] = lies_in
             self._loading += 1
 
     def drop(self, frame: Frame) -> None:
@@ -122,6 +130,7 @@ class Models:
         (id,) = frame.items()
         with self._lock:
             model = self._models.pop(id, None)
+            self._files.pop(id, None)
             if id in self._keys:
                 self._gone.append(self._keys.pop(id))
             left = {key: [other for other in ids if other != id] for key, ids in self._ids.items()}
@@ -273,6 +282,22 @@ class Models:
             raise ResponseError(f"ERR model key is empty: no model {key} on this shard; store it with AI.MODELSTORE")
         return model
 
+    def file_of(self, key: str) -> Path | None:
+        """Where the model stored at a key lies; None: in memory. Raises redis.ResponseError."""
+        with self._lock:
+            ids = list(self._ids.get(key, ()))
+        if not ids:
+            raise ResponseError(f"ERR model key is empty: the worker has no model {key}")
+        if len(ids) > 1:
+            raise ResponseError(f"TRYAGAIN {key} is being replaced")
+        return self._files.get(ids[0])
+
+    def above(self, size: int) -> list[str]:
+        """Keys of models that lie in files of more bytes."""
+        with self._lock:
+            found = [(key, self._files[ids[-1]]) for key, ids in self._ids.items() if ids[-1] in self._files]
+        return [key for key, path in found if path.exists() and path.stat().st_size > size]
+
     def wait_settled(self) -> None:
         """Blocks until no model is being loaded; for a helper thread."""
         with self._settled:
@@ -308,6 +333,8 @@ class Models:
         for key, model in models:
             if text := model.counts.text():
                 self._statistics.set(_field(key), text)
+        for name, number in self._states.numbers().items():
+            self._statistics.set(name, number)
 
     def _watch(self) -> None:
         while True:

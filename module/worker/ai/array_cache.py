@@ -1,0 +1,69 @@
+"""What lower layers of split models said of texts, within so many bytes; least recently used goes first.
+
+Threads that run models share it. A key says which model it was and which tokens, so nothing is ever out of date: what
+a model or a text that is gone has left behind is asked for no more, and goes in its turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TypeAlias
+
+from shardqa.tensors import Array
+
+Arrays: TypeAlias = tuple[Array, ...]
+
+ENTRY_BYTES = 500  # of an entry beside its numbers: heads of two arrays, a tuple, a key, its place (tracemalloc)
+
+
+class ArrayCache:
+    def __init__(self, limit: int) -> None:
+        """`limit`: bytes; 0 keeps nothing."""
+        self._limit = limit
+        self._lock = threading.Lock()  # of all below
+        self._entries: OrderedDict[bytes, Arrays] = OrderedDict()  # oldest use first
+        self._bytes = self._hits = self._misses = self._evictions = 0
+
+    def get(self, key: bytes) -> Arrays | None:
+        with self._lock:
+            found = self._entries.get(key)
+            if found is None:
+                self._misses += 1
+                return None
+            self._hits += 1
+            self._entries.move_to_end(key)
+            return found
+
+    def put(self, key: bytes, arrays: Arrays) -> None:
+        """The arrays are the cache's from then on. Nothing where they are larger than all that may be kept."""
+        size = _bytes(arrays)
+        if size > self._limit:
+            return
+        with self._lock:
+            known = self._entries.pop(key, None)
+            if known is not None:  # another thread computed them, too
+                self._bytes -= _bytes(known)
+            self._entries[key] = arrays
+            self._bytes += size
+            while self._bytes > self._limit:
+                self._bytes -= _bytes(self._entries.popitem(last=False)[1])
+                self._evictions += 1
+
+    def numbers(self) -> dict[str, int]:
+        """Of states, for INFO; nothing while nothing was asked for."""
+        with self._lock:
+            if not self._hits and not self._misses:
+                return {}
+            return {
+                "states_kept": len(self._entries),
+                "states_bytes": self._bytes,
+                "states_limit": self._limit,
+                "states_hits": self._hits,
+                "states_misses": self._misses,
+                "states_evictions": self._evictions,
+            }
+
+
+def _bytes(arrays: Arrays) -> int:
+    return sum(array.nbytes for array in arrays) + ENTRY_BYTES
