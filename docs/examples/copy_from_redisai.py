@@ -14,13 +14,14 @@ from typing import Any
 from redis import Redis, RedisCluster
 from redis.exceptions import RedisError
 
+PATIENCE = 300  # seconds for one command: storing a model takes as long as loading it
 BATCHING = ("batchsize", "minbatchsize", "minbatchtimeout")
 
 
 def connected(url: str) -> Any:
     """A client of the node, or of its whole cluster."""
-    node = Redis.from_url(url)
-    return RedisCluster.from_url(url) if node.info("cluster").get("cluster_enabled") else node
+    node = Redis.from_url(url, socket_timeout=PATIENCE)
+    return RedisCluster.from_url(url, socket_timeout=PATIENCE) if node.info("cluster").get("cluster_enabled") else node
 
 
 def pairs(reply: Sequence[Any]) -> dict[str, Any]:
@@ -54,7 +55,7 @@ KINDS = {b"AI_TENSOR": ("tensors", tensor), b"AI__MODEL": ("models", model), b"A
 
 
 def main(source: str, target: str, pattern: str = "*") -> int:
-    old, new = Redis.from_url(source), connected(target)
+    old, new = Redis.from_url(source, socket_timeout=PATIENCE), connected(target)
     copied, failed = Counter[str](), 0
     for key in old.scan_iter(match=pattern, count=1000):
         if (kind := old.type(key)) not in KINDS:

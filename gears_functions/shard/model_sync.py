@@ -39,7 +39,11 @@ LOOK_SECONDS = 0.05  # between looks whether it is there
 TIDY_SECONDS = 2.0  # between looks whether copies that arrived can be dropped
 TIDY_ATTEMPTS = 60
 PAUSE = 5.0  # seconds after a fetch that found nothing before the peers are asked for this model again
+PAUSES = 10  # times as long as the fetch took, where it was refused: a large one is sent whole before that
+ANSWER_SECONDS = 5.0  # after which a shard that sends a model says that it does
 NOT_LOADED = "model key is empty"  # how a run says that the worker has no such model
+STORED, NOT_HERE, ON_ITS_WAY = "1", "0", "2"  # replies of Push
+MIGRATES = 500 << 20  # bytes of a model that MIGRATE moves: Redis takes no word above 512 MiB
 MAX_MISSED = 100  # names of models remembered as missing; a client may send any
 
 
@@ -52,6 +56,8 @@ class ModelSync:
         self._missed: dict[str, tuple[float, str]] = {}  # model that did not come -> (loop time of its next fetch, why)
         self._tidying: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
+        self._told = ""  # why a pushed model did not come, as it was logged last
+        self._sending: dict[str, asyncio.Task[None]] = {}  # by the key that it is stored under
         self._complete_as: str | None = None  # the tag under which this shard has all pushed models
         runtime.watch("model:", self._unwatched, self._resync)
 
@@ -109,27 +115,36 @@ class ModelSync:
             loop = asyncio.get_running_loop()
             not_before, why = self._missed.get(model, (0.0, ""))
             if loop.time() >= not_before:
-                why = await self._fetch_from_any(model, key)
+                began = loop.time()
+                why, was_refused = await self._fetch_from_any(model, key)
                 if not why:
                     self._tidy_soon()
                     return
                 await self._check_room(model)  # others have filled it meanwhile
                 if len(self._missed) >= MAX_MISSED:
                     self._missed.clear()
-                self._missed[model] = loop.time() + PAUSE, why
+                pause = max(PAUSE, PAUSES * (loop.time() - began)) if was_refused else PAUSE
+                self._missed[model] = loop.time() + pause, why
         raise ClusterUnavailable(why)
 
-    async def _fetch_from_any(self, model: str, key: str) -> str:
-        """Why it did not come; empty when it did."""
+    async def _fetch_from_any(self, model: str, key: str) -> tuple[str, bool]:
+        """Why it did not come, empty when it did; whether it was sent in vain."""
         replies = await self._runtime.peers("RG.TRIGGER", "Shard")
+        refused = None
         for tag in [ShardDescription.parse(reply).tag for reply in replies if not isinstance(reply, Exception)]:
-            if await self._pushed(model, tag, key):
+            refusals = await self._asked(model, tag, key)
+            if await self._runtime.call("EXISTS", key):
                 self._runtime.log(f"model {model!r} was copied from the shard {{{tag}}}")
-                return ""
+                return "", False
+            refused = refused or next(iter(refusals), None)
         silent = next((reply for reply in replies if isinstance(reply, Exception)), None)
         if silent is not None:
-            return f"no shard that answered has the model {model!r}, and one did not ({silent}); try again in a moment"
-        return f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
+            why = f"no shard that answered has the model {model!r}, and one did not ({silent}); try again in a moment"
+            return why, False
+        if refused is not None:
+            return f"the model {model!r} could not be copied from another shard: {refused}", True
+        why = f"no shard has the model {model!r}; run 'shardqa prepare', or start the cluster with 'shardqa up'"
+        return why, False
 
     async def _check_room(self, model: str) -> None:
         """Raises WritesRefused: a model is megabytes, and others need not send what can't be kept."""
@@ -140,30 +155,43 @@ class ModelSync:
                 "'shardqa doctor' says how to mend it"
             )
 
-    async def _pushed(self, model: str, tag: str, key: str) -> bool:
-        """Asks one shard to send the model; whether it came."""
-        replies = await self._runtime.peers("RG.TRIGGER", "Push", model, tag, key)
-        for reply in replies:
-            if isinstance(reply, Exception):
-                self._runtime.log(f"model {model!r} was not copied from {{{tag}}}: {reply}", "verbose")
-        return bool(await self._runtime.call("EXISTS", key))
+    async def _asked(self, model: str, tag: str, key: str) -> list[Exception]:
+        """Has one shard send the model, and waits until it has, or can't; why it can't."""
+        while True:
+            replies = await self._runtime.peers("RG.TRIGGER", "Push", model, tag, key)
+            if not any(_answer(reply) == ON_ITS_WAY for reply in replies):
+                break
+        return [reply for reply in replies if isinstance(reply, Exception)]
 
     async def push(self, record: Record) -> str:
-        """Stores this shard's model under another shard's key, if this is the shard that was named; 1 or 0."""
+        """Stores this shard's model under another shard's key, if this is the shard that was named.
+
+        STORED, NOT_HERE, or ON_ITS_WAY: then ask again. Raises redis.ResponseError where it can't be stored there.
+        """
         model, tag, key = arguments.words(record, "Push <model> <tag> <key>", 3, 3)
         await permissions.of_shards(self._runtime)
-        ours = keys.model(model, self._runtime.hashtag())
         if tag != self._runtime.hashtag() or not key.startswith(keys.model(model, "")[:-1]):
-            return "0"
-        if not await self._runtime.call("EXISTS", ours):
-            return "0"
-        reply = await self._runtime.call("AI.MODELGET", ours, "META", "BLOB")
-        meta = _meta(reply)
-        parts = meta[b"blob"] if isinstance(meta[b"blob"], list) else [meta[b"blob"]]
-        # To all others: the one that owns the key stores it, the rest say that it is not theirs.
-        command = ("AI.MODELSTORE", key, meta[b"backend"], meta[b"device"], "TAG", meta[b"tag"], *_batching(meta))
-        command = (*command, "BLOB", *parts)
-        return str(sum(1 for stored in await self._runtime.peers(*command) if not isinstance(stored, Exception)))
+            return NOT_HERE
+        if key not in self._sending:
+            ours = await self._copy_of(model)
+            if ours is None:
+                return NOT_HERE
+            self._sending[key] = asyncio.create_task(self._runtime.copy_model(ours, key))
+        sending = self._sending[key]
+        await asyncio.wait([sending], timeout=ANSWER_SECONDS)
+        if not sending.done():
+            return ON_ITS_WAY
+        self._sending.pop(key, None)
+        sending.result()
+        return STORED
+
+    async def _copy_of(self, model: str) -> str | None:
+        """The key of this shard's copy, or of one that it had before its tag changed, or that came with a slot."""
+        own = keys.model(model, self._runtime.hashtag())
+        if await self._runtime.call("EXISTS", own):
+            return own
+        found = {_text(key): _text(label) for key, label in await self._runtime.call("AI._MODELSCAN")}
+        return next((key for key, label in found.items() if keys.name_of_model(key) == model and _is_ours(label)), None)
 
     # ---- models that every shard has
 
@@ -178,9 +206,11 @@ class ModelSync:
     async def _stay_complete(self) -> None:
         while True:
             own = self._runtime.hashtag()
-            if own != self._complete_as and self._runtime.role() == "master":
+            if self._runtime.role() == "master":
                 try:
-                    if await self._copied_all(own):
+                    if await self._made_way(own):
+                        self._complete_as = None
+                    if own != self._complete_as and await self._copied_all(own):
                         self._complete_as = own
                 except (ResponseError, ClusterUnavailable) as error:
                     self._runtime.log(f"pushed models can't be looked for yet: {error}", "verbose")
@@ -192,14 +222,50 @@ class ModelSync:
         if now.moving or not now.begins_with(own):
             return False
         replies = await self._runtime.peers("AI._MODELSCAN")
+        replies.append(await self._runtime.call("AI._MODELSCAN"))  # it may hold the only copy, under a former tag
         found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
         labels = {_text(key): _text(label) for key, label in found}
         names = {keys.name_of_model(key) for key, label in labels.items() if keys.is_pushed(label)}
-        for name in sorted(name for name in names if name):
-            key = keys.model(name, own)
+        missing = [name for name in sorted(name for name in names if name) if not await self._copied(name, own)]
+        return not missing and not any(isinstance(reply, Exception) for reply in replies)
+
+    async def _copied(self, name: str, own: str) -> bool:
+        """Whether this shard has the model now; why not is logged, and the next one is looked at."""
+        key = keys.model(name, own)
+        try:
             if not await self._runtime.call("EXISTS", key):
                 await self._fetch(name, key)
-        return not any(isinstance(reply, Exception) for reply in replies)
+        except ClusterUnavailable as error:
+            self._runtime.log(f"{key} is still to come: {error}", "verbose" if self._told == str(error) else "warning")
+            self._told = str(error)
+            return False
+        return True
+
+    async def _made_way(self, own: str) -> bool:
+        """Drops what is too large to leave with its slot, which could not leave then. The shard gets it again under
+        its next tag, from another one; a model that no other has stays.
+        """
+        large = [key for key in self._runtime.models_above(MIGRATES) if self._is_own(key, own)]
+        now = await slots.look(self._runtime) if large else slots.ALL
+        leaving = [key for key in large if slots.slot_of(key) in now.moving and now.serves(slots.slot_of(key))]
+        if not leaving:
+            return False
+        replies = await self._runtime.peers("AI._MODELSCAN")
+        found = [pair for reply in replies if not isinstance(reply, Exception) for pair in reply]
+        copies = {(keys.name_of_model(_text(key)), _text(label)) for key, label in found}
+        dropped = 0
+        for key in leaving:
+            name = keys.name_of_model(key) or ""
+            label = await self.label(name)
+            if label is not None and keys.is_pushed(label) and (name, label) in copies:
+                await self._runtime.call("UNLINK", key)
+                self._runtime.log(f"{key} is too large to leave with its slot and is dropped; it is copied anew later")
+                dropped += 1
+        return dropped > 0
+
+    def _is_own(self, key: str, own: str) -> bool:
+        name = keys.name_of_model(key)
+        return name is not None and key == keys.model(name, own)
 
     # ---- copies that came with moved slots
 
@@ -244,6 +310,11 @@ def _is_ours(label: str) -> bool:
     return keys.is_pushed(label) or Scoring.of_label(label) is not None
 
 
+def _answer(reply: Any) -> str | None:
+    """Push's word; None of an error."""
+    return _text(reply[0]) if isinstance(reply, list) and reply else None
+
+
 def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
@@ -251,11 +322,3 @@ def _text(raw: bytes) -> str:
 def _meta(reply: list[Any]) -> dict[bytes, Any]:
     """AI.MODELGET's names and values."""
     return dict(zip(reply[::2], reply[1::2], strict=True))
-
-
-def _batching(meta: Mapping[bytes, Any]) -> list[Any]:
-    """How the model is batched, as words of AI.MODELSTORE; a zero is the default and is left out."""
-    names = ("BATCHSIZE", "MINBATCHSIZE", "MINBATCHTIMEOUT")
-    padded = meta.get(b"padded", [])
-    words = [word for name in names if (value := meta[name.lower().encode()]) for word in (name, value)]
-    return [*words, "PADDED", len(padded), *padded] if padded else words

@@ -19,6 +19,13 @@ void queue_add(struct chunk_queue *queue, char *data, struct blob *blob, size_t 
         queue->first = chunk;
     queue->last = chunk;
     *counter(queue, chunk) += length;
+    queue->urgent++;
+}
+
+/* It goes with what comes within a moment. */
+void queue_let_wait(struct chunk_queue *queue) {
+    if (!queue->last->patient) queue->urgent--;
+    queue->last->patient = true;
 }
 
 /* The first chunk was sent, or its worker has gone. */
@@ -27,6 +34,7 @@ void queue_drop_first(struct chunk_queue *queue) {
     queue->first = chunk->next;
     if (queue->first == NULL) queue->last = NULL;
     *counter(queue, chunk) -= chunk->length;
+    if (!chunk->patient) queue->urgent--;
     if (chunk->blob) blob_release(chunk->blob);
     redis.Free(chunk->data);
     redis.Free(chunk);
@@ -44,6 +52,7 @@ void queue_move(struct chunk_queue *to, struct chunk_queue *from) {
     else
         to->first = from->first;
     to->last = from->last;
+    to->urgent += from->urgent;
     to->bytes += from->bytes;
     to->model_bytes += from->model_bytes;
     *from = (struct chunk_queue){0};

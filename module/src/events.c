@@ -49,7 +49,7 @@ static const char *type_of_event(RedisCtx *ctx, int class, const char *event, Re
     if (class & NOTIFY_ZSET) return "zset";
     if (class & NOTIFY_STREAM) return "stream";
     if (class & NOTIFY_MODULE) return "module";
-    RedisKey *open = redis.OpenKey(ctx, key, REDIS_READ);
+    RedisKey *open = redis.OpenKey(ctx, key, REDIS_LOOK);
     const char *name = open ? type_name(redis.KeyType(open)) : "none";
     if (open) redis.CloseKey(open);
     return name;
@@ -84,7 +84,7 @@ static void send_event(struct happening *h, const char *target) {
     frame_text(&w, h->event);
     frame_item(&w, h->text, h->length);
     frame_text(&w, happening_type(h));
-    link_send(&w, NULL);
+    link_send_patient(&w);
     shardqa.counters.events++;
 }
 

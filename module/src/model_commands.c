@@ -407,7 +407,7 @@ int ai_modeldel(RedisCtx *ctx, RedisString **argv, int argc) {
 /* Is the model still the value of the key it was stored under? */
 static bool is_in_place(RedisCtx *ctx, const struct model *model) {
     RedisString *name = redis.CreateString(ctx, model->key, model->key_length);
-    RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
+    RedisKey *key = redis.OpenKey(ctx, name, REDIS_LOOK);
     bool good = key && redis.ModuleTypeGetType(key) == type_of(model) && redis.ModuleTypeGetValue(key) == model;
     if (key) redis.CloseKey(key);
     redis.FreeString(ctx, name);
@@ -450,7 +450,7 @@ static int reply_statistics(RedisCtx *ctx, RedisString *key, const struct model 
 /* AI.INFO key [RESETSTAT] */
 int ai_info(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 2 && argc != 3) return redis.WrongArity(ctx);
-    RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_READ);
+    RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_LOOK);
     RedisType *type = key ? redis.ModuleTypeGetType(key) : NULL;
     struct model *model = type && (type == shardqa.model_type || type == shardqa.script_type) ? redis.ModuleTypeGetValue(key) : NULL;
     if (key) redis.CloseKey(key);

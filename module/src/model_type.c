@@ -282,7 +282,7 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
 /* After a RENAME errors name the new key. */
 void models_key_moved(RedisCtx *ctx, const char *event, RedisString *name) {
     if (strcmp(event, "rename_to") != 0) return;
-    RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
+    RedisKey *key = redis.OpenKey(ctx, name, REDIS_LOOK);
     RedisType *type = key ? redis.ModuleTypeGetType(key) : NULL;
     if (type && (type == shardqa.model_type || type == shardqa.script_type)) {
         struct model *model = redis.ModuleTypeGetValue(key);

@@ -35,7 +35,7 @@ typedef void (*RedisFreePrivdata)(RedisCtx *, void *);
 
 enum { REDIS_OK = 0, REDIS_ERR = 1 };
 enum { REDIS_API_VERSION = 1 };
-enum { REDIS_READ = 1, REDIS_WRITE = 2 };
+enum { REDIS_READ = 1, REDIS_WRITE = 2, REDIS_LOOK = REDIS_READ | 1 << 16 }; /* the last: not a use of the key, for LRU and LFU */
 enum { KEYTYPE_EMPTY, KEYTYPE_STRING, KEYTYPE_LIST, KEYTYPE_HASH, KEYTYPE_SET, KEYTYPE_ZSET, KEYTYPE_MODULE, KEYTYPE_STREAM };
 enum { REPLY_STRING = 0, REPLY_ERROR = 1 };
 

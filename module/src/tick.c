@@ -322,5 +322,5 @@ void tick_run(void) {
     if (link->fd < 0) return;
     if (link->started && shardqa.models_unsent > 0) models_send();
     events_tick();
-    if (link->out.first || link->writing) link_flush();
+    link_write();
 }

@@ -25,7 +25,9 @@ enum {
     READ_SLICE = 256 << 10,  /* bytes read per call */
     READ_AHEAD = 4 << 20,    /* unhandled bytes past which reading stops until a tick made room */
     WRITE_SLICE = 256 << 10, /* bytes written per tick, so that one model does not hold the loop */
-    WRITE_PARTS = 32,        /* chunks per writev */
+    WRITE_PARTS = 256,       /* chunks per writev */
+    GATHER_MS = 4,           /* between two writes of nothing but what may wait: each wakes the worker */
+    GATHER_BYTES = 64 << 10, /* that are written at once all the same */
     BACKOFF_FIRST = 100,     /* ms until the first restart; doubles */
     SETTLED_US = 10000000    /* a worker that was ready this long starts afresh at BACKOFF_FIRST */
 };
@@ -53,6 +55,12 @@ void link_send(struct frame_writer *writer, struct blob *tail) {
         queue_frame(&shardqa.link.out, writer, tail);
     else
         buffer_free(&writer->buffer);
+}
+
+/* Events: many come one right after another. */
+void link_send_patient(struct frame_writer *writer) {
+    link_send(writer, NULL);
+    if (link_up()) queue_let_wait(&shardqa.link.out);
 }
 
 /* Held until the worker is ready, so that a client may ask while it starts. */
@@ -132,11 +140,34 @@ void link_flush(void) {
     struct worker_link *link = &shardqa.link;
     if (!link_up()) return;
     if (link->out.first) {
+        link->written_us = redis.MonotonicMicroseconds();
         ssize_t sent = write_slice(link);
         if (sent < 0 && errno != EAGAIN && errno != EINTR) return link_break("its socket is closed");
         if (sent > 0) forget_sent(link, (size_t)sent);
     }
     watch_writable(link, link->out.first != NULL);
+}
+
+/* Time is up, whatever came. */
+static void on_gathered(RedisCtx *ctx, void *data) {
+    (void)ctx;
+    (void)data;
+    shardqa.link.gathering = false;
+    link_flush();
+}
+
+/* What may wait, and what comes meanwhile, is written a moment after the last write. */
+static bool gathers(struct worker_link *link) {
+    if (link->out.urgent > 0 || link->writing || link->out.bytes >= GATHER_BYTES) return false;
+    if (redis.MonotonicMicroseconds() - link->written_us >= GATHER_MS * 1000) return false;
+    if (!link->gathering) link->gather_timer = redis.CreateTimer(shardqa.ctx, GATHER_MS, on_gathered, NULL);
+    return link->gathering = true;
+}
+
+/* At the end of a tick. */
+void link_write(void) {
+    struct worker_link *link = &shardqa.link;
+    if (link->writing || (link->out.first && !gathers(link))) link_flush();
 }
 
 /* ---- receiving ---- */
@@ -231,6 +262,8 @@ static void greet(void) {
     frame_number(&w, shardqa.settings.threads_per_queue);
     frame_text(&w, "model_queue");
     frame_number(&w, shardqa.settings.model_queue);
+    frame_text(&w, "states_bytes");
+    frame_number(&w, shardqa.settings.states_bytes);
     frame_text(&w, "timeout");
     frame_number(&w, shardqa.settings.timeout_ms);
     frame_text(&w, "execution_timeout");
@@ -363,6 +396,7 @@ void link_ready(void) {
 
 /* Redis shuts down; link_continue takes it back. */
 void link_stop(void) {
+    link_flush(); /* nothing gathers any more */
     shardqa.shutting_down = true;
     if (shardqa.link.restart_armed) redis.StopTimer(shardqa.ctx, shardqa.link.restart_timer, NULL);
     shardqa.link.restart_armed = false;

@@ -36,9 +36,11 @@ const char *link_state_name(void);
  * sent behind it. */
 void link_send(struct frame_writer *writer, struct blob *tail);
 void link_request(struct frame_writer *writer); /* the same, but waits for READY */
+void link_send_patient(struct frame_writer *writer); /* as link_send, of what may wait for more of its kind for a moment */
 void link_leave_room(struct buffer *buffer);
 void link_send_filled(enum frame_type type, uint64_t id, struct buffer *buffer); /* after link_leave_room; takes the bytes */
 void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length);
+void link_write(void);   /* link_flush, unless all there is may wait */
 void link_flush(void);   /* writes what the socket takes, at most 256 KB */
 void link_read(void);    /* moves what has come into `in` */
 void link_pause_reading(bool pause);

@@ -43,10 +43,14 @@ def slow(tensors: List[Tensor], keys: List[str], args: List[str]):
         x = x + 1
     return x
 
+def restores(tensors: List[Tensor], keys: List[str], args: List[str]):
+    redis.execute("RESTORE", keys[0], "0", args[0])
+    return tensors[0]
+
 def nothing(tensors: List[Tensor], keys: List[str], args: List[str]):
     return 5
 """
-ENTRY_POINTS = ["bar", "two", "set_and_get", "listed", "count", "by_model", "slow", "nothing"]
+ENTRY_POINTS = ["bar", "two", "set_and_get", "listed", "count", "by_model", "slow", "restores", "nothing"]
 
 
 def adder() -> bytes:
@@ -122,6 +126,26 @@ def test_a_script_calls_redis(run: Run) -> None:
     assert values(run, "ai:r") == [3, 7]
     run("AI.SCRIPTEXECUTE ai:s count KEYS 1 ai:none OUTPUTS 1 ai:r")
     assert values(run, "ai:r") == [0]
+
+
+def test_words_of_a_script_may_come_in_any_order(run: Run) -> None:
+    assert run("AI.SCRIPTEXECUTE ai:s set_and_get OUTPUTS 1 ai:r ARGS 1 43 KEYS 1 ai:k TIMEOUT 20000") == b"OK"
+    assert values(run, "ai:r") == [43]
+
+
+def test_a_script_runs_an_onnx_model(run: Run) -> None:
+    pytest.importorskip("onnx", reason="the model of this test is made with onnx")
+    from tests import onnx_models
+
+    run("AI.MODELSTORE", "ai:onnx", "ONNX", "CPU", "BLOB", onnx_models.adder())
+    assert run("AI.SCRIPTEXECUTE ai:s by_model KEYS 1 ai:onnx INPUTS 2 ai:a ai:b OUTPUTS 1 ai:c") == b"OK"
+    assert values(run, "ai:c") == [4, 6]
+
+
+def test_a_script_may_not_run_what_functions_may_not(run: Run) -> None:
+    with pytest.raises(ResponseError, match="RESTORE"):
+        run("AI.SCRIPTEXECUTE ai:s restores KEYS 1 ai:new INPUTS 1 ai:a ARGS 1 x OUTPUTS 1 ai:r")
+    assert run("EXISTS ai:new") == 0
 
 
 def test_a_script_acts_with_its_callers_rights(run: Run, redis_node: Node) -> None:

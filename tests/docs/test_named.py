@@ -87,35 +87,3 @@ def test_the_page_of_settings_has_every_default() -> None:
 def test_the_page_of_the_command_line_has_every_command() -> None:
     text = (ROOT / "docs" / "cli.md").read_text()
     assert not [verb for verb in verbs() if f"| `{verb}` |" not in text]
-
-
-def rows_of_ai() -> list[str]:
-    """The rows of docs/ai.md that say how a command or option behaves."""
-    lines = (ROOT / "docs" / "ai.md").read_text().splitlines()
-    return [line for line in lines if line.startswith("| ") and not line.startswith(("| command", "| setting"))]
-
-
-def test_each_row_of_ai_says_how_it_behaves_and_which_tests_show_it() -> None:
-    rows = rows_of_ai()
-    assert len(rows) >= 45
-    wrong = []
-    for row in rows:
-        _, says, tests = (cell.strip() for cell in row.replace("\\|", "/").strip("|").split("|"))
-        named = re.findall(r"`([\w/]+\.py)`", tests)
-        if not re.match("same|extended|refused|absent|without effect", says):
-            wrong.append(f"{row} does not begin with same, extended, refused …")
-        if not named and not says.startswith("absent"):
-            wrong.append(f"{row} names no test")
-        wrong += [f"{row} names {name}, which is not there" for name in named if not (ROOT / "tests" / name).is_file()]
-    assert not wrong
-
-
-def test_each_command_and_argument_of_the_module_has_a_row_of_ai() -> None:
-    rows = "\n".join(rows_of_ai())
-    source = "\n".join((ROOT / "module" / "src" / name).read_text() for name in ("model_commands.c", "config.c"))
-    options = set(re.findall(r'arguments_next_is\(a, "([A-Z]+)"\)', source)) | set(
-        re.findall(r'^    \{"([A-Z_]+)", offs', source, re.M)
-    )
-    words = options | {name.removeprefix("AI.") for name in redis_commands() if name.startswith("AI.")}
-    assert len(words) > 35
-    assert not {word for word in words if not re.search(rf"\b{word}\b", rows)}

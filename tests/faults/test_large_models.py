@@ -126,6 +126,16 @@ def test_it_comes_back_from_a_restart(node: Node, model: Path, way: str) -> None
     check_memory(node)
 
 
+@pytest.mark.skipif(not LARGE, reason="sends more than 1 GiB; 'make faults' runs it")
+def test_one_that_no_frame_carries_is_refused_where_there_is_no_folder(model: Path, tmp_path: Path) -> None:
+    with running_node(tmp_path / "bare") as bare:
+        wait_until(lambda: is_ready(bare), "the worker is ready")
+        with ai.Client(bare.client(socket_timeout=SECONDS)) as client:
+            with pytest.raises(ai.ModelRefused, match="larger than 1 GiB, and no file could be made"):
+                client.model_store("m", "ONNX", model)
+            assert client.model_scan() == []
+
+
 def ran(node: Node) -> bool:
     try:
         check_runs(node)

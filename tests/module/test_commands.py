@@ -131,6 +131,21 @@ def test_arity_and_flags_are_what_the_command_does(shared: Pair, name: str) -> N
     assert ("write" in flags) == (name not in READ_ONLY | NO_KEYSPACE)
 
 
+STORES = [
+    *("ai.tensorset", "ai.modelset", "ai.modelstore", "ai.modelexecute", "ai.modelrun", "ai.scriptset"),
+    *("ai.scriptstore", "ai.scriptexecute", "ai.scriptrun", "ai.dagexecute", "ai.dagrun"),
+]
+
+
+def test_with_full_memory_commands_that_store_are_refused_and_no_others(server: Server) -> None:
+    server.client().config_set("maxmemory", "1")
+    errors = {name: server.error(*words) for name, (_, _, words) in COMMANDS.items() if name in STORES}
+    assert all(error.startswith("OOM") for error in errors.values()), errors
+    for words in (["AI.MODELDEL", "m"], ["AI.SCRIPTDEL", "s"], ["AI.TENSORGET", "t"], ["AI.MODELGET", "m"]):
+        assert "empty" in server.error(*words)
+    assert server.client().execute_command("AI._MODELSCAN") == []
+
+
 @pytest.mark.parametrize("name", sorted(READ_ONLY - {"ai._modelscan", "ai._scriptscan", "rg.dumpregistrations"}))
 def test_who_may_only_read_a_key_may_use_the_reading_commands(shared: Pair, name: str) -> None:
     client = shared[0].client()

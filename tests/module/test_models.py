@@ -555,3 +555,36 @@ def test_a_damaged_model_in_the_append_only_file_is_kept_and_no_worker_is_given_
     until(lambda: server.info()["worker_restarts"] == 1 and server.info()["worker_state"] == "ready")
     assert [f[9] for f in server.seen("MODELLOAD")] == ["whole"]
     assert execute(server, "whole") == b"OK"
+
+
+def test_looking_at_models_is_no_use_of_them(server: Server) -> None:
+    client = server.client()
+    client.config_set("maxmemory-policy", "allkeys-lfu")
+    client.config_set("lfu-log-factor", 0)  # each use counts
+    store(server, "m", b"x")
+    client.execute_command("AI.TENSORSET", "t", "FLOAT", 1)
+    before = [client.object("freq", key) for key in ("m", "t")]
+    for _ in range(5):
+        client.execute_command("AI._MODELSCAN")
+        client.execute_command("AI.INFO", "m")
+    assert [client.object("freq", key) for key in ("m", "t")] == before
+    client.execute_command("AI.MODELGET", "m", "META")
+    client.execute_command("AI.TENSORGET", "t")
+    assert [client.object("freq", key) for key in ("m", "t")] == [count + 1 for count in before]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("AI.MODELGET m META", "AI.MODELGET m", "AI.INFO m", "AI._MODELSCAN", "AI.TENSORGET t META BLOB"),
+        *("AI.SCRIPTGET s META", "AI._SCRIPTSCAN", "AI.CONFIG GET MODEL_CHUNK_SIZE"),
+    ],
+)
+def test_replies_of_resp3_are_those_of_resp2(shared: Pair, words: str) -> None:
+    """Arrays where RedisAI has arrays, so that its clients read them under either protocol."""
+    client = shared[0].client()
+    store(shared[0], "m", b"x", "TAG", "v1")
+    client.execute_command("AI.TENSORSET", "t", "INT8", 2, "VALUES", 1, 2)
+    client.execute_command("AI.SCRIPTSTORE", "s", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", "x")
+    two, three = (shared[0].client(protocol=protocol).execute_command(*words.split()) for protocol in (2, 3))
+    assert two == three

@@ -67,6 +67,7 @@ def test_redis_ais_load_arguments_are_taken(make: Make) -> None:
         "threads": "2",
         "threads_per_queue": "4",
         "model_queue": "0",
+        "states_bytes": "67108864",
         "timeout": "10000",
         "execution_timeout": "2000",
     }

@@ -76,6 +76,11 @@ def test_without_data_a_tensor_is_zero_or_empty(shared: Pair) -> None:
     assert run(shared, "AI.TENSORGET", "t", "VALUES") == [b"", b""]
 
 
+def test_a_tensor_may_have_no_dimensions(shared: Pair) -> None:
+    run(shared, "AI.TENSORSET", "t", "INT8", "VALUES", "7")
+    assert run(shared, "AI.TENSORGET", "t", "META", "VALUES") == [b"dtype", b"INT8", b"shape", [], b"values", [7]]
+
+
 def test_numbers_that_are_no_numbers_come_back(shared: Pair) -> None:
     run(shared, "AI.TENSORSET", "t", "FLOAT", "3", "BLOB", struct.pack("<3f", float("inf"), float("nan"), -0.0))
     assert run(shared, "AI.TENSORGET", "t", "VALUES") == [b"inf", b"nan", b"-0"]
@@ -126,7 +131,7 @@ def test_errors_have_the_known_texts(shared: Pair, words: list[str], error: str)
 
 
 @pytest.mark.parametrize(
-    "shape", [["4294967296", "4294967296"], ["9223372036854775807", "2"], ["600000000"], ["1"] * 33]
+    "shape", [["4294967296", "4294967296"], ["9223372036854775807", "2"], ["600000000"], ["1"] * 33, ["0"], ["2", "0"]]
 )
 def test_sizes_past_the_bound_are_refused_without_allocating(shared: Pair, shape: list[str]) -> None:
     assert shared[0].error("AI.TENSORSET", "t", "FLOAT", *shape).startswith("ERR invalid or negative value")

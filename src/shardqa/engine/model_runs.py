@@ -1,14 +1,15 @@
-"""What the models of each master did, as its INFO tells: for /metrics."""
+"""What the models of each master did, and what they keep of passages, as its INFO tells: for /metrics."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from redis.asyncio.cluster import ClusterNode
 
 from shardqa.engine.connected import Connected
 
-FIELD = "shardqa_model_"
+FIELD, STATES = "shardqa_model_", "shardqa_states_"
 SECONDS = 1.0  # for one node: a scrape ends soon, whatever hangs
 MOST = 50  # models of a node that are told apart
 NUMBERS = ("requests", "errors", "runs", "rows", "max_batch")  # words of a line
@@ -30,25 +31,55 @@ class ModelRuns:
     took: Sequence[int]  # runs by BOUNDS
 
 
-class ModelsView(Connected):
-    async def model_runs(self) -> list[ModelRuns]:
-        """Of every master that answers soon; of one with many models, the first by name."""
-        found = await asyncio.gather(*(self._runs_on(node) for node in self.masters.nodes()))
-        return [runs for of_node in found for runs in of_node]
+@dataclass(frozen=True, slots=True)
+class KeptStates:
+    """What a worker keeps of passages for split models, since it began."""
 
-    async def _runs_on(self, node: ClusterNode) -> list[ModelRuns]:
+    node: str
+    kept: int  # passages
+    bytes: int
+    limit: int  # bytes
+    hits: int
+    misses: int
+    evictions: int
+
+
+NAMES = frozenset(one.name for one in fields(KeptStates)) - {"node"}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsTold:
+    runs: Sequence[ModelRuns]
+    states: Sequence[KeptStates]  # of nodes where a split model has run
+
+
+class ModelsView(Connected):
+    async def model_runs(self) -> ModelsTold:
+        """Of every master that answers soon; of one with many models, the first by name."""
+        told = await asyncio.gather(*(self._told_on(node) for node in self.masters.nodes()))
+        runs = [runs for node, info in told for runs in read(node, info)]
+        return ModelsTold(runs, [states for node, info in told for states in read_states(node, info)])
+
+    async def _told_on(self, node: ClusterNode) -> tuple[str, object]:
+        """The node's name and its INFO; nothing for one that does not answer soon."""
         try:
             async with asyncio.timeout(SECONDS):
                 told = await self.masters.reply(node, "INFO", "shardqa")
         except TimeoutError:
-            return []
-        return [] if told.fault is not None else read(told.node, told.value)
+            return "", ""
+        return told.node, "" if told.fault is not None else told.value
 
 
 def read(node: str, info: object) -> list[ModelRuns]:
     """The models that have run. redis-py gives a dictionary or, of a node of a cluster, the text."""
     found = [_runs(node, name, fields) for name, fields in _lines(info) if "queue_us" in fields]
     return sorted(found, key=lambda runs: runs.model)[:MOST]
+
+
+def read_states(node: str, info: object) -> list[KeptStates]:
+    """One, or none; `info` as of `read`."""
+    told = {name.removeprefix(STATES): number for name, number in _fields(info) if name.startswith(STATES)}
+    return [KeptStates(node, **{name: int(told.get(name, 0)) for name in NAMES})] if told else []
 
 
 def _runs(node: str, name: str, fields: dict[str, str]) -> ModelRuns:
@@ -59,14 +90,23 @@ def _runs(node: str, name: str, fields: dict[str, str]) -> ModelRuns:
 
 def _lines(info: object) -> Iterator[tuple[str, dict[str, str]]]:
     """Name and fields of each line `shardqa_model_<key>:requests=1,…`."""
+    for name, value in _fields(info):
+        if not name.startswith(FIELD):
+            continue
+        if isinstance(value, dict):
+            yield name.removeprefix(FIELD), {word: str(number) for word, number in value.items()}
+        elif "=" in str(value):
+            words = (pair.partition("=") for pair in str(value).split(","))
+            yield name.removeprefix(FIELD), {word: number.strip() for word, _, number in words}
+
+
+def _fields(info: object) -> Iterator[tuple[str, Any]]:
+    """INFO's lines."""
     if isinstance(info, dict):
-        for name, value in info.items():
-            if str(name).startswith(FIELD) and isinstance(value, dict):
-                yield str(name).removeprefix(FIELD), {word: str(number) for word, number in value.items()}
+        yield from ((str(name), value) for name, value in info.items())
         return
     text = info.decode(errors="replace") if isinstance(info, bytes) else str(info)
     for line in text.splitlines():
         name, colon, value = line.partition(":")
-        if colon and name.startswith(FIELD) and "=" in value:
-            words = (pair.partition("=") for pair in value.split(","))
-            yield name.removeprefix(FIELD), {word: number.strip() for word, _, number in words}
+        if colon:
+            yield name, value

@@ -1,11 +1,13 @@
 """Why a shard has no copy of a model, in the words of the fault, against peers of this file."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
 from redis import ResponseError
 
+from shardqa import keys
 from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions.runtime import Runtime
 from shardqa.gears_functions.shard.model_sync import ModelSync
@@ -18,8 +20,9 @@ FULL = ResponseError("OOM command not allowed when used memory > 'maxmemory'.")
 class Shard:
     """What ModelSync asks of a Runtime; the model is nowhere."""
 
-    def __init__(self, *peers: Any, room: object = 0) -> None:
+    def __init__(self, *peers: Any, room: object = 0, pushes: Sequence[Any] = ()) -> None:
         self._peers, self._room = list(peers), room
+        self._pushes = list(pushes)  # replies, one after another
         self.asked = 0  # times that peers were
 
     def hashtag(self) -> str:
@@ -38,7 +41,8 @@ class Shard:
 
     async def peers(self, *args: Any) -> list[Any]:
         self.asked += 1
-        return [0 if args[1] == "Push" and not isinstance(peer, Exception) else peer for peer in self._peers]
+        push = self._pushes.pop(0) if args[1] == "Push" and self._pushes else [b"0"]
+        return [push if args[1] == "Push" and not isinstance(peer, Exception) else peer for peer in self._peers]
 
 
 async def why(shard: Shard, sync: ModelSync | None = None) -> ClusterUnavailable:
@@ -71,3 +75,90 @@ async def test_a_shard_without_room_asks_nobody_and_says_so() -> None:
     assert isinstance(fault, WritesRefused)
     assert "memory is full" in str(fault)
     assert shard.asked == 0
+
+
+async def test_a_shard_that_still_sends_is_asked_again_and_its_refusal_is_told() -> None:
+    refusal = ResponseError("ERR the model is larger than 1 GiB")
+    shard = Shard(WITHOUT, pushes=[[b"2"], [b"2"], refusal])
+    said = str(await why(shard))
+    assert shard.asked == 4
+    assert said == "the model 'reader' could not be copied from another shard: ERR the model is larger than 1 GiB"
+
+
+class LeavingShard(Shard):
+    """Its slot leaves, and its pushed model is too large to go along; others have these copies."""
+
+    def __init__(self, *copies: list[bytes]) -> None:
+        super().__init__(*copies)
+        self.dropped: list[str] = []
+        self.looked = asyncio.Event()
+
+    def watch(self, *given: Any) -> None:
+        self.resync = given[-1]
+
+    def role(self) -> str:
+        return "master"
+
+    def models_above(self, size: int) -> list[str]:
+        return [keys.model("large", "06S")]
+
+    async def calls(self, commands: Sequence[Any]) -> list[object]:
+        return [LEAVING, ResponseError("ERR functions may use no CLUSTER GETSLOTMIGRATIONS")]
+
+    async def call(self, *args: Any) -> Any:
+        if args[0] == "AI.MODELGET":
+            return [b"tag", keys.pushed_label("large", "0123").encode()]
+        assert args[0] == "UNLINK"
+        self.dropped.append(args[1])
+        return 1
+
+    async def peers(self, *args: Any) -> list[Any]:
+        self.looked.set()
+        return [self._peers]
+
+
+LEAVING = b"%b 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 0-9 [0->-%b]\n" % (b"a" * 40, b"b" * 40)
+
+
+@pytest.mark.parametrize("others_have_it", [True, False])
+async def test_what_is_too_large_to_leave_with_its_slot_is_dropped_where_another_shard_has_it(
+    others_have_it: bool,
+) -> None:
+    label = keys.pushed_label("large", "0123" if others_have_it else "other").encode()
+    shard = LeavingShard([keys.model("large", "abc").encode(), label])
+    sync = ModelSync(cast(Runtime, shard))
+    await shard.resync("start")
+    await asyncio.wait_for(shard.looked.wait(), 20)
+    for _ in range(20):  # what it does about it waits for nothing
+        await asyncio.sleep(0)
+    assert shard.dropped == ([keys.model("large", "06S")] if others_have_it else [])
+    del sync
+
+
+class RenamedShard(LeavingShard):
+    """It has the only copy of a pushed model, under the tag that it had before."""
+
+    def models_above(self, size: int) -> list[str]:
+        return []
+
+    async def calls(self, commands: Sequence[Any]) -> list[object]:
+        if commands[0][0] != "CLUSTER":
+            return [0]
+        return [LEAVING.partition(b" [")[0], ResponseError("ERR functions may use no CLUSTER GETSLOTMIGRATIONS")]
+
+    async def call(self, *args: Any) -> Any:
+        copy = [keys.model("large", "former").encode(), keys.pushed_label("large", "0123").encode()]
+        return [copy] if args[0] == "AI._MODELSCAN" else 0
+
+    async def peers(self, *args: Any) -> list[Any]:
+        if "Push" in args:
+            self.looked.set()
+        return [WITHOUT] if "Shard" in args else [[b"0"]] if "Push" in args else [[]]
+
+
+async def test_a_shard_with_the_only_copy_under_a_former_tag_asks_for_its_own() -> None:
+    shard = RenamedShard()
+    sync = ModelSync(cast(Runtime, shard))
+    await shard.resync("start")
+    await asyncio.wait_for(shard.looked.wait(), 20)
+    del sync
