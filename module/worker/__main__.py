@@ -72,7 +72,8 @@ def opened(link: Link, activity: Activity) -> SocketThreads:
     hello, *others = arrived
     if hello.type is not Type.HELLO:
         raise MalformedFrame(f"the first frame is {hello.type.name}, wanted HELLO")
-    reading = SocketThreads(link, Worker(link, hello, activity, CONFINED, INSTALLER).handle)
+    worker = Worker(link, hello, activity, CONFINED, INSTALLER)
+    reading = SocketThreads(link, worker.handle, worker.handled)
     for work in reading.handle(others):
         work()
     return reading

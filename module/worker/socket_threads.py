@@ -1,8 +1,8 @@
 """The threads that read the socket: all wait for it, one at a time leads, that is, reads and handles frames in order.
 
-A frame may bring a run of a model that is idle. The leader then computes by itself, so that a run does not wait for
-another thread to wake; the other one is waiting already and is woken when more arrives. Only one of the two computes,
-so that one always reads.
+A frame may bring a run of a model that is idle, or a miss that a plain function answers. The leader then computes by
+itself, so that this does not wait for another thread to wake; the other one is waiting already and is woken when more
+arrives. Only one of the two computes, so that one always reads.
 """
 
 import threading
@@ -19,16 +19,21 @@ Work = Callable[[], None]
 
 
 class SocketThreads:
-    def __init__(self, link: Link, handle: Callable[[Frame], Work | None]) -> None:
+    def __init__(
+        self, link: Link, handle: Callable[[Frame], Work | None], handled: Callable[[], None] = lambda: None
+    ) -> None:
         self._link = link
         self._handle = handle
+        self._handled = handled  # all that came together
         self._lead = threading.Lock()
 
     def serve(self) -> None:
         """Until the module closes its end. Raises MalformedFrame, ValueError, and OSError when the socket broke."""
         while (works := self._next()) is not None:
             for work in works:
+                _computing.now = True
                 work()
+                _computing.now = False
 
     def _next(self) -> list[Work] | None:
         self._link.wait()
@@ -38,10 +43,16 @@ class SocketThreads:
 
     def handle(self, arrived: Iterable[Frame]) -> list[Work]:
         """Handles frames in order; returns what they leave to do."""
-        return [work for frame in arrived if (work := self._handle(frame)) is not None]
+        works = [work for frame in arrived if (work := self._handle(frame)) is not None]
+        self._handled()
+        return works
+
+
+_computing = threading.local()  # `now`: this thread computes, and the other one reads
 
 
 def is_reading() -> bool:
-    """Whether the calling thread is one of those that read."""
+    """Whether the calling thread is one of those that read, and does not compute."""
     thread = threading.current_thread()
-    return thread is threading.main_thread() or thread.name.startswith(NAME)
+    one_of_them = thread is threading.main_thread() or thread.name.startswith(NAME)
+    return one_of_them and not getattr(_computing, "now", False)

@@ -1,9 +1,9 @@
 """The worker's threads, and how functions of users run on them.
 
-The main thread and another read the socket in turns (socket_threads.py). One thread runs the event loop with all async
-code. Synchronous functions run on a pool, three of one session at once (RedisGears'
-ExecutionThreads): those that hang hold up no other session. Each model has its own thread
-(ai/batching.py).
+The main thread and another read the socket in turns (socket_threads.py), and one of them may answer a miss by itself
+(gears/misses.py). One thread runs the event loop with all async code. Other synchronous functions run on a pool, three
+of one session at once (RedisGears' ExecutionThreads): those that hang hold up no other session. Each model has its own
+thread (ai/batching.py).
 A function that is cancelled while it computes gets `Cancelled` raised inside its thread, at its next bytecode;
 a function that holds the loop's thread longer than `stall` seconds gets the same from the watchdog, because
 nothing else of the worker moves meanwhile. What runs inside C can't be reached that way: past its deadline the module
@@ -121,14 +121,16 @@ class Threads:
 
     async def in_pool(self, work: Breakable, function: Callable[..., T], *args: Any) -> T:
         """Runs a synchronous function on the pool, in the caller's context."""
+        return await self.in_turn(work.group, _broken_by, self.activity, work, function, *args)
+
+    async def in_turn(self, group: str, function: Callable[..., T], *args: Any) -> T:
+        """The same for a function that sees to its breaking off itself, as one of its group."""
         context = contextvars.copy_context()
-        turns = self._turns.get(work.group)
+        turns = self._turns.get(group)
         if turns is None:
-            turns = self._turns[work.group] = asyncio.Semaphore(POOL)
+            turns = self._turns[group] = asyncio.Semaphore(POOL)
         async with turns:
-            return await self.loop.run_in_executor(
-                self._pool, context.run, _broken_by, self.activity, work, function, *args
-            )
+            return await self.loop.run_in_executor(self._pool, context.run, function, *args)
 
     def stepping(self, awaitable: Awaitable[Any], name: bytes, request: int = 0) -> Stepping:
         """To be awaited in the loop in place of what a function gave. A step that never ends costs the worker."""

@@ -8,6 +8,7 @@ import os
 import platform
 import socket
 import sys
+import threading
 from collections.abc import Callable, Coroutine
 
 from shardqa.gears_functions.runtime import KeyEvent
@@ -20,15 +21,16 @@ from shardqa.module.worker.frames import Frame, MalformedFrame, Type
 from shardqa.module.worker.gears import script_names, stored
 from shardqa.module.worker.gears.cluster import REFRESH, Cluster
 from shardqa.module.worker.gears.commands import Commands
-from shardqa.module.worker.gears.events import Events, Happened
-from shardqa.module.worker.gears.execution import Execution, Unset, describe, enter
+from shardqa.module.worker.gears.events import Events
+from shardqa.module.worker.gears.execution import Execution, describe, enter
 from shardqa.module.worker.gears.executions import Executions
 from shardqa.module.worker.gears.hooks import Hooks
 from shardqa.module.worker.gears.log_ring import LogRing
+from shardqa.module.worker.gears.misses import Misses
 from shardqa.module.worker.gears.newcomers import Newcomers
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
-from shardqa.module.worker.gears.readers import text
+from shardqa.module.worker.gears.readers import Happened, text
 from shardqa.module.worker.gears.registrations import Registrations
 from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.sessions import Sessions
@@ -74,7 +76,7 @@ class Worker:
         stall = int(settings.get("timeout", "0")) / 1000 or STALL
         calls, threads, statistics = Calls(link), Threads(stall, activity), WorkerStatistics()
         cluster, gears_settings = Cluster(calls, node, clustered == "1", role), WorkerSettings(settings)
-        profiles = Profiles()
+        profiles, computing = Profiles(), threading.Lock()
         statistics.set("sandbox", confined)
         self._shard = Shard(
             link=link,
@@ -89,7 +91,12 @@ class Worker:
             models=Models(
                 *(link, statistics, activity, calls, int(settings.get("threads", "1"))),
                 limit=int(settings.get("execution_timeout", "0")) / 1000,
-                bounds=RunBounds(int(settings.get("threads_per_queue", "1")), int(settings.get("model_queue", "0"))),
+                bounds=RunBounds(
+                    int(settings.get("threads_per_queue", "1")),
+                    int(settings.get("model_queue", "0")),
+                    int(settings.get("states_bytes", "0")),
+                ),
+                computing=computing,
             ),
             registrations=Registrations(),
             watches=Watches(link, threads),
@@ -104,6 +111,9 @@ class Worker:
         self._events = Events(self._shard, self._commands)
         self._told = Told(self._shard)
         self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
+        finish, running = self._answered, self._running
+        self._misses = Misses(self._shard, self._sessions, self._commands, running, computing, self._reply, finish)
+        self._arrived: list[tuple[str, Happened]] = []  # events for the loop; of the thread that leads
         self._early: list[tuple[str, Happened]] = []  # events of registrations that a replay is about to bring back
         self._handlers: dict[Type, Callable[[Frame], Work | None]] = {
             Type.SESSION: self._handle_session,
@@ -130,6 +140,8 @@ class Worker:
 
     def handle(self, frame: Frame) -> Work | None:
         """Returns what the thread is to compute once another one reads. Raises MalformedFrame."""
+        if self._arrived and frame.type is not Type.EVENT:
+            self.handled()
         handler = self._handlers.get(frame.type)
         if handler is None:
             raise MalformedFrame(f"{frame.type.name} is not for the worker")
@@ -140,6 +152,12 @@ class Worker:
                 raise
             self._shard.link.send(Type.REPLY, frame.id, resp.error(f"ERR the worker can't serve this request: {error}"))
             return None
+
+    def handled(self) -> None:
+        """What came together is handled: the loop gets the events of it in one go, and in their place."""
+        if self._arrived:
+            events, self._arrived = self._arrived, []
+            self._shard.threads.loop.call_soon_threadsafe(self._registered_events, events)
 
     def _handle_request(self, frame: Frame) -> None:
         user, *words = frame.items()
@@ -160,11 +178,15 @@ class Worker:
         execution.holds = True
         return await self._request(execution, words)
 
-    def _handle_miss(self, frame: Frame) -> None:
+    def _handle_miss(self, frame: Frame) -> Work | None:
         user, *words = frame.items()
         if len(words) < 3:
             raise MalformedFrame(f"MISS of {len(words) + 1} items")
-        self._shard.threads.spawn(self._answer(frame.id, self._miss, user, words))
+        execution = self._execution(frame.id, user, words)
+        work = self._misses.claim(execution, words)
+        if work is None:
+            self._shard.threads.spawn(self._answered(execution, self._misses.answer(execution, words)))
+        return work
 
     def _handle_hook(self, frame: Frame) -> None:
         user, *words = frame.items()
@@ -180,10 +202,12 @@ class Worker:
             registered = stored.parse(int(count), items)
         except ValueError as error:
             raise MalformedFrame(f"SESSION {id}: {error}") from None
+        self._misses.forget_session(id)
         self._shard.threads.loop.call_soon_threadsafe(self._sessions.replay, frame.id, id, owner, code, registered)
 
     def _handle_forget(self, frame: Frame) -> None:
         (id,) = _texts(frame)
+        self._misses.forget(id)
         self._shard.threads.spawn(self._sessions.forget_registration(id))
 
     def _handle_start(self, frame: Frame) -> None:
@@ -206,7 +230,7 @@ class Worker:
         if target == WATCH:
             self._shard.watches.event(KeyEvent(event, key, type))
         else:
-            self._shard.threads.loop.call_soon_threadsafe(self._registered_event, target, Happened(event, key, type))
+            self._arrived.append((target, Happened(event, key, type)))
 
     async def _start(self) -> None:
         shard = self._shard
@@ -220,30 +244,43 @@ class Worker:
         shard.threads.for_ever(self._refresh, REFRESH)
         shard.threads.for_ever(self._send_statistics, STATISTICS_EVERY)
 
-    async def _answer(self, id: int, answer: Answer, user: bytes, words: list[bytes]) -> None:
-        """A request or miss from its frame to its REPLY."""
+    def _execution(self, id: int, user: bytes, words: list[bytes]) -> Execution:
+        """Any thread: of a request or miss."""
         rights = Rights.of_request(id, user.decode("utf-8", "surrogateescape"))
         execution = Execution(self._shard.threads, rights)
-        execution.task, execution.request = asyncio.current_task(), id
+        execution.request = id
         execution.name = f"{text(words[0])} of {rights.user}".encode("utf-8", "replace")
+        execution.on_progress = lambda: self._shard.link.send_list(Type.PROGRESS, id, ())
+        return execution
+
+    async def _answer(self, id: int, answer: Answer, user: bytes, words: list[bytes]) -> None:
+        """A request from its frame to its REPLY."""
+        execution = self._execution(id, user, words)
         if answer == self._request and _outlasts_its_reply(words):
             execution.on_release = lambda: self._shard.link.send_list(Type.RELEASE, id, ())
-        execution.on_progress = lambda: self._shard.link.send_list(Type.PROGRESS, id, ())
+        await self._answered(execution, answer(execution, words))
+
+    async def _answered(self, execution: Execution, answer: Coroutine[None, None, bytes]) -> None:
+        """A request or miss from where it is to its REPLY."""
+        id, execution.task = execution.request, asyncio.current_task()
         self._running[id] = execution
         enter(execution)
         try:
-            reply = await answer(execution, words)
+            reply = await answer
         except asyncio.CancelledError:
             reply = resp.error(describe(Cancelled()))
         except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
             reply = resp.error(describe(error))
         finally:
             del self._running[id]
+        self._reply(id, reply)
+        execution.release()
+
+    def _reply(self, id: int, reply: bytes) -> None:
         try:
             self._shard.link.send(Type.REPLY, id, reply)
         except frames.PayloadTooLarge as error:
             self._shard.link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
-        execution.release()
 
     async def _request(self, execution: Execution, words: list[bytes]) -> bytes:
         """REQUEST: command, argument…"""
@@ -253,19 +290,9 @@ class Worker:
             execution.command = text(words)
         return await self._commands.run(execution, name, words[1:])
 
-    async def _miss(self, execution: Execution, words: list[bytes]) -> bytes:
-        """MISS: registration id, key, command, argument…"""
-        self._shard.statistics.add("misses")
-        id, key, execution.command = words[0].decode(), text(words[1]), text(words[2:])
-        registration = await self._sessions.settled(lambda: self._shard.registrations.get(id))
-        if registration is None:
-            why = self._sessions.why_inactive(id)
-            return resp.NIL if why is None else resp.error(f"ERR registration {id} is not active: {why}")
-        registration.enter(execution)
-        record = {"key": key, "value": None, "type": None, "event": "keymiss"}
-        if await self._commands.run_registration(execution, registration, [record]) is None:
-            return resp.error(execution.errors[0])
-        return resp.NIL if execution.reply is Unset.UNSET else resp.encode(execution.reply)
+    def _registered_events(self, events: list[tuple[str, Happened]]) -> None:
+        for target, happened in events:
+            self._registered_event(target, happened)
 
     def _registered_event(self, target: str, happened: Happened) -> None:
         if self._early or (self._sessions.replaying() and self._shard.registrations.get(target) is None):

@@ -13,6 +13,11 @@ from tests.nodes import Node, wait_until
 from tests.workers import kill_worker
 
 LOOP = "GB('CommandReader').map(lambda r: {expression}).register(trigger='{trigger}', mode='async_local')"
+MISS = """
+def f(record):
+    {body}
+GB().foreach(f).register(prefix='miss:*', commands=['get'], eventTypes=['keymiss'], mode='async_local')
+"""
 ASYNC = """
 async def work(record):
     return {expression}
@@ -56,6 +61,23 @@ def test_a_function_that_hangs_inside_c_is_ended_at_its_deadline_and_named(
     assert "(trigger 'loops') of session looping" in info(client)["worker_last_running"]
     assert "(trigger 'loops') of session looping" in client.node.log
     assert send(client, "RG.TRIGGER", "kept") == ["yes"]
+
+
+@pytest.mark.parametrize("body", ["sum(range(10**12))", "__import__('time').sleep(3600)"])
+def test_a_miss_that_hangs_inside_c_is_ended_at_its_deadline_and_named(client: Any, body: str) -> None:
+    send(client, "RG.PYEXECUTE", MISS.format(body=body), "ID", "hanging")
+    assert error_of(client, "GET", "miss:1")
+    wait_until(lambda: ready(client, 1), "the worker is replaced")
+    assert "(commands get, keys 'miss:*') of session hanging" in client.node.log
+    assert send(client, "RG.TRIGGER", "kept") == ["yes"]
+
+
+def test_misses_that_loop_in_python_are_interrupted_and_cost_nobody_else_anything(client: Any) -> None:
+    send(client, "RG.PYEXECUTE", MISS.format(body="while True: pass"))
+    for number in range(5):  # more than the threads that may run them
+        assert "answer in time" in error_of(client, "GET", f"miss:{number}")
+    assert send(client, "RG.TRIGGER", "kept") == ["yes"]
+    assert info(client)["worker_restarts"] == 0
 
 
 def test_a_loop_inside_c_in_a_script_is_ended_and_the_log_names_its_line(client: Any) -> None:

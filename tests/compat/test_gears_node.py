@@ -33,6 +33,21 @@ def test_a_trigger_on_key_is_routed_by_its_key(client: Redis) -> None:
     assert send(client, "COMMAND GETKEYS", "RG.TRIGGERONKEY", "node-key", "some:key") == ["some:key"]
 
 
+def test_events_right_behind_one_another_reach_their_function_by_themselves(client: Redis) -> None:
+    """INFO asks the worker nothing: no other frame takes the events along."""
+    code = "GB().foreach(lambda r: None).register(prefix='node-heard:*', readValue=False, mode='async_local')"
+    assert execute(client, code) == "OK"
+    for n in range(50):
+        client.set(f"node-heard:{n}", n)
+    wait_until(lambda: 50 in triggered(client, "node-heard:*"), "all events have run")
+
+
+def triggered(client: Redis, name: str) -> list[int]:
+    """Of the registrations of this name, as INFO tells it."""
+    lines = [value for value in client.info("shardqa").values() if isinstance(value, dict)]
+    return [line["triggered"] for line in lines if line.get("name") == name]
+
+
 def test_a_run_reads_the_keyspace(client: Redis) -> None:
     for n in range(3):
         client.hset(f"node-run:{n}", mapping={"n": n})

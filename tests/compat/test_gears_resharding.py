@@ -13,6 +13,7 @@ from shardqa.module.worker.gears.slots import glob
 from tests.compat.scripts import send
 from tests.compat.wheels import make_wheel
 from tests.nodes import running_cluster, running_node, wait_until
+from tests.slots import move
 
 KEYS = 4000
 
@@ -42,18 +43,6 @@ def nodes_of(cluster: RedisCluster) -> list[Redis]:
     """By clients of their own, which leave replies as bytes."""
     found = cluster.get_primaries()  # type: ignore[no-untyped-call, unused-ignore]
     return [Redis(host=node.host, port=node.port, socket_timeout=60) for node in found]
-
-
-def move(slot: int, nodes: list[Redis]) -> None:
-    """One slot with all its keys to the node that has it not."""
-    views = [(node, topology.myself(topology.read(node))) for node in nodes]
-    (giver, given), (taker, taken) = sorted(views, key=lambda view: not view[1].owns(slot))
-    send(taker, "CLUSTER", "SETSLOT", str(slot), "IMPORTING", given.id)
-    send(giver, "CLUSTER", "SETSLOT", str(slot), "MIGRATING", taken.id)
-    while names := send(giver, "CLUSTER", "GETKEYSINSLOT", str(slot), "10"):
-        send(giver, "MIGRATE", taken.host, str(taken.port), "", "0", "10000", "KEYS", *names)
-    for node in (taker, giver):
-        send(node, "CLUSTER", "SETSLOT", str(slot), "NODE", taken.id)
 
 
 @pytest.mark.parametrize("script", [

@@ -5,7 +5,7 @@ and is at most a second behind. Connections belong to the event loop's thread.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
 
-from shardqa import topology
+from shardqa import streaming, topology
+from shardqa.errors import BadModel
 from shardqa.module.worker.calls import WORKER, Argument, Calls, first
 from shardqa.module.worker.gears.connecting import Connecting, PeerConnection
 from shardqa.module.worker.gears.hashtags import tag_of_slot
@@ -80,14 +81,27 @@ class Cluster:
 
     async def ask_owner(self, key: str, command: Sequence[Argument]) -> Any:
         """On the other master that has the key's slot. Raises ResponseError."""
+        return _raised(await self.ask(await self._owner(key), command, OWNER_TIMEOUT))
+
+    async def send_to_owner(self, key: str, command: Sequence[Any], patience: float) -> Any:
+        """The same for a command with files in it (streaming.py). Raises ResponseError."""
+        node = await self._owner(key)
+
+        async def send(client: Redis) -> Any:
+            connection = await client.connection_pool.get_connection()
+            try:
+                return await streaming.exchange_async(connection, command)
+            finally:
+                await client.connection_pool.release(connection)
+
+        return _raised(await self._on(node, send, patience))
+
+    async def _owner(self, key: str) -> Node:
         slot = int(key_slot(key.encode("utf-8", "surrogateescape")))
         node = next((node for node in await self.other_masters() if node.owns(slot)), None)
         if node is None:
             raise ResponseError(f"TRYAGAIN no other master has slot {slot}")
-        reply = await self.ask(node, command, OWNER_TIMEOUT)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
+        return node
 
     async def node_of(self, id: str) -> Node | None:
         """The node of this id as the cluster knows it now; a new one is looked for once."""
@@ -115,11 +129,17 @@ class Cluster:
 
     async def ask(self, node: Node, command: Sequence[Argument], patience: float) -> Any | Exception:
         """The reply of one node; an error is an exception in its place."""
+
+        async def send(client: Redis) -> Any:
+            return await client.execute_command(*command)  # type: ignore[no-untyped-call, unused-ignore]
+
+        return await self._on(node, send, patience)
+
+    async def _on(self, node: Node, send: Callable[[Redis], Awaitable[Any]], patience: float) -> Any | Exception:
         try:
             async with asyncio.timeout(patience):
-                client = await self._client(node)
-                return await client.execute_command(*command)  # type: ignore[no-untyped-call, unused-ignore]
-        except (RedisError, OSError, TimeoutError) as error:
+                return await send(await self._client(node))
+        except (RedisError, OSError, TimeoutError, BadModel) as error:
             if isinstance(error, AuthenticationError):
                 self._clients.pop(node.address, None)  # the password may have changed: the next try reads it anew
             if isinstance(error, ResponseError):
@@ -156,3 +176,9 @@ class Cluster:
     async def _config(self, name: str) -> str | None:
         reply = first(await self._calls.run_async(WORKER, [("CONFIG", "GET", name)]))
         return bytes(reply[1]).decode() or None if reply else None
+
+
+def _raised(reply: Any | Exception) -> Any:
+    if isinstance(reply, Exception):
+        raise reply
+    return reply

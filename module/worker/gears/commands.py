@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -145,7 +145,7 @@ class Commands:
         if not registration.in_order:
             return await self.run_registration(execution, registration, [record])
         turn = self._turns.setdefault(registration.id, asyncio.Lock())
-        with self._counted(registration):
+        with self._queued(registration):
             await turn.acquire()
         try:
             return await self.run_registration(execution, registration, [record])
@@ -153,7 +153,7 @@ class Commands:
             turn.release()
 
     @contextmanager
-    def _counted(self, registration: Registration) -> Iterator[None]:
+    def _queued(self, registration: Registration) -> Iterator[None]:
         self._running[registration.id] += 1
         try:
             yield
@@ -167,19 +167,29 @@ class Commands:
 
         `kept`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results.
         """
-        started = perf_counter()
+        results = self._results(execution, registration, registration.plan(records), kept)
+        return await self.counted(execution, registration, results, perf_counter())
+
+    async def counted(
+        self,
+        execution: Execution,
+        registration: Registration,
+        ended: Coroutine[Any, Any, tuple[list[Any], list[str]]],
+        started: float,
+    ) -> list[Any] | None:
+        """The same for a run that is there; `ended` gives its results and errors."""
         statistics = registration.statistics
-        statistics.triggered += 1
+        statistics.trigger()
         execution.name, execution.seconds = registration.title(), self._shard.threads.stall
         try:
-            with self._counted(registration):
-                results, errors = await self._results(execution, registration, registration.plan(records), kept)
+            with self._queued(registration):
+                results, errors = await ended
         except BaseException:
-            statistics.aborted += 1
+            statistics.abort()
             raise
         statistics.finished(started, errors[0] if errors else None)
         if errors:
-            self._shard.ring.add(errors[0], "error", registration.title().decode("utf-8", "replace"))
+            self._shard.ring.add(errors[0], "error", execution.name.decode("utf-8", "replace"))
         return None if errors else results
 
     async def _results(

@@ -16,7 +16,7 @@ from redis import ResponseError
 from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Argument
 from shardqa.module.worker.gears.execution import Execution, Unset, current, enter, run_steps_here
-from shardqa.module.worker.gears.readers import event_record, text
+from shardqa.module.worker.gears.readers import Happened, event_record, text
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.commands import Commands
@@ -107,10 +107,8 @@ class Hooks:
             if registration is None:
                 continue
             registration.enter(execution)
-            name = key.decode("utf-8", "surrogateescape")
-            record = await event_record(
-                self._shard, execution.rights, name, event.decode(), type.decode(), registration.read_value
-            )
+            happened = Happened(event.decode(), key.decode("utf-8", "surrogateescape"), type.decode())
+            record = await event_record(self._shard, execution.rights, happened, registration.read_value)
             if await self._commands.run_registration(execution, registration, [record]) is None:
                 return resp.error(execution.errors[0])
         return KEEP if execution.reply is Unset.UNSET else resp.encode(execution.reply)

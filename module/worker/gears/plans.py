@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.crc import key_slot
 
-from shardqa.module.worker.gears.steps import GearsStep, Kind
+from shardqa.module.worker.gears.steps import GearsStep, Kind, convert
 from shardqa.topology import SLOTS
 
 GIVEN = "given"  # a reader of records that are there already: the initiating shard's alone
@@ -30,11 +30,6 @@ class RunPlan:
         """The steps with those that `convertToStr` and `collect` stand for."""
         added = (GearsStep(Kind.MAP, convert),) if self.convert else ()
         return self.steps + added + ((GearsStep(Kind.COLLECT),) if self.collect else ())
-
-
-def convert(record: Any) -> Any:
-    """convertToStr: str() of a record; bytes stay bytes, so that data is never spelled as Python source."""
-    return record if isinstance(record, str | bytes) else str(record)
 
 
 @dataclass(frozen=True, slots=True)

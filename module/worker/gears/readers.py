@@ -4,7 +4,7 @@ Keys are read through the module in pages: types in one tick, values in the next
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,15 @@ def text(data: Any) -> Any:
     if isinstance(data, dict):
         return {text(key): text(value) for key, value in data.items()}
     return data
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """A keyspace event."""
+
+    event: str
+    key: str
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +214,25 @@ def _value(type: str, reply: Any) -> Any:
     return text(reply)
 
 
-async def event_record(
-    shard: Shard, rights: Rights, key: str, event: str, type: str, read_value: bool
-) -> dict[str, Any]:
+async def event_record(shard: Shard, rights: Rights, happened: Happened, read_value: bool) -> dict[str, Any]:
     """The record of a keyspace event; the value is the key's at this moment."""
-    record: dict[str, Any] = {"key": key, "value": None, "type": None if type == "none" else type, "event": event}
-    if read_value and type in READ:
-        (reply,) = await shard.calls.run_async(rights, [_read(key, type)])
-        record["value"] = _value(type, reply)
+    (record,) = await event_records(shard, rights, [happened], read_value)
     return record
+
+
+async def event_records(
+    shard: Shard, rights: Rights, events: Sequence[Happened], read_value: bool
+) -> list[dict[str, Any]]:
+    """The same of several, read in one go."""
+    read = [one for one in events if read_value and one.type in READ]
+    replies = await shard.calls.run_async(rights, [_read(one.key, one.type) for one in read]) if read else []
+    values = {id(one): _value(one.type, reply) for one, reply in zip(read, replies, strict=True)}
+    return [
+        {
+            "key": one.key,
+            "value": values.get(id(one)),
+            "type": None if one.type == "none" else one.type,
+            "event": one.event,
+        }
+        for one in events
+    ]

@@ -1,8 +1,9 @@
 """What is registered on this shard, and what each registration has done.
 
-Owned by the event loop's thread: changed and read there only.
+Owned by the event loop's thread: changed and read there only, but for the statistics.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,10 +16,12 @@ from shardqa.module.worker.gears.hooked_commands import HookedCommand
 from shardqa.module.worker.gears.plans import GIVEN, RunPlan
 from shardqa.module.worker.gears.steps import GLOBAL, GearsStep
 
+_counting = threading.Lock()  # of all of them: misses are counted by the thread that answers them
+
 
 @dataclass(slots=True)
 class RegistrationStatistics:
-    """Times in milliseconds."""
+    """Times in milliseconds. Any thread may count."""
 
     triggered: int = 0
     success: int = 0
@@ -37,21 +40,30 @@ class RegistrationStatistics:
         self.total_lag += milliseconds
         self.lags += 1
 
+    def trigger(self) -> None:
+        with _counting:
+            self.triggered += 1
+
+    def abort(self) -> None:
+        with _counting:
+            self.aborted += 1
+
     def done(self, started: float, error: str | None) -> None:
         """One that nobody announced."""
-        self.triggered += 1
+        self.trigger()
         self.finished(started, error)
 
     def finished(self, started: float, error: str | None) -> None:
         """`started` is of time.perf_counter()."""
-        self.last = (time.perf_counter() - started) * 1000
-        self.total += self.last
-        self.runs.add(self.last * 1000)
-        if error is None:
-            self.success += 1
-        else:
-            self.failures += 1
-            self.last_error = error
+        with _counting:
+            self.last = (time.perf_counter() - started) * 1000
+            self.total += self.last
+            self.runs.add(self.last * 1000)
+            if error is None:
+                self.success += 1
+            else:
+                self.failures += 1
+                self.last_error = error
 
 
 @dataclass(frozen=True, slots=True)

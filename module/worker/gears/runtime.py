@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply
+from shardqa.module.worker.ai import copying
 from shardqa.module.worker.calls import first
 from shardqa.module.worker.gears.execution import current
 from shardqa.module.worker.gears.watches import Watch
@@ -64,6 +65,12 @@ class SessionRuntime:
         self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
     ) -> list[NDArray[Any]]:
         return await self._shard.models.run(key, inputs, outputs)
+
+    def models_above(self, size: int) -> list[str]:
+        return self._shard.models.above(size)
+
+    async def copy_model(self, key: str, to: str) -> None:
+        await copying.copy_model(self._shard.cluster, self._shard.models, self.call, key, to)
 
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
         return await self._shard.cluster.ask_peers(args)

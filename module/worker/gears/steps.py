@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker.threads import Cancelled
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from shardqa.module.worker.gears.execution import Execution
 
 Function = Callable[..., Any]
+LIGHT = 16  # records, and fields of one, that `convert` is done with at once
+LENGTH = 1000  # characters or bytes of such a field
+SHORT = frozenset([int, float, bool, type(None)])
 PLAIN = frozenset([str, int, float, bool, bytes, list, dict, tuple, set, type(None)])  # results nobody awaits
 
 
@@ -37,6 +41,7 @@ class Kind(Enum):
 
 
 GLOBAL = (Kind.COLLECT, Kind.REPARTITION)
+PASSING = (Kind.MAP, Kind.FLATMAP, Kind.FILTER, Kind.FOREACH)  # one record after another
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,31 @@ class GearsStep:
 
 
 def is_async(function: Any) -> bool:
+    if type(function) is FunctionType and function.__code__.co_flags & inspect.CO_COROUTINE:
+        return True  # the commonest, told at once
     call = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def plain(steps: Sequence[GearsStep]) -> bool:
+    """Whether all of them are over once they have returned: synchronous, none joins records or moves them."""
+    return all(step.kind in PASSING and not step.is_async for step in steps)
+
+
+def convert(record: Any) -> Any:
+    """convertToStr: str() of a record; bytes stay bytes, so that data is never spelled as Python source."""
+    return record if isinstance(record, str | bytes) else str(record)
+
+
+def is_light(record: Any) -> bool:
+    """Whether `convert` of it takes next to no time and runs no code of a user's."""
+    if type(record) is dict:
+        return len(record) <= LIGHT and all(_is_short(key) and _is_short(value) for key, value in record.items())
+    return type(record) in (str, bytes) or _is_short(record)
+
+
+def _is_short(value: Any) -> bool:
+    return type(value) in SHORT or (type(value) in (str, bytes) and len(value) <= LENGTH)
 
 
 # ---- what one step does ----
@@ -221,6 +249,14 @@ class Chain:
             records = out + operation.end()
         return records
 
+    def begin_here(self, records: list[Any]) -> list[Any] | Suspended:
+        """All of `plain` steps, in the calling thread; what they meet to await is for `go_on`."""
+        return self._compute(0, len(self.operations), records, [])
+
+    async def go_on(self, met: Suspended) -> list[Any]:
+        """In the loop: the rest of what `begin_here` began."""
+        return await self._go_on(met, len(self.operations))
+
     def _call_here(self, operation: Operation, record: Any, out: list[Any]) -> None:
         try:
             result = operation.call(record)
@@ -268,19 +304,31 @@ class Chain:
             self._execution.failed(error)
 
     async def _run_sync(self, at: int, end: int, records: list[Any]) -> list[Any]:
-        if all(isinstance(operation, Limit | LocalCount) for operation in self.operations[at:end]):
-            for operation in self.operations[at:end]:  # no user's code: no thread is woken for it
-                assert isinstance(operation, Limit | LocalCount)
-                records = operation.many(records)
-            return records
-        threads, out = self._execution.threads, []  # type: ignore[var-annotated]
-        while True:
-            met = await threads.in_pool(self._execution, self._compute, at, end, records, out)
-            if not isinstance(met, Suspended):
-                return met
-            operation = self.operations[met.at]
-            await self._await(operation, met.record, lambda _, met=met: met.waiting, met.out)  # type: ignore[misc]
-            at, records, out = met.at, met.rest, met.out
+        return await self._go_on(await self._through(at, end, records, []), end)
+
+    async def _through(self, at: int, end: int, records: list[Any], out: list[Any]) -> list[Any] | Suspended:
+        """`out`: what the operation `at` gave already."""
+        if not records and out:
+            at, records, out = at + 1, out, []
+        if not out and self._needs_no_thread(at, end, records):
+            return self._computed(at, end, records, out)
+        return await self._execution.threads.in_pool(self._execution, self._compute, at, end, records, out)
+
+    def _needs_no_thread(self, at: int, end: int, records: list[Any]) -> bool:
+        """No user's code is run."""
+        light = len(records) <= LIGHT and all(map(is_light, records))
+        return all(
+            isinstance(operation, Limit | LocalCount) or (light and operation.step.function is convert)
+            for operation in self.operations[at:end]
+        )
+
+    async def _go_on(self, met: list[Any] | Suspended, end: int) -> list[Any]:
+        """What becomes of synchronous steps up to `end` that gave this so far."""
+        while isinstance(met, Suspended):
+            operation, out = self.operations[met.at], met.out
+            await self._await(operation, met.record, lambda _, met=met: met.waiting, out)  # type: ignore[misc]
+            met = await self._through(met.at, end, met.rest, out)
+        return met
 
     def _compute(self, at: int, end: int, records: list[Any], out: list[Any]) -> list[Any] | Suspended:
         """In the pool. `out`: what the operation `at` gave already."""

@@ -39,7 +39,7 @@ from shardqa.module.worker.gears.newcomers import Newcomers
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.plans import GIVEN
 from shardqa.module.worker.gears.profiles import Profiles
-from shardqa.module.worker.gears.readers import event_record, text
+from shardqa.module.worker.gears.readers import Happened, event_record, text
 from shardqa.module.worker.gears.registrations import Registration, Registrations
 from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.scripts import Script
@@ -166,7 +166,8 @@ class LocalShard:
         for registration in list(self._shard.registrations):
             if registration.reader == "KeysReader" and not registration.commands and _wants(registration, event, key):
                 kind = self._shard.execute(RIGHTS, ("TYPE", key)).decode()
-                record = await event_record(self._shard, RIGHTS, key, event, kind, registration.read_value)
+                happened = Happened(event, key, kind)
+                record = await event_record(self._shard, RIGHTS, happened, registration.read_value)
                 found.append(await self._registered(registration, [record], False))
         return found
 

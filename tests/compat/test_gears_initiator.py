@@ -1,0 +1,74 @@
+"""kill -9 of the worker that began a cluster-wide execution, in each of its phases: nothing hangs and nothing stays."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis, RedisCluster, ResponseError
+
+from shardqa.cluster.local import LocalCluster
+from tests.compat.scripts import send
+from tests.nodes import wait_until
+from tests.workers import kill_worker, ready_worker
+
+HELD = """
+import asyncio
+async def hold(*record):
+    execute('SET', 'held:{' + hashtag() + '}', 'x')
+    await asyncio.sleep(1000)
+"""
+PHASES = {
+    "reading": "GB('ShardsIDReader').map(hold).run()",
+    "folding before the shuffle": "GB('ShardsIDReader').aggregateby(lambda id: 'x', 0, hold, hold).run()",
+    "after the shuffle": "GB('ShardsIDReader').repartition(lambda id: id).map(hold).run()",
+    "grouping": "GB('ShardsIDReader').groupby(lambda id: id, hold).run()",
+    "after the collection": "GB('ShardsIDReader').collect().map(hold).run()",
+}
+
+
+@pytest.fixture
+def shards(bare_cluster: LocalCluster) -> Iterator[list[Redis]]:
+    cluster = RedisCluster(host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True)
+    nodes = [node.redis_connection for node in cluster.get_primaries()]  # type: ignore[no-untyped-call, unused-ignore]
+    yield nodes
+    for node in nodes:
+        for key in held(node):
+            node.delete(key)
+    cluster.close()
+
+
+def held(shard: Redis) -> list[str]:
+    """Left by a function that has come to where it waits."""
+    return [str(key) for key in shard.keys("held:*")]
+
+
+def runs(shard: Redis) -> bool:
+    return any(entry[3] == "running" for entry in send(shard, "RG.DUMPEXECUTIONS"))
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("waiting", [True, False], ids=["a client waits", "unblocking"])
+def test_an_execution_ends_on_all_shards_with_its_initiator(shards: list[Redis], phase: str, waiting: bool) -> None:
+    initiator, *others = shards
+    replies: list[str] = []
+
+    def ask() -> None:
+        try:
+            replies.append(
+                str(send(initiator, "RG.PYEXECUTE", HELD + PHASES[phase], *(() if waiting else ("UNBLOCKING",))))
+            )
+        except ResponseError as error:
+            replies.append(str(error))
+
+    client = threading.Thread(target=ask)
+    client.start()
+    wait_until(lambda: any(held(shard) for shard in shards), f"it is {phase}")
+    killed = kill_worker(initiator)
+    client.join(60)
+    assert len(replies) == 1
+    assert ("worker" in replies[0]) is waiting
+    wait_until(lambda: not any(map(runs, others)), "the other shards have ended their parts", 60)
+    ready_worker(initiator, {killed})
+    assert not runs(initiator)
+    results, errors = send(initiator, "RG.PYEXECUTE", "GB('ShardsIDReader').count().run()")
+    assert (results, errors) == (["3"], [])
