@@ -51,7 +51,7 @@ class Loaded:
     text: str
     start: int  # in the document
     title: str
-    ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone
+    ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone, or may be of an earlier text
     places: places.Raw  # where its parts stand in the file
     metadata: str  # of its document, JSON
 
@@ -234,13 +234,13 @@ class AnswerFunction:
             for command in (
                 ("HMGET", key, "text", "start", "title", "places"),
                 ("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"),
-                ("HGET", keys.doc_of_passage(key), "metadata"),
+                ("HMGET", keys.doc_of_passage(key), "metadata", "digest"),
             )
         ]
         replies = await self._shard.runtime.calls(commands)
         return [
-            _loaded(key, score, hash, blob, metadata)
-            for (key, score), hash, blob, metadata in zip(
+            loaded(key, score, hash, blob, document)
+            for (key, score), hash, blob, document in zip(
                 wanted, replies[::3], replies[1::3], replies[2::3], strict=True
             )
         ]
@@ -296,9 +296,7 @@ class AnswerFunction:
         """Where each of its word pieces stands in its text."""
         pieces = self._shard.tokenizer.passage(passage.text)
         if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
-            raise BadModel(
-                f"the tokens of {passage.key!r} are not this shard's tokenizer's; delete and ingest the document again"
-            )
+            raise BadModel(f"the tokens of {passage.key!r} are not this shard's tokenizer's; run 'shardqa retokenise'")
         return pieces
 
     # ---- storing
@@ -317,13 +315,17 @@ class AnswerFunction:
             self._shard.runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
 
 
-def _loaded(key: str, score: float, hash: Any, blob: Any, metadata: Any) -> Loaded | None:
-    """None when the passage is gone, or can't be read now."""
+def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loaded | None:
+    """None when the passage is gone, or can't be read now.
+
+    A document without a digest was not written to its end, as where its slot is moving: its tokens may have left first.
+    """
     if isinstance(hash, Exception) or hash[0] is None:
         return None
     text, start, title, marks = hash
+    metadata, digest = (None, None) if isinstance(document, Exception) else document
     packed = metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else ""
-    ids = None if isinstance(blob, Exception) else np.frombuffer(blob, dtype="<i4")
+    ids = None if isinstance(blob, Exception) or digest is None else np.frombuffer(blob, dtype="<i4")
     return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.stored(marks), packed)
 
 

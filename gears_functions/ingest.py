@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from redis import ResponseError
+from redis import RedisError, ResponseError
 
 from shardqa import keys, places
 from shardqa.errors import (
@@ -32,8 +32,9 @@ from shardqa.gears_functions import arguments, documents, permissions
 from shardqa.gears_functions.delete import AT_ONCE, Delete
 from shardqa.gears_functions.documents import FIELDS, Fields
 from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions.runtime import raise_first
 from shardqa.gears_functions.splitting import Passage, split_in_slices
-from shardqa.transient import is_transient
+from shardqa.transient import is_transient, is_write_refusal
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
@@ -143,6 +144,9 @@ class Ingest:
                 commands.append(("HMGET", keys.passage(*name), "start", "end", "text"))
                 commands.append(("AI.TENSORGET", keys.tokens(*name), "BLOB"))
             replies = await self._shard.runtime.calls(commands)
+            for passing in replies:
+                if isinstance(passing, Exception) and is_transient(passing):
+                    raise passing  # its slot is leaving: what has gone ahead is no difference
             for (_, p), place, blob in zip(frame, replies[::2], replies[1::2], strict=True):
                 wanted = [str(p.start).encode(), str(p.end).encode(), p.text.encode()]
                 if place != wanted or blob != p.ids.tobytes():
@@ -238,10 +242,20 @@ class Ingest:
         if not passages:
             raise BadDocument(f"document {key!r} has no words, only blanks and control characters; give it a text")
         old = self._old_count(parsed, stored)
+        if not first:
+            await self._demand_here(parsed, old)
         of_document = OfDocument(len(fields.text.encode()), fields.metadata)
         new = New(fields.title, digest, passages, places.check(fields.places), of_document)
         epoch = await self._write(key, parsed, new, old, list(first))
         return self._reply(parsed, fields, len(passages), True, epoch)
+
+    async def _demand_here(self, parsed: keys.DocKey, count: int) -> None:
+        """Raises what Redis says where a part has gone ahead to another shard. An event would else write what is left
+        here, in vain, and each write is an event again."""
+        for first in range(0, count, FRAME):
+            names = [(parsed.corpus, parsed.document, n) for n in range(first, min(first + FRAME, count))]
+            commands = [("EXISTS", name(*of)) for of in names for name in (keys.passage, keys.tokens)]
+            raise_first(commands, await self._shard.runtime.calls(commands))
 
     async def _split(self, text: str) -> list[Passage]:
         """In slices: threads are few, and whole big documents would keep small ones out until their deadline."""
@@ -283,12 +297,23 @@ class Ingest:
         surplus = [self._delete.unlink(parsed, range(count, old))] if old > count else []
         done = ("HSET", key, "passages", count, "digest", new.digest)
         tag, epoch, announce = shard.epochs.next(parsed.corpus)
-        await shard.write([*announce, *head, *_frame(parsed, new, last), *surplus, done])
+        try:
+            await shard.write([*announce, *head, *_frame(parsed, new, last), *surplus, done])
+        except (RedisError, ShardFailed):
+            await self._is_not_done(key)
+            raise
         self._index(parsed, new, last)
         for n in range(count, old):
             shard.index_to_change(parsed.corpus).remove(keys.passage(parsed.corpus, parsed.document, n))
         shard.epochs.written(parsed.corpus, tag, epoch)
         return epoch
+
+    async def _is_not_done(self, key: str) -> None:
+        """A tick goes on past what Redis refuses in it: the digest may be there, and a part of the passages not."""
+        (reply,) = await self._shard.runtime.calls([("HDEL", key, "digest")])
+        if isinstance(reply, Exception) and not is_write_refusal(reply):
+            why = f"{key!r} may be written in part ({reply}); 'shardqa retokenise' mends it"
+            self._shard.runtime.log(why, "warning")
 
     async def _shorten(self, key: str, parsed: keys.DocKey, count: int, old: int) -> int:
         """Removes the end of a text much longer than the new one, which a single tick would take too long for.

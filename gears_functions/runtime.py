@@ -79,6 +79,17 @@ class Runtime(Protocol):
         """
         ...
 
+    def models_above(self, size: int) -> list[str]:
+        """Keys of models that lie in files of more bytes."""
+        ...
+
+    async def copy_model(self, key: str, to: str) -> None:
+        """Stores the model at `key` under `to` as well, on that other master that has the slot of `to`.
+
+        Raises redis.ResponseError where there is no such model here, or the other shard does not take it.
+        """
+        ...
+
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
         """The same command on every other master at once, in the order of their slots; a failed one is an exception."""
         ...

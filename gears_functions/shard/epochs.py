@@ -26,10 +26,11 @@ class ShardEpochs:
         self._issued: dict[str, int] = {}  # corpus -> the highest epoch sent to Redis, confirmed or not
 
     async def stored(self, corpus: str) -> int:
-        """The epoch in Redis; 0 where there is none."""
+        """The epoch in Redis; 0 where there is none. A replica is refused its GET: it can't know what it lacks, and a
+        node that was the master a moment ago must not speak for the shard."""
         tag = self._runtime.hashtag()
         known = self._known.get((tag, corpus))
-        if known is not None:
+        if known is not None and self._runtime.role() == "master":
             return known
         epoch = int(await self._runtime.call("GET", keys.epoch(corpus, tag)) or 0)
         if self._runtime.role() == "master" and epoch:  # 0 is not kept: anybody may ask for any corpus
@@ -38,7 +39,8 @@ class ShardEpochs:
 
     def is_current(self, corpus: str, tag: str, epoch: int) -> bool:
         """Whether this is the shard's tag and its epoch now; False where Redis would have to be asked."""
-        return tag == self._runtime.hashtag() and self._known.get((tag, corpus)) == epoch
+        is_master = self._runtime.role() == "master"
+        return is_master and tag == self._runtime.hashtag() and self._known.get((tag, corpus)) == epoch
 
     def held(self, corpus: str) -> int | None:
         """The epoch that this process knows of, whether or not it is in Redis."""

@@ -1,7 +1,7 @@
 """An index per corpus, kept equal to its `passage:` keys by a watch of the keyspace and by scans.
 
-Everything here runs in the worker's loop. Where events were lost the keyspace is scanned. Passages of a document that
-a function holds are left to it; those that Redis does not let be read now are left to `retries`.
+Everything here runs in the worker's loop. Where events were lost the keyspace is scanned. Events of a document that a
+function holds are left to it; passages that Redis does not let be read now are left to `retries`.
 """
 
 from __future__ import annotations
@@ -170,19 +170,20 @@ class KeyspaceSync:
         while True:
             cursor, found = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
             names = [name.decode("utf-8", "surrogateescape") for name in found]
-            changed |= await self.refresh(names)
+            changed |= await self.refresh(names, held_too=True)
             seen.update(names)
             if cursor == b"0":
                 break
         gone = [key for index in self.corpora.values() for key in index if key not in seen]
-        return changed | await self.refresh(gone)
+        return changed | await self.refresh(gone, held_too=True)
 
-    async def refresh(self, names: Iterable[str]) -> set[str]:
+    async def refresh(self, names: Iterable[str], held_too: bool = False) -> set[str]:
         """Reads passages and makes the index hold just what is there; returns the corpora this changed.
 
+        With `held_too` those of documents that a function holds as well: until it has written, what it replaces counts.
         Raises ResponseError where nothing can be read now; the index keeps what it had of the rest.
         """
-        todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name)) is not None]
+        todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name, held_too)) is not None]
         changed = set[str]()
         for first in range(0, len(todo), PAGE):
             page = todo[first : first + PAGE]
@@ -192,7 +193,7 @@ class KeyspaceSync:
             changed.update(c for (n, c), reply in zip(page, replies, strict=True) if self._apply(n, c, reply))
         return changed
 
-    def _corpus_of(self, name: str) -> str | None:
+    def _corpus_of(self, name: str, held_too: bool) -> str | None:
         """The corpus of a passage's key; None when a function that holds its document sees to it, or it is not ours."""
         try:
             parsed = keys.parse_passage(name)
@@ -201,7 +202,8 @@ class KeyspaceSync:
             return None
         if self.dropped.covers(parsed.corpus, parsed.tag):
             return None
-        return None if self._held.passes_over(parsed, name) else parsed.corpus
+        is_held = self._held.passes_over(parsed, name)
+        return None if is_held and not held_too else parsed.corpus
 
     def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
         """Whether the index changed."""

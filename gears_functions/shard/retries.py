@@ -89,7 +89,7 @@ class ShardRetries:
                 now = await slots.look(self._runtime)
                 settled = {slot: self._moving.pop(slot) for slot in set(self._moving) - now.moving}
                 changed = self._sync.forget(_names(settled, now, served=False))
-                changed |= await self._sync.refresh(_names(settled, now, served=True))
+                changed |= await self._sync.refresh(_names(settled, now, served=True), held_too=True)
                 if self._unseen and not self._unseen & now.moving:
                     changed |= await self._sync.scan()
                     self._unseen = frozenset()

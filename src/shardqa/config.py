@@ -76,7 +76,7 @@ class Settings(BaseSettings):
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
     sure: float = Field(0.6, gt=0, le=1, description="score from which no further passage is read; 1 reads all k")
     stage_seconds: float = Field(0.5, gt=0, description="seconds before the other passages are read without waiting")
-    model: str = Field("reader-v1-int8", description="name of the reader that the shards run")
+    model: str = Field("reader-v2-int8", description="name of the reader that the shards run")
     answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
     answer_seconds: int = Field(3_600, ge=1, description="life of a final answer in Redis, seconds")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")

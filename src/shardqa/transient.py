@@ -1,6 +1,7 @@
 """Transient errors: those of Redis that end by themselves, and the faults they become. The one list of them."""
 
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     ClusterDownError,
     ConnectionError,
@@ -18,14 +19,21 @@ BETWEEN_SHARDS = ("TRYAGAIN", "MOVED", "ASK")  # of a key whose slot is not all 
 WRITE_REFUSALS = {"OOM": "memory is full", "NOREPLICAS": "replicas are missing", "MISCONF": "its disk fails"}
 CODES = (*BETWEEN_SHARDS, *WRITE_REFUSALS, "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "UNBLOCKED")
 CLUSTER_DOWN = "while the cluster is down"  # how Redis refuses a module's call in the first seconds of a cluster node
-# The same where redis-py takes the code off the text and makes a class of it.
-CLASSES = (ConnectionError, OSError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
+# The same where redis-py takes the code off the text and makes a class of it; MovedError is an AskError.
+CLASSES = (ConnectionError, OSError, AskError, TryAgainError, ClusterDownError, MasterDownError, ReadOnlyError)
+
+BY_OTHER_ROLE = (TryAgainError, ReadOnlyError, ClusterDownError, MasterDownError)
 
 
 def is_transient(error: BaseException) -> bool:
     """Whether Redis may do later what it refused now."""
     text = str(error)
     return isinstance(error, CLASSES) or text.startswith(CODES) or CLUSTER_DOWN in text
+
+
+def may_tell_of_a_failover(error: BaseException) -> bool:
+    """Whether the node may no longer be the master of what it was asked: a trigger has no key, so no MOVED tells."""
+    return isinstance(error, BY_OTHER_ROLE) or str(error).startswith("TRYAGAIN")
 
 
 def is_between_shards(error: BaseException) -> bool:

@@ -75,7 +75,7 @@ def test_an_answer_is_stored_for_a_while_and_then_says_cached(shards: Shards) ->
 def test_an_answer_of_another_epoch_is_given_and_not_stored(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     tag, epoch = shards.tag_of("mill")
-    old = keys.answer(shards.corpus, tag, epoch - 1, "reader-v1-int8", 5, keys.normalise_question(QUESTION))
+    old = keys.answer(shards.corpus, tag, epoch - 1, "reader-v2-int8", 5, keys.normalise_question(QUESTION))
     assert get(shards, old)["epoch"] == epoch
     get(shards, shards.answer_key("mill", QUESTION, k=4))
     wait_until(lambda: shards.client.exists(shards.answer_key("mill", QUESTION, k=4)), "the later one is stored")
@@ -126,12 +126,12 @@ def test_a_long_question_stands_hashed_in_its_key_once_it_was_ranked(shards: Sha
 @pytest.mark.parametrize(
     ("tail", "code"),
     [
-        ("1:reader-v1-int8:0:who", "bad_limit"),
-        ("1:reader-v1-int8:10000:who", "bad_limit"),
-        ("1:reader-v1-int8:5:" + "who is it " * 40, "question_too_long"),
-        ("1:reader-v1-int8:5:?", "empty_question"),
-        ("1:reader-v1-int8:five:who", "bad_key"),
-        ("reader-v1-int8", "bad_key"),
+        ("1:reader-v2-int8:0:who", "bad_limit"),
+        ("1:reader-v2-int8:10000:who", "bad_limit"),
+        ("1:reader-v2-int8:5:" + "who is it " * 40, "question_too_long"),
+        ("1:reader-v2-int8:5:?", "empty_question"),
+        ("1:reader-v2-int8:five:who", "bad_key"),
+        ("reader-v2-int8", "bad_key"),
         ("", "bad_key"),
     ],
 )
@@ -144,7 +144,7 @@ def test_a_key_that_can_not_be_answered_gets_an_error_that_names_itself(shards: 
 def test_a_key_of_a_tag_that_is_no_shards_is_not_answered_from_whatever_shard_has_its_slot(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     with pytest.raises(ResponseError, match=r"wrong_shard: the shard of \{b0001\} can't be asked here"):
-        shards.client.get(keys.answer(shards.corpus, "b0001", 1, "reader-v1-int8", 3, "who"))
+        shards.client.get(keys.answer(shards.corpus, "b0001", 1, "reader-v2-int8", 3, "who"))
 
 
 def test_a_key_that_is_not_utf8_gets_an_error(shards: Shards) -> None:
@@ -174,13 +174,13 @@ def lose_and_regain(shards: Shards, key: str) -> None:
 def test_a_shard_without_the_model_takes_it_from_another(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     tag, _ = shards.tag_of("mill")
-    lose_and_regain(shards, keys.model("reader-v1-int8", tag))
+    lose_and_regain(shards, keys.model("reader-v2-int8", tag))
 
 
 def test_a_copied_model_keeps_its_label_and_its_batching(shards: Shards) -> None:
     shards.ingest("mill", MILL)
     tag, _ = shards.tag_of("mill")
-    key = keys.model("reader-v1-int8", tag)
+    key = keys.model("reader-v2-int8", tag)
     before = shards.redis(key).execute_command("AI.MODELGET", key, "META")
     lose_and_regain(shards, key)
     assert shards.redis(key).execute_command("AI.MODELGET", key, "META") == before

@@ -1,5 +1,6 @@
 """What the index and the epochs go through: a dead worker, a failover, slots that move, other numbers of shards."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from functools import partial
@@ -9,11 +10,13 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
-from shardqa import keys
+from shardqa import keys, topology
 from shardqa.cluster.local import LocalCluster
 from shardqa.description import ShardDescription
+from shardqa.engine import Engine
+from shardqa.module.worker.gears.hashtags import tag_of_slot
 from tests.cluster.shards_client import Shards
-from tests.nodes import wait_until
+from tests.nodes import settings_of, wait_until
 from tests.workers import kill_worker, ready_worker
 
 Start = Callable[..., LocalCluster]
@@ -26,6 +29,7 @@ TEXTS = {
     * (n % 5 + 1)
     for n, (subject, place) in enumerate((subject, place) for subject in SUBJECTS for place in PLACES)
 }
+FOLLOWED_SECONDS = 30.0  # until an engine must know the new master
 QUESTIONS = ["who came to the well of Tarn", "which chapel was finished in 1720", "market people of Quill", "1704"]
 
 
@@ -135,7 +139,7 @@ def test_a_reader_that_moves_with_its_slot_is_replaced_there_and_leaves_no_secon
     fill(shards)
     document = "well of Tarn"
     tag, _ = shards.tag_of(document)
-    key = keys.model("reader-v1-int8", tag)
+    key = keys.model("reader-v2-int8", tag)
     source = shards.client.get_node_from_key(key)
     target = next(node for node in shards.nodes() if node.name != source.name)
     with _client(source) as giver, _client(target) as taker:
@@ -187,6 +191,25 @@ def test_a_replica_takes_over_with_a_warm_index(two: LocalCluster, connect: Conn
     assert json.loads(later.client.get(key))["spans"][0]["text"] == "1717"
 
 
+async def test_an_engine_that_only_ranks_follows_a_replica_that_took_over(two: LocalCluster, connect: Connect) -> None:
+    shards = connect(two)
+    fill(shards)
+    engine = await Engine.connect(settings_of(two, corpus=shards.corpus))
+    try:
+        assert not (await engine.rank(QUESTIONS[0], shards.corpus, 5)).failed
+        replica = shards.client.get_replicas()[0]
+        with _client(replica) as client:
+            wait_until(lambda: client.info("replication")["master_link_status"] == "up", "the replica follows")
+            client.execute_command("CLUSTER", "FAILOVER")
+            wait_until(lambda: client.info("replication")["role"] == "master", "the replica took over")
+        async with asyncio.timeout(FOLLOWED_SECONDS):
+            while f"{replica.host}:{replica.port}" not in {str(node.name) for node in engine.masters.nodes()}:
+                await engine.rank(QUESTIONS[0], shards.corpus, 5)
+                await asyncio.sleep(0.1)
+    finally:
+        await engine.close()
+
+
 def _indexed(client: Any) -> int:
     """Passages in a node's index, of all corpora."""
     return int(client.info("shardqa")["shardqa_passages"])
@@ -226,6 +249,24 @@ def test_a_pushed_model_is_on_every_shard_whatever_slots_move(two: LocalCluster,
             assert client.execute_command("AI.MODELGET", _own(node), "META")[7] == 8
     for node in (source, target):
         shards.client.unlink(_own(node))
+
+
+def test_a_copy_that_lies_under_a_former_tag_is_sent_as_well(two: LocalCluster, connect: Connect) -> None:
+    pytest.importorskip("onnx", reason="the model of this test is made with onnx")
+    from tests.onnx_models import adder
+
+    shards = connect(two)
+    taker, giver = shards.nodes()
+    with _client(giver) as client:
+        highest = topology.myself(topology.read(client)).slots[-1][-1]
+    former, wanted = (keys.model("former", tag) for tag in (tag_of_slot(highest), _tag(taker)))
+    words = ("ONNX", "CPU", "TAG", keys.pushed_label("former", "0123"), "BLOB", adder())
+    shards.client.execute_command("AI.MODELSTORE", former, *words)
+    asked = ("RG.TRIGGER", "Push", "former", _tag(giver), wanted)
+    assert shards.client.execute_command(*asked, target_nodes=giver) == [b"1"]
+    assert shards.client.execute_command("AI.MODELGET", wanted, "META")[5] == words[3].encode()
+    for key in (former, wanted):
+        shards.client.unlink(key)
 
 
 def _has_own_copy_alone(client: Any, node: Any) -> bool:

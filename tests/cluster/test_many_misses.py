@@ -18,7 +18,7 @@ def keys_of(shards: Shards, count: int) -> list[str]:
     """Answers to different questions, that no `Rank` went ahead of."""
     tag, epoch = shards.tag_of("mill")
     asked = (f"when was the mill at hallow ford built, version {n}" for n in range(count))
-    return [keys.answer(shards.corpus, tag, epoch, "reader-v1-int8", 1, question) for question in asked]
+    return [keys.answer(shards.corpus, tag, epoch, "reader-v2-int8", 1, question) for question in asked]
 
 
 async def test_as_many_at_once_as_an_api_asks_are_all_answered(shards: Shards) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 from redis import Redis
+from redis.exceptions import TryAgainError
 
 from shardqa import keys, topology
 from shardqa.cluster import node, tags
@@ -16,7 +17,9 @@ from shardqa.engine.connections import Shards
 from shardqa.errors import ClusterUnavailable, WrongShard
 from shardqa.schema import Document
 from shardqa.topology import Node
+from tests.cluster.shards_client import Shards as ShardsClient
 from tests.nodes import settings_of, wait_until
+from tests.slots import agree, begin_move, end_move, migrate
 from tests.workers import kill_worker
 
 NAMES = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna"]
@@ -209,3 +212,25 @@ async def wait_for_removal(engine: Engine, document: str) -> None:
             if await engine.get(engine.settings.corpus, document) is None:
                 return
             await asyncio.sleep(0.05)
+
+
+def test_a_document_refused_since_a_part_has_left_is_written_by_the_next_try(
+    two: LocalCluster, connect: Callable[[LocalCluster], ShardsClient]
+) -> None:
+    shards = connect(two)
+    shards.ingest("half", TEXTS["Ada"])
+    key, tokens = shards.doc("half"), keys.tokens(shards.corpus, "half", 0)
+    giver = shards.redis(key)
+    (taker,) = (one for name in shards.nodes() if (one := shards.client.get_redis_connection(name)) is not giver)
+    before = giver.execute_command("AI.TENSORGET", tokens, "BLOB")
+    words = ("RG.TRIGGERONKEY", "Ingest", key, "title", "", "text", TEXTS["Bruno"] + MORE)
+    agree([giver, taker])
+    begin_move(tags.slot(key), giver, taker)
+    migrate(giver, taker, [tokens])
+    with pytest.raises(TryAgainError):
+        giver.execute_command(*words)
+    assert giver.hget(key, "digest") is None
+    end_move(tags.slot(key), giver, taker)
+    taker.execute_command(*words)
+    assert taker.execute_command("AI.TENSORGET", tokens, "BLOB") != before
+    assert taker.execute_command("RG.TRIGGERONKEY", "RetokeniseOne", key) == [b'{"changed":false}']

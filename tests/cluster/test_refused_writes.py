@@ -82,7 +82,7 @@ async def test_what_is_refused_is_told_with_its_reason(engine: Engine, redis: Re
 def test_the_doctor_tells_it_too(small: LocalCluster, engine: Engine, redis: Redis, what: str) -> None:
     word = refuse(redis, what)
     connect = lambda host, port: Redis(host=host, port=port)  # noqa: E731
-    findings = doctor.cluster(small.seed(), connect, "default", "reader-v1-int8", "seeds")
+    findings = doctor.cluster(small.seed(), connect, "default", "reader-v2-int8", "seeds")
     found = [f for f in findings if f.check == "writes"]
     assert [f.verdict for f in found] == ["bad"]
     assert word in found[0].found

@@ -43,7 +43,7 @@ from shardqa.errors import (
     WritesRefused,
 )
 from shardqa.streaming import FilePart
-from shardqa.transient import is_transient, write_refusal
+from shardqa.transient import is_transient, may_tell_of_a_failover, write_refusal
 
 Argument: TypeAlias = str | bytes | int | float | FilePart
 CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that does not even refuse
@@ -276,7 +276,7 @@ class Shards:
             self.refresh()
             raise ClusterUnavailable(f"shard {name} is silent ({error}); see 'shardqa status'") from error
         except (RedisError, OSError) as error:
-            if not isinstance(error, ResponseError):
+            if not isinstance(error, ResponseError) or may_tell_of_a_failover(error):
                 self.refresh()
             raise explain(error, name) from error
 

@@ -1,0 +1,32 @@
+"""What a reader is given of a passage as it lies in Redis."""
+
+import numpy as np
+import pytest
+
+from shardqa import keys
+from shardqa.gears_functions import answer
+
+KEY = keys.passage("c", "mill", 0)
+HASH = [b"Ada built it.", b"0", b"Mill", b""]
+IDS = np.array([5, 6, 7], dtype="<i4")
+
+
+def ids(document: list[bytes | None], hash: list[bytes] | None = None) -> list[int] | None:
+    loaded = answer.loaded(KEY, 1.0, hash or HASH, IDS.tobytes(), document)
+    assert loaded is not None
+    return None if loaded.ids is None else loaded.ids.tolist()
+
+
+def test_the_tokens_of_a_whole_document_are_compared() -> None:
+    assert ids([b"{}", b"d1gest"]) == [5, 6, 7]
+
+
+@pytest.mark.parametrize("document", [[b"{}", None], [None, None]])
+def test_the_tokens_of_a_document_that_was_not_written_to_its_end_are_not_relied_on(
+    document: list[bytes | None],
+) -> None:
+    assert ids(document) is None
+
+
+def test_a_passage_that_is_gone_is_none() -> None:
+    assert answer.loaded(KEY, 1.0, [None, None, None, None], IDS.tobytes(), [None, None]) is None
