@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +28,16 @@ def settings_of(cluster: LocalCluster, corpus: str = "bench") -> Settings:
 
 
 @contextmanager
-def temporary_cluster(shards: int, threads: int = 1, prepared: bool = True) -> Iterator[LocalCluster]:
+def temporary_cluster(
+    shards: int, threads: int = 1, prepared: bool = True, module_arguments: tuple[str, ...] = ()
+) -> Iterator[LocalCluster]:
     """A cluster on random ports in a temporary folder, with functions and the shipped reader on every shard."""
     # rewrites and workers end a moment after their nodes, and may still write
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         data = Path(folder) / "data"
         port = ports.random_block(shards, shards)
-        cluster = local.start(Wanted(data=data, shards=shards, port=port, bus_offset=shards, threads=threads))
+        wanted = Wanted(data=data, shards=shards, port=port, bus_offset=shards, threads=threads)
+        cluster = local.start(replace(wanted, module_arguments=module_arguments))
         try:
             if prepared:
                 asyncio.run(_prepare(settings_of(cluster)))

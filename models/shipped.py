@@ -8,7 +8,7 @@ from pathlib import Path
 
 from shardqa.errors import BadModel
 
-NAME = "reader-v1-int8"
+NAME = "reader-v2-int8"
 """The reader's name in keys and in what the API reports."""
 
 CHECKSUMS_FILE = "checksums.json"

@@ -19,7 +19,7 @@ END = "--- end of command"  # printed after each, with its number
 
 # In a terminal redis-cli numbers the elements of a reply; here its output is a pipe.
 PRELUDE = """
-redis-cli() { case "$*" in *RG.*) command redis-cli --no-raw "$@";; *) command redis-cli "$@";; esac; }
+redis-cli() { case "$*" in *RG.*|*AI.*) command redis-cli --no-raw "$@";; *) command redis-cli "$@";; esac; }
 """
 
 
@@ -82,6 +82,8 @@ def test_a_session_prints_what_stands_there(
     for name in ("seeds", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
     commands = console(as_here(page.read_text(), cluster, api))
+    if any("AI.SCRIPTSTORE" in command.typed for command in commands):
+        pytest.importorskip("torch", reason="TorchScript is torch's")
     assert commands
     wrong = [
         f"$ {command.typed}\n{printed}"

@@ -14,7 +14,7 @@ import pytest
 import typer.main
 import yaml
 
-from shardqa.api.model_metrics import COUNTERS
+from shardqa.api.model_metrics import COUNTERS, OF_STATES
 from shardqa.cli import app as program
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,10 @@ OPERATING = (ROOT / "docs" / "operating.md").read_text()
 SECURITY = (ROOT / "SECURITY.md").read_text()
 NAMED = re.compile(r"`(?:tests/)?((?:\w+/)+(?:test_\w+\.py)?)(?:::(\w+))?`")
 SOURCE = ROOT / "module" / "src"
-METRIC = re.compile(rf"model_({'|'.join(COUNTERS)})(_total)?|model_(largest_batch|(queue|run)_seconds)")
+METRIC = re.compile(
+    rf"model_({'|'.join(COUNTERS)})(_total)?|model_(largest_batch|(queue|run)_seconds)|"
+    rf"states_({'|'.join(OF_STATES)})_total"
+)
 
 
 def rows(title: str) -> list[list[str]]:

@@ -167,7 +167,7 @@ def test_tests_of_units_lie_as_their_sources_do() -> None:
 
 def test_a_top_level_folder_of_models_is_the_toolchain_or_a_reader() -> None:
     folders = {path.relative_to(ROOT / "models").parts[0] for path in sources() if (ROOT / "models") in path.parents}
-    assert {name for name in folders if "." not in name} == {"toolchain", "reader-v1-int8"}
+    assert {name for name in folders if "." not in name} == {"toolchain", "reader-v2-int8"}
 
 
 def test_only_keys_spells_a_key() -> None:
