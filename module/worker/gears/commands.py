@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import Any
 
@@ -161,14 +161,20 @@ class Commands:
             self._running[registration.id] -= 1
 
     async def run_registration(
-        self, execution: Execution, registration: Registration, records: list[Any], kept: bool = False
+        self,
+        execution: Execution,
+        registration: Registration,
+        records: list[Any],
+        *,
+        kept: bool = False,
+        in_queue: bool = False,
     ) -> list[Any] | None:
         """The records that these became, or None when a step failed (the execution has the error).
 
-        `kept`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results.
+        `kept`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it there.
         """
         results = self._results(execution, registration, registration.plan(records), kept)
-        return await self.counted(execution, registration, results, perf_counter())
+        return await self.counted(execution, registration, results, perf_counter(), in_queue)
 
     async def counted(
         self,
@@ -176,13 +182,14 @@ class Commands:
         registration: Registration,
         ended: Coroutine[Any, Any, tuple[list[Any], list[str]]],
         started: float,
+        in_queue: bool = False,
     ) -> list[Any] | None:
         """The same for a run that is there; `ended` gives its results and errors."""
         statistics = registration.statistics
         statistics.trigger()
         execution.name, execution.seconds = registration.title(), self._shard.threads.stall
         try:
-            with self._queued(registration):
+            with nullcontext() if in_queue else self._queued(registration):
                 results, errors = await ended
         except BaseException:
             statistics.abort()

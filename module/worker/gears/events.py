@@ -39,12 +39,13 @@ class Line:
     busy: dict[str, deque[Happened]] = field(default_factory=dict)  # key that runs, or will next -> its later events
     ready: deque[Happened] = field(default_factory=deque)  # the next ones of such keys
     turns: int = 0  # under way
-    running: int = 0  # events of these that nobody else counts
+    taken: int = 0  # events of turns, until they are done
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATELY))  # of a run, in each of the last turns
     woken: bool = False  # `_start` is about to come
 
     def queued(self) -> int:
-        return len(self.waiting) + len(self.ready) + sum(map(len, self.busy.values()))
+        """Events that wait or run: each in one place, from its push until it is done."""
+        return len(self.waiting) + len(self.ready) + sum(map(len, self.busy.values())) + self.taken
 
     def is_short(self) -> bool:
         return self.plain and min(self.seconds, default=1.0) <= SHORT
@@ -65,6 +66,7 @@ class Line:
             else:
                 self.busy[happened.key] = deque()
                 taken.append(happened)
+        self.taken += len(taken)
         return taken
 
     def rest(self, events: int, seconds: float) -> float:
@@ -74,6 +76,8 @@ class Line:
         return GAP if len(self.waiting) < TOGETHER else min(GAP, seconds)
 
     def done(self, key: str) -> None:
+        """One that was taken."""
+        self.taken -= 1
         later = self.busy[key]
         if later:
             self.ready.append(later.popleft())
@@ -100,7 +104,7 @@ class Events:
 
     def _waiting(self, registration: Registration) -> int:
         line = self._lines.get(registration.id)
-        return 0 if line is None else line.queued() + line.running
+        return 0 if line is None else line.queued()
 
     def _forget(self, registration: Registration) -> None:
         self._lines.pop(registration.id, None)
@@ -119,7 +123,7 @@ class Events:
         self._wake(line)
 
     def queued(self) -> int:
-        return sum(line.queued() + line.running for line in self._lines.values())
+        return sum(line.queued() for line in self._lines.values())
 
     def _is_plain(self, registration: Registration) -> bool:
         return runs_here(registration) and (registration.plan([]).local or not self._shard.cluster.enabled)
@@ -160,14 +164,13 @@ class Events:
         enter(execution)
         try:
             record = await event_record(self._shard, registration.rights, happened, registration.read_value)
-            await self._commands.run_registration(execution, registration, [record], kept=True)
+            await self._commands.run_registration(execution, registration, [record], kept=True, in_queue=True)
         except BaseException as error:  # noqa: BLE001 - as above
             registration.statistics.last_error = repr(error)
 
     async def _run_together(self, line: Line, events: list[Happened]) -> None:
         """Plain steps of events of different keys, one after another in one thread of the pool."""
         registration, begun = line.registration, list[Begun | None]([None] * len(events))
-        line.running += len(events)
         try:
             records = await event_records(self._shard, registration.rights, events, registration.read_value)
             turn = [self._begun(registration, record) for record in records]
@@ -175,7 +178,6 @@ class Events:
             seconds = await self._shard.threads.in_turn(registration.rights.context, _run_all, turn)
             line.seconds.append(seconds / len(turn))
         finally:
-            line.running -= len(events)
             for happened, one in zip(events, begun, strict=True):
                 self._end(line, happened.key, one)
 
@@ -202,7 +204,7 @@ class Events:
         execution, results = begun.here.execution, None
         enter(execution)
         try:
-            results = await begun.here.rest(self._commands, met)
+            results = await begun.here.rest(self._commands, met, in_queue=True)
         except BaseException as error:  # noqa: BLE001 - as above
             line.registration.statistics.last_error = repr(error)
         finally:

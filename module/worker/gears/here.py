@@ -51,13 +51,13 @@ class RunHere:
             self._count()
         return met
 
-    async def rest(self, commands: Commands, met: Suspended) -> list[Any] | None:
-        """In the loop: goes on; None when a step failed."""
+    async def rest(self, commands: Commands, met: Suspended, in_queue: bool = False) -> list[Any] | None:
+        """In the loop: goes on; None when a step failed. `in_queue`: as of `run_registration`."""
 
         async def ended() -> tuple[list[Any], list[str]]:
             return await self._chain.go_on(met), self.execution.errors
 
-        return await commands.counted(self.execution, self.registration, ended(), self._started)
+        return await commands.counted(self.execution, self.registration, ended(), self._started, in_queue)
 
     def _count(self) -> None:
         error = self.execution.errors[0] if self.execution.errors else None
