@@ -82,6 +82,11 @@ def test_a_wheel_from_an_sdist_holds_what_is_needed_to_run(installed: Path) -> N
     assert list(package.rglob("*.c")) == []
 
 
+def test_a_wheel_from_an_sdist_holds_the_stubs_for_scripts(installed: Path) -> None:
+    for name in ("shardqa/py.typed", "shardqa/gears/__init__.pyi", "redisAI-stubs/__init__.pyi"):
+        assert (installed / name).is_file(), name
+
+
 def test_bench_finds_its_questions_outside_a_checkout(installed: Path, tmp_path: Path) -> None:
     said = run("-m", "shardqa.cli", "bench", "ask", "--redis", NOBODY, cwd=tmp_path, code=3, PYTHONPATH=str(installed))
     assert "no cluster at" in said

@@ -323,6 +323,7 @@ CALLED_BY_OTHERS = {
     "with_latency",  # of model cards
     *("avg", "batchgroupby", "countby", "distinct", "groupby"),  # of RedisGears' builder
     *("continueFailed", "continueRun"),  # of RedisGears' future
+    *("OpsFromString", "ScriptRun", "TensorGet", "TensorSet"),  # of redisAI's graphs
 }
 DECORATED = ["@app.*", "@found.tool", "@router.*", "@*.command", "@*.callback", "@*validator*", "@*serializer*"]
 

@@ -168,6 +168,11 @@ class DagExecution:
     def persisted(self) -> list[Array]:
         return [] if self.failed else [self._dag.values[key] for key in self._dag.persist]
 
+    def got(self) -> list[Array]:
+        """What its gets got, once it has ended well."""
+        pairs = zip(self._dag.operations, self._dag.sources, strict=True)
+        return [self._dag.values[sources[one.name], one.name] for one, sources in pairs if isinstance(one, Get)]
+
     def runs(self) -> list[tuple[bytes, Result | Exception]]:
         return self._runs
 

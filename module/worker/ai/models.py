@@ -23,7 +23,7 @@ from shardqa.module.worker.ai import dag, messages
 from shardqa.module.worker.ai.array_cache import ArrayCache
 from shardqa.module.worker.ai.backend import File, ModelError
 from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, ShownActivity, batching_of, loader
-from shardqa.module.worker.ai.scripts import Reach
+from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.module.worker.calls import Calls, Rights, first
 from shardqa.module.worker.frames import Frame, PayloadTooLarge, Type, unpack
 from shardqa.module.worker.link import Link
@@ -248,8 +248,10 @@ class Models:
         results = await self.run_ordered(model, _by_name(model, inputs))
         return [results[names.index(name)] for name in outputs]
 
-    async def run_ordered(self, model: LoadedModel, arrays: Sequence[Array]) -> list[Array]:
-        """Inputs and outputs in the model's order. Raises redis.ResponseError."""
+    async def run_ordered(
+        self, model: LoadedModel, arrays: Sequence[Array], call: ScriptCall | None = None
+    ) -> list[Array]:
+        """Inputs and outputs in the model's order; `call`, of a script. Raises redis.ResponseError."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Array]] = loop.create_future()
 
@@ -266,13 +268,33 @@ class Models:
             self._note(result)
             self._count(model.id, result)
 
-        request = Request(arrays, done)
+        request = Request(arrays, done, call=call)
         model.put(request)
         try:
             return await future
         except asyncio.CancelledError:
             model.cancel(request)
             raise
+
+    async def run_graph(self, ordered: dag.Dag) -> dag.DagExecution:
+        """Of functions: at its end."""
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        def done(execution: dag.DagExecution) -> None:
+            loop.call_soon_threadsafe(ended.set)
+            for id, result in execution.runs():
+                self._note(result)
+                self._count(id, result)
+
+        execution = dag.DagExecution(ordered, self._models.get, done)
+        execution.start()
+        try:
+            await ended.wait()
+        except asyncio.CancelledError:
+            execution.cancel()
+            raise
+        return execution
 
     def at(self, key: str) -> LoadedModel:
         """The model stored at a key. Raises redis.ResponseError."""

@@ -1,30 +1,31 @@
-"""`import redisAI` for functions: tensors, and runs of this shard's models, under RedisAI's names for RedisGears.
+"""`import redisAI` for functions: tensors, and runs of this shard's models, scripts and graphs, under RedisAI's names
+for RedisGears.
 
-Inputs are matched by name when the names are the model's own, else by the order they were added in. Keys are read
-and written through Redis as the function's user, so what is set replicates.
+Inputs of a model are matched by name when the names are the model's own, else by the order they were added in. Keys
+are read and written through Redis as the function's user, so what is set replicates.
 """
 
 import types
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from redis import ResponseError
 
 from shardqa import tensors
-from shardqa.module.worker.calls import first
+from shardqa.module.worker.ai.batching import LoadedModel
+from shardqa.module.worker.ai.dag import ModelRun
+from shardqa.module.worker.ai.dag_runner import DagRunner, RunStep
+from shardqa.module.worker.ai.scripts import ScriptCall
+from shardqa.module.worker.ai.tensor import Tensor
+from shardqa.module.worker.calls import Command, Rights
 from shardqa.module.worker.gears.execution import current
 from shardqa.module.worker.shard import Shard
 from shardqa.tensors import Array
 
-
-class Tensor:
-    """An immutable tensor; `array` is its numpy form."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: Array) -> None:
-        self.array = array
+T = TypeVar("T")
+OUTSIDE = "redisAI reaches keys only from inside a function that runs"
+OUTPUTS_DIFFER = "ERR Number of keys given as OUTPUTS here does not match model definition"
 
 
 @dataclass(slots=True)
@@ -32,6 +33,15 @@ class ModelRunner:
     key: str
     inputs: dict[str, Array] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ScriptRunner:
+    key: str
+    function: str
+    inputs: list[Array] = field(default_factory=list)
+    variadic: int = -1  # index of the first input that goes into a list
+    outputs: int = 0
 
 
 def _tensor(dtype: str, dimensions: Sequence[int]) -> tuple[str, tuple[int, ...]]:
@@ -75,6 +85,32 @@ def modelRunnerAddOutput(runner: ModelRunner, name: str) -> int:
     return 1
 
 
+def createScriptRunner(key: str, function: str) -> ScriptRunner:
+    return ScriptRunner(key, function)
+
+
+def scriptRunnerAddInput(runner: ScriptRunner, tensor: Tensor | str, name: Tensor | str | None = None) -> int:
+    """A script's inputs have an order and no names: one is taken before the tensor, behind it, or not at all."""
+    given = name if isinstance(name, Tensor) else tensor
+    if not isinstance(given, Tensor):
+        raise TypeError(f"scriptRunnerAddInput wants a tensor, not {type(given).__name__}")
+    runner.inputs.append(given.array)
+    return 1
+
+
+def scriptRunnerAddInputList(runner: ScriptRunner, tensors: Sequence[Tensor]) -> int:
+    if runner.variadic >= 0:
+        raise ValueError("a script takes one list of tensors, at its end")
+    runner.variadic = len(runner.inputs)
+    runner.inputs += [tensor.array for tensor in tensors]
+    return 1
+
+
+def scriptRunnerAddOutput(runner: ScriptRunner, name: str | None = None) -> int:
+    runner.outputs += 1
+    return 1
+
+
 class Keyspace:
     """The functions that reach Redis or a model of one shard."""
 
@@ -95,12 +131,10 @@ class Keyspace:
         return [Tensor(_from_reply(reply)) for reply in replies]
 
     async def modelRunnerRunAsync(self, runner: ModelRunner) -> list[Tensor]:
-        execution = current()
-        if execution is not None:  # a run reaches the model beside Redis: its rights are asked for here
-            first(await self._shard.calls.check(execution.rights, [("AI.MODELGET", runner.key, "META")]))
+        await self._allowed([_read_model(runner.key)])
         model = self._shard.models.at(runner.key)
         if runner.outputs and len(runner.outputs) != len(model.outputs):
-            raise ResponseError("ERR Number of keys given as OUTPUTS here does not match model definition")
+            raise ResponseError(OUTPUTS_DIFFER)
         names = list(model.inputs)
         named = set(names) == set(runner.inputs)
         arrays = [runner.inputs[name] for name in names] if named else list(runner.inputs.values())
@@ -108,14 +142,72 @@ class Keyspace:
 
     def modelRunnerRun(self, runner: ModelRunner) -> list[Tensor]:
         """From synchronous functions; an async one awaits modelRunnerRunAsync."""
+        return self._waited(self.modelRunnerRunAsync(runner))
+
+    async def scriptRunnerRunAsync(self, runner: ScriptRunner) -> list[Tensor]:
+        rights = await self._allowed([_run_script(runner.key, runner.function)])
+        script = self._script(runner.key)
+        call = _call(rights, script, runner.function, variadic=runner.variadic)
+        arrays = await self._shard.models.run_ordered(script, runner.inputs, call)
+        if runner.outputs and len(arrays) != runner.outputs:
+            raise ResponseError(OUTPUTS_DIFFER)
+        return [Tensor(array) for array in arrays]
+
+    def scriptRunnerRun(self, runner: ScriptRunner) -> list[Tensor]:
+        """As modelRunnerRun."""
+        return self._waited(self.scriptRunnerRunAsync(runner))
+
+    def createDAGRunner(self) -> DagRunner:
+        return DagRunner(self._run_graph)
+
+    async def _run_graph(self, runner: DagRunner) -> list[Tensor]:
+        """What its gets got, in their order."""
+        rights = await self._allowed(
+            _read_model(step.key) if step.function is None else _run_script(step.key, step.function)
+            for step in runner.steps
+            if isinstance(step, RunStep)
+        )
+        execution = await self._shard.models.run_graph(runner.dag(lambda step: self._operation(rights, step)))
+        for _, result in execution.runs():
+            if isinstance(result, Exception):
+                raise ResponseError(str(result) or "TIMEOUT the run was cancelled")
+        return [Tensor(array) for array in execution.got()]
+
+    def _operation(self, rights: Rights, step: RunStep) -> ModelRun:
+        if step.function is None:
+            return ModelRun(self._shard.models.at(step.key).id, None, step.inputs, step.outputs)
+        script = self._script(step.key)
+        call = _call(rights, script, step.function, step.keys, step.arguments)
+        return ModelRun(script.id, call, step.inputs, step.outputs)
+
+    def _script(self, key: str) -> LoadedModel:
+        try:
+            return self._shard.models.at(key)
+        except ResponseError:
+            raise ResponseError(
+                f"ERR script key is empty: no script {key} on this shard; store it with AI.SCRIPTSTORE"
+            ) from None
+
+    async def _allowed(self, commands: Iterable[Command]) -> Rights:
+        """The function's rights, which let it run these: a run goes beside Redis, so they are asked for here."""
+        execution = current()
+        if execution is None:
+            raise RuntimeError(OUTSIDE)
+        for reply in await self._shard.calls.check(execution.rights, list(commands)):
+            if isinstance(reply, Exception):
+                raise reply
+        return execution.rights
+
+    def _waited(self, run: Coroutine[Any, Any, T]) -> T:
         if self._shard.threads.in_loop():
+            run.close()
             raise RuntimeError("Cannot execute onnxruntime model synchronously, use async execution instead")
-        return self._shard.threads.wait(self.modelRunnerRunAsync(runner))
+        return self._shard.threads.wait(run)
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
         execution = current()
         if execution is None:
-            raise RuntimeError("redisAI reaches keys only from inside a function that runs")
+            raise RuntimeError(OUTSIDE)
         replies = self._shard.calls.run(execution.rights, commands)
         for reply in replies:
             if isinstance(reply, Exception):
@@ -128,6 +220,26 @@ class Keyspace:
         return (dtype, *tensor.array.shape, "BLOB", data)
 
 
+def _read_model(key: str) -> Command:
+    return ("AI.MODELGET", key, "META")
+
+
+def _run_script(key: str, function: str) -> Command:
+    return ("AI.SCRIPTEXECUTE", key, function)
+
+
+def _call(
+    rights: Rights,
+    script: LoadedModel,
+    function: str,
+    keys: Sequence[str] = (),
+    arguments: Sequence[str] = (),
+    variadic: int = -1,
+) -> ScriptCall:
+    """Functions that are no entry points take their tensors one by one, as of AI.SCRIPTSET."""
+    return ScriptCall(rights.context, function, variadic, function in script.inputs, keys, arguments)
+
+
 def _from_reply(reply: list[Any]) -> Array:
     fields = dict(zip(reply[::2], reply[1::2], strict=True))
     return tensors.decode(fields[b"dtype"].decode(), tuple(fields[b"shape"]), fields[b"blob"])
@@ -135,14 +247,16 @@ def _from_reply(reply: list[Any]) -> Array:
 
 def module(shard: Shard) -> types.ModuleType:
     """The module `redisAI` of this worker."""
-    made = types.ModuleType("redisAI", "Tensors and models of this shard, as RedisAI gives them to RedisGears.")
+    made = types.ModuleType("redisAI", "Tensors, models and scripts of this shard, as RedisAI has them for RedisGears.")
     keyspace = Keyspace(shard)
     for function in (
         *(createTensorFromValues, createTensorFromBlob, tensorToFlatList, tensorGetDataAsBlob, tensorGetDims),
         *(createModelRunner, modelRunnerAddInput, modelRunnerAddOutput),
+        *(createScriptRunner, scriptRunnerAddInput, scriptRunnerAddInputList, scriptRunnerAddOutput),
         *(keyspace.setTensorInKey, keyspace.msetTensorsInKeyspace),
         *(keyspace.getTensorFromKey, keyspace.mgetTensorsFromKeyspace),
         *(keyspace.modelRunnerRunAsync, keyspace.modelRunnerRun),
+        *(keyspace.scriptRunnerRunAsync, keyspace.scriptRunnerRun, keyspace.createDAGRunner),
     ):
         setattr(made, function.__name__, function)
     return made

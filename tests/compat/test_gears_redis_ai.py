@@ -1,0 +1,182 @@
+"""`import redisAI` in functions on a real node: runners of scripts and graphs, as RedisGears' users wrote them."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from redis import Redis, ResponseError
+
+from tests.nodes import Node, wait_until
+
+pytest.importorskip("torch", reason="scripts are TorchScript")
+onnx_models = pytest.importorskip("tests.onnx_models", reason="the model of these tests is made with onnx")
+
+SCRIPT = """
+def multiply(tensors: List[Tensor], keys: List[str], args: List[str]):
+    return tensors[0] * tensors[1]
+
+def noted(tensors: List[Tensor], keys: List[str], args: List[str]):
+    redis.execute("SET", keys[0], args[0])
+    return tensors[0]
+
+def stacked(first, rest: List[Tensor]):
+    return first + torch.stack(rest).sum(), first
+"""
+BODY = """
+import redisAI
+
+async def f(r):
+    a, b = redisAI.mgetTensorsFromKeyspace(['gai:a', 'gai:b'])
+{body}
+    return [redisAI.tensorToFlatList(tensor) for tensor in found]
+
+GB('CommandReader').map(f).register(trigger='{trigger}', mode='async_local')
+"""
+Run = Callable[..., Any]
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def run(client: Redis) -> Run:
+    """What the lines of a function make of tensors a and b, in `found`; its error is raised."""
+    if not client.exists("gai:s"):
+        send: Any = client.execute_command
+        send("AI.MODELSTORE", "gai:m", "ONNX", "CPU", "BLOB", onnx_models.adder())
+        send("AI.SCRIPTSTORE", "gai:s", "CPU", "ENTRY_POINTS", 2, "multiply", "noted", "SOURCE", SCRIPT)
+        send("AI.TENSORSET", "gai:a", "FLOAT", 2, "VALUES", 1, 2)
+        send("AI.TENSORSET", "gai:b", "FLOAT", 2, "VALUES", 3, 4)
+
+    def run(*lines: str) -> Any:
+        trigger = f"gai{next(NUMBERS)}"
+        body = "\n".join("    " + line for line in lines)
+        assert client.execute_command("RG.PYEXECUTE", BODY.format(body=body, trigger=trigger)) == "OK"
+        (reply,) = client.execute_command("RG.TRIGGER", trigger)
+        return reply
+
+    return run
+
+
+def script(function: str, *lines: str) -> tuple[str, ...]:
+    return (f"runner = redisAI.createScriptRunner('gai:s', '{function}')", *lines)
+
+
+def test_a_script_runner_takes_its_inputs_in_order(run: Run) -> None:
+    lines = script(
+        "multiply",
+        "assert redisAI.scriptRunnerAddInput(runner, a) == 1",
+        "redisAI.scriptRunnerAddInput(runner, b)",
+        "redisAI.scriptRunnerAddOutput(runner)",
+        "found = await redisAI.scriptRunnerRunAsync(runner)",
+    )
+    assert run(*lines) == "[[3.0, 8.0]]"
+
+
+def test_a_name_may_stand_before_a_scripts_input_or_behind_it(run: Run) -> None:
+    lines = script(
+        "multiply",
+        "redisAI.scriptRunnerAddInput(runner, 'input', a)",
+        "redisAI.scriptRunnerAddInput(runner, b, 'other')",
+        "redisAI.scriptRunnerAddOutput(runner, 'output')",
+        "found = await redisAI.scriptRunnerRunAsync(runner)",
+    )
+    assert run(*lines) == "[[3.0, 8.0]]"
+
+
+def test_a_function_that_is_no_entry_point_takes_tensors_and_a_list(run: Run) -> None:
+    lines = script(
+        "stacked",
+        "redisAI.scriptRunnerAddInput(runner, a)",
+        "redisAI.scriptRunnerAddInputList(runner, [a, b])",
+        "found = await redisAI.scriptRunnerRunAsync(runner)",
+    )
+    assert run(*lines) == "[[11.0, 12.0], [1.0, 2.0]]"
+
+
+def test_a_plain_function_runs_a_script_and_waits(client: Redis, run: Run) -> None:
+    run("found = [a]")
+    code = "def f(r):\n    import redisAI\n    runner = redisAI.createScriptRunner('gai:s', 'multiply')\n"
+    code += "    for key in ('gai:a', 'gai:b'): redisAI.scriptRunnerAddInput(runner, redisAI.getTensorFromKey(key))\n"
+    code += "    redisAI.scriptRunnerAddOutput(runner)\n"
+    code += "    return redisAI.tensorToFlatList(redisAI.scriptRunnerRun(runner)[0])\n"
+    client.execute_command("RG.PYEXECUTE", code + "GB('CommandReader').map(f).register(trigger='gaiplain')")
+    assert client.execute_command("RG.TRIGGER", "gaiplain") == ["[3.0, 8.0]"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        (script("nothing", "found = await redisAI.scriptRunnerRunAsync(runner)"), "Function does not exist: nothing"),
+        (
+            ("found = await redisAI.scriptRunnerRunAsync(redisAI.createScriptRunner('gai:x', 'f'))",),
+            "script key is empty",
+        ),
+        (("found = await redisAI.createDAGRunner().Run()",), "DAG is empty"),
+        (("found = await redisAI.createDAGRunner().TensorGet('x').Run()",), "INPUT key cannot be found in DAG"),
+        (("redisAI.createDAGRunner().OpsFromString('AI.TENSORGET x')",), "begin with"),
+        (("redisAI.createDAGRunner().OpsFromString('|> AI.MODELDEL x')",), "Unsupported command within DAG"),
+        (("redisAI.createDAGRunner().OpsFromString('|> AI.MODELEXECUTE m INPUTS 3 a')",), "wrong number of arguments"),
+    ],
+)
+def test_what_goes_wrong_is_said(run: Run, lines: tuple[str, ...], text: str) -> None:
+    held = ("try:", *("    " + line for line in lines), "except Exception as error:", "    return str(error)")
+    assert text in run("found = []", *held)
+
+
+def test_a_graph_runs_models_and_scripts_and_gives_what_was_got(run: Run) -> None:
+    lines = (
+        "runner = redisAI.createDAGRunner()",
+        "runner.Input('x', a).TensorSet('y', b)",
+        "runner.ModelRun(name='gai:m', inputs=['x', 'y'], outputs=['sum'])",
+        "runner.ScriptRun(name='gai:s', func='multiply', inputs=['sum', 'y'], outputs=['product'])",
+        "found = await runner.TensorGet('product').TensorGet(name='sum').Run()",
+    )
+    assert run(*lines) == "[[12.0, 24.0], [4.0, 6.0]]"
+
+
+def test_a_graph_is_built_from_words(client: Redis, run: Run) -> None:
+    lines = (
+        "runner = redisAI.createDAGRunner().Input(name='x', tensor=a)",
+        "ops = '|> AI.TENSORSET y FLOAT 2 VALUES 10 20 |> AI.MODELEXECUTE gai:m INPUTS 2 x y OUTPUTS 1 sum'",
+        "ops += ' |> AI.SCRIPTEXECUTE gai:s noted KEYS 1 gai:k INPUTS 1 sum ARGS 1 word OUTPUTS 1 same'",
+        "found = await runner.OpsFromString(ops + ' |> AI.TENSORGET same VALUES').Run()",
+    )
+    assert run(*lines) == "[[11.0, 22.0]]"
+    assert client.get("gai:k") == "word"
+
+
+def test_a_graph_that_fails_raises_the_error_of_its_operation(run: Run) -> None:
+    lines = (
+        "runner = redisAI.createDAGRunner().Input('x', a)",
+        "runner.ScriptRun(name='gai:s', func='none', inputs=['x'], outputs=['y'])",
+        "try:",
+        "    found = await runner.TensorGet('y').Run()",
+        "except Exception as error:",
+        "    return str(error)",
+    )
+    assert "Function does not exist: none" in run(*lines)
+
+
+def test_runs_of_a_graph_count_in_ai_info(client: Redis, run: Run) -> None:
+    client.execute_command("AI.MODELSTORE", "gai:own", "ONNX", "CPU", "BLOB", onnx_models.adder())
+    run(
+        "runner = redisAI.createDAGRunner().Input('x', a)",
+        "found = await runner.ModelRun('gai:own', ['x', 'x'], ['y']).TensorGet('y').Run()",
+    )
+    wait_until(lambda: client.execute_command("AI.INFO", "gai:own")[-3] == 1, "the graph's run is counted")
+
+
+def test_who_may_run_no_script_runs_none_in_a_function(redis_node: Node, client: Redis, run: Run) -> None:
+    run("found = [a]")
+    code = "import redisAI\nasync def f(r):\n    return await redisAI.scriptRunnerRunAsync("
+    code += "redisAI.createScriptRunner('gai:s', 'noted'))\n"
+    client.execute_command("RG.PYEXECUTE", code + "GB('CommandReader').map(f).register(trigger='gaiowner')")
+    client.execute_command("ACL", "SETUSER", "gaiuser", "on", ">p", "~gai:*", "+rg.trigger", "+ai.tensorget")
+    with redis_node.client(username="gaiuser", password="p") as limited:
+        assert "ai.scriptexecute" in refusal(lambda: limited.execute_command("RG.TRIGGER", "gaiowner"))
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    with pytest.raises(ResponseError) as caught:
+        call()
+    return str(caught.value).lower()
