@@ -23,11 +23,13 @@ OF_STATES = {
     "hits": "Passages whose lower states a worker had kept when a split reader read them.",
     "misses": "Passages whose lower states were computed.",
     "evictions": "Passages whose lower states made room for others.",
+    "encoded": "Passages whose lower states were computed before a question asked.",
 }
 STATES_NOW = {
     "kept": "Passages whose lower states a worker keeps for split readers.",
     "bytes": "Bytes of these states.",
     "limit": "Bytes that they may take (STATES_BYTES).",
+    "to_do": "Passages whose lower states may still be computed before a question asks.",
 }
 EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 

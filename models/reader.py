@@ -100,10 +100,17 @@ def join(question_ids: NDArray[np.int32], passage_ids: NDArray[np.int32]) -> Row
     input_ids = np.full(length, SEP, dtype=np.int64)
     input_ids[0] = CLS
     input_ids[1 : first - 1] = question_ids
-    input_ids[first:-1] = passage_ids
+    input_ids[first:] = passage_part(passage_ids)
     token_type_ids = np.zeros(length, dtype=np.int64)
     token_type_ids[first:] = 1
     return Row(input_ids, token_type_ids, slice(first, length - 1))
+
+
+def passage_part(passage_ids: NDArray[np.int32]) -> NDArray[np.int64]:
+    """What stands of a passage in every row: its wordpieces and the last [SEP]."""
+    part = np.full(len(passage_ids) + 1, SEP, dtype=np.int64)
+    part[:-1] = passage_ids
+    return part
 
 
 def batches(rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS, bucket_tokens: int = BUCKET_TOKENS) -> list[Batch]:

@@ -1,4 +1,7 @@
-"""Whether this shard is answering or ingesting: work in the background gives way to that. The worker's loop only."""
+"""Whether this shard is answering or ingesting: work in the background gives way to that.
+
+The worker's loop only, where nothing else is said.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,14 @@ class ActiveQuestions:
 
         return run
 
+    def is_quiet(self, seconds: float = 0.0) -> bool:
+        """Whether nothing was asked for so long; any thread."""
+        return not self._running and monotonic() - self._last >= seconds
+
     async def quiet(self, seconds: float, patience: float) -> None:
         """Waits until nothing was asked for so long, or patience is at its end."""
         pause = seconds / 2
         for _ in range(round(patience / pause)):
-            if not self._running and monotonic() - self._last >= seconds:
+            if self.is_quiet(seconds):
                 return
             await asyncio.sleep(pause)

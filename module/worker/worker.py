@@ -95,6 +95,7 @@ class Worker:
                     int(settings.get("threads_per_queue", "1")),
                     int(settings.get("model_queue", "0")),
                     int(settings.get("states_bytes", "0")),
+                    settings.get("states_ahead", "1") == "1",
                 ),
                 computing=computing,
             ),

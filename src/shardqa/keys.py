@@ -31,6 +31,7 @@ FULL_STOP = re.compile(r"(?<=[^\W_])\.\Z")  # one that ends a sentence: `cd ..` 
 NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
 ENCODER = "encoder"  # name of the model that gives passages their vectors: a cluster has one
+NEVER = "never:"  # how keys that never exist begin
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
 DENSE, BRIDGES = "dense", "bridges"  # what a corpus can have off, and the word that its marks' keys begin with
 REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
@@ -146,7 +147,7 @@ def failed_entries(stream: str) -> str:
 
 def never(tag: str) -> str:
     """A key that never exists: a write there on condition that it does shows whether the shard takes writes."""
-    return f"never:{{{tag}}}"
+    return f"{NEVER}{{{tag}}}"
 
 
 def rank(corpus: str, tag: str, question: str, filter_: str = "") -> str:

@@ -118,7 +118,8 @@ def test_each_default_of_a_load_argument_is_that_of_the_code(argument: str, fiel
 
 
 def test_each_field_of_info_that_is_named_is_told() -> None:
-    text = "".join(path.read_text() for path in [*SOURCE.glob("*.c"), *(ROOT / "module" / "worker").rglob("*.py")])
+    code = [*SOURCE.glob("*.c"), *(ROOT / "module" / "worker").rglob("*.py"), *(ROOT / "gears_functions").rglob("*.py")]
+    text = "".join(path.read_text() for path in code)
     told = set(re.findall(r'"([a-z]\w+)"', text))
     named = set(re.findall(r"shardqa_([a-z][a-z0-9_]*)", OPERATING + SECURITY))
     named = {re.sub(r"_us_p(50|99)$", "", name) for name in named}  # of a time, by its name

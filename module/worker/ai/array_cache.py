@@ -1,5 +1,7 @@
 """What lower layers of split models said of texts, within so many bytes; least recently used goes first.
 
+What was computed before anybody asked takes only room that is free, and makes room first.
+
 Threads that run models share it. A key says which model it was and which tokens, so nothing is ever out of date: what
 a model or a text that is gone has left behind is asked for no more, and goes in its turn.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TypeAlias
 
 from shardqa.tensors import Array
@@ -23,7 +26,7 @@ class ArrayCache:
         self._limit = limit
         self._lock = threading.Lock()  # of all below
         self._entries: OrderedDict[bytes, Arrays] = OrderedDict()  # oldest use first
-        self._bytes = self._hits = self._misses = self._evictions = 0
+        self._bytes = self._hits = self._misses = self._evictions = self._encoded = 0
 
     def get(self, key: bytes) -> Arrays | None:
         with self._lock:
@@ -34,6 +37,36 @@ class ArrayCache:
             self._hits += 1
             self._entries.move_to_end(key)
             return found
+
+    def has(self, key: bytes) -> bool:
+        """Of the background: no question asks, so it is no use."""
+        with self._lock:
+            return key in self._entries
+
+    def has_room(self, size: int) -> bool:
+        """Whether an entry of so many bytes fits beside all others."""
+        with self._lock:
+            return self._bytes + size + ENTRY_BYTES <= self._limit
+
+    def offer(self, key: bytes, arrays: Arrays) -> bool:
+        """Of the background: puts what nobody has asked for yet, where there is room; whether it is kept now."""
+        size = _bytes(arrays)
+        with self._lock:
+            if key in self._entries:  # a question was faster
+                return True
+            if self._bytes + size > self._limit:
+                return False
+            self._entries[key] = arrays
+            self._entries.move_to_end(key, last=False)
+            self._bytes += size
+            self._encoded += 1
+            return True
+
+    def forget(self, keys: Iterable[bytes]) -> None:
+        with self._lock:
+            for key in keys:
+                if (known := self._entries.pop(key, None)) is not None:
+                    self._bytes -= _bytes(known)
 
     def put(self, key: bytes, arrays: Arrays) -> None:
         """The arrays are the cache's from then on. Nothing where they are larger than all that may be kept."""
@@ -51,9 +84,9 @@ class ArrayCache:
                 self._evictions += 1
 
     def numbers(self) -> dict[str, int]:
-        """Of states, for INFO; nothing while nothing was asked for."""
+        """Of states, for INFO; nothing while nothing was asked for or encoded."""
         with self._lock:
-            if not self._hits and not self._misses:
+            if not self._hits and not self._misses and not self._encoded:
                 return {}
             return {
                 "states_kept": len(self._entries),
@@ -62,6 +95,7 @@ class ArrayCache:
                 "states_hits": self._hits,
                 "states_misses": self._misses,
                 "states_evictions": self._evictions,
+                "states_encoded": self._encoded,
             }
 
 

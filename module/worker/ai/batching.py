@@ -16,15 +16,18 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from functools import partial
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
+from shardqa.gears_functions.runtime import UNREADABLE, Encoded
 from shardqa.machine import release_freed
 from shardqa.module.worker.activity import Activity, ActivityKind
 from shardqa.module.worker.ai import backend
 from shardqa.module.worker.ai.array_cache import ArrayCache
 from shardqa.module.worker.ai.backend import File, Model, ModelError
+from shardqa.module.worker.ai.background import Background, GaveWay
 from shardqa.module.worker.ai.counts import RunCounts
 from shardqa.module.worker.ai.padding import Padding, of_like_lengths, padding_of
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
@@ -89,6 +92,17 @@ class Expired(Exception):
     """The request's time was over before its run began."""
 
 
+@runtime_checkable
+class StatesModel(Protocol):
+    """A model that keeps what it says of passages (split_model.py)."""
+
+    def encode(self, passage: Array, options: Any) -> bytes | None: ...
+
+    def options(self) -> Any: ...
+
+    def terminate(self, options: Any) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ShownActivity:
     """How the module sees the model at work (activity.py)."""
@@ -96,9 +110,19 @@ class ShownActivity:
     activity: Activity
     name: bytes
     model: int  # the module's id
+    background: Background  # gives way to it
 
     def begin(self) -> int:
+        self.background.begin()
+        return self.begin_unasked()
+
+    def begin_unasked(self) -> int:
+        """Of what nobody waits for; ends at the activity."""
         return self.activity.begin(ActivityKind.MODEL, self.name, subject=self.model)
+
+    def end(self, slot: int) -> None:
+        self.activity.end(slot)
+        self.background.end()
 
 
 class LoadedModel:
@@ -181,6 +205,41 @@ class LoadedModel:
             if self._model is not None and time.monotonic() - began > seconds:
                 self._model.terminate(options)
 
+    def encodes(self) -> bool:
+        """Whether it keeps states of passages; any thread."""
+        return isinstance(self._model, StatesModel)
+
+    def encode(self, passages: Sequence[Array], may_go_on: Callable[[], bool]) -> Encoded:
+        """A job of the background: keeps states of these passages, as many as there is room and time for."""
+        model, keys = self._model, list[bytes]()
+        if not isinstance(model, StatesModel) or self._dropped:
+            raise ModelError("ERR model key is empty")
+        for passage in passages:
+            if not may_go_on():
+                break
+            try:
+                key = self._encode(model, passage)
+            except GaveWay:
+                break
+            except ModelError:
+                key = UNREADABLE
+            if key is None:
+                return Encoded(keys, is_full=True)
+            keys.append(key)
+        return Encoded(keys, is_full=False)
+
+    def _encode(self, model: StatesModel, passage: Array) -> bytes | None:
+        """As the model's. Raises GaveWay, ModelError."""
+        options = model.options()
+        self._running[threading.get_ident()] = ([], options, time.monotonic())  # for end_after
+        slot = self._shown.begin_unasked()
+        try:
+            run, stop = partial(model.encode, passage, options), partial(model.terminate, options)
+            return self._shown.background.attempt(run, stop)
+        finally:
+            self._shown.activity.end(slot)
+            self._running.pop(threading.get_ident(), None)
+
     def drop(self) -> None:
         """The model is gone: what waits is answered with an error, then the thread ends."""
         self._dropped = True
@@ -203,7 +262,7 @@ class LoadedModel:
         else:
             self._loaded(self, None)
         finally:
-            self._shown.activity.end(slot)
+            self._shown.end(slot)
         del load
         release_freed()
         if self._model is not None and self._model.concurrent and self._concurrency > 1:
@@ -368,7 +427,7 @@ class LoadedModel:
             call = batch[0].call
             return self._model.run(arrays, options) if call is None else cast(Any, self._model).call(call, arrays)
         finally:
-            self._shown.activity.end(slot)
+            self._shown.end(slot)
 
     def _make_ready(self) -> None:
         """For the next run, once this one is answered."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 IDS, MASK, TYPES = NAMES = ("input_ids", "attention_mask", "token_type_ids")
 QUESTION, PASSAGE = 0, 1  # of TYPES
+SCALE_BYTES = 4  # of a token's states in int8, beside a byte a number
 QUESTION_BYTES = 1 << 20  # kept of a model's last questions: one is read in several runs
 
 
@@ -92,6 +93,21 @@ class SplitModel:
     def terminate(self, options: Any) -> None:
         self._lower.terminate(options)
 
+    def encode(self, passage: Tokens, options: Any) -> bytes | None:
+        """Keeps the states of a passage that no question has asked for; their key, or None where there is no room.
+
+        `passage`: its part of a row, with the [SEP] at its end. Raises ModelError.
+        """
+        key = self._key(passage)
+        if self._kept.has(key):
+            return key
+        if not self._kept.has_room(len(passage) * (self._width + SCALE_BYTES)):
+            return None
+        states = self._computed({key: passage}, PASSAGE, options)[key]
+        if not np.isfinite(states).all():
+            return key  # nothing is kept of these when they are read, either
+        return key if self._kept.offer(key, packed(states)) else None
+
     def _states(self, given: dict[str, Array], options: Any) -> Array:
         """What the lower layers say of all rows, float32 [rows, tokens, width]."""
         rows = self._rows(given)
@@ -144,8 +160,10 @@ class SplitModel:
         if not regular or not 0 < first < end:
             return None
         passage = ids[first:end]
-        key = hashlib.sha256(self._digest + passage.tobytes()).digest()
-        return _Row(line, ids[:first], passage, key)
+        return _Row(line, ids[:first], passage, self._key(passage))
+
+    def _key(self, passage: Tokens) -> bytes:
+        return hashlib.sha256(self._digest + passage.tobytes()).digest()
 
     def _computed(self, parts: dict[bytes, Tokens], type: int, options: Any) -> dict[bytes, NDArray[np.float32]]:
         """The states of parts of one type, in one run."""

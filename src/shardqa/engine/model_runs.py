@@ -42,6 +42,8 @@ class KeptStates:
     hits: int
     misses: int
     evictions: int
+    encoded: int  # before a question asked
+    to_do: int  # passages
 
 
 NAMES = frozenset(one.name for one in fields(KeptStates)) - {"node"}

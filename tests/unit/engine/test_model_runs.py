@@ -44,6 +44,7 @@ def test_where_no_model_has_run_nothing_is_told() -> None:
 
 
 STATES = "shardqa_states_kept:3\nshardqa_states_bytes:900\nshardqa_states_limit:1000\nshardqa_states_hits:8\n"
+STATES += "shardqa_states_encoded:6\nshardqa_states_to_do:4\n"
 STATES += "shardqa_states_misses:5\nshardqa_states_evictions:2\nshardqa_states_of_a_later_version:7\n"
 
 
@@ -51,9 +52,11 @@ def test_kept_states_become_counters_and_gauges() -> None:
     (states,) = read_states("here:1", INFO + STATES)
     parsed = dict(line.split(":") for line in STATES.splitlines())
     assert read_states("here:1", {name: int(number) for name, number in parsed.items()}) == [states]
-    assert states == KeptStates("here:1", kept=3, bytes=900, limit=1000, hits=8, misses=5, evictions=2)
+    assert states == KeptStates(
+        "here:1", kept=3, bytes=900, limit=1000, hits=8, misses=5, evictions=2, encoded=6, to_do=4
+    )
     lines = model_metrics.text([], [states]).decode().splitlines()
-    for line in ("hits_total{} 8.0", "misses_total{} 5.0", "evictions_total{} 2.0", "kept{} 3.0", "bytes{} 900.0"):
+    for line in ("hits_total{} 8.0", "misses_total{} 5.0", "evictions_total{} 2.0", "kept{} 3.0", "to_do{} 4.0"):
         assert "shardqa_states_" + line.replace("{}", '{node="here:1"}') in lines
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from redis import ResponseError
 
-from shardqa.models.reader import Batch, Row, batches, join
+from shardqa.models.reader import Batch, Row, batches, join, passage_part
 from shardqa.module.worker.ai import backend
 from shardqa.module.worker.ai.array_cache import ENTRY_BYTES, ArrayCache
 from shardqa.module.worker.ai.backend import File, Model, ModelError, OnnxModel
+from shardqa.module.worker.ai.batching import StatesModel
 from shardqa.module.worker.frames import Type
 from tests.unit import tiny
 from tests.unit.tiny_models import tiny_config
@@ -88,7 +89,7 @@ def are_same_bits(one: Logits, other: Logits) -> bool:
 
 def numbers(cache: ArrayCache) -> dict[str, int]:
     told = {name.removeprefix("states_"): number for name, number in cache.numbers().items()}
-    return told or dict.fromkeys(("kept", "bytes", "limit", "hits", "misses", "evictions"), 0)
+    return told or dict.fromkeys(("kept", "bytes", "limit", "hits", "misses", "evictions", "encoded"), 0)
 
 
 def test_it_is_an_onnx_reader_like_any_other() -> None:
@@ -250,6 +251,45 @@ def test_no_damaged_file_ends_the_worker() -> None:
             loaded(blob[:place] + bytes([int(dice.integers(256))]) + blob[place + 1 :], ArrayCache(PLENTY))
 
 
+# ---- before a question asks
+
+
+def encode(model: Model, given: Sequence[Row]) -> list[bytes | None]:
+    assert isinstance(model, StatesModel)
+    return [model.encode(passage_part(row.input_ids[row.passage].astype(np.int32)), model.options()) for row in given]
+
+
+def test_what_was_encoded_ahead_has_the_bits_of_what_is_computed_on_first_use() -> None:
+    kept = ArrayCache(PLENTY)
+    model = loaded(split_reader(), kept)
+    encode(model, rows())
+    assert are_same_bits(read(model, rows()), read(loaded(split_reader(), ArrayCache(PLENTY)), rows()))
+    assert numbers(kept) == {**numbers(kept), "encoded": 4, "hits": 5, "misses": 0}
+
+
+def test_what_is_kept_already_is_not_encoded_again() -> None:
+    kept = ArrayCache(PLENTY)
+    model = loaded(split_reader(), kept)
+    read(model, rows())
+    assert None not in encode(model, rows())
+    assert numbers(kept)["encoded"] == 0
+
+
+def test_encoding_puts_out_nothing_and_ends_where_there_is_no_room() -> None:
+    kept = ArrayCache(4_000)
+    model = loaded(split_reader(), kept)
+    read(model, rows()[:1])
+    assert encode(model, rows()[4:]) == [None]
+    assert None not in encode(model, rows()[2:3])
+    assert numbers(kept) == {**numbers(kept), "kept": 2, "encoded": 1, "evictions": 0}
+
+
+def test_where_nothing_may_be_kept_nothing_is_encoded() -> None:
+    kept = ArrayCache(0)
+    assert encode(loaded(split_reader(), kept), rows()) == [None] * 5
+    assert not kept.numbers()
+
+
 # ---- the cache
 
 
@@ -273,6 +313,26 @@ def test_what_is_larger_than_all_that_may_be_kept_is_not_kept() -> None:
     cache.put(b"large", arrays(3_001))
     assert cache.get(b"large") is None
     assert cache.get(b"small") is not None
+
+
+def test_what_nobody_asked_for_makes_room_first() -> None:
+    cache = ArrayCache(3_000)
+    cache.put(b"a", arrays(1_000))
+    assert cache.offer(b"b", arrays(1_000))
+    assert cache.offer(b"c", arrays(1_000))
+    assert not cache.offer(b"d", arrays(1_000))
+    assert cache.get(b"b") is not None
+    cache.put(b"e", arrays(1_000))
+    cache.put(b"f", arrays(1_000))
+    assert [key for key in (b"a", b"b", b"c", b"e", b"f") if not cache.has(key)] == [b"a", b"c"]
+
+
+def test_what_is_forgotten_leaves_its_room() -> None:
+    cache = ArrayCache(1_000)
+    assert cache.offer(b"a", arrays(1_000))
+    cache.forget([b"a", b"never there"])
+    assert cache.offer(b"b", arrays(1_000))
+    assert numbers(cache) == {**numbers(cache), "kept": 1, "bytes": 1_000, "encoded": 2, "evictions": 0}
 
 
 def test_the_same_twice_counts_once() -> None:

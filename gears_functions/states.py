@@ -1,0 +1,171 @@
+"""Passages' lower states are computed before a question asks for them, while this shard neither answers nor ingests.
+
+Where a reader is split, its worker keeps what the lower layers say of a passage (models.md). After ingest, and after
+the worker's start, this walks the passages of all corpora, newest first, and has the worker keep the states of each
+while there is room (STATES_BYTES); what questions used is never put out for that. Nothing waits for it, and all that it
+does a question would do as well: what it passes over is computed when it is read.
+
+Masters only; the worker's loop. The network runs in the worker's background thread, a passage at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.errors import ShardqaError
+from shardqa.gears_functions.index.walk import Walk
+from shardqa.models import reader
+from shardqa.transient import is_between_shards
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from shardqa.gears_functions.index.corpus_index import Index
+    from shardqa.gears_functions.index.walk import NextPassages
+    from shardqa.gears_functions.runtime import KeyEvent, Reply
+    from shardqa.gears_functions.shard.state import ShardState
+
+PAGE = 16  # passages handed to the background thread at once; a question ends that between two of them
+QUIET = 0.05  # seconds without a question after which there is time
+IDLE = 0.5  # seconds between looks for something to do
+FAILED = 5.0  # seconds after a fault: an index that is being read, a slot on its way
+TO_DO = "states_to_do"  # in INFO
+
+
+class KnownStates:
+    """Which states the worker was asked to keep, so that those of texts that are gone can make room."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str, str], tuple[bytes, bytes]] = {}  # (corpus, passage) -> digest of text, states
+
+    def add(self, corpus: str, passage: str, digest: bytes | None, states: bytes) -> None:
+        if digest is not None:
+            self._keys[corpus, passage] = digest, states
+
+    def gone(self, corpora: dict[str, Index]) -> list[bytes]:
+        """Those of texts that no passage has now, which are forgotten here."""
+        here = {
+            name: (digest, states)
+            for name, (digest, states) in self._keys.items()
+            if name[0] in corpora and corpora[name[0]].digest(name[1]) == digest
+        }
+        wanted = {states for _, states in here.values()}
+        found = [states for _, states in self._keys.values() if states not in wanted]
+        self._keys = here
+        return found
+
+
+class StatesAhead:
+    def __init__(self, shard: ShardState) -> None:
+        self._shard = shard
+        self._models: dict[str, str] = {}  # keys of this shard's split readers, and what each was known by
+        self._walks: dict[tuple[str, str], Walk] = {}  # by model's key and corpus
+        self._known = KnownStates()
+        self._full: object = None  # what the corpora were like when there was no room any more
+
+    def follow(self) -> None:
+        """Begins with the session, and ends with it: what a watch of it awaits is cancelled then."""
+        self._shard.runtime.watch(keys.NEVER, self._pass_over, self._live)
+
+    async def _pass_over(self, events: Sequence[KeyEvent]) -> None:
+        """There are none."""
+
+    async def _live(self, reason: str) -> None:
+        while True:
+            try:
+                await self._shard.synced()
+                pause = await self._work()
+            except (ResponseError, ShardqaError) as error:
+                self._shard.runtime.log(f"passages' states can't be computed ahead yet: {error}", "verbose")
+                pause = FAILED
+            await asyncio.sleep(pause)
+
+    async def _work(self) -> float:
+        """Does a page of each corpus with each split reader; seconds until the next."""
+        self._look()
+        if not self._walks or self._full == self._corpora_now():
+            return IDLE
+        if not self._shard.questions.is_quiet(QUIET):
+            return QUIET
+        self._full = None
+        did = 0
+        for (model, corpus), walk in list(self._walks.items()):
+            did += await self._page(model, corpus, walk)
+        self._shard.runtime.stat(TO_DO, sum(walk.left() for walk in self._walks.values()))
+        return 0.0 if did else IDLE
+
+    def _look(self) -> None:
+        """Which readers are split now, and a walk over each corpus for each."""
+        runtime, corpora = self._shard.runtime, self._shard.corpora
+        own = runtime.hashtag()
+        split = runtime.split_models() if runtime.role() == "master" else {}
+        models = {key: id for key, id in split.items() if key == keys.model(keys.name_of_model(key) or "", own)}
+        if self._models and not models:
+            runtime.stat(TO_DO, "")
+        self._walks = {
+            (model, corpus): walk
+            for (model, corpus), walk in self._walks.items()
+            if models.get(model) == self._models.get(model, "") and corpus in corpora and walk.is_of(corpora[corpus])
+        }
+        self._models = models
+        for model in models:
+            for corpus, index in corpora.items():
+                self._walks.setdefault((model, corpus), Walk(index))
+
+    def _corpora_now(self) -> object:
+        """Equal while no passage came, changed or went, and the readers are the same."""
+        of = {corpus: (len(index), index.slots, index.compactions) for corpus, index in self._shard.corpora.items()}
+        return of, self._models
+
+    async def _page(self, model: str, corpus: str, walk: Walk) -> int:
+        """How many passages the walk has put behind itself."""
+        page = walk.page(PAGE)
+        if page is None:
+            return 0
+        passages = await self._pieces([name for _, name in page.passages])
+        there = [part for part in passages if part is not None]
+        found = await self._shard.runtime.encode(model, there, self._shard.questions.is_quiet)
+        done = self._done(corpus, page, passages, found.keys)
+        walk.walked(page, done)
+        if found.is_full and not self._make_room():
+            self._full = self._corpora_now()
+            return 0
+        return done
+
+    def _make_room(self) -> bool:
+        gone = self._known.gone(self._shard.corpora)
+        self._shard.runtime.forget_states(gone)
+        return bool(gone)
+
+    def _done(
+        self, corpus: str, page: NextPassages, passages: Sequence[NDArray[np.int64] | None], states: Sequence[bytes]
+    ) -> int:
+        """How many passages of a page are done: those encoded, and those without word pieces among them."""
+        left, index = list(states), self._shard.index(corpus)
+        for done, ((_, name), part) in enumerate(zip(page.passages, passages, strict=True)):
+            if part is None:
+                continue
+            if not left:
+                return done
+            self._known.add(corpus, name, index.digest(name), left.pop(0))
+        return len(passages)
+
+    async def _pieces(self, names: Sequence[str]) -> list[NDArray[np.int64] | None]:
+        """Of each passage what stands of it in a row; None where its word pieces are not there."""
+        commands = [("AI.TENSORGET", keys.tokens_of_passage(name), "BLOB") for name in names]
+        return [_part(reply) for reply in await self._shard.runtime.calls(commands)]
+
+
+def _part(reply: Reply | Exception) -> NDArray[np.int64] | None:
+    """Raises what will pass."""
+    if isinstance(reply, Exception) and is_between_shards(reply):
+        raise reply
+    if not isinstance(reply, bytes) or not reply or len(reply) % 4:
+        return None
+    return reader.passage_part(np.frombuffer(reply, dtype=np.int32))
