@@ -23,6 +23,7 @@ typedef struct RedisModuleType RedisType;
 typedef struct RedisModuleIO RedisIO;
 typedef struct RedisModuleDigest RedisDigest;
 typedef struct RedisModuleKeyOptCtx RedisKeyOptCtx;
+typedef struct RedisModuleDefragCtx RedisDefragCtx;
 typedef struct RedisModuleDict RedisDict;
 typedef struct RedisModuleDictIter RedisDictIter;
 typedef struct RedisModuleInfoCtx RedisInfoCtx;
@@ -219,7 +220,7 @@ typedef struct {
     size_t (*free_effort)(RedisString *key, const void *value);
     void (*unlink)(RedisString *key, const void *value);
     void *(*copy)(RedisString *from, RedisString *to, const void *value);
-    int (*defrag)(void *ctx, RedisString *key, void **value);
+    int (*defrag)(RedisDefragCtx *, RedisString *key, void **value);
     size_t (*mem_usage2)(RedisKeyOptCtx *, const void *value, size_t sample);
     size_t (*free_effort2)(RedisKeyOptCtx *, const void *value);
     void (*unlink2)(RedisKeyOptCtx *, const void *value);
@@ -240,6 +241,7 @@ typedef struct {
     F(void *, TryAlloc, (size_t))                                                                                                          \
     F(void, Free, (void *))                                                                                                                \
     F(size_t, MallocSize, (void *))                                                                                                        \
+    F(void *, DefragAlloc, (RedisDefragCtx *, void *))                                                                                     \
     F(void, SetModuleOptions, (RedisCtx *, int))                                                                                           \
     F(int, CreateCommand, (RedisCtx *, const char *, RedisHandler, const char *flags, int, int, int))                                      \
     F(RedisCommand *, GetCommand, (RedisCtx *, const char *))                                                                              \

@@ -345,6 +345,22 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
     return tensor_new(t->dtype, t->shape, t->rank, text_copy(t->data, t->bytes), t->bytes);
 }
 
+/* Where it lies better, if Redis' allocator says so. */
+static void *moved(RedisDefragCtx *ctx, void *memory) {
+    void *better = redis.DefragAlloc(ctx, memory);
+    return better ? better : memory;
+}
+
+/* Active defragmentation. Between two commands its key alone knows a tensor: runs get copies. */
+static int defrag(RedisDefragCtx *ctx, RedisString *key, void **value) {
+    struct tensor *t = moved(ctx, *value);
+    (void)key;
+    t->shape = moved(ctx, t->shape);
+    t->data = moved(ctx, t->data);
+    *value = t;
+    return 0;
+}
+
 /* DEBUG DIGEST. */
 static void digest(RedisDigest *md, void *value) {
     const struct tensor *t = value;
@@ -362,6 +378,7 @@ int tensor_type_create(RedisCtx *ctx) {
                                 .aof_rewrite = aof_rewrite,
                                 .digest = digest,
                                 .free = tensor_free,
+                                .defrag = defrag,
                                 .mem_usage2 = memory_of,
                                 .free_effort2 = free_effort,
                                 .copy2 = copy};
