@@ -104,3 +104,12 @@ def test_the_lock_of_serving_has_what_serving_needs_and_no_more() -> None:
     lines = (ROOT / "requirements.lock").read_text().splitlines()
     locked = {canonicalize_name(line.partition("==")[0]) for line in lines if "==" in line}
     assert locked == wanted(["api", "cli", "formats"]) | {"setuptools", "wheel"}
+
+
+def test_the_lock_of_the_backends_has_each_backend_within_its_extras_bounds() -> None:
+    lines = (ROOT / "requirements-backends.lock").read_text().splitlines()
+    locked = {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+    for extra in ("tflite", "openvino", "tf"):
+        (wanted_one,) = (Requirement(line) for line in PROJECT["optional-dependencies"][extra])
+        name = "tensorflow-cpu" if wanted_one.name == "tensorflow" else wanted_one.name  # the build without CUDA
+        assert locked[canonicalize_name(name)] in wanted_one.specifier, name
