@@ -246,6 +246,28 @@ def test_a_run_over_one_plain_key_does_not_scan(worker: WorkerClient) -> None:
     assert worker.execute("GB().map(lambda r: r['value']).run('s:1')") == [[b"v"], []]
 
 
+def test_streams_are_looked_for_and_read_in_pages(worker: WorkerClient) -> None:
+    """Two pages of SCAN, a stream in each; one has three pages of messages."""
+    ends, asked = {b"s1": 1200, b"s2": 3}, list[tuple[bytes, ...]]()
+
+    def answer(words: list[bytes]) -> bytes:
+        asked.append(tuple(words))
+        if words[0] == b"SCAN":
+            cursor, keys = {b"0": (b"7", [b"s1"]), b"7": (b"0", [b"s2"])}[words[1]]
+            return b"*2\r\n$1\r\n%s\r\n" % cursor + resp.encode(keys)
+        first = int(words[2].strip(b"(").split(b"-")[0]) + 1
+        ids = range(first, min(first + int(words[5]), ends[words[1]] + 1))
+        return resp.encode([[b"%d-0" % id, [b"n", b"%d" % id]] for id in ids])
+
+    worker.answer = answer
+    assert worker.execute("GB('StreamReader').count().run('s*')") == [[b"1203"], []]
+    scans = [words[4:] for words in asked if words[0] == b"SCAN"]
+    assert scans == [(b"COUNT", b"500", b"TYPE", b"stream")] * 2
+    reads = [words[1:] for words in asked if words[0] == b"XRANGE"]
+    starts = [(b"s1", b"0-0"), (b"s1", b"(500-0"), (b"s1", b"(1000-0"), (b"s2", b"0-0")]
+    assert reads == [(key, start, b"+", b"COUNT", b"500") for key, start in starts]
+
+
 def test_a_python_reader_runs_over_what_its_generator_yields(worker: WorkerClient) -> None:
     code = "def g():\n    yield from range(1200)\nGB('PythonReader').map(lambda x: x + 1).count().run(g)"
     assert worker.execute(code) == [[b"1200"], []]
