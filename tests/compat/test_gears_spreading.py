@@ -1,6 +1,8 @@
 """Registrations on three shards: sent to one, in force on all."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -138,6 +140,30 @@ def test_an_upgrade_replaces_it_everywhere_whichever_shard_it_is_sent_to(shards:
     register(shards[2], echo("spread-up", "newest"), "other-name", "REPLACE_WITH", "spread-up")
     assert [send(shard, "RG.TRIGGER", "spread-up") for shard in shards] == [["newest"]] * 3
     assert len(ids(shards[0])) == 1
+
+
+def test_upgrades_under_load_lose_no_trigger_and_never_go_back(shards: list[Redis]) -> None:
+    register(shards[0], echo("spread-load", "0"), "spread-load")
+    over = threading.Event()
+
+    def ask(shard: Redis) -> list[int]:
+        heard = []
+        while not over.is_set():
+            (version,) = send(shard, "RG.TRIGGER", "spread-load")
+            heard.append(int(version))
+        return heard
+
+    with ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(ask, shard) for shard in shards]
+        try:
+            for version in range(1, 13):
+                register(shards[version % 3], echo("spread-load", str(version)), "spread-load", "UPGRADE")
+        finally:
+            over.set()
+        for heard in (one.result() for one in asking):
+            assert heard == sorted(heard)
+            assert len(set(heard)) > 3
+    assert [send(shard, "RG.TRIGGER", "spread-load") for shard in shards] == [["12"]] * 3
 
 
 def test_a_shard_that_refuses_leaves_the_old_version_everywhere(shards: list[Redis]) -> None:

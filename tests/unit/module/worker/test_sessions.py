@@ -1,5 +1,6 @@
 """RG.PYEXECUTE: what a script leaves registered, replaces, or leaves undone when it fails."""
 
+import hashlib
 import time
 from collections.abc import Callable
 
@@ -22,6 +23,14 @@ def test_a_script_that_only_registers_replies_ok_and_tells_the_module_first(work
     assert (session, user, code.decode(), count) == (b"s-first", b"default", echo("first"), b"1")
     assert id.startswith(NODE.encode())
     assert rest == [b"CommandReader", b"async_local", b"", b"", b"first", b"0", b"0", b"0"]
+
+
+def test_the_log_says_who_sent_which_script(worker: WorkerClient) -> None:
+    code = echo("audited")
+    worker.execute(code, "ID", "s-audit", user="anna")
+    digest = hashlib.sha256(code.encode()).hexdigest()[:16]
+    said = worker.wait_log("RG.PYEXECUTE by user")
+    assert said == f"RG.PYEXECUTE by user 'anna' as session 's-audit': {len(code)} characters, sha256 {digest}"
 
 
 def test_a_keys_reader_tells_its_prefix_events_types_and_commands(worker: WorkerClient) -> None:
