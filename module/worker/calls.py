@@ -120,6 +120,8 @@ class Calls:
     ) -> None:
         if len(commands) > MAX_CALLS:
             raise ValueError(f"{len(commands)} commands in one call, at most {MAX_CALLS}; split them")
+        if not all(commands):  # the module would take the frame for a broken worker's
+            raise ValueError("a command without a word; name one, like execute('PING')")
         if flags == RUN and section.get():
             flags = b"%d" % section.get()
         items = [_bytes(rights.context), flags, b"%d" % len(commands)]

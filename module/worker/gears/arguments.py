@@ -112,6 +112,18 @@ def registration_of(
     return registration
 
 
+def check_text(*texts: Any) -> None:
+    """Raises TypeError and ValueError for what the module can't be told: a script that told it half way would leave
+    registrations that nobody can remove."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"a name or description wants a string, not {type(text).__name__}")
+        try:
+            text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ValueError(f"{text!a} holds half a character; give whole ones") from None
+
+
 def _command_reader(session: Session, registration: Registration, options: Mapping[str, Any]) -> None:
     trigger, hook = options.get("trigger"), options.get("hook")
     if trigger is not None and hook is not None:

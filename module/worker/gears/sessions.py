@@ -19,6 +19,7 @@ from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears import functions, script_names
+from shardqa.module.worker.gears.arguments import check_text
 from shardqa.module.worker.gears.coordination import Coordination
 from shardqa.module.worker.gears.distribution import Distribution, pack, split, unpack
 from shardqa.module.worker.gears.execution import Execution, current, describe, enter
@@ -94,6 +95,7 @@ class Session:
             raise RuntimeError("register belongs at the script's top level, not inside a function")
         if not registration.id:  # a replay of what was unregistered since
             return
+        check_text(*registration.wire())
         self.registrations.append(registration)
         if on_registered is not None:
             self.on_registered.append(on_registered)
@@ -101,6 +103,7 @@ class Session:
     def watch(self, watch: Watch) -> None:
         if self._committed:
             raise RuntimeError("watch belongs at the script's top level, not inside a function")
+        check_text(watch.prefix)
         self.watches.append(watch)
 
     async def execute_code(self, execution: Execution) -> None:

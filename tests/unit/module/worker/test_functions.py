@@ -241,6 +241,13 @@ def test_a_run_that_fails_on_some_records_gives_the_others_and_the_errors(worker
     assert b"TypeError" in errors[0]
 
 
+def test_a_command_without_a_word_is_an_error_and_reaches_no_module(worker: WorkerClient) -> None:
+    worker.rights.clear()
+    assert "a command without a word" in str(worker.execute("execute()"))
+    assert "a command without a word" in str(worker.execute("GB('ShardsIDReader').map(lambda r: execute()).run()"))
+    assert worker.rights == []
+
+
 def test_a_run_over_one_plain_key_does_not_scan(worker: WorkerClient) -> None:
     worker.answer = lambda words: keyspace(words) if words[0] != b"SCAN" else b"-ERR scanned\r\n"
     assert worker.execute("GB().map(lambda r: r['value']).run('s:1')") == [[b"v"], []]

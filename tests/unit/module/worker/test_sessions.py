@@ -33,6 +33,24 @@ def test_the_log_says_who_sent_which_script(worker: WorkerClient) -> None:
     assert said == f"RG.PYEXECUTE by user 'anna' as session 's-audit': {len(code)} characters, sha256 {digest}"
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "GB('CommandReader').register(trigger='\\ud800')",
+        "GB().register(prefix='\\ud800')",
+        "GB().register(eventTypes=['\\ud800'])",
+        "GB(desc='\\ud800').register()",
+        "GB(desc=5).register()",
+        "runtime.watch('\\ud800', None, None)",
+    ],
+)
+def test_what_the_module_can_not_be_told_registers_nothing(worker: WorkerClient, code: str) -> None:
+    before = worker.request("RG.PYDUMPSESSIONS")
+    reply = str(worker.execute(echo("whole") + "\n" + code))
+    assert "half a character" in reply or "wants a string" in reply
+    assert worker.request("RG.PYDUMPSESSIONS") == before
+
+
 def test_a_keys_reader_tells_its_prefix_events_types_and_commands(worker: WorkerClient) -> None:
     worker.register(
         "GB('KeysReader', desc='why').register(prefix='p:*', eventTypes=['keymiss'], commands=['get'], "
