@@ -8,10 +8,11 @@ Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..]
 [{"text", "span_logit", "null_logit", "rank_score"}, ..]}``. Kinds: **answerable**; **absent**, whose document is not
 in the corpus; **trick**, which the corpus only seems to answer. A line without a kind is answerable if it has answers.
 
-The span's model is a logistic regression over all candidates of the domains with trick questions, levelled on the best
-of each. The answer's is one over each question's best candidate, of all domains, each weighing the same, with the kinds
-in the proportions of MIX; so a score is a probability for such a mixture. `left_out` fits without a domain and reports
-on it, which is what a corpus never seen has to expect.
+The span's model is a logistic regression over all candidates, levelled on the best of each question of the domains
+with trick questions. The answer's is one over each question's best candidate. In both, domains weigh the same and kinds
+are in the proportions of MIX; so a score is a probability for such a mixture, and a passage that ranks far below the
+best must be read much better to win, as an absent question's all are. `left_out` fits without a domain and reports on
+it, which is what a corpus never seen has to expect.
 """
 
 from __future__ import annotations
@@ -165,36 +166,48 @@ def fit(asked: Sequence[CalibrationQuestion], kept: Scoring | None = None) -> Sc
             f"{kinds['answerable']} of {len(asked)} questions are answerable; some of both kinds are needed: "
             "give shardqa models candidates a file of each, one in the form of SQuAD 2.0, or --domain"
         )
-    with_tricks = {one.domain for one in asked if one.kind == "trick"}
-    of_spans = [one for one in asked if one.domain in with_tricks] or list(asked)
-    if not any(one.answerable for one in of_spans):
-        of_spans = list(asked)
-    span, no_answer_below = (kept.span, kept.no_answer_below) if kept else _fit_span(of_spans)
+    span, no_answer_below = (kept.span, kept.no_answer_below) if kept else _fit_span(asked)
     level = Scoring(span, AnswerWeights(0, 0, 0, 0, 0, 0), Lines(0, 0, 0), no_answer_below)
     level = replace(level, answer=_fit_answer(level, asked))
     return replace(level, below=lines(level, asked))
 
 
 def _fit_span(asked: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
-    answerable = sum(one.answerable for one in asked)
-    share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(asked) - answerable)}
-    told = [one for one in asked if one.found]
-    weights = SpanWeights(
+    order = _fit_order([one for one in asked if one.found])
+    with_tricks = {one.domain for one in asked if one.kind == "trick"}
+    of_tricks = [one for one in asked if one.domain in with_tricks]
+    levelled = of_tricks if any(one.answerable for one in of_tricks) else list(asked)
+    level = _level(order, levelled)
+    return level, _span_line(level, levelled)
+
+
+def _fit_order(told: Sequence[CalibrationQuestion]) -> SpanWeights:
+    """Over all candidates: how much a passage's rank counts against what the reader says of it."""
+    counts = [len(one.found) for one in told]
+    return SpanWeights(
         *_logistic(
             np.concatenate([_span_signals(one) for one in told]),
             np.concatenate([one.right for one in told]),
-            np.concatenate([np.full(len(one.right), share[one.answerable]) for one in told]),
+            np.repeat(shares(told), counts),
         )
     )
-    # Platt 1999, equation 2, over each question's best: it is more often right than others with the same signals.
-    odds = [_span_odds(weights, one) for one in told]
+
+
+def _level(order: SpanWeights, asked: Sequence[CalibrationQuestion]) -> SpanWeights:
+    """The same order with scores of each question's best, which is more often right than others with its signals.
+
+    Platt 1999, equation 2.
+    """
+    answerable = sum(one.answerable for one in asked)
+    share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(asked) - answerable)}
+    told = [one for one in asked if one.found]
+    odds = [_span_odds(order, one) for one in told]
     shift, stretch = _logistic(
         np.array([own.max() for own in odds])[:, None],
         np.array([one.right[own.argmax()] for one, own in zip(told, odds, strict=True)]),
         np.array([share[one.answerable] for one in told]),
     )
-    level = SpanWeights(shift + stretch * weights.bias, stretch * weights.margin, stretch * weights.lag)
-    return level, _span_line(level, asked)
+    return SpanWeights(shift + stretch * order.bias, stretch * order.margin, stretch * order.lag)
 
 
 def _span_signals(one: CalibrationQuestion) -> NDArray[np.float64]:
