@@ -1,9 +1,9 @@
-"""Passages' states ahead of questions: `python bench/states_ahead.py [--cut 2] [--copies 20] [--questions 150]`.
+"""Passages' states ahead of questions: `python bench/states_ahead.py [--cut 2] [--copies 12] [--questions 100]`.
 
-A shard with a split reader, made of the shipped one, untrained, as bench/split.py makes it. Two figures in one run:
-rows that the background encodes a second against what the lower network alone does, in this process; and times of
-questions that come at random while it encodes, against the same questions while it has nothing to do. These read
-passages of another corpus, whose states are kept.
+A shard with a split reader, made of the shipped one, untrained, as bench/split.py makes it. Three figures in one run:
+times of questions that come at random while it encodes, against the same questions while it has nothing to do, all of
+passages whose states are kept; rows that a new worker encodes a second against what the lower network alone does, in
+this process; and how long a new worker takes until all states are there, with none stored and with all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import asyncio
 import os
 import random
 import re
+import signal
 import tempfile
 import threading
 import time
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
-from common import ROOT, percentiles, settings_of, temporary_cluster
+from common import ROOT, percentiles, settings_of, shown, temporary_cluster, worker_pid
 from split import make, name_of
 
 from shardqa.cluster import node
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 KEPT = 1 << 30  # bytes
 AMONG = "more"  # the corpus that is encoded
 LOOK = 0.02  # seconds
+TOLD_EVERY = 1.0  # seconds between two times that a worker tells INFO
 WARM_UP, RAW = 20, 150  # rows of the network alone
 
 
@@ -60,24 +62,23 @@ class Figures:
             info = client.info("shardqa")
         return [int(info.get(f"shardqa_states_{name}", 0)) for name in names]
 
-    def at_change(self) -> tuple[float, int]:
-        """When INFO's count of encoded passages changes, and to what: the worker tells it once a second."""
-        (before,) = self.now("encoded")
-        while (now := self.now("encoded")[0]) == before:
-            time.sleep(LOOK)
-        return time.perf_counter(), now
-
-    def rate(self, seconds: float) -> float:
-        """Rows a second of the background."""
-        began, first = self.at_change()
-        while True:
-            ended, last = self.at_change()
-            if ended - began >= seconds:
-                return (last - first) / (ended - began)
-
     def until_done(self) -> None:
-        while self.now("to_do") != [0]:
+        while self.now("kept") == [0] or self.now("to_do") != [0]:
             time.sleep(LOOK)
+
+    def begun_anew(self) -> tuple[float, float]:
+        """(seconds until another worker has all states, rows a second that it encoded or read)."""
+        began, seen = time.perf_counter(), list[tuple[float, int]]()
+        os.kill(worker_pid(self._port), signal.SIGKILL)
+        while True:
+            time.sleep(LOOK)
+            encoded, read_back, to_do = self.now("encoded", "read_back", "to_do")
+            if encoded + read_back > (seen[-1][1] if seen else 0):  # INFO changes once a second
+                seen.append((time.perf_counter(), encoded + read_back))
+            if seen and to_do == 0:
+                break
+        (first, few), (last, many) = seen[0], seen[-2] if len(seen) > 2 else seen[-1]
+        return time.perf_counter() - began, (many - few) / (last - first) if last > first else float("nan")
 
 
 def copies(count: int) -> list[Document]:
@@ -135,47 +136,72 @@ def passages_of(cluster: LocalCluster, count: int) -> list[str]:
         return [str(client.hget(name, "text")) for name in names]
 
 
+async def filled(engine: Engine, reader: Path, figures: Figures) -> None:
+    await ingest(engine, SourceFiles([ROOT / "seeds" / "documents"]), "bench")
+    await push.push(engine, reader, reader.name)
+    await asyncio.to_thread(figures.until_done)
+
+
 async def measure(cluster: LocalCluster, reader: Path, texts: Sequence[str], count: int, rate: float) -> None:
-    figures, loop = Figures(cluster), asyncio.get_running_loop()
+    figures = Figures(cluster)
     settings = settings_of(cluster).model_copy(update={"sure": 1.0, "model": reader.name})
     async with await Engine.connect(settings) as engine:
-        await ingest(engine, SourceFiles([ROOT / "seeds" / "documents"]), "bench")
-        await push.push(engine, reader, reader.name)
-        await loop.run_in_executor(None, figures.until_done)
+        await filled(engine, reader, figures)
+        print(f"states ahead, {label()}; one shard, one thread, {reader.name}", flush=True)
         await asked(engine, texts, rate)
         before = await asked(engine, texts, rate)
+        print(f"  {len(texts)} questions, {rate:g} a second, nothing to do {percentiles(before)}", flush=True)
         for document in copies(count):
             await engine.put(document)
-        some = passages_of(cluster, WARM_UP + RAW)
-        at_first = figures.now("encoded", "to_do")
+        (at_first,) = figures.now("encoded")
         meanwhile = await asked(engine, texts, rate)
-        at_last = figures.now("encoded", "to_do")
-        background = await loop.run_in_executor(None, figures.rate, 6.0)
-        print(
-            f"states ahead, {label()}; one shard, one thread, {reader.name}, {len(texts)} questions, {rate:g} a second"
-        )
-        print(f"  questions while nothing is to do {percentiles(before)}")
-        print(f"  questions while it encodes       {percentiles(meanwhile)}", end="  ")
+        at_last, left = figures.now("encoded", "to_do")
+        print(f"  the same while it encodes {percentiles(meanwhile)}", end="  ")
         print(f"p99 {np.percentile(meanwhile, 99) / np.percentile(before, 99):.2f} times, ", end="")
-        print(f"{at_last[0] - at_first[0]:,} rows encoded meanwhile, {at_last[1]:,} left")
-        await loop.run_in_executor(None, figures.until_done)
-        after = await asked(engine, texts, rate)
-        print(f"  questions when it is done        {percentiles(after)}")
-        raw = await alone(partial(raw_rate, reader, some))
-    print(f"  background {background:.1f} rows/s, the lower network alone {raw:.1f}: {background / raw:.0%}")
+        print(f"{at_last - at_first:,} rows encoded meanwhile, {left:,} left", flush=True)
+        await asyncio.to_thread(figures.until_done)
+        some = passages_of(cluster, WARM_UP + RAW)
+        raw = [await alone(partial(raw_rate, reader, some))]
+        seconds, background = await asyncio.to_thread(figures.begun_anew)
+        raw.append(await alone(partial(raw_rate, reader, some)))
+        print(
+            f"  a new worker, none stored: {seconds:.1f} s, {background:.1f} rows/s; the lower network alone", end=" "
+        )
+        print(f"{shown(raw)} before and after: {background / np.mean(raw):.0%}", flush=True)
+
+
+async def measure_stored(cluster: LocalCluster, reader: Path, count: int) -> None:
+    figures = Figures(cluster)
+    async with await Engine.connect(settings_of(cluster)) as engine:
+        await filled(engine, reader, figures)
+        for document in copies(count):
+            await engine.put(document)
+        await asyncio.sleep(2 * TOLD_EVERY)
+        await asyncio.to_thread(figures.until_done)
+        seconds, rate = await asyncio.to_thread(figures.begun_anew)
+        encoded, read_back = figures.now("encoded", "read_back")
+        stored = figures.now("stored_bytes")[0] / 1e6
+        print(
+            f"  a new worker, all stored: {seconds:.1f} s, {rate:.1f} rows/s, {read_back:,} read, {encoded:,} encoded, "
+        )
+        print(f"  {stored:.0f} MB in keys", flush=True)
 
 
 def main(
     cut: Annotated[int, typer.Option(help="Layers apart.", min=1)] = 2,
-    copied: Annotated[int, typer.Option("--copies", help="Of each document of seeds/, to be encoded.", min=1)] = 20,
-    questions: Annotated[int, typer.Option(help="Of seeds/.", min=1)] = 150,
-    rate: Annotated[float, typer.Option(help="Questions a second.", min=0.1)] = 3.0,
+    copied: Annotated[int, typer.Option("--copies", help="Of each document of seeds/, to be encoded.", min=1)] = 12,
+    questions: Annotated[int, typer.Option(help="Of seeds/.", min=1)] = 100,
+    rate: Annotated[float, typer.Option(help="Questions a second.", min=0.1)] = 4.0,
+    reader: Annotated[Path | None, typer.Option(help="A split reader, in place of one made here.")] = None,
 ) -> None:
     texts = [one.text for one in squad.read(ROOT / "seeds" / "questions.jsonl").questions][:questions]
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
-        reader = make(Path(folder), [cut])[name_of(cut)]
+        reader = reader or make(Path(folder), [cut])[name_of(cut)]
         with temporary_cluster(1, module_arguments=("STATES_BYTES", str(KEPT))) as cluster:
             asyncio.run(measure(cluster, reader, texts, copied, rate))
+        arguments = ("STATES_BYTES", str(KEPT), "STORED_STATES", str(KEPT))
+        with temporary_cluster(1, module_arguments=arguments) as cluster:
+            asyncio.run(measure_stored(cluster, reader, copied))
 
 
 if __name__ == "__main__":

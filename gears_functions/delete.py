@@ -83,8 +83,8 @@ class Delete:
                 raise
         return sorted(known)
 
-    @staticmethod
-    def unlink(parsed: keys.DocKey, numbers: Iterable[int]) -> tuple[Argument, ...]:
-        """The command that removes passages and their tokens."""
-        names = (name(parsed.corpus, parsed.document, n) for n in numbers for name in (keys.passage, keys.tokens))
-        return ("UNLINK", *names)
+    def unlink(self, parsed: keys.DocKey, numbers: Iterable[int]) -> tuple[Argument, ...]:
+        """The command that removes passages, their tokens, and their states where these are stored."""
+        passages = [keys.passage(parsed.corpus, parsed.document, n) for n in numbers]
+        names = [name for passage in passages for name in (passage, keys.tokens_of_passage(passage))]
+        return ("UNLINK", *names, *self._shard.stored_states.keys_of(passages))

@@ -33,10 +33,19 @@ UNREADABLE = b""  # for the key of a passage that the model can't read
 
 
 @dataclass(frozen=True, slots=True)
+class ToEncode:
+    """A passage whose states are to be kept."""
+
+    part: NDArray[np.int64]  # what stands of it in a row
+    value: bytes | None  # of its `states:` key, b"" where there is none; None: nothing shall be stored
+
+
+@dataclass(frozen=True, slots=True)
 class Encoded:
     """What came of passages whose states were to be kept."""
 
     keys: list[bytes]  # of the states of the first so many: for the others there was no time or no room
+    to_store: list[bytes]  # values for their `states:` keys; empty where that is not to be written
     is_full: bool  # no room for the next one
 
 
@@ -100,12 +109,16 @@ class Runtime(Protocol):
         replaced."""
         ...
 
-    async def encode(self, key: str, passages: Sequence[NDArray[np.int64]], may_go_on: Callable[[], bool]) -> Encoded:
+    async def encode(self, key: str, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
         """Has the model at `key` keep the states of passages that no question asks for, beside what questions do.
 
-        Each is its part of a row; it ends early where models run for others, or `may_go_on`, which another thread
-        calls, says no. Raises redis.ResponseError where there is no such model.
+        What was stored is taken where it is whole and of these. It ends early where models run for others, or
+        `may_go_on`, which another thread calls, says no. Raises redis.ResponseError where there is no such model.
         """
+        ...
+
+    def stored_states(self) -> int:
+        """Bytes that `states:` keys of this shard may have; 0: there shall be none."""
         ...
 
     def forget_states(self, keys: Iterable[bytes]) -> None:

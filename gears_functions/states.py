@@ -20,6 +20,7 @@ from redis import ResponseError
 from shardqa import keys
 from shardqa.errors import ShardqaError
 from shardqa.gears_functions.index.walk import Walk
+from shardqa.gears_functions.runtime import ToEncode
 from shardqa.models import reader
 from shardqa.transient import is_between_shards
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.gears_functions.index.corpus_index import Index
-    from shardqa.gears_functions.index.walk import NextPassages
     from shardqa.gears_functions.runtime import KeyEvent, Reply
     from shardqa.gears_functions.shard.state import ShardState
 
@@ -89,6 +89,8 @@ class StatesAhead:
     async def _work(self) -> float:
         """Does a page of each corpus with each split reader; seconds until the next."""
         self._look()
+        if self._models:
+            await self._shard.stored_states.renew()
         if not self._walks or self._full == self._corpora_now():
             return IDLE
         if not self._shard.questions.is_quiet(QUIET):
@@ -128,38 +130,51 @@ class StatesAhead:
         page = walk.page(PAGE)
         if page is None:
             return 0
-        passages = await self._pieces([name for _, name in page.passages])
-        there = [part for part in passages if part is not None]
-        found = await self._shard.runtime.encode(model, there, self._shard.questions.is_quiet)
-        done = self._done(corpus, page, passages, found.keys)
+        names = [name for _, name in page.passages]
+        parts = await self._parts(names)
+        found = await self._shard.runtime.encode(
+            model, await self._to_encode(model, names, parts), self._shard.questions.is_quiet
+        )
+        encoded = [name for name, part in zip(names, parts, strict=True) if part is not None][: len(found.keys)]
+        for name, states in zip(encoded, found.keys, strict=True):
+            self._known.add(corpus, name, self._shard.index(corpus).digest(name), states)
+        values = dict(zip(encoded, found.to_store, strict=True))
+        await self._shard.stored_states.write({name: value for name, value in values.items() if value})
+        done = _done(parts, len(encoded))
         walk.walked(page, done)
         if found.is_full and not self._make_room():
             self._full = self._corpora_now()
             return 0
         return done
 
+    async def _to_encode(
+        self, model: str, names: Sequence[str], parts: Sequence[NDArray[np.int64] | None]
+    ) -> list[ToEncode]:
+        """Of several split readers the first one has the keys: two would write over one another."""
+        there = [(name, part) for name, part in zip(names, parts, strict=True) if part is not None]
+        values: list[bytes | None] = [None] * len(there)
+        if model == min(self._models):
+            values = await self._shard.stored_states.read([name for name, _ in there])
+        return [ToEncode(part, value) for (_, part), value in zip(there, values, strict=True)]
+
     def _make_room(self) -> bool:
         gone = self._known.gone(self._shard.corpora)
         self._shard.runtime.forget_states(gone)
         return bool(gone)
 
-    def _done(
-        self, corpus: str, page: NextPassages, passages: Sequence[NDArray[np.int64] | None], states: Sequence[bytes]
-    ) -> int:
-        """How many passages of a page are done: those encoded, and those without word pieces among them."""
-        left, index = list(states), self._shard.index(corpus)
-        for done, ((_, name), part) in enumerate(zip(page.passages, passages, strict=True)):
-            if part is None:
-                continue
-            if not left:
-                return done
-            self._known.add(corpus, name, index.digest(name), left.pop(0))
-        return len(passages)
-
-    async def _pieces(self, names: Sequence[str]) -> list[NDArray[np.int64] | None]:
+    async def _parts(self, names: Sequence[str]) -> list[NDArray[np.int64] | None]:
         """Of each passage what stands of it in a row; None where its word pieces are not there."""
         commands = [("AI.TENSORGET", keys.tokens_of_passage(name), "BLOB") for name in names]
         return [_part(reply) for reply in await self._shard.runtime.calls(commands)]
+
+
+def _done(parts: Sequence[NDArray[np.int64] | None], encoded: int) -> int:
+    """How many of a page are done, where so many are encoded: those without word pieces among them count."""
+    for number, part in enumerate(parts):
+        if part is not None and encoded == 0:
+            return number
+        encoded -= part is not None
+    return len(parts)
 
 
 def _part(reply: Reply | Exception) -> NDArray[np.int64] | None:

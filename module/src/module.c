@@ -156,7 +156,7 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
     if (text_is(name, "STATES_AHEAD")) return set_flag(&s->states_ahead, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, SLICE, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, MODEL_QUEUE, STATES_BYTES, STATES_AHEAD, or of RedisAI's";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, SLICE, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, MODEL_QUEUE, STATES_BYTES, STATES_AHEAD, STORED_STATES, or of RedisAI's";
 }
 
 /* Pairs of name and value. The first wrong one ends the load, and the log says why. */

@@ -69,6 +69,7 @@ def test_redis_ais_load_arguments_are_taken(make: Make) -> None:
         "model_queue": "0",
         "states_bytes": "67108864",
         "states_ahead": "1",
+        "stored_states": "0",
         "timeout": "10000",
         "execution_timeout": "2000",
     }

@@ -26,7 +26,7 @@ class ArrayCache:
         self._limit = limit
         self._lock = threading.Lock()  # of all below
         self._entries: OrderedDict[bytes, Arrays] = OrderedDict()  # oldest use first
-        self._bytes = self._hits = self._misses = self._evictions = self._encoded = 0
+        self._bytes = self._hits = self._misses = self._evictions = self._encoded = self._read_back = 0
 
     def get(self, key: bytes) -> Arrays | None:
         with self._lock:
@@ -38,17 +38,17 @@ class ArrayCache:
             self._entries.move_to_end(key)
             return found
 
-    def has(self, key: bytes) -> bool:
-        """Of the background: no question asks, so it is no use."""
-        with self._lock:
-            return key in self._entries
-
     def has_room(self, size: int) -> bool:
         """Whether an entry of so many bytes fits beside all others."""
         with self._lock:
             return self._bytes + size + ENTRY_BYTES <= self._limit
 
-    def offer(self, key: bytes, arrays: Arrays) -> bool:
+    def peek(self, key: bytes) -> Arrays | None:
+        """Of the background: no question asks, so it is no use."""
+        with self._lock:
+            return self._entries.get(key)
+
+    def offer(self, key: bytes, arrays: Arrays, is_read_back: bool = False) -> bool:
         """Of the background: puts what nobody has asked for yet, where there is room; whether it is kept now."""
         size = _bytes(arrays)
         with self._lock:
@@ -59,7 +59,8 @@ class ArrayCache:
             self._entries[key] = arrays
             self._entries.move_to_end(key, last=False)
             self._bytes += size
-            self._encoded += 1
+            self._read_back += is_read_back
+            self._encoded += not is_read_back
             return True
 
     def forget(self, keys: Iterable[bytes]) -> None:
@@ -86,7 +87,7 @@ class ArrayCache:
     def numbers(self) -> dict[str, int]:
         """Of states, for INFO; nothing while nothing was asked for or encoded."""
         with self._lock:
-            if not self._hits and not self._misses and not self._encoded:
+            if not (self._hits or self._misses or self._encoded or self._read_back):
                 return {}
             return {
                 "states_kept": len(self._entries),
@@ -96,6 +97,7 @@ class ArrayCache:
                 "states_misses": self._misses,
                 "states_evictions": self._evictions,
                 "states_encoded": self._encoded,
+                "states_read_back": self._read_back,
             }
 
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
-from shardqa.gears_functions.runtime import UNREADABLE, Encoded
+from shardqa.gears_functions.runtime import UNREADABLE, Encoded, ToEncode
 from shardqa.machine import release_freed
 from shardqa.module.worker.activity import Activity, ActivityKind
 from shardqa.module.worker.ai import backend
@@ -92,11 +92,17 @@ class Expired(Exception):
     """The request's time was over before its run began."""
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedPassage:
+    key: bytes  # of its states
+    to_store: bytes = b""  # none where nothing shall be stored, or it is stored already
+
+
 @runtime_checkable
 class StatesModel(Protocol):
     """A model that keeps what it says of passages (split_model.py)."""
 
-    def encode(self, passage: Array, options: Any) -> bytes | None: ...
+    def encode(self, passage: Array, value: bytes | None, options: Any) -> EncodedPassage | None: ...
 
     def options(self) -> Any: ...
 
@@ -209,32 +215,35 @@ class LoadedModel:
         """Whether it keeps states of passages; any thread."""
         return isinstance(self._model, StatesModel)
 
-    def encode(self, passages: Sequence[Array], may_go_on: Callable[[], bool]) -> Encoded:
+    def encode(self, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
         """A job of the background: keeps states of these passages, as many as there is room and time for."""
-        model, keys = self._model, list[bytes]()
+        model, found = self._model, list[EncodedPassage]()
         if not isinstance(model, StatesModel) or self._dropped:
             raise ModelError("ERR model key is empty")
+        is_full = False
         for passage in passages:
             if not may_go_on():
                 break
             try:
-                key = self._encode(model, passage)
+                one = self._encode(model, passage)
             except GaveWay:
                 break
             except ModelError:
-                key = UNREADABLE
-            if key is None:
-                return Encoded(keys, is_full=True)
-            keys.append(key)
-        return Encoded(keys, is_full=False)
+                one = EncodedPassage(UNREADABLE)
+            if one is None:
+                is_full = True
+                break
+            found.append(one)
+        return Encoded([one.key for one in found], [one.to_store for one in found], is_full)
 
-    def _encode(self, model: StatesModel, passage: Array) -> bytes | None:
+    def _encode(self, model: StatesModel, passage: ToEncode) -> EncodedPassage | None:
         """As the model's. Raises GaveWay, ModelError."""
         options = model.options()
         self._running[threading.get_ident()] = ([], options, time.monotonic())  # for end_after
         slot = self._shown.begin_unasked()
         try:
-            run, stop = partial(model.encode, passage, options), partial(model.terminate, options)
+            run = partial(model.encode, passage.part, passage.value, options)
+            stop = partial(model.terminate, options)
             return self._shown.background.attempt(run, stop)
         finally:
             self._shown.activity.end(slot)

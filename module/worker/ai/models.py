@@ -17,7 +17,7 @@ from typing import Any
 
 from redis import ResponseError
 
-from shardqa.gears_functions.runtime import Encoded
+from shardqa.gears_functions.runtime import Encoded, ToEncode
 from shardqa.module.worker import resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import dag, messages
@@ -326,7 +326,7 @@ class Models:
             found = [(key, self._models.get(ids[-1])) for key, ids in self._ids.items()]
         return {key: model.id.decode() for key, model in found if model is not None and model.encodes()}
 
-    async def encode(self, key: str, passages: Sequence[Array], may_go_on: Callable[[], bool]) -> Encoded:
+    async def encode(self, key: str, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
         """See gears_functions/runtime.py. Raises redis.ResponseError."""
         model, loop = self.at(key), asyncio.get_running_loop()
         future: asyncio.Future[Encoded] = loop.create_future()

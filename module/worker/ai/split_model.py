@@ -12,14 +12,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shardqa import machine
 from shardqa.models.reader import PAD
 from shardqa.models.split import packed, unpacked
-from shardqa.module.worker.ai.array_cache import ArrayCache
+from shardqa.module.worker.ai import stored_states
+from shardqa.module.worker.ai.array_cache import ArrayCache, Arrays
 from shardqa.module.worker.ai.backend import File, ModelError, OnnxModel, sequence_cuts
+from shardqa.module.worker.ai.batching import EncodedPassage
 from shardqa.module.worker.ai.onnx_cut import CutOnnx
 from shardqa.module.worker.ai.protobuf import BadProtobuf
 
@@ -57,6 +61,7 @@ class SplitModel:
         self._asked = ArrayCache(QUESTION_BYTES)
         self._value = value
         self._digest = _digest(file)
+        self._is_same_everywhere = file.device.upper().startswith("CPU")  # _digest does not know one GPU from another
         try:
             cut = CutOnnx(content, value)
             if sorted(cut.inputs) != sorted(NAMES):
@@ -93,20 +98,29 @@ class SplitModel:
     def terminate(self, options: Any) -> None:
         self._lower.terminate(options)
 
-    def encode(self, passage: Tokens, options: Any) -> bytes | None:
-        """Keeps the states of a passage that no question has asked for; their key, or None where there is no room.
+    def encode(self, passage: Tokens, value: bytes | None, options: Any) -> EncodedPassage | None:
+        """Keeps the states of a passage that no question has asked for; None where there is no room.
 
-        `passage`: its part of a row, with the [SEP] at its end. Raises ModelError.
+        `passage`: its part of a row, with the [SEP] at its end; `value`: what was stored of it, which may be anything,
+        or None where nothing shall be stored. Raises ModelError.
         """
-        key = self._key(passage)
-        if self._kept.has(key):
-            return key
-        if not self._kept.has_room(len(passage) * (self._width + SCALE_BYTES)):
-            return None
+        key, value = self._key(passage), value if self._is_same_everywhere else None
+        read = stored_states.loaded(key, value) if value else None
+        if self._kept.peek(key) is None:
+            if not self._kept.has_room(len(passage) * (self._width + SCALE_BYTES)):
+                return None
+            small = read or self._packed(key, passage, options)
+            if small is None:
+                return EncodedPassage(key)
+            if not self._kept.offer(key, small, is_read_back=read is not None):
+                return None
+        known = self._kept.peek(key) if value is not None and read is None else None
+        return EncodedPassage(key, b"" if known is None else stored_states.stored(key, known))
+
+    def _packed(self, key: bytes, passage: Tokens, options: Any) -> Arrays | None:
+        """Computed; None where they are not finite: then nothing is kept when the passage is read, either."""
         states = self._computed({key: passage}, PASSAGE, options)[key]
-        if not np.isfinite(states).all():
-            return key  # nothing is kept of these when they are read, either
-        return key if self._kept.offer(key, packed(states)) else None
+        return packed(states) if np.isfinite(states).all() else None
 
     def _states(self, given: dict[str, Array], options: Any) -> Array:
         """What the lower layers say of all rows, float32 [rows, tokens, width]."""
@@ -192,7 +206,9 @@ def _digest(file: File) -> bytes:
 
     Raises ModelError.
     """
-    digest = hashlib.sha256(f"{file.device.upper()} {'mapped' if file.path else 'whole'} ".encode())
+    processor, version = machine.processor(), metadata.version("onnxruntime")
+    runs = f"{file.device.upper()} {'mapped' if file.path else 'whole'} {version} {processor.name} "
+    digest = hashlib.sha256(f"{runs} {' '.join(sorted(processor.flags or ()))} ".encode())
     if file.path is None:
         digest.update(file.blob)
         return digest.digest()

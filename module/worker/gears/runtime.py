@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from shardqa.gears_functions.runtime import Argument, Encoded, KeyEvent, Reply
+from shardqa.gears_functions.runtime import Argument, Encoded, KeyEvent, Reply, ToEncode
 from shardqa.module.worker.ai import copying
 from shardqa.module.worker.calls import first
 from shardqa.module.worker.gears.execution import current
@@ -73,8 +72,11 @@ class SessionRuntime:
     def split_models(self) -> Mapping[str, str]:
         return self._shard.models.split()
 
-    async def encode(self, key: str, passages: Sequence[NDArray[np.int64]], may_go_on: Callable[[], bool]) -> Encoded:
+    async def encode(self, key: str, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
         return await self._shard.models.encode(key, passages, may_go_on)
+
+    def stored_states(self) -> int:
+        return int(self._shard.config.get("stored_states", "0"))
 
     def forget_states(self, keys: Iterable[bytes]) -> None:
         self._shard.models.forget_states(keys)

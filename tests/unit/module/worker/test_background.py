@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from shardqa.gears_functions.runtime import ToEncode
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai.backend import ModelError
 from shardqa.module.worker.ai.background import Background, GaveWay
-from shardqa.module.worker.ai.batching import LoadedModel, Request, Result, ShownActivity, batching_of
+from shardqa.module.worker.ai.batching import EncodedPassage, LoadedModel, Request, Result, ShownActivity, batching_of
 
 SECONDS = 20
 
@@ -25,7 +26,7 @@ class Slow:
     def __init__(self) -> None:
         self.began, self.stopped = threading.Event(), threading.Event()
 
-    def encode(self, passage: Any, options: Any) -> bytes | None:
+    def encode(self, passage: Any, value: bytes | None, options: Any) -> EncodedPassage | None:
         self.began.set()
         assert self.stopped.wait(SECONDS)
         raise ModelError("ERR stopped")
@@ -51,6 +52,10 @@ def loaded(model: Any, background: Background) -> LoadedModel:
     return found
 
 
+def given(*numbers: int) -> list[ToEncode]:
+    return [ToEncode(np.full(3, number), None) for number in numbers]
+
+
 def in_background(background: Background, job: Callable[[], Any]) -> Callable[[], Any]:
     """Begins it; returns what waits for its result."""
     done, results = threading.Event(), list[Any]()
@@ -71,7 +76,7 @@ def in_background(background: Background, job: Callable[[], Any]) -> Callable[[]
 def test_a_request_is_answered_while_passages_are_encoded_and_stops_that() -> None:
     background, model = Background(), Slow()
     holder = loaded(model, background)
-    encoded = in_background(background, lambda: holder.encode([np.ones(3)] * 8, lambda: True))
+    encoded = in_background(background, lambda: holder.encode(given(*[1] * 8), lambda: True))
     assert model.began.wait(SECONDS)
     answered, found = threading.Event(), list[Any]()
 
@@ -106,12 +111,12 @@ def test_an_error_of_its_own_is_no_giving_way() -> None:
 class Quick(Slow):
     """Has room for some, and can't read an odd one."""
 
-    def encode(self, passage: Any, options: Any) -> bytes | None:
+    def encode(self, passage: Any, value: bytes | None, options: Any) -> EncodedPassage | None:
         if passage[0] > 4:
             return None
         if passage[0] % 2:
             raise ModelError("ERR odd")
-        return bytes([int(passage[0])])
+        return EncodedPassage(bytes([int(passage[0])]))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ class Quick(Slow):
 def test_it_tells_how_far_it_came(passages: Sequence[int], keys: list[bytes], is_full: bool) -> None:
     background = Background()
     holder = loaded(Quick(), background)
-    found = in_background(background, lambda: holder.encode([np.full(1, n) for n in passages], lambda: True))()
+    found = in_background(background, lambda: holder.encode(given(*passages), lambda: True))()
     assert (found.keys, found.is_full) == (keys, is_full)
     holder.drop()
 
@@ -129,6 +134,6 @@ def test_a_question_that_is_heard_ends_it_between_two_passages() -> None:
     background = Background()
     holder = loaded(Quick(), background)
     turns = iter((True, True, False))
-    found = in_background(background, lambda: holder.encode([np.full(1, n) for n in (0, 2, 4)], lambda: next(turns)))()
+    found = in_background(background, lambda: holder.encode(given(0, 2, 4), lambda: next(turns)))()
     assert found.keys == [b"\0", b"\2"]
     holder.drop()

@@ -10,10 +10,10 @@ import pytest
 from redis import ResponseError
 
 from shardqa.models.reader import Batch, Row, batches, join, passage_part
-from shardqa.module.worker.ai import backend
+from shardqa.module.worker.ai import backend, stored_states
 from shardqa.module.worker.ai.array_cache import ENTRY_BYTES, ArrayCache
 from shardqa.module.worker.ai.backend import File, Model, ModelError, OnnxModel
-from shardqa.module.worker.ai.batching import StatesModel
+from shardqa.module.worker.ai.batching import EncodedPassage, StatesModel
 from shardqa.module.worker.frames import Type
 from tests.unit import tiny
 from tests.unit.tiny_models import tiny_config
@@ -89,7 +89,7 @@ def are_same_bits(one: Logits, other: Logits) -> bool:
 
 def numbers(cache: ArrayCache) -> dict[str, int]:
     told = {name.removeprefix("states_"): number for name, number in cache.numbers().items()}
-    return told or dict.fromkeys(("kept", "bytes", "limit", "hits", "misses", "evictions", "encoded"), 0)
+    return told or dict.fromkeys(("kept", "bytes", "limit", "hits", "misses", "evictions", "encoded", "read_back"), 0)
 
 
 def test_it_is_an_onnx_reader_like_any_other() -> None:
@@ -254,9 +254,58 @@ def test_no_damaged_file_ends_the_worker() -> None:
 # ---- before a question asks
 
 
-def encode(model: Model, given: Sequence[Row]) -> list[bytes | None]:
+def encode(model: Model, given: Sequence[Row], value: bytes | None = None) -> list[EncodedPassage | None]:
     assert isinstance(model, StatesModel)
-    return [model.encode(passage_part(row.input_ids[row.passage].astype(np.int32)), model.options()) for row in given]
+    parts = [passage_part(row.input_ids[row.passage].astype(np.int32)) for row in given]
+    return [model.encode(part, value, model.options()) for part in parts]
+
+
+def value_of(model: Model, row: Row) -> bytes:
+    """What is to be stored of a row's passage."""
+    (found,) = encode(model, [row], b"")
+    assert found is not None
+    return found.to_store
+
+
+def test_what_was_stored_is_read_back_and_has_the_same_bits() -> None:
+    value, kept = value_of(loaded(split_reader(), ArrayCache(PLENTY)), rows()[4]), ArrayCache(PLENTY)
+    model = loaded(split_reader(), kept)
+    (found,) = encode(model, rows()[4:], value)
+    assert found is not None
+    assert found.to_store == b""
+    assert are_same_bits(read(model, rows()[4:]), read(loaded(split_reader(), ArrayCache(0)), rows()[4:]))
+    assert numbers(kept) == {**numbers(kept), "read_back": 1, "encoded": 0, "misses": 0, "hits": 1}
+
+
+def test_what_is_kept_already_can_be_stored() -> None:
+    model = loaded(split_reader(), ArrayCache(PLENTY))
+    read(model, rows())
+    assert value_of(model, rows()[4]) == value_of(loaded(split_reader(), ArrayCache(PLENTY)), rows()[4])
+    assert [one and one.to_store for one in encode(model, rows())] == [b""] * 5
+
+
+@pytest.mark.parametrize("whose", ["another model's", "another text's", "nobody's"])
+def test_what_was_stored_of_anything_else_is_computed_and_stored_anew(whose: str) -> None:
+    other = loaded(split_reader(OTHERS if whose == "another model's" else WEIGHTS), ArrayCache(PLENTY))
+    value = b"nothing" if whose == "nobody's" else value_of(other, rows()[3 if whose == "another text's" else 4])
+    kept = ArrayCache(PLENTY)
+    (found,) = encode(loaded(split_reader(), kept), rows()[4:], value)
+    assert found is not None
+    assert found.to_store == value_of(loaded(split_reader(), ArrayCache(PLENTY)), rows()[4])
+    assert (numbers(kept)["encoded"], numbers(kept)["read_back"]) == (1, 0)
+
+
+def test_damaged_states_are_never_read() -> None:
+    model = loaded(split_reader(), ArrayCache(PLENTY))
+    (found,) = encode(model, rows()[2:3], b"")
+    assert found is not None
+    value = found.to_store
+    assert stored_states.loaded(found.key, value) is not None
+    for place in range(len(value)):
+        assert stored_states.loaded(found.key, value[:place]) is None
+        changed = value[:place] + bytes([value[place] ^ 1]) + value[place + 1 :]
+        assert stored_states.loaded(found.key, changed) is None
+    assert stored_states.loaded(found.key, value + b"x") is None
 
 
 def test_what_was_encoded_ahead_has_the_bits_of_what_is_computed_on_first_use() -> None:
@@ -324,7 +373,7 @@ def test_what_nobody_asked_for_makes_room_first() -> None:
     assert cache.get(b"b") is not None
     cache.put(b"e", arrays(1_000))
     cache.put(b"f", arrays(1_000))
-    assert [key for key in (b"a", b"b", b"c", b"e", b"f") if not cache.has(key)] == [b"a", b"c"]
+    assert [key for key in (b"a", b"b", b"c", b"e", b"f") if cache.peek(key) is None] == [b"a", b"c"]
 
 
 def test_what_is_forgotten_leaves_its_room() -> None:
