@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from shardqa.api import model_metrics, registration_metrics
+from shardqa.api import corpus_metrics, model_metrics, registration_metrics
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import Health, Ready
@@ -30,9 +30,10 @@ async def readyz(state: Shared) -> Ready:
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=Response)
 async def metrics(state: Shared) -> Response:
-    """The sum of all processes that `python -m shardqa.api` runs on this port; functions and models of each shard."""
+    """The sum of all processes that `python -m shardqa.api` runs on this port; what the shards tell of themselves."""
     own, engine = state.metrics.text(), state.connection.connected
     if engine is not None:
-        counts, told = await asyncio.gather(engine.registration_counts(), engine.model_runs())
+        counts, told, listed = await asyncio.gather(engine.registration_counts(), engine.model_runs(), engine.corpora())
         own += registration_metrics.text(counts) + model_metrics.text(told.runs, told.states)
+        own += corpus_metrics.text(listed.corpora)
     return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)

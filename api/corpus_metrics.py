@@ -1,0 +1,37 @@
+"""The corpora of the shards in Prometheus' text: asked when /metrics is scraped, and not kept."""
+
+from collections.abc import Iterator, Sequence
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from shardqa.schema import CorpusInfo
+
+MOST = 200  # corpora that have series of their own, those with the most passages: each label is kept by Prometheus
+SIZES = {
+    "documents": "Documents of a corpus, on the shards that answered.",
+    "passages": "Passages of a corpus, on the shards that answered.",
+    "bytes": "Bytes of a corpus' texts, on the shards that answered.",
+    "encoded": "Passages of a corpus that have a vector; only where an encoder is in use.",
+}
+
+
+class CorpusMetrics(Collector):
+    def __init__(self, corpora: Sequence[CorpusInfo]) -> None:
+        self._largest = sorted(corpora, key=lambda one: (-one.passages, one.name))[:MOST]
+
+    def collect(self) -> Iterator[Metric]:
+        for field, says in SIZES.items():
+            family = GaugeMetricFamily(f"shardqa_corpus_{field}", says, labels=["corpus"])
+            for corpus in self._largest:
+                if (size := getattr(corpus, field)) is not None:
+                    family.add_metric([corpus.name], size)
+            yield family
+
+
+def text(corpora: Sequence[CorpusInfo]) -> bytes:
+    """Of the largest corpora."""
+    registry = CollectorRegistry()
+    registry.register(CorpusMetrics(corpora))
+    return generate_latest(registry)
