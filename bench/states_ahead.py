@@ -67,18 +67,18 @@ class Figures:
             time.sleep(LOOK)
 
     def begun_anew(self) -> tuple[float, float]:
-        """(seconds until another worker has all states, rows a second that it encoded or read)."""
+        """(seconds until another worker has as many states, rows a second that it encoded or read)."""
+        (wanted,), before = self.now("kept"), self.now("hits", "encoded", "read_back")
         began, seen = time.perf_counter(), list[tuple[float, int]]()
         os.kill(worker_pid(self._port), signal.SIGKILL)
-        while True:
+        while not seen or seen[-1][1] < wanted:
             time.sleep(LOOK)
-            encoded, read_back, to_do = self.now("encoded", "read_back", "to_do")
-            if encoded + read_back > (seen[-1][1] if seen else 0):  # INFO changes once a second
+            _, encoded, read_back = now = self.now("hits", "encoded", "read_back")
+            if now != before:  # INFO shows what the last one told until the new one does, once a second
+                before = now
                 seen.append((time.perf_counter(), encoded + read_back))
-            if seen and to_do == 0:
-                break
-        (first, few), (last, many) = seen[0], seen[-2] if len(seen) > 2 else seen[-1]
-        return time.perf_counter() - began, (many - few) / (last - first) if last > first else float("nan")
+        (since, few), (until, many) = seen[0], seen[max(len(seen) - 2, 0)]
+        return time.perf_counter() - began, (many - few) / (until - since) if until > since else float("nan")
 
 
 def copies(count: int) -> list[Document]:
@@ -114,20 +114,15 @@ async def alone(work: Callable[[], float]) -> float:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
 
-async def asked(engine: Engine, texts: Sequence[str], rate: float) -> list[float]:
-    """Seconds of each question; they come at random, so many a second, whether or not the last is answered."""
-    dice = random.Random(0)
-
-    async def ask(text: str) -> float:
+async def asked(engine: Engine, texts: Sequence[str], pause: float) -> list[float]:
+    """Seconds of each question, one after another, with random pauses between them."""
+    dice, seconds = random.Random(0), list[float]()
+    for text in texts:
+        await asyncio.sleep(dice.expovariate(1 / pause))
         began = time.perf_counter()
         await engine.ask(text, fresh=True)
-        return time.perf_counter() - began
-
-    asking = []
-    for text in texts:
-        asking.append(asyncio.create_task(ask(text)))
-        await asyncio.sleep(dice.expovariate(rate))
-    return list(await asyncio.gather(*asking))
+        seconds.append(time.perf_counter() - began)
+    return seconds
 
 
 def passages_of(cluster: LocalCluster, count: int) -> list[str]:
@@ -142,19 +137,19 @@ async def filled(engine: Engine, reader: Path, figures: Figures) -> None:
     await asyncio.to_thread(figures.until_done)
 
 
-async def measure(cluster: LocalCluster, reader: Path, texts: Sequence[str], count: int, rate: float) -> None:
+async def measure(cluster: LocalCluster, reader: Path, texts: Sequence[str], count: int, pause: float) -> None:
     figures = Figures(cluster)
     settings = settings_of(cluster).model_copy(update={"sure": 1.0, "model": reader.name})
     async with await Engine.connect(settings) as engine:
         await filled(engine, reader, figures)
         print(f"states ahead, {label()}; one shard, one thread, {reader.name}", flush=True)
-        await asked(engine, texts, rate)
-        before = await asked(engine, texts, rate)
-        print(f"  {len(texts)} questions, {rate:g} a second, nothing to do {percentiles(before)}", flush=True)
+        await asked(engine, texts, pause)
+        before = await asked(engine, texts, pause)
+        print(f"  {len(texts)} questions, {pause:g} s apart, nothing to do {percentiles(before)}", flush=True)
         for document in copies(count):
             await engine.put(document)
         (at_first,) = figures.now("encoded")
-        meanwhile = await asked(engine, texts, rate)
+        meanwhile = await asked(engine, texts, pause)
         at_last, left = figures.now("encoded", "to_do")
         print(f"  the same while it encodes {percentiles(meanwhile)}", end="  ")
         print(f"p99 {np.percentile(meanwhile, 99) / np.percentile(before, 99):.2f} times, ", end="")
@@ -191,14 +186,14 @@ def main(
     cut: Annotated[int, typer.Option(help="Layers apart.", min=1)] = 2,
     copied: Annotated[int, typer.Option("--copies", help="Of each document of seeds/, to be encoded.", min=1)] = 12,
     questions: Annotated[int, typer.Option(help="Of seeds/.", min=1)] = 100,
-    rate: Annotated[float, typer.Option(help="Questions a second.", min=0.1)] = 4.0,
+    pause: Annotated[float, typer.Option(help="Mean seconds between two questions.", min=0.001)] = 0.2,
     reader: Annotated[Path | None, typer.Option(help="A split reader, in place of one made here.")] = None,
 ) -> None:
     texts = [one.text for one in squad.read(ROOT / "seeds" / "questions.jsonl").questions][:questions]
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
         reader = reader or make(Path(folder), [cut])[name_of(cut)]
         with temporary_cluster(1, module_arguments=("STATES_BYTES", str(KEPT))) as cluster:
-            asyncio.run(measure(cluster, reader, texts, copied, rate))
+            asyncio.run(measure(cluster, reader, texts, copied, pause))
         arguments = ("STATES_BYTES", str(KEPT), "STORED_STATES", str(KEPT))
         with temporary_cluster(1, module_arguments=arguments) as cluster:
             asyncio.run(measure_stored(cluster, reader, copied))

@@ -40,11 +40,14 @@ def shards(ahead: LocalCluster, connect: Connect) -> Shards:
 
 
 def encoded(shards: Shards, count: int) -> dict[str, int]:
-    """What INFO says, once so many passages were encoded since the worker began and none is left."""
+    """What INFO says, once a worker that nobody has asked yet has encoded so many passages and none is left.
+
+    It shows what the last worker told until the new one does, which was asked.
+    """
 
     def is_done() -> dict[str, int] | None:
         found = told(shards, "encoded", "to_do", *split_readers.NUMBERS)
-        return found if (found["encoded"], found["to_do"]) == (count, 0) else None
+        return found if (found["encoded"], found["to_do"], found["hits"], found["misses"]) == (count, 0, 0, 0) else None
 
     return dict(wait_until(is_done, f"{count} passages are encoded"))
 
