@@ -177,9 +177,10 @@ async def measure_stored(cluster: LocalCluster, reader: Path, count: int) -> Non
         encoded, read_back = figures.now("encoded", "read_back")
         stored = figures.now("stored_bytes")[0] / 1e6
         print(
-            f"  a new worker, all stored: {seconds:.1f} s, {rate:.1f} rows/s, {read_back:,} read, {encoded:,} encoded, "
+            f"  a new worker, all stored: {seconds:.1f} s, {rate:.1f} rows/s, {read_back:,} read, {encoded:,} encoded,",
+            end=" ",
         )
-        print(f"  {stored:.0f} MB in keys", flush=True)
+        print(f"{stored:.0f} MB in keys", flush=True)
 
 
 def main(
