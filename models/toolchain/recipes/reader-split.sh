@@ -12,8 +12,8 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}" OMP_WAIT_POLICY="${OMP_WAIT_POLIC
 
 made() { [ -e "build/$1" ] || { shift; echo "shardqa $*"; "$shardqa" "$@"; }; }
 
-made reader-v2-0 models dequantize build/reader-v1-int8 --out build/reader-v2-0
-before=reader-v2-0
+made reader-split-0 models dequantize models/reader-v2-int8 --out build/reader-split-0
+before=reader-split-0
 for part in $(seq 1 "$parts"); do
     mixture=reader-v2-mixture-$part learnt=reader-split-$part
     made "$mixture" models mix $recipes/mixtures/reader-v2.toml --seed "$part" --out "build/$mixture"
