@@ -205,16 +205,18 @@ class ModelSync:
 
     async def _stay_complete(self) -> None:
         while True:
-            own = self._runtime.hashtag()
-            if self._runtime.role() == "master":
-                try:
-                    if await self._made_way(own):
-                        self._complete_as = None
-                    if own != self._complete_as and await self._copied_all(own):
-                        self._complete_as = own
-                except (ResponseError, ClusterUnavailable) as error:
-                    self._runtime.log(f"pushed models can't be looked for yet: {error}", "verbose")
+            try:
+                if self._runtime.role() == "master":
+                    await self._complete(self._runtime.hashtag())
+            except (ResponseError, ClusterUnavailable) as error:  # as while this shard knows of no slot of its own
+                self._runtime.log(f"pushed models can't be looked for yet: {error}", "verbose")
             await asyncio.sleep(TIDY_SECONDS)
+
+    async def _complete(self, own: str) -> None:
+        if await self._made_way(own):
+            self._complete_as = None
+        if own != self._complete_as and await self._copied_all(own):
+            self._complete_as = own
 
     async def _copied_all(self, own: str) -> bool:
         """Whether every shard listed its models, and this one has all of them now."""

@@ -10,6 +10,7 @@ from redis import ResponseError
 from shardqa import keys
 from shardqa.errors import ClusterUnavailable, WritesRefused
 from shardqa.gears_functions.runtime import Runtime
+from shardqa.gears_functions.shard import model_sync
 from shardqa.gears_functions.shard.model_sync import ModelSync
 
 WITHOUT = [b'{"tag":"8YG","indexing":false,"passages":1,"refuses":null}']
@@ -158,6 +159,31 @@ class RenamedShard(LeavingShard):
 
 async def test_a_shard_with_the_only_copy_under_a_former_tag_asks_for_its_own() -> None:
     shard = RenamedShard()
+    sync = ModelSync(cast(Runtime, shard))
+    await shard.resync("start")
+    await asyncio.wait_for(shard.looked.wait(), 20)
+    del sync
+
+
+class JoiningShard(RenamedShard):
+    """It got its functions before it knew of its first slot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+
+    def hashtag(self) -> str:
+        self.tags.append("06S")
+        if len(self.tags) == 1:
+            raise ResponseError("CLUSTERDOWN this node owns no slots and so has no hashtag; add it to the cluster")
+        return self.tags[-1]
+
+
+async def test_a_shard_that_has_no_slot_yet_looks_for_pushed_models_once_it_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(model_sync, "TIDY_SECONDS", 0.001)
+    shard = JoiningShard()
     sync = ModelSync(cast(Runtime, shard))
     await shard.resync("start")
     await asyncio.wait_for(shard.looked.wait(), 20)
