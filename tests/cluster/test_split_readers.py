@@ -8,13 +8,10 @@ import pytest
 
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
-from tests import split_readers
 from tests.cluster.shards_client import Shards
 from tests.nodes import wait_until
 from tests.split_readers import LITTLE, MILL, QUESTION, K, answer, ingest, pushed, states
 from tests.workers import kill_worker, ready_worker
-
-pytest.importorskip("onnx", reason="the split reader of these tests is made with onnx")
 
 ON_FIRST_USE = ("STATES_AHEAD", "no")  # arguments of the module
 Start = Callable[..., LocalCluster]
@@ -22,14 +19,9 @@ Connect = Callable[[LocalCluster], Shards]
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return split_readers.made(tmp_path_factory.mktemp("split"))
-
-
-@pytest.fixture(scope="module")
-def keeping(start_cluster: Start, reader: Path) -> LocalCluster:
+def keeping(start_cluster: Start, split_reader: Path) -> LocalCluster:
     """A shard that keeps what there is, once it was read."""
-    return pushed(start_cluster(shards=1, module_arguments=ON_FIRST_USE), reader)
+    return pushed(start_cluster(shards=1, module_arguments=ON_FIRST_USE), split_reader)
 
 
 @pytest.fixture
@@ -67,10 +59,10 @@ def test_a_document_that_changes_is_read_as_it_is_now(anew: Shards) -> None:
 
 @pytest.mark.parametrize("limit", [0, LITTLE])
 def test_answers_are_the_same_where_little_or_nothing_may_be_kept(
-    start_cluster: Start, anew: Shards, reader: Path, connect: Connect, limit: int
+    start_cluster: Start, anew: Shards, split_reader: Path, connect: Connect, limit: int
 ) -> None:
     other = connect(
-        pushed(start_cluster(shards=1, module_arguments=(*ON_FIRST_USE, "STATES_BYTES", str(limit))), reader)
+        pushed(start_cluster(shards=1, module_arguments=(*ON_FIRST_USE, "STATES_BYTES", str(limit))), split_reader)
     )
     ingest(other)
     wanted = answer(anew)["spans"]

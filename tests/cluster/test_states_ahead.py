@@ -12,20 +12,13 @@ from tests.nodes import wait_until
 from tests.split_readers import LITTLE, MILL, OTHERS, K, answer, ingest, pushed, states, told
 from tests.workers import kill_worker, ready_worker
 
-pytest.importorskip("onnx", reason="the split reader of these tests is made with onnx")
-
 Start = Callable[..., LocalCluster]
 Connect = Callable[[LocalCluster], Shards]
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return split_readers.made(tmp_path_factory.mktemp("split"))
-
-
-@pytest.fixture(scope="module")
-def ahead(start_cluster: Start, reader: Path) -> LocalCluster:
-    return pushed(start_cluster(shards=1), reader)
+def ahead(start_cluster: Start, split_reader: Path) -> LocalCluster:
+    return pushed(start_cluster(shards=1), split_reader)
 
 
 @pytest.fixture
@@ -59,9 +52,9 @@ def test_the_first_question_computes_no_passage(shards: Shards) -> None:
 
 @pytest.mark.parametrize("arguments", [("STATES_BYTES", "0"), ("STATES_AHEAD", "no")])
 def test_the_answer_is_that_of_a_shard_that_computes_on_first_use(
-    start_cluster: Start, shards: Shards, reader: Path, connect: Connect, arguments: tuple[str, ...]
+    start_cluster: Start, shards: Shards, split_reader: Path, connect: Connect, arguments: tuple[str, ...]
 ) -> None:
-    other = connect(pushed(start_cluster(shards=1, module_arguments=arguments), reader))
+    other = connect(pushed(start_cluster(shards=1, module_arguments=arguments), split_reader))
     ingest(other)
     assert answer(shards)["spans"] == answer(other)["spans"]
     found = states(other, K)
@@ -86,10 +79,10 @@ def test_a_document_that_changes_is_encoded_as_it_is_now(shards: Shards) -> None
 
 
 def test_it_ends_where_there_is_no_room_and_goes_on_in_that_of_texts_that_are_gone(
-    start_cluster: Start, reader: Path, connect: Connect
+    start_cluster: Start, split_reader: Path, connect: Connect
 ) -> None:
     arguments = ("STATES_BYTES", str(LITTLE))
-    shards = connect(pushed(start_cluster(shards=1, module_arguments=arguments), reader))
+    shards = connect(pushed(start_cluster(shards=1, module_arguments=arguments), split_reader))
     shards.ingest("d0", MILL)
     encoded(shards, 1)
     ingest(shards)

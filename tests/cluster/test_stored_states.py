@@ -16,8 +16,6 @@ from tests.nodes import wait_until
 from tests.split_readers import K, answer, ingest, pushed, states, told
 from tests.workers import kill_worker, ready_worker
 
-pytest.importorskip("onnx", reason="the split reader of these tests is made with onnx")
-
 DAY = 86_400  # seconds
 PLENTY = ("STORED_STATES", "1000000")
 LITTLE = 2_500  # bytes
@@ -26,13 +24,8 @@ Connect = Callable[[LocalCluster], Shards]
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return split_readers.made(tmp_path_factory.mktemp("split"))
-
-
-@pytest.fixture(scope="module")
-def storing(start_cluster: Start, reader: Path) -> LocalCluster:
-    return pushed(start_cluster(shards=1, module_arguments=PLENTY), reader)
+def storing(start_cluster: Start, split_reader: Path) -> LocalCluster:
+    return pushed(start_cluster(shards=1, module_arguments=PLENTY), split_reader)
 
 
 @pytest.fixture
@@ -129,10 +122,19 @@ def answer_without_a_store(client: Redis, key: str) -> Any:
     return json.loads(reply)["spans"]
 
 
-def test_a_replica_that_was_promoted_computes_nothing(start_cluster: Start, reader: Path, connect: Connect) -> None:
-    shards = connect(pushed(start_cluster(shards=1, replicas=1, module_arguments=PLENTY), reader))
+def replicas(shards: Shards) -> list[Any]:
+    """As the cluster tells them now."""
+    shards.client.nodes_manager.initialize()
+    found: list[Any] = shards.client.get_replicas()
+    return found
+
+
+def test_a_replica_that_was_promoted_computes_nothing(
+    start_cluster: Start, split_reader: Path, connect: Connect
+) -> None:
+    shards = connect(pushed(start_cluster(shards=1, replicas=1, module_arguments=PLENTY), split_reader))
     ingest(shards)
-    (replica,) = shards.client.get_replicas()
+    (replica,) = wait_until(lambda: replicas(shards), "the client knows the replica")
     with Redis(host=replica.host, port=int(replica.port)) as client:
 
         def is_told(**wanted: int) -> bool:
@@ -145,8 +147,8 @@ def test_a_replica_that_was_promoted_computes_nothing(start_cluster: Start, read
         wait_until(lambda: is_told(read_back=K, encoded=0, to_do=0), "its worker has read all states")
 
 
-def test_they_keep_to_their_budget(start_cluster: Start, reader: Path, connect: Connect) -> None:
-    few = connect(pushed(start_cluster(shards=1, module_arguments=("STORED_STATES", str(LITTLE))), reader))
+def test_they_keep_to_their_budget(start_cluster: Start, split_reader: Path, connect: Connect) -> None:
+    few = connect(pushed(start_cluster(shards=1, module_arguments=("STORED_STATES", str(LITTLE))), split_reader))
     ingest(few)
     wait_until(lambda: told(few, "encoded", "to_do") == {"encoded": K, "to_do": 0}, "all passages are encoded")
     assert 0 < sum(map(len, stored(few).values())) <= LITTLE
@@ -155,8 +157,8 @@ def test_they_keep_to_their_budget(start_cluster: Start, reader: Path, connect: 
     assert told(few, "stored_bytes")["stored_bytes"] == sum(map(len, stored(few).values()))
 
 
-def test_nothing_is_stored_unless_somebody_wants_it(start_cluster: Start, reader: Path, connect: Connect) -> None:
-    shards = connect(pushed(start_cluster(shards=1), reader))
+def test_nothing_is_stored_unless_somebody_wants_it(start_cluster: Start, split_reader: Path, connect: Connect) -> None:
+    shards = connect(pushed(start_cluster(shards=1), split_reader))
     ingest(shards)
     wait_until(lambda: told(shards, "encoded", "to_do") == {"encoded": K, "to_do": 0}, "all passages are encoded")
     assert stored(shards) == {}
