@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from shardqa.api.metrics import exposition
 from shardqa.schema import CorpusInfo
 
 MOST = 200  # corpora that have series of their own, those with the most passages: each label is kept by Prometheus
@@ -32,6 +33,4 @@ class CorpusMetrics(Collector):
 
 def text(corpora: Sequence[CorpusInfo]) -> bytes:
     """Of the largest corpora."""
-    registry = CollectorRegistry()
-    registry.register(CorpusMetrics(corpora))
-    return generate_latest(registry)
+    return exposition(CorpusMetrics(corpora))

@@ -95,6 +95,14 @@ class Metrics:
         return generate_latest(self._told)
 
 
+def exposition(*collectors: Collector) -> bytes:
+    """What these tell now, in the same format."""
+    registry = CollectorRegistry()
+    for collector in collectors:
+        registry.register(collector)
+    return generate_latest(registry)
+
+
 class _AllProcesses(Collector):
     """The sum over the files of all processes. Those of one that ended count on, so that no counter ever falls."""
 

@@ -6,10 +6,11 @@ The counters are a worker's own, so each node has its series, which begins anew 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from shardqa.api.metrics import exposition
 from shardqa.engine.model_runs import BOUNDS, KeptStates, ModelRuns
 
 LABELS = ("node", "model")
@@ -36,12 +37,7 @@ EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
 def text(found: Sequence[ModelRuns], states: Sequence[KeptStates] = ()) -> bytes:
     """Nothing where no model has run."""
-    registry = CollectorRegistry()
-    if found:
-        registry.register(ModelMetrics(found))
-    if states:
-        registry.register(StatesMetrics(states))
-    return generate_latest(registry)
+    return exposition(*([ModelMetrics(found)] if found else []), *([StatesMetrics(states)] if states else []))
 
 
 class StatesMetrics(Collector):

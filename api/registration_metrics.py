@@ -5,10 +5,11 @@ process' own. A shard that does not answer in time has none, rather than old one
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from shardqa.api.metrics import exposition
 from shardqa.engine.registrations import RegistrationCounts
 
 LABELS = ("registration", "node")
@@ -51,6 +52,4 @@ class RegistrationMetrics(Collector):
 
 
 def text(counts: Sequence[RegistrationCounts]) -> bytes:
-    registry = CollectorRegistry()
-    registry.register(RegistrationMetrics(counts))
-    return generate_latest(registry)
+    return exposition(RegistrationMetrics(counts))
