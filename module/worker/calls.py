@@ -150,10 +150,16 @@ def parse(raw: bytes, count: int) -> list[Any]:
 
 def first(replies: list[Any]) -> Any:
     """The reply of a single command, raising what is an error."""
-    (reply,) = replies
-    if isinstance(reply, Exception):
-        raise reply
+    (reply,) = whole(replies)
     return reply
+
+
+def whole(replies: list[Any]) -> list[Any]:
+    """The replies of several commands, raising the first that is an error."""
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies
 
 
 def _bytes(argument: Argument) -> bytes:

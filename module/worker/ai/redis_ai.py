@@ -18,7 +18,7 @@ from shardqa.module.worker.ai.dag import ModelRun
 from shardqa.module.worker.ai.dag_runner import DagRunner, RunStep
 from shardqa.module.worker.ai.scripts import ScriptCall
 from shardqa.module.worker.ai.tensor import Tensor
-from shardqa.module.worker.calls import Command, Rights
+from shardqa.module.worker.calls import Command, Rights, whole
 from shardqa.module.worker.gears.execution import current
 from shardqa.module.worker.shard import Shard
 from shardqa.tensors import Array
@@ -193,9 +193,7 @@ class Keyspace:
         execution = current()
         if execution is None:
             raise RuntimeError(OUTSIDE)
-        for reply in await self._shard.calls.check(execution.rights, list(commands)):
-            if isinstance(reply, Exception):
-                raise reply
+        whole(await self._shard.calls.check(execution.rights, list(commands)))
         return execution.rights
 
     def _waited(self, run: Coroutine[Any, Any, T]) -> T:
@@ -208,11 +206,7 @@ class Keyspace:
         execution = current()
         if execution is None:
             raise RuntimeError(OUTSIDE)
-        replies = self._shard.calls.run(execution.rights, commands)
-        for reply in replies:
-            if isinstance(reply, Exception):
-                raise reply
-        return replies
+        return whole(self._shard.calls.run(execution.rights, commands))
 
     @staticmethod
     def _arguments(tensor: Tensor) -> tuple[Any, ...]:

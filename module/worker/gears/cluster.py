@@ -81,7 +81,7 @@ class Cluster:
 
     async def ask_owner(self, key: str, command: Sequence[Argument]) -> Any:
         """On the other master that has the key's slot. Raises ResponseError."""
-        return _raised(await self.ask(await self._owner(key), command, OWNER_TIMEOUT))
+        return first([await self.ask(await self._owner(key), command, OWNER_TIMEOUT)])
 
     async def send_to_owner(self, key: str, command: Sequence[Any], patience: float) -> Any:
         """The same for a command with files in it (streaming.py). Raises ResponseError."""
@@ -94,7 +94,7 @@ class Cluster:
             finally:
                 await client.connection_pool.release(connection)
 
-        return _raised(await self._on(node, send, patience))
+        return first([await self._on(node, send, patience)])
 
     async def _owner(self, key: str) -> Node:
         slot = int(key_slot(key.encode("utf-8", "surrogateescape")))
@@ -176,9 +176,3 @@ class Cluster:
     async def _config(self, name: str) -> str | None:
         reply = first(await self._calls.run_async(WORKER, [("CONFIG", "GET", name)]))
         return bytes(reply[1]).decode() or None if reply else None
-
-
-def _raised(reply: Any | Exception) -> Any:
-    if isinstance(reply, Exception):
-        raise reply
-    return reply
