@@ -13,21 +13,19 @@ Masters write; the worker's loop only.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import orjson
-from redis import ResponseError
 
 from shardqa import checks, keys
-from shardqa.errors import ShardqaError
 from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.shard import background
 from shardqa.models.embedding import StoredVector
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.runtime import Argument, KeyEvent
+    from shardqa.gears_functions.runtime import Argument
     from shardqa.gears_functions.shard.encoder import ShardEncoder
     from shardqa.gears_functions.shard.state import ShardState
 
@@ -35,7 +33,6 @@ PAGE = 8  # passages read in one tick, and written in one: at most so many are e
 QUIET = 0.2  # seconds without a question after which the next passage is encoded
 PATIENCE = 5.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
 IDLE = 0.5  # seconds between looks for something to do
-FAILED = 5.0  # seconds after a fault: a model that is being loaded, a slot on its way, memory that is full
 
 
 class Encoding:
@@ -56,30 +53,17 @@ class Encoding:
     # ---- in the background
 
     def follow(self) -> None:
-        """Begins with the session, and ends with it: what a watch of it awaits is cancelled then."""
-        self._shard.runtime.watch(keys.ENCODERS, self._pass_over, self._live)
+        """Begins with the session, and ends with it."""
+        background.go_on(self._shard, keys.ENCODERS, self._work, "passages can't be encoded yet")
 
-    async def _pass_over(self, events: Sequence[KeyEvent]) -> None:
-        """`_live` looks for itself whether there is an encoder."""
-
-    async def _live(self, reason: str) -> None:
-        while True:
-            try:
-                await self._shard.synced()
-                pause = 0.0 if await self._work() else IDLE
-            except (ResponseError, ShardqaError) as error:
-                self._shard.runtime.log(f"passages can't be encoded yet: {error}", "verbose")
-                pause = FAILED
-            await asyncio.sleep(pause)
-
-    async def _work(self) -> bool:
-        """Encodes a page of each corpus; whether any passage got its vector."""
+    async def _work(self) -> float:
+        """Encodes a page of each corpus; seconds until the next."""
         if self._shard.runtime.role() != "master":
-            return False
+            return IDLE
         encoder = await self._encoder.id()
         if encoder is None:
             await self._heal()
-            return False
+            return IDLE
         pages = {
             corpus: self._shard.index(corpus).without_vector(encoder, PAGE)
             for corpus in list(self._shard.corpora)
@@ -91,7 +75,7 @@ class Encoding:
                 kept += await self._encode(corpus, encoder, names)
         self._shard.runtime.stat("encoded", sum(i.vectors().get(encoder, 0) for i in self._shard.corpora.values()))
         await self._tell([corpus for corpus in self._worked if not pages.get(corpus)])
-        return kept > 0
+        return 0.0 if kept else IDLE
 
     async def _heal(self) -> None:
         """Where passages have vectors, the cluster had an encoder: a shard whose tag changed has lost its copy."""

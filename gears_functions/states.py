@@ -10,17 +10,15 @@ Masters only; the worker's loop. The network runs in the worker's background thr
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from redis import ResponseError
 
 from shardqa import keys
-from shardqa.errors import ShardqaError
 from shardqa.gears_functions.index.walk import Walk
 from shardqa.gears_functions.runtime import ToEncode
+from shardqa.gears_functions.shard import background
 from shardqa.models import reader
 from shardqa.transient import is_between_shards
 
@@ -28,13 +26,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.gears_functions.index.corpus_index import Index
-    from shardqa.gears_functions.runtime import KeyEvent, Reply
+    from shardqa.gears_functions.runtime import Reply
     from shardqa.gears_functions.shard.state import ShardState
 
 PAGE = 16  # passages handed to the background thread at once; a question ends that between two of them
 QUIET = 0.05  # seconds without a question after which there is time
 IDLE = 0.5  # seconds between looks for something to do
-FAILED = 5.0  # seconds after a fault: an index that is being read, a slot on its way
 TO_DO = "states_to_do"  # in INFO
 
 
@@ -70,21 +67,8 @@ class StatesAhead:
         self._full: object = None  # what the corpora were like when there was no room any more
 
     def follow(self) -> None:
-        """Begins with the session, and ends with it: what a watch of it awaits is cancelled then."""
-        self._shard.runtime.watch(keys.NEVER, self._pass_over, self._live)
-
-    async def _pass_over(self, events: Sequence[KeyEvent]) -> None:
-        """There are none."""
-
-    async def _live(self, reason: str) -> None:
-        while True:
-            try:
-                await self._shard.synced()
-                pause = await self._work()
-            except (ResponseError, ShardqaError) as error:
-                self._shard.runtime.log(f"passages' states can't be computed ahead yet: {error}", "verbose")
-                pause = FAILED
-            await asyncio.sleep(pause)
+        """Begins with the session, and ends with it."""
+        background.go_on(self._shard, keys.NEVER, self._work, "passages' states can't be computed ahead yet")
 
     async def _work(self) -> float:
         """Does a page of each corpus with each split reader; seconds until the next."""
