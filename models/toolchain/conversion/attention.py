@@ -32,16 +32,6 @@ def padding(graph: GraphBuilder, mask: str) -> str:
     return graph.node("Unsqueeze", [penalty, graph.constant("middle", np.array([1, 2], np.int64))], "padding")
 
 
-def apart(graph: GraphBuilder, types: str, padding: str) -> str:
-    """`padding` and what bars a token from those of the other type, float32 [batch, 1, sequence, sequence]."""
-    rows = graph.node("Unsqueeze", [types, graph.constant("rows", np.array([1, 3], np.int64))], "types.rows")
-    columns = graph.node("Unsqueeze", [types, graph.constant("middle", np.array([1, 2], np.int64))], "types.columns")
-    same = graph.node("Equal", [rows, columns], "types.same")
-    nothing = graph.constant("zero.float", np.array(0, np.float32))
-    barred = graph.constant("masked", np.array(MASKED, np.float32))
-    return graph.node("Add", [graph.node("Where", [same, nothing, barred], "between"), padding], "apart")
-
-
 def attention(
     graph: GraphBuilder, name: str, projected: str, bias: NDArray[np.float32], padding: str, heads: int
 ) -> str:

@@ -11,12 +11,11 @@ import onnx
 
 from shardqa.errors import BadData, BadModel
 from shardqa.models.session import MODEL_FILE
-from shardqa.models.split import LOWER_FILE, UPPER_FILE
 from shardqa.models.toolchain.cards import CardStep
 from shardqa.models.toolchain.conversion.checked import Check, convert
 from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
 from shardqa.models.toolchain.conversion.companions import write_companions
-from shardqa.models.toolchain.conversion.graph import OPSET, FloatLayers, Layers, SpanHead, lower_network, upper_network
+from shardqa.models.toolchain.conversion.graph import OPSET, FloatLayers, SpanHead
 from shardqa.models.toolchain.conversion.heads import whole_network
 from shardqa.models.toolchain.conversion.networks import TORCHSCRIPT_FILE
 from shardqa.models.toolchain.conversion.verify import FLOAT, Verdict
@@ -45,19 +44,9 @@ def export(source: Path, out: Path, form: str = "onnx", check: Check = AS_IT_COM
 
 def _write(checkpoint: Checkpoint, form: str, folder: Path) -> None:
     if form == "onnx":
-        write_networks(checkpoint, FloatLayers(), folder)
+        write_reader(checkpoint, whole_network(checkpoint, FloatLayers()), folder)
     else:
         write_torchscript(checkpoint, folder)
-
-
-def write_networks(checkpoint: Checkpoint, layers: Layers, folder: Path) -> None:
-    """Write a reader's files; of a split one also its lower and its upper network. Raises BadModel as they do."""
-    write_reader(checkpoint, whole_network(checkpoint, layers), folder)
-    if checkpoint.shape.split.layers:
-        for name, written in ((LOWER_FILE, lower_network), (UPPER_FILE, upper_network)):
-            model = written(checkpoint.weights, checkpoint.shape, layers)
-            onnx.checker.check_model(model)
-            (folder / name).write_bytes(model.SerializeToString())
 
 
 def write_reader(checkpoint: Checkpoint, model: onnx.ModelProto, folder: Path) -> None:
@@ -76,8 +65,6 @@ def write_torchscript(checkpoint: Checkpoint, folder: Path, halves: bool = False
     SpanHead.of(checkpoint.weights)  # refuses an encoder alone
     if SETTING in checkpoint.config:
         raise BadModel(f"{checkpoint.folder} does several tasks, TorchScript is written for readers; write ONNX")
-    if checkpoint.shape.split.layers:
-        raise BadModel(f"{checkpoint.folder} is split, TorchScript is written for readers in one piece; write ONNX")
     torchscript.write(checkpoint, folder / TORCHSCRIPT_FILE, halves)
     write_companions(checkpoint.folder, checkpoint.config, _vocabulary(checkpoint), folder)
 

@@ -17,9 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from shardqa.errors import BadModel
-from shardqa.models.split import PASSAGE_STATES, QUESTION_STATES, SPLIT_AT, STATES
-from shardqa.models.toolchain.conversion.attention import apart, attention, padding
-from shardqa.models.toolchain.conversion.parts import TOGETHER, Split
+from shardqa.models.toolchain.conversion.attention import attention, padding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,8 +44,6 @@ class BertShape:
     """Columns of one attention head."""
     epsilon: float
     """Added to the variance in layer normalisation."""
-    split: Split = TOGETHER
-    """Which layers see question and passage apart."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> BertShape:
@@ -61,7 +57,7 @@ class BertShape:
         epsilon = config.get("layer_norm_eps")
         if not isinstance(epsilon, float) or not 0 < epsilon < 1:
             raise BadModel(f"layer_norm_eps is {epsilon!r}, a number between 0 and 1 is needed")
-        return cls(config["num_hidden_layers"], size, epsilon, Split.of(config))
+        return cls(config["num_hidden_layers"], size, epsilon)
 
 
 @dataclass(slots=True)
@@ -174,62 +170,18 @@ def network(
     """A whole network: the encoder, once, and the heads' outputs in the order given.
 
     Inputs input_ids, attention_mask, token_type_ids: int64 [batch, sequence]. With ``observe`` the input of every
-    product is an output too, named as the product with "?" before it, for calibration. A split one says where by
-    SPLIT_AT.
+    product is an output too, named as the product with "?" before it, for calibration.
     """
     graph = GraphBuilder()
     hidden = _embeddings(graph, weights, shape, layers)
     mask = padding(graph, "attention_mask")
-    lower = apart(graph, "token_type_ids", mask) if shape.split.layers else mask
     watched = _Watched(layers)
     for number in range(shape.layers):
-        hidden = _layer(graph, weights, shape, watched, number, hidden, lower if number < shape.split.layers else mask)
+        hidden = _layer(graph, weights, shape, watched, number, hidden, mask)
     outputs = [output for head in heads for output in head.write(graph, hidden)]
     if observe:
         outputs += [Output(graph.node("Identity", [value], f"?{name}"), _ANY) for name, value in watched.inputs.items()]
-    model = model_of(graph, outputs)
-    if shape.split.layers:
-        helper.set_model_props(model, {SPLIT_AT: f"hidden.{shape.split.layers}"})
-    return model
-
-
-def lower_network(weights: Weights, shape: BertShape, layers: Layers) -> onnx.ModelProto:
-    """A split reader's lower layers: one part, the question's or the passage's, in; its states out.
-
-    Inputs as `network`, token_type_ids 0 throughout a question's row and 1 throughout a passage's. Output states,
-    float32 [batch, sequence, hidden size].
-    """
-    graph = GraphBuilder()
-    hidden = _embeddings(graph, weights, shape, layers)
-    mask = padding(graph, "attention_mask")
-    for number in range(shape.split.layers):
-        hidden = _layer(graph, weights, shape, layers, number, hidden, mask)
-    graph.node("Identity", [hidden], STATES)
-    return model_of(graph, [Output(STATES, ("batch", "sequence", _hidden_size(weights)))])
-
-
-def upper_network(weights: Weights, shape: BertShape, layers: Layers) -> onnx.ModelProto:
-    """A split reader's upper layers and span head: both parts' states in, start_logits and end_logits out.
-
-    Inputs question_states, passage_states: float32 [batch, tokens, hidden size]; attention_mask: int64 of both parts'
-    tokens, the question's first. Outputs are of the same tokens; padding may stand behind either part.
-    """
-    graph = GraphBuilder()
-    hidden = graph.node("Concat", [QUESTION_STATES, PASSAGE_STATES], "both", axis=1)
-    mask = padding(graph, "attention_mask")
-    for number in range(shape.split.layers, shape.layers):
-        hidden = _layer(graph, weights, shape, layers, number, hidden, mask)
-    width = _hidden_size(weights)
-    inputs = [
-        Output(QUESTION_STATES, ("batch", "question", width)),
-        Output(PASSAGE_STATES, ("batch", "passage", width)),
-        Output("attention_mask", ("batch", "sequence"), TensorProto.INT64),
-    ]
-    return model_of(graph, SpanHead.of(weights).write(graph, hidden), inputs)
-
-
-def _hidden_size(weights: Weights) -> int:
-    return len(weights["bert.embeddings.LayerNorm.weight"])
+    return model_of(graph, outputs)
 
 
 _ANY = ("batch", "sequence", "width")
@@ -256,28 +208,13 @@ def _embeddings(graph: GraphBuilder, weights: Weights, shape: BertShape, layers:
     words = layers.lookup(graph, "words", weights[tables + "word_embeddings.weight"], "input_ids")
     # A Slice, not a Gather over a Range: onnxruntime's fusion of those two loses a dimension and fails.
     positions = graph.constant("places.table", weights[tables + "position_embeddings.weight"])
-    if shape.split.layers:
-        places = graph.node("Gather", [positions, _places_apart(graph, shape.split)], "places")
-    else:
-        length = graph.node("Shape", ["input_ids"], "length", start=1, end=2)
-        zero = graph.constant("zero", np.array([0], dtype=np.int64))
-        places = graph.node("Slice", [positions, zero, length], "places")
+    length = graph.node("Shape", ["input_ids"], "length", start=1, end=2)
+    zero = graph.constant("zero", np.array([0], dtype=np.int64))
+    places = graph.node("Slice", [positions, zero, length], "places")
     types = FloatLayers().lookup(graph, "types", weights[tables + "token_type_embeddings.weight"], "token_type_ids")
     total = graph.node("Add", [graph.node("Add", [words, types], "words+types"), places], "embeddings")
     gain, shift = _norm_constants(graph, weights, tables + "LayerNorm")
     return graph.node("LayerNormalization", [total, gain, shift], "hidden.0", epsilon=shape.epsilon, axis=-1)
-
-
-def _places_apart(graph: GraphBuilder, split: Split) -> str:
-    """Each token's place: the question's from 0, the passage's from the split's, whatever the question's length."""
-    one, axis = graph.constant("one", np.array(1, np.int64)), graph.constant("along", np.array(1, np.int64))
-    before = graph.constant("passage.before", np.array(split.passage_place - 1, np.int64))
-    is_passage = graph.node("Equal", ["token_type_ids", one], "is_passage")
-    counted = graph.node("CumSum", ["token_type_ids", axis], "passage.count")
-    theirs = graph.node("Add", [counted, before], "passage.places")
-    ones = graph.node("Add", [graph.node("Sub", ["token_type_ids", "token_type_ids"], "nothing"), one], "ones")
-    own = graph.node("Sub", [graph.node("CumSum", [ones, axis], "count"), one], "question.places")
-    return graph.node("Where", [is_passage, theirs, own], "places.numbers")
 
 
 def _layer(

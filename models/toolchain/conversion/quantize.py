@@ -15,8 +15,9 @@ from shardqa.errors import BadData, SetupError
 from shardqa.models.toolchain.cards import CardStep, Json
 from shardqa.models.toolchain.conversion.checked import Check, convert
 from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
-from shardqa.models.toolchain.conversion.export import AS_IT_COMES, write_networks, write_torchscript
+from shardqa.models.toolchain.conversion.export import AS_IT_COMES, write_reader, write_torchscript
 from shardqa.models.toolchain.conversion.graph import Layers
+from shardqa.models.toolchain.conversion.heads import whole_network
 from shardqa.models.toolchain.conversion.int8 import StaticLayers, TokenLayers
 from shardqa.models.toolchain.conversion.ranges import PERCENTILE, SAMPLES, measure_largest, measure_ranges
 from shardqa.models.toolchain.conversion.verify import QUANTIZED, Verdict
@@ -80,7 +81,7 @@ def _convert(checkpoint: Checkpoint, out: Path, settings: Json, check: Check, la
         if layers is None:
             write_torchscript(checkpoint, folder, halves=True)
         else:
-            write_networks(checkpoint, layers, folder)
+            write_reader(checkpoint, whole_network(checkpoint, layers), folder)
 
     return convert(checkpoint.folder, out, CardStep("quantize", settings), write, QUANTIZED, check)
 

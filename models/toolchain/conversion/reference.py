@@ -39,27 +39,16 @@ class Reference:
         """The last layer's output, float32 [rows, tokens, hidden size]."""
         hidden = self._embed(batch)
         bias = (1 - batch.attention_mask[:, None, None, :]).astype(np.float32) * MASKED
-        other = batch.token_type_ids[:, None, :, None] != batch.token_type_ids[:, None, None, :]
         for number in range(self.shape.layers):
-            seen = np.where(other, MASKED, bias) if number < self.shape.split.layers else bias
-            hidden = self._layer(f"bert.encoder.layer.{number}.", hidden, seen)
+            hidden = self._layer(f"bert.encoder.layer.{number}.", hidden, bias)
         return hidden
 
     def _embed(self, batch: Batch) -> Floats:
         tables = "bert.embeddings."
         words = self.weights[tables + "word_embeddings.weight"][batch.input_ids]
         types = self.weights[tables + "token_type_embeddings.weight"][batch.token_type_ids]
-        places = self.weights[tables + "position_embeddings.weight"][self._places(batch)]
+        places = self.weights[tables + "position_embeddings.weight"][None, : batch.input_ids.shape[1]]
         return self._norm(tables + "LayerNorm", words + types + places)
-
-    def _places(self, batch: Batch) -> NDArray[np.int64]:
-        """The place of each token, int64 [rows or 1, tokens]."""
-        along = np.arange(batch.input_ids.shape[1])[None]
-        if not self.shape.split.layers:
-            return along
-        is_passage = batch.token_type_ids == 1
-        first = is_passage.argmax(axis=1)[:, None]
-        return np.where(is_passage, along - first + self.shape.split.passage_place, along)
 
     def _layer(self, prefix: str, hidden: Floats, bias: Floats) -> Floats:
         """Vaswani et al. 2017, section 3, normalised after each sum."""

@@ -21,7 +21,6 @@ from torch.nn import functional
 from shardqa.errors import BadData
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import TOKENIZER_FILE, Tokenizer
-from shardqa.models.toolchain.conversion.parts import Split
 from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training import loop, qa
 from shardqa.models.toolchain.training.batches import LearningBatch
@@ -144,8 +143,6 @@ def distil(
         student = (
             load_reader(origin, recipe.dropout) if recipe.start else cut_from(teachers[0], teaching, recipe.dropout)
         )
-        if teaching.split_layers:
-            student.encoder.split(Split(teaching.split_layers, teaching.passage_place))
         prepared = prepare(recipe.data, Tokenizer.load(origin))
         task = distil_task(student, teachers, prepared, recipe)
         with _keeping(teaching, folders) as task.kept:
@@ -173,9 +170,6 @@ def distil_task(
     """The task of learning from teachers."""
     base = qa.span_task(student, prepared, recipe.data, recipe.schedule.seed)
     pairs = paired(len(student.encoder.layers), len(teachers[0].encoder.layers))
-    split = student.encoder.sizes.split.layers
-    if split:  # what a teacher knows of both parts together, lower layers that see them apart can't say
-        pairs = [pair for pair in pairs if pair[0] > split]
     pupil = Student(student, teachers[0].encoder.sizes.hidden, pairs)
     return DistilTask(
         base.network,

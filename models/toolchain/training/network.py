@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +18,6 @@ from torch.nn import functional
 
 from shardqa.errors import BadModel
 from shardqa.models.toolchain.conversion.families import RELATIVE_TABLE
-from shardqa.models.toolchain.conversion.parts import TOGETHER, Split
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +56,6 @@ class Sizes:
     """Added to the variance in layer normalisation."""
     buckets: int = 0
     """Of distances that have a number for each head, as in MPNet; 0 for BERT's places alone."""
-    split: Split = TOGETHER
-    """Which layers see question and passage apart."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], weights: Mapping[str, NDArray[np.float32]]) -> Sizes:
@@ -77,8 +74,7 @@ class Sizes:
         positions = len(weights[tables + "position_embeddings.weight"])
         types = len(weights[tables + "token_type_embeddings.weight"])
         buckets = len(weights.get(RELATIVE_TABLE, ()))
-        split = Split.of(config)
-        return cls(vocabulary, positions, types, hidden, head_size, layers, config["layer_norm_eps"], buckets, split)
+        return cls(vocabulary, positions, types, hidden, head_size, layers, config["layer_norm_eps"], buckets)
 
 
 class Embeddings(nn.Module):
@@ -91,10 +87,8 @@ class Embeddings(nn.Module):
         self.token_type_embeddings = nn.Embedding(sizes.types, sizes.hidden)
         self.LayerNorm = nn.LayerNorm(sizes.hidden, sizes.epsilon)
 
-    def forward(self, input_ids: Tensor, token_type_ids: Tensor, split: Split = TOGETHER) -> Tensor:
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor) -> Tensor:
         places = self.position_embeddings.weight[: input_ids.shape[1]]
-        if split.layers:
-            places = self.position_embeddings(places_apart(token_type_ids, split.passage_place))
         total = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids) + places
         normalised: Tensor = self.LayerNorm(total)
         return normalised
@@ -144,35 +138,14 @@ class Encoder(nn.Module):
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> list[Tensor]:
         """The embeddings and each layer's output, [batch, tokens, hidden] each; inputs are int64 [batch, tokens]."""
-        split = self.sizes.split
-        hidden = [self.embeddings(input_ids, token_type_ids, split)]
+        hidden = [self.embeddings(input_ids, token_type_ids)]
         bias = (1 - attention_mask[:, None, None, :]) * MASKED
         if self.relative is not None:
             places = buckets(input_ids.shape[1], self.sizes.buckets).to(input_ids.device)
             bias = bias + self.relative(places).permute(2, 0, 1)
-        apart = bias + between_parts(token_type_ids) if split.layers else bias
-        for number, layer in enumerate(self.layers):
-            hidden.append(layer(hidden[-1], apart if number < split.layers else bias, self.dropout))
+        for layer in self.layers:
+            hidden.append(layer(hidden[-1], bias, self.dropout))
         return hidden
-
-    def split(self, split: Split) -> None:
-        """See question and passage apart from now on, in the lowest layers; raises BadModel where that can't be."""
-        if self.relative is not None:
-            raise BadModel("a network with MPNet's relative places can't be split; distil from it into a BERT")
-        if split.layers >= len(self.layers):
-            raise BadModel(f"{split.layers} layers apart of {len(self.layers)} leave none together; split fewer")
-        self.sizes = replace(self.sizes, split=split)
-
-
-def places_apart(token_type_ids: Tensor, passage_place: int) -> Tensor:
-    """Each token's place, int64 [batch, tokens]: the question's from 0, the passage's from ``passage_place``."""
-    along = torch.arange(token_type_ids.shape[1], device=token_type_ids.device)
-    return torch.where(token_type_ids == 1, passage_place - 1 + token_type_ids.cumsum(1), along)
-
-
-def between_parts(token_type_ids: Tensor) -> Tensor:
-    """What bars a token from those of the other part, float32 [batch, 1, tokens, tokens]."""
-    return (token_type_ids[:, None, :, None] != token_type_ids[:, None, None, :]) * MASKED
 
 
 def buckets(tokens: int, count: int) -> Tensor:

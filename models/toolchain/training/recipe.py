@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shardqa.errors import BadData
-from shardqa.models.toolchain.conversion.parts import USUAL_PLACE
 from shardqa.models.toolchain.training.loop import Schedule
 
 Section = TypeVar("Section")
@@ -64,10 +63,6 @@ class Teaching:
     """Of a student cut from the first teacher; 0 keeps all."""
     units: int = 0
     """Hidden units of such a student; 0 keeps all."""
-    split_layers: int = 0
-    """Lowest layers in which the student sees question and passage apart; 0 leaves it as it was."""
-    passage_place: int = USUAL_PLACE
-    """Where a passage's places begin in a student that is split so."""
     kept: str = ""
     """Folder for what the teachers say of each row, so that they read no row twice; without it they always read."""
 
@@ -80,8 +75,6 @@ class Teaching:
             ("hidden", self.hidden >= 0, "0 or more"),
             ("layers", self.layers >= 0, "0 or more"),
             ("units", self.units >= 0, "0 or more"),
-            ("split_layers", self.split_layers >= 0, "0 or more"),
-            ("passage_place", self.passage_place >= 0, "0 or more"),
             ("kept", not (self.kept and self.hidden), "no folder with hidden, since logits alone are kept"),
         ):
             if not fits:

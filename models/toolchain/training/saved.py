@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
 from shardqa.models.toolchain.conversion.families import RELATIVE
-from shardqa.models.toolchain.conversion.parts import PASSAGE_PLACE, SPLIT_LAYERS
 from shardqa.models.toolchain.training.network import Sizes, SpanReader, load_encoder, tensors
 
 WEIGHTS_FILE = "model.safetensors"
@@ -42,8 +41,7 @@ def write_checkpoint(network: SpanReader, source: Path, out: Path) -> None:
     """Write a reader's weights into the folder ``out``, with the tokenizer of the checkpoint that it comes from."""
     head = {f"{HEAD}.{name}": value.detach().cpu().clone() for name, value in network.qa_outputs.named_parameters()}
     save_file({**tensors(network.encoder), **head}, out / WEIGHTS_FILE, {"format": "pt"})
-    before = {key: value for key, value in _config(source).items() if key not in (SPLIT_LAYERS, PASSAGE_PLACE)}
-    config = {**before, **config_of(network.encoder.sizes)}
+    config = {**_config(source), **config_of(network.encoder.sizes)}
     (out / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     shutil.copyfile(source / TOKENIZER_FILE, out / TOKENIZER_FILE)
 
@@ -68,7 +66,6 @@ def config_of(sizes: Sizes) -> dict[str, Any]:
         "max_position_embeddings": sizes.positions,
         "type_vocab_size": sizes.types,
         "layer_norm_eps": sizes.epsilon,
-        **sizes.split.settings(),
     }
     if len(set(sizes.layers)) > 1 or sizes.layers[0].heads * sizes.head_size != sizes.hidden:
         found["head_size"] = sizes.head_size

@@ -9,7 +9,6 @@ from shardqa.cli.models import (
     ladder,
     multitask,
     packaging,
-    splitting,
     store,
     training,
     tuning,
@@ -36,7 +35,6 @@ app.command("dequantize")(conversion.dequantize)
 app.command("encoder")(encoder.encoder)
 app.command("optimize")(conversion.optimize)
 app.command("verify")(conversion.verify)
-app.command("split")(splitting.split)
 app.command("ladder")(ladder.ladder)
 app.command("package")(packaging.package)
 app.command("tune")(tuning.tune)

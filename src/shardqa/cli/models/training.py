@@ -79,9 +79,6 @@ def distil(
     units: Annotated[
         int | None, typer.Option("--units", help="Hidden units of a student cut from the teacher.", min=1)
     ] = None,
-    split_layers: Annotated[
-        int | None, typer.Option("--split-layers", help="Lowest layers that see question and passage apart.", min=1)
-    ] = None,
     data: DataOption = None,
     passes: PassesOption = None,
     rate: RateOption = None,
@@ -104,7 +101,6 @@ def distil(
         teachers=tuple(teacher or teaching.teachers),
         layers=layers or teaching.layers,
         units=units or teaching.units,
-        split_layers=split_layers or teaching.split_layers,
     )
     with shown() as report:
         found = distillation.distil(replace(settings, teaching=teaching), out, work or work_beside(out), report)

@@ -101,7 +101,7 @@ def recipe(folder: Path, **teaching: Any) -> Recipe:
     train = tiny.question_set(folder / "train.json")
     teacher = str(tiny.checkpoint(folder / "teacher", 2))
     schedule = Schedule(passes=4, tokens=128, rate=0.003)
-    settings = Teaching((teacher,), split_layers=1, kept=str(folder / "kept"), **teaching)
+    settings = Teaching((teacher,), kept=str(folder / "kept"), **teaching)
     return Recipe(teacher, 0.0, Data(train=(str(train),), held_out=0.0), schedule, settings)
 
 
