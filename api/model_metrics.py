@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from shardqa.api.metrics import exposition
-from shardqa.engine.model_runs import BOUNDS, KeptStates, ModelRuns
+from shardqa.engine.model_runs import BOUNDS, ModelRuns
 
 LABELS = ("node", "model")
 COUNTERS = {
@@ -20,37 +20,12 @@ COUNTERS = {
     "runs": "Runs of a model; requests that share one count once.",
     "rows": "Rows of all runs of a model; divided by its runs, the mean batch.",
 }
-OF_STATES = {
-    "hits": "Passages whose lower states a worker had kept when a split reader read them.",
-    "misses": "Passages whose lower states were computed.",
-    "evictions": "Passages whose lower states made room for others.",
-    "encoded": "Passages whose lower states were computed before a question asked.",
-}
-STATES_NOW = {
-    "kept": "Passages whose lower states a worker keeps for split readers.",
-    "bytes": "Bytes of these states.",
-    "limit": "Bytes that they may take (STATES_BYTES).",
-    "to_do": "Passages whose lower states may still be computed before a question asks.",
-}
 EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
 
-def text(found: Sequence[ModelRuns], states: Sequence[KeptStates] = ()) -> bytes:
+def text(found: Sequence[ModelRuns]) -> bytes:
     """Nothing where no model has run."""
-    return exposition(*([ModelMetrics(found)] if found else []), *([StatesMetrics(states)] if states else []))
-
-
-class StatesMetrics(Collector):
-    def __init__(self, found: Sequence[KeptStates]) -> None:
-        self._found = found
-
-    def collect(self) -> Iterable[Metric]:
-        for kind, named in ((CounterMetricFamily, OF_STATES), (GaugeMetricFamily, STATES_NOW)):
-            for name, says in named.items():
-                family = kind(f"shardqa_states_{name}", says, labels=["node"])
-                for states in self._found:
-                    family.add_metric([states.node], getattr(states, name))
-                yield family
+    return exposition(*([ModelMetrics(found)] if found else []))
 
 
 class ModelMetrics(Collector):

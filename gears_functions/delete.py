@@ -84,7 +84,7 @@ class Delete:
         return sorted(known)
 
     def unlink(self, parsed: keys.DocKey, numbers: Iterable[int]) -> tuple[Argument, ...]:
-        """The command that removes passages, their tokens, and their states where these are stored."""
+        """The command that removes passages and their tokens."""
         passages = [keys.passage(parsed.corpus, parsed.document, n) for n in numbers]
         names = [name for passage in passages for name in (passage, keys.tokens_of_passage(passage))]
-        return ("UNLINK", *names, *self._shard.stored_states.keys_of(passages))
+        return ("UNLINK", *names)

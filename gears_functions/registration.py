@@ -25,7 +25,6 @@ from shardqa.gears_functions.shard.journal import Journal
 from shardqa.gears_functions.shard.model_sync import ModelSync
 from shardqa.gears_functions.shard.state import ShardState
 from shardqa.gears_functions.shard.timings import Timings
-from shardqa.gears_functions.states import StatesAhead
 from shardqa.gears_functions.streams import IngestStreams
 from shardqa.gears_functions.switches import Switches
 from shardqa.models import shipped
@@ -96,7 +95,6 @@ def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Call
     streams.follow()
     shard.follow(ingest.settle_all)
     encoding.follow()
-    StatesAhead(shard).follow()
 
 
 def entry_of(record: Any) -> str:

@@ -4,11 +4,10 @@ Threading: coroutines run in the worker's one event loop; `changed` and `resync`
 time per watch. `hashtag`, `role`, `log` and `stat` may be called from any thread.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 from redis import ResponseError
 
@@ -27,26 +26,6 @@ class KeyEvent:
     event: str  # Redis' name: 'hset', 'del', 'expired', …
     key: str  # bytes that are not UTF-8 are kept as surrogates ('surrogateescape')
     type: str  # type of the key after the event: 'hash', 'string', …, 'none' when it is gone
-
-
-UNREADABLE = b""  # for the key of a passage that the model can't read
-
-
-@dataclass(frozen=True, slots=True)
-class ToEncode:
-    """A passage whose states are to be kept."""
-
-    part: NDArray[np.int64]  # what stands of it in a row
-    value: bytes | None  # of its `states:` key, b"" where there is none; None: nothing shall be stored
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """What came of passages whose states were to be kept."""
-
-    keys: list[bytes]  # of the states of the first so many: for the others there was no time or no room
-    to_store: list[bytes]  # values for their `states:` keys; empty where that is not to be written
-    is_full: bool  # no room for the next one
 
 
 class Runtime(Protocol):
@@ -102,27 +81,6 @@ class Runtime(Protocol):
 
     def models_above(self, size: int) -> list[str]:
         """Keys of models that lie in files of more bytes."""
-        ...
-
-    def split_models(self) -> Mapping[str, str]:
-        """Keys of models that keep states of passages ahead of questions, and what each is known by until it is
-        replaced."""
-        ...
-
-    async def encode(self, key: str, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
-        """Has the model at `key` keep the states of passages that no question asks for, beside what questions do.
-
-        What was stored is taken where it is whole and of these. It ends early where models run for others, or
-        `may_go_on`, which another thread calls, says no. Raises redis.ResponseError where there is no such model.
-        """
-        ...
-
-    def stored_states(self) -> int:
-        """Bytes that `states:` keys of this shard may have; 0: there shall be none."""
-        ...
-
-    def forget_states(self, keys: Iterable[bytes]) -> None:
-        """Makes room: states that `encode` named, of texts that are gone."""
         ...
 
     async def copy_model(self, key: str, to: str) -> None:

@@ -33,7 +33,7 @@ async def metrics(state: Shared) -> Response:
     """The sum of all processes that `python -m shardqa.api` runs on this port; what the shards tell of themselves."""
     own, engine = state.metrics.text(), state.connection.connected
     if engine is not None:
-        counts, told, listed = await asyncio.gather(engine.registration_counts(), engine.model_runs(), engine.corpora())
-        own += registration_metrics.text(counts) + model_metrics.text(told.runs, told.states)
+        counts, runs, listed = await asyncio.gather(engine.registration_counts(), engine.model_runs(), engine.corpora())
+        own += registration_metrics.text(counts) + model_metrics.text(runs)
         own += corpus_metrics.text(listed.corpora)
     return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)

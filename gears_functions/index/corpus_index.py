@@ -49,7 +49,6 @@ class Index:
         self.catalogue = IndexCatalogue()  # of the documents that have passages
         self.titles = Titles()  # of those whose first passage is here
         self._chosen: dict[str, Chosen] = {}  # by filter: what it lets through, kept until something changes
-        self.compactions = 0  # after one, slots have other numbers
         self._length = 0  # words of all passages alive
         self._title_length = 0  # words of all their titles
 
@@ -73,25 +72,6 @@ class Index:
         alive = _view(self._alive, np.int8) != 0
         np.maximum.at(ends, _view(self._document, np.int32)[alive], _view(self._ends, np.int32)[alive])
         return int(ends.sum())
-
-    @property
-    def slots(self) -> int:
-        """So many were given, in the order in which passages came; a passage that changed came anew."""
-        return len(self._keys)
-
-    def count_between(self, low: int, high: int) -> int:
-        """Passages whose slots are from `low` to below `high`."""
-        return int(np.count_nonzero(_view(self._alive, np.int8)[low:high]))
-
-    def newest_between(self, low: int, high: int, limit: int) -> list[tuple[int, str]]:
-        """(slot, passage) of the last so many, the last one first."""
-        slots = low + np.flatnonzero(_view(self._alive, np.int8)[low:high])[: -limit - 1 : -1]
-        return [(slot, self._keys[slot]) for slot in slots.tolist()]
-
-    def digest(self, key: str) -> bytes | None:
-        """Of title and text of a passage; None where it is not here."""
-        slot = self._slots.get(key)
-        return None if slot is None else self._digests[slot]
 
     def document_ids(self) -> list[str]:
         """Of all documents that have passages."""
@@ -183,7 +163,6 @@ class Index:
 
     def _compact(self) -> None:
         """Drops dead slots and the documents that have no others."""
-        self.compactions += 1
         alive = np.flatnonzero(_view(self._alive, np.int8))
         moved = np.full(len(self._keys), NOBODY, dtype=np.int32)
         moved[alive] = np.arange(len(alive), dtype=np.int32)

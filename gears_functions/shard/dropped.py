@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
 
 PREFIX = "drop:"
-WORDS = ("doc", "passage", "tokens", "states")
+WORDS = ("doc", "passage", "tokens")
 SCAN_COUNT = 500  # keys looked at in one tick
 SLICE = 100  # keys unlinked in one tick: a fraction of a millisecond of Redis' time, and as much of this loop's
 SCAN_MARKS = 10_000  # keys looked at per SCAN for marks alone

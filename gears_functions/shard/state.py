@@ -9,7 +9,6 @@
     model_sync      the shard's own copy of each model
     encoder         the shard's encoder: vectors of questions and passages
     marks           corpora that are ranked by their words alone, or whose titles are not followed
-    stored_states   keys that keep passages' lower states for the next worker
     questions       whether the shard is answering
     timings         how long answers take, told to INFO
 
@@ -36,7 +35,6 @@ from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.shard.questions import ActiveQuestions
-from shardqa.gears_functions.shard.stored_states import StoredStates
 
 if TYPE_CHECKING:
     from shardqa.analysis import Query
@@ -56,7 +54,6 @@ class ShardState:
         self.questions = ActiveQuestions()
         self.lexical = Marks(runtime, keys.DENSE)
         self.unbridged = Marks(runtime, keys.BRIDGES)
-        self.stored_states = StoredStates(runtime)
 
     @property
     def dropped(self) -> Dropped:
@@ -92,7 +89,6 @@ class ShardState:
         self._sync.follow(settle_all)
         for marks in (self.lexical, self.unbridged):
             self.runtime.watch(marks.prefix, marks.changed, marks.resync)
-        self.stored_states.follow()
 
     async def synced(self) -> None:
         """Waits until the index is whole; raises Indexing where that takes long."""

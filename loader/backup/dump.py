@@ -33,7 +33,7 @@ AT_ONCE = 8  # documents read at once: what is in memory
 PATIENCE = 30.0  # seconds for a node that loads or is busy
 # Keys that are made again from the others, as shardqa.keys spells them; models are taken by name.
 MADE_AGAIN = re.compile(
-    rb"(passage|tokens|states|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
+    rb"(passage|tokens|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
 )
 SCORES = re.compile(rb"ask:[a-z0-9._-]+:scoring")  # of a corpus, as shardqa.keys spells it
 OURS = "AI_"  # how the names of the module's types begin

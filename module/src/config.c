@@ -28,8 +28,6 @@ static const struct number {
     {"THREADS_PER_QUEUE", offsetof(struct settings, threads_per_queue), 1, MOST_THREADS, "a number from 1 to 1024", NULL},
     {"MODEL_FILE_BYTES", offsetof(struct settings, model_file_bytes), 1, 1LL << 40, "bytes from 1 to 2^40", NULL},
     {"MODEL_QUEUE", offsetof(struct settings, model_queue), 0, 1 << 30, "a number of requests from 0 to 1073741824", NULL},
-    {"STORED_STATES", offsetof(struct settings, stored_states), 0, 1LL << 40, "bytes from 0 to 2^40", NULL},
-    {"STATES_BYTES", offsetof(struct settings, states_bytes), 0, 1LL << 40, "bytes from 0 to 2^40", NULL},
     {"INTER_OP_PARALLELISM", offsetof(struct settings, inter_op), 0, MOST_THREADS, "a number from 0 to 1024",
      "the operators of a run follow one another"},
     {"BACKEND_MEMORY_LIMIT", offsetof(struct settings, memory_limit_mb), 0, 1 << 30, "megabytes from 0 to 1073741824",

@@ -36,9 +36,7 @@ struct shardqa shardqa = {.settings = {.threads = 1,
                                        .name = "shardqa",
                                        .chunk_size = 511LL << 20,
                                        .threads_per_queue = 1,
-                                       .model_file_bytes = 64 << 20,
-                                       .states_bytes = 64 << 20,
-                                       .states_ahead = true}};
+                                       .model_file_bytes = 64 << 20}};
 
 /* ---- arguments ---- */
 
@@ -154,9 +152,8 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
     if (text_is(name, "BACKOFF")) return set_number(&s->backoff_ms, value, 0, 3600000, "milliseconds from 0 to 3600000");
     if (text_is(name, "SLICE")) return set_slice(value);
     if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
-    if (text_is(name, "STATES_AHEAD")) return set_flag(&s->states_ahead, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, SLICE, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, MODEL_QUEUE, STATES_BYTES, STATES_AHEAD, STORED_STATES, or of RedisAI's";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, SLICE, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, MODEL_QUEUE, or of RedisAI's";
 }
 
 /* Pairs of name and value. The first wrong one ends the load, and the log says why. */

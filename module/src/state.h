@@ -55,9 +55,6 @@ struct settings {
     char *models;             /* owned; folder of large models; NULL: they are in memory */
     long long model_file_bytes; /* of a model that is large */
     long long model_queue;    /* requests that may wait for one model; 0: as many as max_pending lets */
-    long long states_bytes;   /* that the worker may keep of passages, for split models */
-    bool states_ahead;        /* computed before a question asks for them */
-    long long stored_states;  /* bytes of them in keys; 0: none */
     /* RedisAI's, of which the last two are only shown */
     char *backends_path;            /* owned; NULL: none was given */
     long long chunk_size;           /* bytes of a string of AI.MODELGET */

@@ -262,12 +262,6 @@ static void greet(void) {
     frame_number(&w, shardqa.settings.threads_per_queue);
     frame_text(&w, "model_queue");
     frame_number(&w, shardqa.settings.model_queue);
-    frame_text(&w, "states_bytes");
-    frame_number(&w, shardqa.settings.states_bytes);
-    frame_text(&w, "states_ahead");
-    frame_number(&w, shardqa.settings.states_ahead ? 1 : 0);
-    frame_text(&w, "stored_states");
-    frame_number(&w, shardqa.settings.stored_states);
     frame_text(&w, "timeout");
     frame_number(&w, shardqa.settings.timeout_ms);
     frame_text(&w, "execution_timeout");

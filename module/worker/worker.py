@@ -94,8 +94,6 @@ class Worker:
                 bounds=RunBounds(
                     int(settings.get("threads_per_queue", "1")),
                     int(settings.get("model_queue", "0")),
-                    int(settings.get("states_bytes", "0")),
-                    settings.get("states_ahead", "1") == "1",
                 ),
                 computing=computing,
             ),

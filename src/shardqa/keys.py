@@ -31,7 +31,6 @@ FULL_STOP = re.compile(r"(?<=[^\W_])\.\Z")  # one that ends a sentence: `cd ..` 
 NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 
 ENCODER = "encoder"  # name of the model that gives passages their vectors: a cluster has one
-STATES = "states:"  # how keys of passages' lower states begin
 NEVER = "never:"  # how keys that never exist begin
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
 DENSE, BRIDGES = "dense", "bridges"  # what a corpus can have off, and the word that its marks' keys begin with
@@ -93,11 +92,6 @@ def passage(corpus: str, document: str, n: int) -> str:
 
 def tokens(corpus: str, document: str, n: int) -> str:
     return f"tokens:{corpus}:{{{bucket(document)}}}:{document}:{n}"
-
-
-def states_of_passage(passage_key: str) -> str:
-    """String: what a split reader's lower layers say of the passage; it expires."""
-    return STATES + passage_key.removeprefix("passage:")
 
 
 def tokens_of_passage(passage_key: str) -> str:

@@ -1,12 +1,10 @@
 """What tests of the shards' functions share."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from shardqa.cluster.local import LocalCluster
-from tests import split_readers
 from tests.cluster.shards_client import Shards
 
 
@@ -30,10 +28,3 @@ def connect(corpus: str) -> Iterator[Callable[[LocalCluster], Shards]]:
     yield connect
     for one in opened:
         one.close()
-
-
-@pytest.fixture(scope="session")
-def split_reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder, made once; nobody changes it."""
-    pytest.importorskip("onnx", reason="the split reader of these tests is made with onnx")
-    return split_readers.made(tmp_path_factory.mktemp("split"))

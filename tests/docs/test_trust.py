@@ -15,7 +15,7 @@ import typer.main
 import yaml
 
 from shardqa.api.corpus_metrics import SIZES
-from shardqa.api.model_metrics import COUNTERS, OF_STATES
+from shardqa.api.model_metrics import COUNTERS
 from shardqa.cli import app as program
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,7 @@ NAMED = re.compile(r"`(?:tests/)?((?:\w+/)+(?:test_\w+\.py)?)(?:::(\w+))?`")
 SOURCE = ROOT / "module" / "src"
 METRIC = re.compile(
     rf"model_({'|'.join(COUNTERS)})(_total)?|model_(largest_batch|(queue|run)_seconds)|"
-    rf"states_({'|'.join(OF_STATES)})_total|corpus_({'|'.join(SIZES)})"
+    rf"corpus_({'|'.join(SIZES)})"
 )
 
 

@@ -41,9 +41,6 @@ def test_the_greeting_names_the_node_its_role_and_its_settings(shared: tuple[Ser
         "execution_timeout": "0",
         "threads_per_queue": "1",
         "model_queue": "0",
-        "states_bytes": "67108864",
-        "states_ahead": "1",
-        "stored_states": "0",
     }
     assert shared[1].seen("HELLO")[0][4] == "replica"
 

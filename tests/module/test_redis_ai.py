@@ -67,9 +67,6 @@ def test_redis_ais_load_arguments_are_taken(make: Make) -> None:
         "threads": "2",
         "threads_per_queue": "4",
         "model_queue": "0",
-        "states_bytes": "67108864",
-        "states_ahead": "1",
-        "stored_states": "0",
         "timeout": "10000",
         "execution_timeout": "2000",
     }

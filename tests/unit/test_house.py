@@ -171,7 +171,7 @@ def test_a_top_level_folder_of_models_is_the_toolchain_or_a_reader() -> None:
 
 
 def test_only_keys_spells_a_key() -> None:
-    words = ("doc:{", "passage:{", "tokens:{", "states:{", "answer:{", "ask:{", "rank:{", "epoch:{", "model:{")
+    words = ("doc:{", "passage:{", "tokens:{", "answer:{", "ask:{", "rank:{", "epoch:{", "model:{")
     wrong = []
     for path in sources():
         if path.suffix == ".py" and room_of(path) not in (None, "keys") and "tests" not in path.parts:

@@ -50,7 +50,6 @@ def test_any_other_key_names_no_model(key: str) -> None:
 @given(corpora, documents, st.integers(0, 9))
 def test_the_tokens_key_follows_from_the_passage_key(corpus: str, document: str, n: int) -> None:
     assert keys.tokens_of_passage(keys.passage(corpus, document, n)) == keys.tokens(corpus, document, n)
-    assert keys.states_of_passage(keys.passage(corpus, document, n)) == "states:" + keys.tokens(corpus, document, n)[7:]
 
 
 @given(corpora, epochs, st.integers(1, 100), st.text(st.characters(codec="utf-8"), min_size=1))

@@ -17,7 +17,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from shardqa.module.worker.ai.array_cache import ArrayCache
 from shardqa.module.worker.ai.mapped_onnx import without_weights
 from shardqa.module.worker.ai.messages import ModelError as ModelError  # its users take it from here
 from shardqa.module.worker.ai.protobuf import BadProtobuf
@@ -156,12 +155,12 @@ PACKAGES = {
 OTHER_BUILDS = {"tensorflow": ("tensorflow-cpu",)}  # the same library in packages of other names
 
 
-def load(file: File, threads: int, reach: Reach, kept: ArrayCache) -> Model:
-    """`reach`: what scripts may call; `kept`: what split models keep. Raises ModelError."""
+def load(file: File, threads: int, reach: Reach) -> Model:
+    """`reach`: what scripts may call. Raises ModelError."""
     package = PACKAGES[file.backend]
     try:
         if file.backend == "ONNX":
-            return _load_onnx(file, threads, kept)
+            return _load_onnx(file, threads)
         if package == "torch":
             _load_without_lock("torch", ["lib/libtorch_python.so"], os.RTLD_GLOBAL)
             from shardqa.module.worker.ai.torch_backend import TorchModel, TorchScript
@@ -187,18 +186,13 @@ def load(file: File, threads: int, reach: Reach, kept: ArrayCache) -> Model:
         raise ModelError("ERR Could not load backend") from None
 
 
-def _load_onnx(file: File, threads: int, kept: ArrayCache) -> Model:
+def _load_onnx(file: File, threads: int) -> Model:
     """Raises ModelError."""
     try:
         content = without_weights(file.path) if file.path else file.blob
     except (OSError, BadProtobuf) as error:
         raise ModelError(f"ERR the model's file can't be read: {_line(error)}") from None
-    from shardqa.module.worker.ai import onnx_cut, split_model
-
-    value = onnx_cut.split_at(content)
-    if value is None:
-        return OnnxModel(replace(file, blob=content), threads)
-    return split_model.SplitModel(file, content, value, threads, kept)
+    return OnnxModel(replace(file, blob=content), threads)
 
 
 def _content(file: File) -> bytes:

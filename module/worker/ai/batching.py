@@ -16,18 +16,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 
-from shardqa.gears_functions.runtime import UNREADABLE, Encoded, ToEncode
 from shardqa.machine import release_freed
 from shardqa.module.worker.activity import Activity, ActivityKind
 from shardqa.module.worker.ai import backend
-from shardqa.module.worker.ai.array_cache import ArrayCache
 from shardqa.module.worker.ai.backend import File, Model, ModelError
-from shardqa.module.worker.ai.background import Background, GaveWay
 from shardqa.module.worker.ai.counts import RunCounts
 from shardqa.module.worker.ai.padding import Padding, of_like_lengths, padding_of
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
@@ -93,42 +89,18 @@ class Expired(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedPassage:
-    key: bytes  # of its states
-    to_store: bytes = b""  # none where nothing shall be stored, or it is stored already
-
-
-@runtime_checkable
-class StatesModel(Protocol):
-    """A model that keeps what it says of passages (split_model.py)."""
-
-    def encode(self, passage: Array, value: bytes | None, options: Any) -> EncodedPassage | None: ...
-
-    def options(self) -> Any: ...
-
-    def terminate(self, options: Any) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
 class ShownActivity:
     """How the module sees the model at work (activity.py)."""
 
     activity: Activity
     name: bytes
     model: int  # the module's id
-    background: Background  # gives way to it
 
     def begin(self) -> int:
-        self.background.begin()
-        return self.begin_unasked()
-
-    def begin_unasked(self) -> int:
-        """Of what nobody waits for; ends at the activity."""
         return self.activity.begin(ActivityKind.MODEL, self.name, subject=self.model)
 
     def end(self, slot: int) -> None:
         self.activity.end(slot)
-        self.background.end()
 
 
 class LoadedModel:
@@ -210,44 +182,6 @@ class LoadedModel:
         for _, options, began in list(self._running.values()):
             if self._model is not None and time.monotonic() - began > seconds:
                 self._model.terminate(options)
-
-    def encodes(self) -> bool:
-        """Whether it keeps states of passages; any thread."""
-        return isinstance(self._model, StatesModel)
-
-    def encode(self, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
-        """A job of the background: keeps states of these passages, as many as there is room and time for."""
-        model, found = self._model, list[EncodedPassage]()
-        if not isinstance(model, StatesModel) or self._dropped:
-            raise ModelError("ERR model key is empty")
-        is_full = False
-        for passage in passages:
-            if not may_go_on():
-                break
-            try:
-                one = self._encode(model, passage)
-            except GaveWay:
-                break
-            except ModelError:
-                one = EncodedPassage(UNREADABLE)
-            if one is None:
-                is_full = True
-                break
-            found.append(one)
-        return Encoded([one.key for one in found], [one.to_store for one in found], is_full)
-
-    def _encode(self, model: StatesModel, passage: ToEncode) -> EncodedPassage | None:
-        """As the model's. Raises GaveWay, ModelError."""
-        options = model.options()
-        self._running[threading.get_ident()] = ([], options, time.monotonic())  # for end_after
-        slot = self._shown.begin_unasked()
-        try:
-            run = partial(model.encode, passage.part, passage.value, options)
-            stop = partial(model.terminate, options)
-            return self._shown.background.attempt(run, stop)
-        finally:
-            self._shown.activity.end(slot)
-            self._running.pop(threading.get_ident(), None)
 
     def drop(self) -> None:
         """The model is gone: what waits is answered with an error, then the thread ends."""
@@ -450,5 +384,5 @@ def _left(until: float | None) -> float | None:
     return None if until is None else max(0.0, until - time.perf_counter())
 
 
-def loader(file: File, threads: int, reach: Reach, kept: ArrayCache) -> Callable[[], Model]:
-    return lambda: backend.load(file, threads, reach, kept)
+def loader(file: File, threads: int, reach: Reach) -> Callable[[], Model]:
+    return lambda: backend.load(file, threads, reach)

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,13 +17,10 @@ from typing import Any
 
 from redis import ResponseError
 
-from shardqa.gears_functions.runtime import Encoded, ToEncode
 from shardqa.module.worker import resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import dag, messages
-from shardqa.module.worker.ai.array_cache import ArrayCache
 from shardqa.module.worker.ai.backend import File, ModelError
-from shardqa.module.worker.ai.background import Background
 from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, ShownActivity, batching_of, loader
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.module.worker.calls import Calls, Rights, first
@@ -43,8 +40,6 @@ class RunBounds:
 
     runs: int = 1  # of one at once
     queue: int = 0  # requests that may wait for one; 0: any number
-    states: int = 0  # bytes that split models may keep of passages, all together
-    ahead: bool = True  # whether passages' states are computed before a question asks
 
     def refusal(self, waiting: int) -> str:
         return f"BUSY {waiting} requests wait for this model (MODEL_QUEUE {self.queue}); try again later"
@@ -77,8 +72,6 @@ class Models:
         self._calls = calls
         self._limit = limit  # seconds a run may take; 0: no limit
         self._bounds = bounds or RunBounds()
-        self._states = ArrayCache(self._bounds.states)
-        self._background = Background()
         if limit:
             threading.Thread(target=self._watch, name="runs", daemon=True).start()
         self._ran: dict[
@@ -120,9 +113,9 @@ class Models:
             else:
                 self._link.send(Type.REPLY, request, resp.encode([list(model.inputs), list(model.outputs)]))
 
-        load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script), self._states)
+        load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         with self._lock:
-            shown = ShownActivity(self._activity, b"model " + key, _number(id), self._background)
+            shown = ShownActivity(self._activity, b"model " + key, _number(id))
             self._models[id] = LoadedModel(load, batching, loaded, shown, id, self._bounds.runs, _names(padded))
             self._keys[id] = key
             if lies_in is not None:
@@ -318,43 +311,6 @@ class Models:
             raise ResponseError(f"TRYAGAIN {key} is being replaced")
         return self._files.get(ids[0])
 
-    def split(self) -> dict[str, str]:
-        """Keys of loaded models that keep states of passages ahead of questions, and their ids."""
-        if not self._bounds.ahead or not self._bounds.states:
-            return {}
-        with self._lock:
-            found = [(key, self._models.get(ids[-1])) for key, ids in self._ids.items()]
-        return {key: model.id.decode() for key, model in found if model is not None and model.encodes()}
-
-    async def encode(self, key: str, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
-        """See gears_functions/runtime.py. Raises redis.ResponseError."""
-        model, loop = self.at(key), asyncio.get_running_loop()
-        future: asyncio.Future[Encoded] = loop.create_future()
-
-        def settle(found: Encoded | ModelError) -> None:
-            if future.done():  # its waiter was cancelled
-                return
-            if isinstance(found, Encoded):
-                future.set_result(found)
-            else:
-                future.set_exception(ResponseError(str(found)))
-
-        def job() -> None:
-            found: Encoded | ModelError
-            try:
-                found = model.encode(passages, may_go_on)
-            except ModelError as error:
-                found = error
-            except MemoryError:
-                found = ModelError("ERR the worker has no memory for the states of passages")
-            loop.call_soon_threadsafe(settle, found)
-
-        self._background.put(job)
-        return await future
-
-    def forget_states(self, keys: Iterable[bytes]) -> None:
-        self._states.forget(keys)
-
     def above(self, size: int) -> list[str]:
         """Keys of models that lie in files of more bytes."""
         with self._lock:
@@ -396,8 +352,6 @@ class Models:
         for key, model in models:
             if text := model.counts.text():
                 self._statistics.set(_field(key), text)
-        for name, number in self._states.numbers().items():
-            self._statistics.set(name, number)
 
     def _watch(self) -> None:
         while True:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from shardqa.gears_functions.runtime import Argument, Encoded, KeyEvent, Reply, ToEncode
+from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply
 from shardqa.module.worker.ai import copying
 from shardqa.module.worker.calls import first
 from shardqa.module.worker.gears.execution import current
@@ -68,18 +68,6 @@ class SessionRuntime:
 
     def models_above(self, size: int) -> list[str]:
         return self._shard.models.above(size)
-
-    def split_models(self) -> Mapping[str, str]:
-        return self._shard.models.split()
-
-    async def encode(self, key: str, passages: Sequence[ToEncode], may_go_on: Callable[[], bool]) -> Encoded:
-        return await self._shard.models.encode(key, passages, may_go_on)
-
-    def stored_states(self) -> int:
-        return int(self._shard.config.get("stored_states", "0"))
-
-    def forget_states(self, keys: Iterable[bytes]) -> None:
-        self._shard.models.forget_states(keys)
 
     async def copy_model(self, key: str, to: str) -> None:
         await copying.copy_model(self._shard.cluster, self._shard.models, self.call, key, to)

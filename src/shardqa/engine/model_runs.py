@@ -1,15 +1,15 @@
-"""What the models of each master did, and what they keep of passages, as its INFO tells: for /metrics."""
+"""What the models of each master did, as its INFO tells: for /metrics."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio.cluster import ClusterNode
 
 from shardqa.engine.connected import Connected
 
-FIELD, STATES = "shardqa_model_", "shardqa_states_"
+FIELD = "shardqa_model_"
 SECONDS = 1.0  # for one node: a scrape ends soon, whatever hangs
 MOST = 50  # models of a node that are told apart
 NUMBERS = ("requests", "errors", "runs", "rows", "max_batch")  # words of a line
@@ -31,36 +31,11 @@ class ModelRuns:
     took: Sequence[int]  # runs by BOUNDS
 
 
-@dataclass(frozen=True, slots=True)
-class KeptStates:
-    """What a worker keeps of passages for split models, since it began."""
-
-    node: str
-    kept: int  # passages
-    bytes: int
-    limit: int  # bytes
-    hits: int
-    misses: int
-    evictions: int
-    encoded: int  # before a question asked
-    to_do: int  # passages
-
-
-NAMES = frozenset(one.name for one in fields(KeptStates)) - {"node"}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelsTold:
-    runs: Sequence[ModelRuns]
-    states: Sequence[KeptStates]  # of nodes where a split model has run
-
-
 class ModelsView(Connected):
-    async def model_runs(self) -> ModelsTold:
+    async def model_runs(self) -> list[ModelRuns]:
         """Of every master that answers soon; of one with many models, the first by name."""
         told = await asyncio.gather(*(self._told_on(node) for node in self.masters.nodes()))
-        runs = [runs for node, info in told for runs in read(node, info)]
-        return ModelsTold(runs, [states for node, info in told for states in read_states(node, info)])
+        return [runs for node, info in told for runs in read(node, info)]
 
     async def _told_on(self, node: ClusterNode) -> tuple[str, object]:
         """The node's name and its INFO; nothing for one that does not answer soon."""
@@ -76,12 +51,6 @@ def read(node: str, info: object) -> list[ModelRuns]:
     """The models that have run. redis-py gives a dictionary or, of a node of a cluster, the text."""
     found = [_runs(node, name, fields) for name, fields in _lines(info) if "queue_us" in fields]
     return sorted(found, key=lambda runs: runs.model)[:MOST]
-
-
-def read_states(node: str, info: object) -> list[KeptStates]:
-    """One, or none; `info` as of `read`."""
-    told = {name.removeprefix(STATES): number for name, number in _fields(info) if name.startswith(STATES)}
-    return [KeptStates(node, **{name: int(told.get(name, 0)) for name in NAMES})] if told else []
 
 
 def _runs(node: str, name: str, fields: dict[str, str]) -> ModelRuns:

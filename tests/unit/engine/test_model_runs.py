@@ -1,7 +1,7 @@
 """What INFO tells of models, read for /metrics."""
 
 from shardqa.api import model_metrics
-from shardqa.engine.model_runs import MOST, KeptStates, read, read_states
+from shardqa.engine.model_runs import MOST, read
 
 LINE = "requests=4,errors=1,runs=2,rows=5,mean_batch=2.50,max_batch=3,queue_us=1/0/0/0/0/0/0/3,run_us=0/2/0/0/0/0/0/0"
 INFO = f"""# shardqa_content
@@ -41,25 +41,3 @@ def test_models_become_counters_and_cumulative_histograms() -> None:
 def test_where_no_model_has_run_nothing_is_told() -> None:
     assert model_metrics.text([]) == b""
     assert read("here:1", "shardqa_models:0\r\n") == []
-
-
-STATES = "shardqa_states_kept:3\nshardqa_states_bytes:900\nshardqa_states_limit:1000\nshardqa_states_hits:8\n"
-STATES += "shardqa_states_encoded:6\nshardqa_states_to_do:4\n"
-STATES += "shardqa_states_misses:5\nshardqa_states_evictions:2\nshardqa_states_of_a_later_version:7\n"
-
-
-def test_kept_states_become_counters_and_gauges() -> None:
-    (states,) = read_states("here:1", INFO + STATES)
-    parsed = dict(line.split(":") for line in STATES.splitlines())
-    assert read_states("here:1", {name: int(number) for name, number in parsed.items()}) == [states]
-    assert states == KeptStates(
-        "here:1", kept=3, bytes=900, limit=1000, hits=8, misses=5, evictions=2, encoded=6, to_do=4
-    )
-    lines = model_metrics.text([], [states]).decode().splitlines()
-    for line in ("hits_total{} 8.0", "misses_total{} 5.0", "evictions_total{} 2.0", "kept{} 3.0", "to_do{} 4.0"):
-        assert "shardqa_states_" + line.replace("{}", '{node="here:1"}') in lines
-
-
-def test_where_no_split_reader_has_run_nothing_is_told_of_states() -> None:
-    assert read_states("here:1", INFO) == []
-    assert b"states" not in model_metrics.text(read("here:1", INFO))
