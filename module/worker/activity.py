@@ -101,18 +101,26 @@ class Stepping:
     """Awaits what a function gave, and shows each of its steps, which alone can hold the loop."""
 
     def __init__(
-        self, activity: Activity, awaitable: Awaitable[Any], name: bytes, request: int, seconds: float
+        self,
+        activity: Activity,
+        awaitable: Awaitable[Any],
+        name: bytes,
+        request: int,
+        seconds: float,
+        on_step: Callable[[], None],
     ) -> None:
         self._activity = activity
         self._awaitable = awaitable
         self._name = name
         self._request = request
         self._seconds = seconds  # for one step
+        self._on_step = on_step  # before each
 
     def __await__(self) -> Generator[Any, Any, Any]:
         steps: Any = self._awaitable.__await__()
         go_on, value = steps.send, None
         while True:
+            self._on_step()
             slot = self._activity.begin(ActivityKind.FUNCTION, self._name, request=self._request, seconds=self._seconds)
             try:
                 awaited = go_on(value)

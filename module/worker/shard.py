@@ -12,7 +12,7 @@ from shardqa.module.worker.gears.executions import Executions
 from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
-from shardqa.module.worker.gears.registrations import Registrations
+from shardqa.module.worker.gears.registrations import Registration, Registrations
 from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.gears.watches import Watches
@@ -40,6 +40,13 @@ class Shard:
     statistics: WorkerStatistics
     ring: LogRing
     config: Mapping[str, str]  # module arguments, names in lower case
+
+    def seconds_of(self, registration: Registration) -> float:
+        """That a run of the registration may take in one thread."""
+        if registration.reader == "CommandReader":
+            return self.threads.stall  # its client waits no longer
+        idle = self.settings.number("ExecutionMaxIdleTime") / 1000
+        return self.registrations.seconds_of(registration, max(self.threads.stall, idle))
 
     def execute(self, rights: Rights, command: Command) -> Any:
         """One Redis command, from any thread but the reading one. Raises redis.ResponseError."""

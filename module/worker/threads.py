@@ -134,7 +134,7 @@ class Threads:
 
     def stepping(self, awaitable: Awaitable[Any], name: bytes, request: int = 0) -> Stepping:
         """To be awaited in the loop in place of what a function gave. A step that never ends costs the worker."""
-        return Stepping(self.activity, awaitable, name, request, self.stall + 2 * PULSE)
+        return Stepping(self.activity, awaitable, name, request, self.stall + 2 * PULSE, self._move)
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine in the loop and waits for it; for threads of the pool."""

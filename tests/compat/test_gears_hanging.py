@@ -97,6 +97,7 @@ def test_a_loop_in_python_is_interrupted_and_costs_nobody_else_anything(client: 
 
 
 def test_an_event_that_loops_is_ended_like_a_trigger(client: Any) -> None:
+    send(client, "RG.CONFIGSET", "ExecutionMaxIdleTime", "1")
     code = "def f(r):\n    while True: pass\nGB('KeysReader').foreach(f).register(prefix='e:*', mode='async_local')"
     send(client, "RG.PYEXECUTE", code)
     for number in range(4):

@@ -18,6 +18,7 @@ MODES = ("async", "async_local", "sync")
 KEY_TYPES = ("string", "list", "set", "zset", "hash", "stream", "module", "empty")
 POLICIES = ("continue", "abort", "retry")  # onFailedPolicy
 
+PACE = ("concurrency", "ExecutionMaxIdleTime")  # ours: RedisGears runs one event of a registration at a time
 RUN_OPTIONS = {
     "KeysReader": ("noScan", "readValue", "prefix"),
     "KeysOnlyReader": ("pattern", "count", "noScan", "patternGenerator", "prefix"),
@@ -26,7 +27,7 @@ RUN_OPTIONS = {
     "ShardsIDReader": (),
 }
 REGISTER_OPTIONS = {
-    "KeysReader": ("eventTypes", "keyTypes", "commands", "readValue", "regex", "noScan"),
+    "KeysReader": ("eventTypes", "keyTypes", "commands", "readValue", "regex", "noScan", *PACE),
     "StreamReader": (
         "batch",
         "duration",
@@ -34,7 +35,7 @@ REGISTER_OPTIONS = {
         "onFailedRetryInterval",
         "trimStream",
         "regex",
-        "privileged",
+        *PACE,
     ),
     "CommandReader": ("trigger", "inorder", "hook", "keyprefix"),
 }
@@ -97,6 +98,9 @@ def registration_of(
         collect=bool(collect),
         privileged=bool(given.get("privileged", False)),
     )
+    if reader != "CommandReader":
+        registration.concurrency = _number("concurrency", given.get("concurrency", 1), 1)
+        registration.idle = _number("ExecutionMaxIdleTime", given.get("ExecutionMaxIdleTime", 0), 0) / 1000
     match reader:
         case "CommandReader":
             _command_reader(session, registration, given)

@@ -187,13 +187,16 @@ class Commands:
         """The same for a run that is there; `ended` gives its results and errors."""
         statistics = registration.statistics
         statistics.trigger()
-        execution.name, execution.seconds = registration.title(), self._shard.threads.stall
+        execution.name, execution.seconds = registration.title(), self._shard.seconds_of(registration)
+        execution.turns = self._shard.registrations.turns_of(registration)
         try:
             with nullcontext() if in_queue else self._queued(registration):
                 results, errors = await ended
-        except BaseException:
-            statistics.abort()
+        except BaseException as error:
+            statistics.broken(execution, error)
             raise
+        finally:
+            self._shard.registrations.has_run(registration)
         statistics.finished(started, errors[0] if errors else None)
         if errors:
             self._shard.ring.add(errors[0], "error", execution.name.decode("utf-8", "replace"))

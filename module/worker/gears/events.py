@@ -1,4 +1,4 @@
-"""Keyspace events of registrations: those of one key run one after another, others side by side, bounded.
+"""Keyspace events of registrations: one after another, but where they await or `concurrency` allows more, bounded.
 
 Events of a function that takes next to no time run many in one turn: their values are read at once, and one thread is
 woken for all. Loop's thread only, but for `_run_all`.
@@ -7,6 +7,7 @@ woken for all. Loop's thread only, but for `_run_all`.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import nullcontext
 from contextvars import Context
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -21,8 +22,8 @@ from shardqa.module.worker.gears.registrations import Registration
 from shardqa.module.worker.gears.steps import Suspended
 from shardqa.module.worker.shard import Shard
 
-RUNNING = 16  # turns of one registration at once
-MAX_QUEUED = 1_000_000  # events of one registration that wait; past it they are counted as aborted
+RUNNING = 16  # events of one registration under way at once, where they await
+MAX_QUEUED = 1_000_000  # events of one registration that wait; past it they fail
 TOGETHER = 64  # events of one turn, where runs are short
 SHORT = 0.0002  # seconds of such a run
 LATELY = 4  # turns; one that was short tells, as others may have waited for a processor
@@ -35,6 +36,7 @@ class Line:
 
     registration: Registration
     plain: bool  # its runs need no loop
+    awaits: bool  # some of what its runs do is awaited: others may run meanwhile
     waiting: deque[Happened] = field(default_factory=deque)
     busy: dict[str, deque[Happened]] = field(default_factory=dict)  # key that runs, or will next -> its later events
     ready: deque[Happened] = field(default_factory=deque)  # the next ones of such keys
@@ -53,7 +55,7 @@ class Line:
     def take(self) -> list[Happened]:
         """The events of the next turn: of different keys, whose values are read before any of them runs."""
         short = self.is_short()
-        if self.turns >= (1 if short else RUNNING):
+        if self.turns >= (1 if short else RUNNING if self.awaits else self.registration.concurrency):
             return []
         taken: list[Happened] = []
         while len(taken) < (TOGETHER if short else 1) and (self.ready or self.waiting):
@@ -115,9 +117,11 @@ class Events:
             return
         line = self._lines.get(registration.id)
         if line is None:
-            line = self._lines[registration.id] = Line(registration, self._is_plain(registration))
+            awaits = any(step.is_async for step in registration.steps)
+            line = self._lines[registration.id] = Line(registration, self._is_plain(registration), awaits)
         if len(line.waiting) >= MAX_QUEUED:
-            registration.statistics.abort()
+            registration.statistics.trigger()
+            registration.statistics.drop(f"ERR an event of {happened.key!r} was dropped: {MAX_QUEUED} wait already")
             return
         line.waiting.append(happened)
         self._wake(line)
@@ -154,7 +158,7 @@ class Events:
                     await self._run(line.registration, happened)
                     line.done(happened.key)
         except BaseException as error:  # noqa: BLE001 - nobody waits for it: the statistics tell
-            line.registration.statistics.last_error = repr(error)
+            line.registration.statistics.last_error = describe(error)
         finally:
             line.turns -= 1
             self._wake(line, line.rest(len(events), perf_counter() - started))
@@ -166,7 +170,7 @@ class Events:
             record = await event_record(self._shard, registration.rights, happened, registration.read_value)
             await self._commands.run_registration(execution, registration, [record], kept=True, in_queue=True)
         except BaseException as error:  # noqa: BLE001 - as above
-            registration.statistics.last_error = repr(error)
+            registration.statistics.last_error = describe(error)
 
     async def _run_together(self, line: Line, events: list[Happened]) -> None:
         """Plain steps of events of different keys, one after another in one thread of the pool."""
@@ -175,7 +179,8 @@ class Events:
             records = await event_records(self._shard, registration.rights, events, registration.read_value)
             turn = [self._begun(registration, record) for record in records]
             begun = list(turn)
-            seconds = await self._shard.threads.in_turn(registration.rights.context, _run_all, turn)
+            async with self._shard.registrations.turns_of(registration) or nullcontext():
+                seconds = await self._shard.threads.in_turn(registration.rights.context, _run_all, turn)
             line.seconds.append(seconds / len(turn))
         finally:
             for happened, one in zip(events, begun, strict=True):
@@ -191,7 +196,7 @@ class Events:
     def _end(self, line: Line, key: str, begun: Begun | None) -> None:
         """Of one event whose turn is over; what it has to await is a turn of its own."""
         if begun is not None and isinstance(begun.met, Suspended):
-            line.plain = False  # the next ones go over the loop at once
+            line.plain, line.awaits = False, True  # the next ones go over the loop at once
             line.turns += 1
             self._shard.threads.task(self._rest(line, key, begun, begun.met))
             return
@@ -206,7 +211,7 @@ class Events:
         try:
             results = await begun.here.rest(self._commands, met, in_queue=True)
         except BaseException as error:  # noqa: BLE001 - as above
-            line.registration.statistics.last_error = repr(error)
+            line.registration.statistics.last_error = describe(error)
         finally:
             self._shard.executions.finished(begun.run, results or [], execution)
             line.done(key)

@@ -19,6 +19,7 @@ from redis import RedisError
 from shardqa.errors import ShardqaError
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.steps import Chain, GearsStep
+from shardqa.module.worker.gears.turns import Turns
 from shardqa.module.worker.statistics import bound_on_memory
 from shardqa.module.worker.threads import Breakable, Cancelled, Threads
 
@@ -49,6 +50,8 @@ class Execution(Breakable):
         self.command: Sequence[str | bytes] = ()  # what the client sent, for get_command()
         self.reply: Any = Unset.UNSET  # set by override_reply()
         self.hook: HookCall | None = None  # what call_next calls, in a function that hooks a command
+        self.turns: Turns | None = None  # of its registration: held while its plain code runs
+        self.stopped = False  # somebody wanted that: the client left, or RG.ABORTEXECUTION
         self.holds = False  # a transaction or a script waits for it, and with that Redis
         self.errors: list[str] = []
         self.dropped_errors = 0
@@ -77,6 +80,7 @@ class Execution(Breakable):
 
     def cancel(self) -> None:
         """Any thread: stops the run as soon as it can be stopped."""
+        self.stopped = True
         self.interrupt()
         self.end_within(self.threads.activity, self.threads.stall)
         if self.task is not None:

@@ -25,7 +25,8 @@ class RunHere:
     __slots__ = ("_chain", "_shard", "_started", "execution", "plan", "registration")
 
     def __init__(self, shard: Shard, registration: Registration, execution: Execution, record: Any) -> None:
-        execution.name, execution.seconds = registration.title(), shard.threads.stall
+        execution.name, execution.seconds = registration.title(), shard.seconds_of(registration)
+        execution.turns = shard.registrations.turns_of(registration)
         self._shard = shard
         self.registration = registration
         self.execution = execution
@@ -43,10 +44,12 @@ class RunHere:
         try:
             with self.execution.running(self._shard.threads.activity):
                 met = self._chain.begin_here(list(self.plan.argument))
-        except BaseException:
+        except BaseException as error:
             self.registration.statistics.trigger()
-            self.registration.statistics.abort()
+            self.registration.statistics.broken(self.execution, error)
             raise
+        finally:
+            self._shard.registrations.has_run(self.registration)
         if not isinstance(met, Suspended):
             self._count()
         return met

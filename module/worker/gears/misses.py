@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from shardqa.module.worker.gears.commands import Commands
     from shardqa.module.worker.gears.registrations import Registration
     from shardqa.module.worker.gears.sessions import Sessions
+    from shardqa.module.worker.gears.turns import Turns
     from shardqa.module.worker.shard import Shard
 
 LONG = 0.001  # seconds of a run beside which a thread's waking does not count
@@ -92,10 +93,14 @@ class Misses:
         hosted = self._plain.get(words[0].decode())
         if hosted is None or hosted.paused_until > time.monotonic():
             return None
+        turns = self._shard.registrations.turns_of(hosted.registration)
+        if turns is None or not turns.take_now():
+            return None
         if not self._computing.acquire(blocking=False):
+            turns.give()
             return None
         self._running[execution.request] = execution  # at once: the next frame may cancel it
-        return partial(self._run_here, execution, hosted, words)
+        return partial(self._run_here, execution, hosted, turns, words)
 
     def forget(self, id: str) -> None:
         """The registration goes: what the loop has still to do is not overtaken."""
@@ -111,7 +116,7 @@ class Misses:
         if registration.reader == "KeysReader" and registration.hooked and runs_here(registration):
             self._plain[registration.id] = Hosted(registration)
 
-    def _run_here(self, execution: Execution, hosted: Hosted, words: list[bytes]) -> None:
+    def _run_here(self, execution: Execution, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
         self._shard.statistics.add("misses")
         started, self._now = time.perf_counter(), hosted.registration
         try:
@@ -121,6 +126,7 @@ class Misses:
         finally:
             self._now = None
             hosted.ran(time.perf_counter() - started)
+            turns.give()
             self._computing.release()  # before the reply: what that client sends next may be claimed, too
         if reply is not None:
             self._running.pop(execution.request, None)

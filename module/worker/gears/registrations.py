@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shardqa.module.worker.calls import Rights
-from shardqa.module.worker.gears.execution import Execution
+from shardqa.module.worker.gears.execution import Execution, describe
 from shardqa.module.worker.gears.histogram import RunHistogram
 from shardqa.module.worker.gears.hooked_commands import HookedCommand
 from shardqa.module.worker.gears.plans import GIVEN, RunPlan
 from shardqa.module.worker.gears.steps import GLOBAL, GearsStep
+from shardqa.module.worker.gears.turns import Turns
 
+FIRST_RUN = 6.0  # times as long as others may a function's first run take: it loads its model, or imports a package
 _counting = threading.Lock()  # of all of them: misses are counted by the thread that answers them
 
 
@@ -45,8 +47,22 @@ class RegistrationStatistics:
             self.triggered += 1
 
     def abort(self) -> None:
+        """A run that somebody stopped: its client left, or RG.ABORTEXECUTION."""
         with _counting:
             self.aborted += 1
+
+    def drop(self, reason: str) -> None:
+        """An event that did not run to its end though nobody stopped it."""
+        with _counting:
+            self.failures += 1
+            self.last_error = reason
+
+    def broken(self, execution: Execution, error: BaseException) -> None:
+        """A run that was broken off."""
+        if execution.stopped:
+            self.abort()
+        else:
+            self.drop(describe(error))
 
     def done(self, started: float, error: str | None) -> None:
         """One that nobody announced."""
@@ -101,6 +117,8 @@ class Registration:
     stream: StreamOptions = field(default_factory=StreamOptions)
     stream_group: str = ""  # its consumer group in each stream
     paused: bool = False  # StreamReader
+    concurrency: int = 1  # pieces of its plain code that may run at once; a CommandReader's are not counted
+    idle: float = 0.0  # seconds that a run may take; 0: as all may
     statistics: RegistrationStatistics = field(default_factory=RegistrationStatistics)
     hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
 
@@ -188,6 +206,8 @@ class Registrations:
         self._added: list[Callable[[Registration], None]] = []
         self._removed: list[Callable[[Registration], None]] = []
         self._queues: list[Callable[[Registration], int]] = []
+        self._turns: dict[str, Turns] = {}  # by id; of readers of keys and streams
+        self._run_once: set[str] = set()  # ids of those that have run in this worker
 
     def count_queue(self, queued: Callable[[Registration], int]) -> None:
         """`queued` says how much of a registration's work waits or runs in one place."""
@@ -199,6 +219,18 @@ class Registrations:
     def listen(self, added: Callable[[Registration], None], removed: Callable[[Registration], None]) -> None:
         self._added.append(added)
         self._removed.append(removed)
+
+    def turns_of(self, registration: Registration) -> Turns | None:
+        """None where its runs are not bounded: of a CommandReader, or of one that is gone."""
+        return self._turns.get(registration.id)
+
+    def seconds_of(self, registration: Registration, usual: float) -> float:
+        """That a run of it may take. The first one may load what it needs."""
+        seconds = max(usual, registration.idle)
+        return seconds if registration.id in self._run_once else max(seconds, FIRST_RUN * usual)
+
+    def has_run(self, registration: Registration) -> None:
+        self._run_once.add(registration.id)
 
     def clear_statistics(self) -> None:
         for registration in self:
@@ -218,6 +250,8 @@ class Registrations:
         self._by_id[registration.id] = registration
         if registration.trigger:
             self._by_trigger[registration.trigger] = registration
+        if registration.reader != "CommandReader":
+            self._turns[registration.id] = Turns(registration.concurrency)
         for listener in self._added:
             listener(registration)
 
@@ -226,6 +260,8 @@ class Registrations:
         if registration is not None and self._by_trigger.get(registration.trigger) is registration:
             del self._by_trigger[registration.trigger]
         if registration is not None:
+            self._turns.pop(id, None)
+            self._run_once.discard(id)
             for listener in self._removed:
                 listener(registration)
         return registration

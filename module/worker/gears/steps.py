@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from types import FunctionType
@@ -312,7 +313,8 @@ class Chain:
             at, records, out = at + 1, out, []
         if not out and self._needs_no_thread(at, end, records):
             return self._computed(at, end, records, out)
-        return await self._execution.threads.in_pool(self._execution, self._compute, at, end, records, out)
+        async with self._execution.turns or nullcontext():
+            return await self._execution.threads.in_pool(self._execution, self._compute, at, end, records, out)
 
     def _needs_no_thread(self, at: int, end: int, records: list[Any]) -> bool:
         """No user's code is run."""

@@ -89,11 +89,71 @@ def test_an_event_that_fails_fails_alone(worker: WorkerClient) -> None:
 def test_an_event_that_never_ends_is_stopped_alone(start_worker: Callable[..., WorkerClient]) -> None:
     worker = start_worker(config=("timeout", "1000"))
     worker.start()
+    worker.request("RG.CONFIGSET", "ExecutionMaxIdleTime", "1000")
     id = worker.register(noting("s", 299, body="while r['key'] == 's:200': pass"))
     at_once(worker, id, (f"s:{n}" for n in range(300)))
     assert worker.wait_log("all")
     found = once_run(worker, "s", 300)
-    assert (found["numSuccess"], found["numAborted"]) == (299, 1)
+    assert (found["numSuccess"], found["numFailures"], found["numAborted"]) == (299, 1, 0)
+    assert b"TIMEOUT the function was stopped" in found["lastError"]
+
+
+LAZY = """
+import time
+made, loaded = [], None
+def f(r):
+    global loaded
+    if loaded is None:
+        time.sleep(0.2)
+        made.append(1)
+        loaded = True
+    log(f'made {len(made)}')
+"""
+
+
+def test_a_global_that_events_make_when_they_need_it_is_made_once(worker: WorkerClient) -> None:
+    id = worker.register(LAZY + "GB().foreach(f).register(prefix='l:*', readValue=False, mode='async_local')")
+    at_once(worker, id, (f"l:{n}" for n in range(6)))
+    assert once_run(worker, "l", 6)["numSuccess"] == 6
+    assert worker.wait_log("made") == "made 1"
+    assert not [frame for frame in worker.of(Type.LOG) if b"made 2" in frame.payload]
+
+
+def test_plain_code_around_what_awaits_runs_one_event_at_a_time(worker: WorkerClient) -> None:
+    code = LAZY + "async def g(r):\n    return r\n"
+    id = worker.register(code + "GB().map(g).foreach(f).register(prefix='l:*', readValue=False, mode='async_local')")
+    at_once(worker, id, (f"l:{n}" for n in range(6)))
+    assert once_run(worker, "l", 6)["numSuccess"] == 6
+    assert not [frame for frame in worker.of(Type.LOG) if b"made 2" in frame.payload]
+
+
+def test_events_run_side_by_side_where_their_registration_allows_it(worker: WorkerClient) -> None:
+    code = "import threading\nboth = threading.Barrier(2, timeout=20)\ndef f(r):\n    both.wait()\n"
+    id = worker.register(code + "GB().foreach(f).register('c:*', readValue=False, mode='async_local', concurrency=2)")
+    at_once(worker, id, ("c:1", "c:2"))
+    assert once_run(worker, "c", 2)["numSuccess"] == 2
+
+
+def test_a_first_run_may_take_longer_than_later_ones(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker(config=("timeout", "500"))
+    worker.start()
+    worker.request("RG.CONFIGSET", "ExecutionMaxIdleTime", "1")
+    code = "import time\ndef f(r):\n    until = time.monotonic() + 1.5\n    while time.monotonic() < until: pass\n"
+    id = worker.register(code + "GB().foreach(f).register(prefix='o:*', readValue=False, mode='async_local')")
+    at_once(worker, id, ("o:1", "o:2"))
+    found = once_run(worker, "o", 2)
+    assert (found["numSuccess"], found["numFailures"]) == (1, 1)
+
+
+def test_a_registration_moves_its_own_deadline(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker(config=("timeout", "500"))
+    worker.start()
+    assert worker.request("RG.CONFIGSET", "ExecutionMaxIdleTime", "1") is not None
+    code = "import time\ndef f(r):\n    until = time.monotonic() + 1.5\n    while time.monotonic() < until: pass\n"
+    code += "GB().foreach(f).register(prefix='o:*', readValue=False, mode='async_local', ExecutionMaxIdleTime=10000)"
+    id = worker.register(code)
+    at_once(worker, id, ("o:1", "o:2"))
+    assert once_run(worker, "o", 2)["numSuccess"] == 2
 
 
 def test_what_an_event_gives_to_await_is_awaited_and_holds_its_key(worker: WorkerClient) -> None:

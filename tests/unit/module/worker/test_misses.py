@@ -49,8 +49,16 @@ def test_steps_that_join_records_go_to_the_pool(worker: WorkerClient) -> None:
     assert worker.miss(keymiss(worker, THREAD.format(how="def"), tail), "m:1").startswith(b"function")
 
 
+def test_a_global_that_misses_make_when_they_need_it_is_made_once(worker: WorkerClient) -> None:
+    code = "import time\nmade, loaded = [], None\ndef f(r):\n    global loaded\n    if loaded is None:\n"
+    code += "        time.sleep(0.2)\n        made.append(1)\n        loaded = True\n    override_reply(len(made))\n"
+    id = keymiss(worker, code)
+    asked = [worker.ask(Type.MISS, "default", id, f"m:{n}", "GET", f"m:{n}") for n in range(4)]
+    assert [worker.reply(one) for one in asked] == [1, 1, 1, 1]
+
+
 def test_a_function_that_waits_holds_up_no_other_frame(worker: WorkerClient) -> None:
-    id = keymiss(worker, GATE)
+    id = keymiss(worker, GATE, TAIL.replace("mode=", "concurrency=2, mode="))
     waiting = worker.ask(Type.MISS, "default", id, "m:waits", "GET", "m:waits")
     assert worker.execute("") == b"OK"
     assert worker.miss(id, "m:opens") == b"m:opens"
