@@ -38,7 +38,6 @@ SOCKET = 3  # file descriptor
 PR_SET_PDEATHSIG = 1  # of prctl(2), as the next
 PR_SET_THP_DISABLE = 41
 NICENESS = 5  # the worker computes, Redis answers: Redis comes first
-OOM_SCORE = 500  # of 1000: the kernel takes the worker before Redis
 SWITCH = 0.0005  # seconds the interpreter's lock may stay with one thread while a reply waits for it
 
 
@@ -50,7 +49,6 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
-    prefer_for_oom()
     sys.setswitchinterval(SWITCH)
     sys.stdout = sys.stderr  # print() of functions goes where errors go: into the Redis log
     link = Link(socket.socket(fileno=SOCKET))
@@ -108,14 +106,6 @@ def follow_parent() -> None:
     libc.prctl(
         PR_SET_THP_DISABLE, 0, 0, 0, 0
     )  # Redis forbids itself huge pages and we inherit that; models gain by them
-
-
-def prefer_for_oom() -> None:
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write(str(OOM_SCORE))
-    except OSError as error:  # not every sandbox has it; Redis then shares the risk
-        print(f"oom_score_adj can't be set: {error}", file=sys.stderr)
 
 
 def leave(reason: str) -> NoReturn:

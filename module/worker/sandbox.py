@@ -9,7 +9,8 @@ append only file or read redis.conf. Each wall is put up where the kernel has it
 * landlock (Linux 5.13): files are read below the interpreter's, the package's and the system's libraries, below /proc
   and /sys, and below READABLE; written below WRITABLE alone. From 6.7 on no TCP port can be listened on, from 6.12 on
   no signal and no abstract socket reaches another process.
-* seccomp: no new process or program, no listening, no tracing, mounting, io_uring or bpf, no signal to another process.
+* seccomp: the system calls of system_calls.py and no others: no new process or program, no listening, no signal, limit
+  or priority of another process, no mode, owner, time or attribute of a file.
 * network: no socket and no connection; those to other nodes come from the module (gears/connecting.py). It stands by
   seccomp and by Landlock, each by itself. With NETWORK any: TCP to anywhere.
 * capabilities: root's are given up; with them it could read the memory of any process.
@@ -24,20 +25,25 @@ pip can't run in here: it runs in a process of its own (installer.py), and what 
 from __future__ import annotations
 
 import ctypes
-import errno
 import glob
 import os
 import platform
 import resource
+import shutil
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import wraps
 from pathlib import Path
+
+from shardqa.module.worker import system_calls
 
 VARIABLE, READABLE, WRITABLE = "SHARDQA_SANDBOX", "SHARDQA_READABLE", "SHARDQA_WRITABLE"
 NETWORK, USER, MEMORY = "SHARDQA_NETWORK", "SHARDQA_USER", "SHARDQA_MEMORY"
 PACKAGES = "shardqa-packages"  # what scripts required, beside the node's data
 FILES = 4096  # descriptors that may be open at once
+OOM_SCORE = 500  # of 1000: the kernel takes the worker before Redis
 
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/proc", "/sys", "/opt/cuda")
 SETTINGS = (  # of libraries: /etc as a whole would show redis.conf and its passwords
@@ -45,7 +51,7 @@ SETTINGS = (  # of libraries: /etc as a whole would show redis.conf and its pass
     *("/etc/host.conf", "/etc/gai.conf", "/etc/passwd", "/etc/group", "/etc/os-release", "/etc/mime.types"),
     *("/etc/ssl/certs", "/dev/urandom", "/dev/random", "/dev/zero"),
 )
-DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/dri", "/dev/kfd", "/proc/self/oom_score_adj")  # written, too
+DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/dri", "/dev/kfd")  # written, too
 
 PR_SET_DUMPABLE = 4
 PR_SET_NO_NEW_PRIVS = 38
@@ -64,66 +70,6 @@ BIND_TCP, CONNECT_TCP = 1, 2
 NETWORK_SINCE = 4  # landlock's version that knows TCP
 SCOPES = 3  # abstract sockets and signals
 
-# ---- seccomp(2)
-
-ALLOW, DENY, NO_SYSCALL = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
-LOAD, EQUAL, AT_LEAST, BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-NUMBER, ARCHITECTURE, ARGUMENT = 0, 4, 16  # offsets in seccomp_data; the low half of the first argument
-CLONE_THREAD = 0x00010000
-NAMESPACES = 0x7E020080  # CLONE_NEW…
-AF_INET, AF_INET6 = 2, 10
-SOCK_STREAM, SOCK_TYPES = 1, 0xF
-
-MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # audit architecture, column in the tables
-CLONE, CLONE3, SOCKET, CONNECT = (56, 220), (435, 435), (41, 198), (42, 203)
-KILLS = (
-    (62, 129),
-    (200, 130),
-    (234, 131),
-    (129, 138),
-    (297, 240),
-)  # kill tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo
-DENIED: dict[str, tuple[int | None, int | None]] = {
-    "fork": (57, None),
-    "vfork": (58, None),
-    "execve": (59, 221),
-    "execveat": (322, 281),
-    "listen": (50, 201),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "pidfd_send_signal": (424, 424),
-    "pidfd_getfd": (438, 438),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "open_by_handle_at": (304, 265),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "kexec_load": (246, 104),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "mount_setattr": (442, 442),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-}
-
 
 class Missing(Exception):
     """The kernel does not have it, or refuses."""
@@ -135,6 +81,7 @@ def confine(environment: Mapping[str, str]) -> str:
     Raises OSError where the process can't become the user that it shall run as.
     """
     libc = ctypes.CDLL(None, use_errno=True)
+    _prefer_for_oom()
     asked = [wall for wall in (_user(libc, environment.get(USER, "")), _memory(environment.get(MEMORY, ""))) if wall]
     if environment.get(VARIABLE, "yes") == "no":
         return " ".join(["off", *asked])
@@ -147,9 +94,9 @@ def confine(environment: Mapping[str, str]) -> str:
             "landlock",
             lambda: _landlock(libc, _split(environment, READABLE), _split(environment, WRITABLE), any_network),
         ),
+        ("limits", _limits),
         ("seccomp", lambda: _seccomp(libc, any_network)),
         ("network", lambda: _network(walls, any_network)),
-        ("limits", _limits),
     )
     for name, close in steps:
         try:
@@ -158,6 +105,13 @@ def confine(environment: Mapping[str, str]) -> str:
             walls.append(f"{name}:missing({error})")
             print(f"sandbox: {name} is not in force: {error}", file=sys.stderr)
     return " ".join([*walls, *asked])
+
+
+def _prefer_for_oom() -> None:
+    try:
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
+    except OSError as error:  # not every container has it; Redis then shares the risk
+        print(f"sandbox: oom_score_adj can't be set: {error}", file=sys.stderr)
 
 
 def libc() -> ctypes.CDLL:
@@ -278,58 +232,25 @@ def _allow(libc: ctypes.CDLL, ruleset: int, paths: Iterable[str], access: int) -
 
 
 def _seccomp(libc: ctypes.CDLL, any_network: bool) -> str:
-    machine = MACHINES.get(platform.uname().machine)
+    machine = system_calls.MACHINES.get(platform.uname().machine)
     if machine is None or sys.byteorder != "little":
         raise Missing(f"no_table_of_system_calls_for_{platform.uname().machine}")
-    program = filter_program(*machine, os.getpid(), any_network)
+    program = system_calls.filter_program(*machine, os.getpid(), any_network)
     code = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in program))
     whole = struct.pack("@HxxxxxxP", len(program), ctypes.addressof(code))
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, whole, 0, 0) != 0:
         raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
+    for name in ("copymode", "copystat"):
+        setattr(shutil, name, _without_complaint(getattr(shutil, name)))
     return ""
 
 
-Line = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
+def _without_complaint(copy: Callable[..., None]) -> Callable[..., None]:
+    """shutil.copy and its like go on: their copies have the modes and times of new files, as all in here have."""
 
+    @wraps(copy)
+    def tried(*arguments: object, **named: object) -> None:
+        with suppress(PermissionError):
+            copy(*arguments, **named)
 
-def filter_program(architecture: int, column: int, pid: int, any_network: bool) -> list[Line]:
-    """Classic BPF; each check is a block that falls through to the next."""
-    program: list[Line] = [
-        (LOAD, 0, 0, ARCHITECTURE),
-        *((EQUAL, 1, 0, architecture), (RETURN, 0, 0, DENY)),
-        (LOAD, 0, 0, NUMBER),
-        *((AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, DENY)),  # x32 has numbers of its own
-    ]
-    for numbers in DENIED.values():
-        if numbers[column] is not None:
-            program += [(EQUAL, 0, 1, int(numbers[column] or 0)), (RETURN, 0, 0, DENY)]
-    program += [
-        (EQUAL, 0, 1, CLONE3[column]),
-        (RETURN, 0, 0, NO_SYSCALL),
-    ]  # its flags are out of sight; libc uses clone
-    program += _checked(
-        CLONE[column],
-        [
-            *((LOAD, 0, 0, ARGUMENT), (BITS, 1, 0, CLONE_THREAD), (RETURN, 0, 0, DENY)),
-            *((BITS, 0, 1, NAMESPACES), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)),
-        ],
-    )
-    tcp_alone = _checked(
-        SOCKET[column],
-        [
-            *((LOAD, 0, 0, ARGUMENT), (EQUAL, 2, 0, AF_INET), (EQUAL, 1, 0, AF_INET6), (RETURN, 0, 0, DENY)),
-            *((LOAD, 0, 0, ARGUMENT + 8), (0x54, 0, 0, SOCK_TYPES)),
-            *((EQUAL, 1, 0, SOCK_STREAM), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)),
-        ],
-    )
-    none_at_all = [line for number in (SOCKET, CONNECT) for line in _checked(number[column], [(RETURN, 0, 0, DENY)])]
-    program += tcp_alone if any_network else none_at_all
-    for numbers in KILLS:
-        first = [(LOAD, 0, 0, ARGUMENT), (EQUAL, 1, 0, pid), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW)]
-        program += _checked(numbers[column], first)
-    return [*program, (RETURN, 0, 0, ALLOW)]
-
-
-def _checked(number: int, block: list[Line]) -> list[Line]:
-    """`block` for this system call alone; it returns in all its branches."""
-    return [(EQUAL, 0, len(block), number), *block]
+    return tried
