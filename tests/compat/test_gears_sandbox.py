@@ -31,8 +31,8 @@ GB('PythonReader').map(attempt).run(lambda: [1], mode='async_local')
 """
 
 
-def attempt(client: Redis, code: str) -> str:
-    results, errors = send(client, "RG.PYEXECUTE", TRY.format(code=code))
+def attempt(client: Redis, code: str, helpers: str = "") -> str:
+    results, errors = send(client, "RG.PYEXECUTE", helpers + TRY.format(code=code))
     assert errors == []
     return str(results[0])
 
@@ -67,6 +67,158 @@ def test_a_function_is_refused(redis_node: Node, wall: str, code: str) -> None:
         names = {"folder": str(redis_node.folder), "redis": pid, "port": redis_node.port}
         assert attempt(client, code.format(**names)) == "refused"
         assert client.ping()
+
+
+LIBC = """
+def call(name, *arguments):
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    if getattr(libc, name)(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), name)
+def limit(who, which, value):
+    import resource
+    resource.prlimit(who, which, (value, value))
+"""
+OTHERS = [  # of Redis as a process
+    "limit({redis}, 0, 1)",  # RLIMIT_CPU
+    "limit({redis}, 7, 10)",  # RLIMIT_NOFILE
+    "limit(0, 7, 10)",
+    "os.setpriority(os.PRIO_PROCESS, {redis}, 19)",
+    "os.setpriority(os.PRIO_PGRP, 0, 19)",
+    "os.setpriority(os.PRIO_USER, 0, 19)",
+    "os.sched_setaffinity({redis}, (0,))",
+    "os.sched_setscheduler({redis}, os.SCHED_IDLE, os.sched_param(0))",
+    "os.sched_setparam({redis}, os.sched_param(0))",
+    "os.pidfd_open({redis})",
+    "os.kill(0, 9)",
+    "os.kill(-1, 9)",
+    "os.killpg(os.getpgid({redis}), 9)",
+    "open('/proc/{redis}/mem', 'rb')",
+    "open('/proc/{redis}/environ', 'rb')",
+    "os.readlink('/proc/{redis}/fd/0')",
+    "os.listdir('/proc/{redis}/cwd')",
+    "open('/proc/{redis}/maps').read()",
+    "open('/proc/{redis}/oom_score_adj', 'w')",
+    "open('/proc/self/oom_score_adj', 'w')",
+    "open('/proc/sys/kernel/core_pattern', 'w')",
+    "call('ptrace', 16, {redis}, 0, 0)",
+    "call('process_vm_readv', {redis}, 0, 0, 0, 0, 0)",
+    "call('process_vm_writev', {redis}, 0, 0, 0, 0, 0)",
+    "import fcntl; a, b = socket.socketpair(); fcntl.fcntl(a, fcntl.F_SETOWN, {redis})",
+    "import fcntl; a, b = socket.socketpair(); fcntl.fcntl(a, 10, 9)",  # F_SETSIG
+]
+FILES = [
+    "os.chmod({file!r}, 0o666)",
+    "os.chmod({file!r}, 0o666, follow_symlinks=False)",
+    "os.fchmod(os.open({file!r}, os.O_RDONLY), 0o666)",
+    "os.chmod('/proc/self/fd/%d' % os.open({file!r}, os.O_PATH), 0o666)",
+    "os.chown({file!r}, 1, 1)",
+    "os.lchown({file!r}, 1, 1)",
+    "os.fchown(os.open({file!r}, os.O_RDONLY), 1, 1)",
+    "os.utime({file!r}, (1, 1))",
+    "os.utime(os.open({file!r}, os.O_RDONLY), (1, 1))",
+    "os.setxattr({file!r}, 'user.a', b'b')",
+    "os.setxattr(os.open({file!r}, os.O_RDONLY), 'user.a', b'b')",
+    "os.removexattr({file!r}, 'user.kept')",
+    "import fcntl; fcntl.ioctl(os.open({file!r}, os.O_RDONLY), 0x40086602, bytes(8))",  # FS_IOC_SETFLAGS
+    "os.truncate({file!r}, 0)",
+    "os.open({file!r}, os.O_RDONLY | os.O_TRUNC)",
+    "open({file!r}, 'a')",
+    "os.unlink({file!r})",
+    "os.rename({file!r}, {writable!r} + '/moved')",
+    "os.link({file!r}, {writable!r} + '/linked')",
+    "os.link({writable!r} + '/own', {file!r} + '-linked')",
+    "os.rename({writable!r} + '/own', {file!r})",
+    "os.symlink('/etc', {file!r} + '-link')",
+    "os.mkfifo({writable!r} + '/pipe')",
+    "os.open({writable!r} + '/setuid', os.O_CREAT | os.O_WRONLY, 0o4755)",
+    "os.symlink({secret!r}, {writable!r} + '/way'); open({writable!r} + '/way')",
+]
+MACHINE = [
+    *(f"socket.socket({family}, {kind})" for family, kind in ((1, 1), (1, 2), (16, 3), (17, 3), (38, 5), (40, 1))),
+    "call('unshare', 0x10000000)",
+    "call('setns', 0, 0)",
+    "call('personality', 0x40000)",
+    "call('mount', b'none', b'/', b'tmpfs', 0, 0)",
+    "call('chroot', b'/')",
+    "call('shmget', 0, 4096, 0o1600)",
+    "call('semget', 0, 1, 0o1600)",
+    "call('msgget', 0, 0o1600)",
+    "call('inotify_init')",
+    "call('sethostname', b'x', 1)",
+    "call('prctl', 62, 1, {redis}, 0, 0)",  # PR_SCHED_CORE
+    "os.memfd_create('program')",
+    "import fcntl; fcntl.ioctl(0, 0x5412, b'x')",  # TIOCSTI
+    "os.execve('/bin/true', ['true'], dict())",
+    "os.posix_spawn('/bin/true', ['true'], dict())",
+    "import mmap; os.pread(os.open('/dev/mem', os.O_RDONLY), 1, 0)",
+]
+
+
+def test_a_function_touches_no_other_process_no_other_file_and_not_the_machine(
+    start_node: Callable[..., Node], tmp_path: Path
+) -> None:
+    readable, writable, secret = (tmp_path / name for name in ("readable", "writable", "secret"))
+    for folder in (readable, writable):
+        folder.mkdir()
+    file = readable / "file"
+    for path in (file, secret, writable / "own"):
+        path.write_text("kept")
+    file.chmod(0o600)
+    os.setxattr(file, "user.kept", b"yes")
+    before = file.stat()
+    node = start_node(module_arguments=("READABLE", str(readable), "WRITABLE", str(writable)))
+    with node.client(decode_responses=True) as client:
+        if "missing" in in_force(client):
+            pytest.skip(f"this kernel lacks a wall: {in_force(client)}")
+        names = {"redis": client.info("server")["process_id"], "file": str(file)}
+        names |= {"writable": str(writable), "secret": str(secret)}
+        limits = Path(f"/proc/{names['redis']}/limits").read_text()
+        codes = [code.format(**names) for code in (*OTHERS, *FILES, *MACHINE)]
+        done = [code for code in codes if attempt(client, code, LIBC) != "refused"]
+        assert done == []
+        assert Path(f"/proc/{names['redis']}/limits").read_text() == limits
+        assert client.ping()
+    after = file.stat()
+    assert (after.st_mode, after.st_mtime, after.st_ctime) == (before.st_mode, before.st_mtime, before.st_ctime)
+
+
+STANDARD = """
+def use(folder):
+    import asyncio, concurrent.futures, logging.handlers, os, pathlib, shutil, sqlite3, tarfile, tempfile, zipfile
+    os.chdir(folder)
+    pathlib.Path('a').write_text('hello')
+    pathlib.Path('a').touch()
+    shutil.copy('a', 'b')
+    shutil.copy2('a', 'c')
+    shutil.copytree('.', tempfile.mkdtemp(dir=folder), dirs_exist_ok=True, ignore=shutil.ignore_patterns('tmp*'))
+    with zipfile.ZipFile('a.zip', 'w') as file:
+        file.write('a')
+    with zipfile.ZipFile('a.zip') as file:
+        file.extractall('unzipped')
+    with tarfile.open('a.tar.gz', 'w:gz') as file:
+        file.add('a')
+    with tarfile.open('a.tar.gz') as file:
+        file.extractall('untarred')
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        pathlib.Path(made, 'x').mkdir()
+    with sqlite3.connect('base') as base:
+        base.execute('CREATE TABLE t (a)')
+    logging.handlers.RotatingFileHandler('log', backupCount=1).doRollover()
+    asyncio.run(asyncio.sleep(0))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return [*pool.map(os.path.getsize, ['a', 'b', 'c', 'unzipped/a', 'untarred/a']), os.path.exists(made)]
+"""
+
+
+def test_the_standard_library_works_in_a_folder_that_is_writable(
+    start_node: Callable[..., Node], tmp_path: Path
+) -> None:
+    """Copies have the modes and times of new files."""
+    node = start_node(module_arguments=("WRITABLE", str(tmp_path)))
+    with node.client(decode_responses=True) as client:
+        run = f"GB('PythonReader').map(use).run(lambda: [{str(tmp_path)!r}], mode='async_local')"
+        assert send(client, "RG.PYEXECUTE", STANDARD + run) == [["[5, 5, 5, 5, 5, False]"], []]
 
 
 def test_a_node_without_a_sandbox_says_so(start_node: Callable[..., Node]) -> None:
