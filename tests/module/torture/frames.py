@@ -10,7 +10,7 @@ from tests.module.fake_worker import pack
 from tests.module.servers import command, until
 
 from .pair import PATIENCE, Pair, read, said  # noqa: TID251 (this package is tests/module)
-from .vectors import Vocabulary, bent, raw  # noqa: TID251
+from .vectors import Vocabulary, bent, raw, register_hooks  # noqa: TID251
 from .worker import PLACEHOLDERS  # noqa: TID251
 
 HEADER = struct.Struct("<IBBHQ")
@@ -39,11 +39,15 @@ HANGING = [
         "1",
     ],
     ["RG.DUMPREGISTRATIONS"],
+    ["GET", "answer:hang"],
+    ["HSET", "hooked:hang", "f", "v"],
 ]
+# sections that the worker opens; those of triggers in transactions and scripts are numbered from the last on
+SECTIONS = [*[b"2"] * 12, b"0", b"1", b"3", b"", b"-2", b"x", b"281474976710655", b"281474976710656"]
 REPLIES = [
     *(b"+OK\r\n", b"*1\r\n:5\r\n", b"-ERR no\r\n", b"$5\r\nab\r\n", b"*9\r\n", b"", b"*2\r\n*0\r\n*0\r\n", b"$-1\r\n"),
     *(b"*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n", b"%1\r\n+a\r\n:1\r\n", b"_\r\n", b"#t\r\n", b",1.5\r\n"),
-    *(b"*1\r\n" * 20 + b":1\r\n", b"=5\r\ntxt:a\r\n", b"(12345678901234567890\r\n"),
+    *(b"*1\r\n" * 20 + b":1\r\n", b"=5\r\ntxt:a\r\n", b"(12345678901234567890\r\n", b"-KEEP\r\n"),
 ]
 LAYOUTS = [
     *(b"FLOAT 1", b"INT8 2;INT8 2", b"FLOAT 1,1", b"STRING 2", b"", b";", b"FLOAT -1", b"FLOAT 9223372036854775807"),
@@ -76,7 +80,8 @@ def tensors(chance: random.Random, _vocabulary: Vocabulary) -> bytes:
 def done(chance: random.Random, _vocabulary: Vocabulary) -> bytes:
     kept = chance.randrange(3)
     data = [chance.randbytes(chance.choice((0, 4, 8))) for _ in range(kept)]
-    return pack([chance.choice(REPLIES), kept, chance.choice(LAYOUTS), *data])
+    runs = [chance.choice([b"1", b"2", b"99"]) for _ in range(5 * chance.randrange(3))]
+    return pack([chance.choice(REPLIES), kept, chance.choice(LAYOUTS), *data, *runs])
 
 
 def call(chance: random.Random, vocabulary: Vocabulary) -> bytes:
@@ -86,7 +91,7 @@ def call(chance: random.Random, vocabulary: Vocabulary) -> bytes:
             raw(chance.choice([["CONFIG", "SET", "maxmemory", "1"], ["EVAL", "return 1", "0"], ["MULTI"], [""]]))
         )
     parts = [part for one in calls for part in (b"%d" % len(one), *one)]
-    return pack([chance.choice(RIGHTS), chance.choice([b"0", b"0", b"1"]), len(calls), *parts])
+    return pack([chance.choice(RIGHTS), chance.choice([b"0", b"0", b"1", b"2", b"3"]), len(calls), *parts])
 
 
 def register(chance: random.Random, _vocabulary: Vocabulary) -> bytes:
@@ -118,6 +123,8 @@ KINDS: list[tuple[int, Callable[[random.Random, Vocabulary], bytes]]] = [
     (72, words([b"name", b"", b"n" * 70], [b"1", b"v" * 300])),
     (73, words()),
     (74, words()),
+    (75, words(SECTIONS[:12])),
+    *[(76, words(SECTIONS[:12]))] * 2,
     (80, words([b"1", b"2"], [b"1"], [b"1"], [b"1"], [b"0"])),
     *[(81, done)] * 3,
 ]
@@ -131,7 +138,7 @@ def whole(chance: random.Random, vocabulary: Vocabulary) -> bytes:
 def breaking(chance: random.Random, vocabulary: Vocabulary) -> bytes:
     """Perhaps no frame, perhaps one of another kind, or with the items of none."""
     frame = bytearray(whole(chance, vocabulary))
-    match chance.randrange(4):
+    match chance.randrange(5):
         case 0:
             frame[chance.randrange(len(frame))] ^= 1 << chance.randrange(8)
         case 1:
@@ -140,6 +147,8 @@ def breaking(chance: random.Random, vocabulary: Vocabulary) -> bytes:
         case 2:
             items = [chance.choice(RESTS) for _ in range(chance.randrange(8))]
             return framed(chance.randrange(60, 86), id_of(chance), pack(items))
+        case 3:
+            return framed(chance.choice((75, 76)), id_of(chance), pack([chance.choice(SECTIONS)]))
         case _:
             return framed(chance.choice(KINDS)[0], id_of(chance), chance.randbytes(chance.randrange(30)))
     return bytes(frame)
@@ -160,8 +169,29 @@ def hang(pair: Pair) -> list[socket.socket]:
     return clients
 
 
+def beside(chance: random.Random) -> list[bytes]:
+    """What goes to the module's other channels: requests for connections, whole and not, and a slot of the page."""
+    requests = [
+        chance.randbytes(8) + chance.choice((b"f", b"\0")) * 40,
+        chance.randbytes(chance.choice((1, 47, 49, 999))),
+    ]
+    page = struct.pack("<II", 256 * chance.randrange(1, 64), chance.randrange(4)) + chance.randbytes(
+        chance.randrange(252)
+    )
+    return [*requests * chance.randrange(3), page]
+
+
+def sent_by(chance: random.Random, frames: bytes) -> bytes:
+    """The order to send them, mostly on their own, else while a script waits and Redis reads the worker by itself."""
+    order = ["RG.TRIGGER", "frames", frames, *beside(chance)]
+    if chance.random() < 0.8:
+        return command(*order)
+    return command("EVAL", "return redis.pcall(unpack(ARGV))", "0", *order)
+
+
 def play(pair: Pair, chance: random.Random, steps: int) -> int:
     vocabulary, sent = Vocabulary(chance), 0
+    register_hooks(pair)
     while sent < steps:
         sent += life(pair, chance, vocabulary, min(steps - sent, chance.choice((BATCH, 4 * BATCH))))
     return sent
@@ -173,10 +203,11 @@ def life(pair: Pair, chance: random.Random, vocabulary: Vocabulary, steps: int) 
     clients = hang(pair)
     with socket.create_connection(("127.0.0.1", pair.master.port), PATIENCE) as connection:
         for first in range(0, steps, BATCH):
-            batch = [whole(chance, vocabulary) for _ in range(min(BATCH, steps - first) - 1)]
+            batch = [whole(chance, vocabulary) for _ in range(min(BATCH, steps - first) - 2)]
             if first + BATCH >= steps:
                 batch.append(breaking(chance, vocabulary))
-            connection.sendall(command("RG.TRIGGER", "frames", b"".join(batch)))
+            batch.append(framed(76, 0, pack([b"2"])))
+            connection.sendall(sent_by(chance, b"".join(batch)))
             connection.sendall(b"".join(bent(chance, vocabulary) for _ in range(5)))
             read(connection, 6)
     for client in clients:

@@ -146,14 +146,19 @@ def batch(chance: random.Random, vocabulary: Vocabulary) -> list[bytes]:
     return commands
 
 
-def play(pair: Pair, chance: random.Random, steps: int) -> int:
-    vocabulary = Vocabulary(chance)
+def register_hooks(pair: Pair) -> None:
+    """Of misses of `answer:*`, commands on `hooked:*`, and events of `caused:*`."""
     pair.master.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get"]])
     pair.master.register(
         "commands",
         ["commands-1", "CommandReader", "hooked:*", "", [], [], ["hset w 1 1"]],
         ["commands-2", "KeysReader", "caused:*", "", ["keymiss"], [], ["hgetall r 1 1", "mget r 1 -1"]],
     )
+
+
+def play(pair: Pair, chance: random.Random, steps: int) -> int:
+    vocabulary = Vocabulary(chance)
+    register_hooks(pair)
     batches = [batch(chance, vocabulary) for _ in range(max(1, steps // BATCH))]
     with Pipes(pair.master) as pipes:
         pipes.send(batches)

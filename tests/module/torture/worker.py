@@ -1,9 +1,11 @@
 """The worker of the nodes under torture: the fake one, which answers all it is asked without remembering it, and sends
 whatever frames it is given. Started by the module like fake_worker.py."""
 
+import socket
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
@@ -37,16 +39,46 @@ class TortureWorker(FakeWorker):
         if id in self.hung:
             self.hung.remove(id)
 
-    def do_frames(self, id: int, frames: bytes) -> None:
+    def do_frames(self, id: int, frames: bytes, *beside: bytes) -> None:
         """Sends them, with the ids of requests that hang in place of the placeholders, then answers."""
         sent, at = bytearray(frames), 0
-        while self.hung and at + HEADER.size <= len(sent):
+        hung = [*self.hung, id]
+        while at + HEADER.size <= len(sent):
             length, _type, _flags, _version, number = HEADER.unpack_from(sent, at)
             if number >= PLACEHOLDERS:
-                struct.pack_into("<Q", sent, at + 8, self.hung[number % len(self.hung)])
+                struct.pack_into("<Q", sent, at + 8, hung[number % len(hung)])
             at += HEADER.size + length
+        self.disturb(*beside)
         self.socket.sendall(sent)
         self.do_raw(id, b"+OK\r\n")
+
+    def disturb(self, *beside: bytes) -> None:
+        """All but the last are requests for connections; that is bytes of the page, behind their place."""
+        *requests, change = beside
+        for request in requests:
+            with suppress(BlockingIOError):
+                self.peers.send(request, socket.MSG_DONTWAIT)
+        (place,) = struct.unpack_from("<I", change)
+        self.page.memory[place : place + len(change) - 4] = change[4:]
+
+    def on_sync(self, id: int, payload: bytes) -> None:
+        _number, _user, _command, verb, *words = unpack(payload)
+        if verb == b"frames":
+            self.do_frames(id, *words)
+        else:
+            super().on_sync(id, payload)
+
+    def on_hook(self, id: int, payload: bytes) -> None:
+        if b"hooked:hang" in unpack(payload):
+            self.do_hang(id)
+        else:
+            super().on_hook(id, payload)
+
+    def on_miss(self, id: int, payload: bytes) -> None:
+        if b"answer:hang" in unpack(payload):
+            self.do_hang(id)
+        else:
+            super().on_miss(id, payload)
 
     def on_modelload(self, id: int, payload: bytes) -> None:
         if unpack(payload)[-1].startswith(b"HANG"):
