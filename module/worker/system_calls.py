@@ -82,7 +82,7 @@ Line = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Bits:
     """Of one argument: its bits below `mask` are one of `values`."""
 
     argument: int
@@ -99,16 +99,16 @@ class Check:
         return [(LOAD, 0, 0, offset), *masked, *compared, (EQUAL, 0, behind, last)]
 
 
-Rules = dict[str, tuple[tuple[Check, ...], ...]]  # by call: ways to be let through, each of checks that all hold
+Rules = dict[str, tuple[tuple[Bits, ...], ...]]  # by call: ways to be let through, each of conditions that all hold
 
 
 def rules(pid: int, any_network: bool) -> Rules:
     """For the process `pid`."""
-    own_threads, none = Check(0, (CLONE_THREAD,), CLONE_THREAD | NAMESPACES), (0,)
-    tcp = (Check(0, (socket.AF_INET, socket.AF_INET6)), Check(1, (socket.SOCK_STREAM,), SOCK_TYPES))
-    nowhere = (Check(4, none), Check(4, none, high=True), Check(3, none, MSG_FASTOPEN))
-    unchanged = (Check(0, (0, pid)), Check(2, none), Check(2, none, high=True))
-    requests = Check(1, (*DESCRIPTORS, *UVM)), Check(1, GPU_KINDS, 0xFF00), Check(1, none, 0xFFFFFF00)
+    own_threads, none = Bits(0, (CLONE_THREAD,), CLONE_THREAD | NAMESPACES), (0,)
+    tcp = (Bits(0, (socket.AF_INET, socket.AF_INET6)), Bits(1, (socket.SOCK_STREAM,), SOCK_TYPES))
+    nowhere = (Bits(4, none), Bits(4, none, high=True), Bits(3, none, MSG_FASTOPEN))
+    unchanged = (Bits(0, (0, pid)), Bits(2, none), Bits(2, none, high=True))
+    requests = Bits(1, (*DESCRIPTORS, *UVM)), Bits(1, GPU_KINDS, 0xFF00), Bits(1, none, 0xFFFFFF00)
     return {
         "open": (_opened(1),),
         "openat": (_opened(2),),
@@ -118,30 +118,30 @@ def rules(pid: int, any_network: bool) -> Rules:
         "clone": ((own_threads,),),
         "socket": (tcp,) if any_network else (),
         "connect": ((),) if any_network else (),
-        "socketpair": ((Check(0, (socket.AF_UNIX,)),),),
+        "socketpair": ((Bits(0, (socket.AF_UNIX,)),),),
         "sendto": (nowhere,),
-        "sendmsg": ((Check(2, none, MSG_FASTOPEN),),),
-        "sendmmsg": ((Check(3, none, MSG_FASTOPEN),),),
-        "kill": ((Check(0, (pid,)),),),
-        "tgkill": ((Check(0, (pid,)),),),
+        "sendmsg": ((Bits(2, none, MSG_FASTOPEN),),),
+        "sendmmsg": ((Bits(3, none, MSG_FASTOPEN),),),
+        "kill": ((Bits(0, (pid,)),),),
+        "tgkill": ((Bits(0, (pid,)),),),
         "prlimit64": (unchanged,),
-        "setpriority": ((Check(0, (os.PRIO_PROCESS,)), Check(1, none)),),
-        "sched_setaffinity": ((Check(0, none),),),
-        "fcntl": ((Check(1, FCNTL),),),
+        "setpriority": ((Bits(0, (os.PRIO_PROCESS,)), Bits(1, none)),),
+        "sched_setaffinity": ((Bits(0, none),),),
+        "fcntl": ((Bits(1, FCNTL),),),
         "ioctl": tuple((request,) for request in requests),
-        "prctl": ((Check(0, PRCTL),), (Check(0, (PR_SET_PDEATHSIG,)), Check(1, (signal.SIGKILL,)))),
+        "prctl": ((Bits(0, PRCTL),), (Bits(0, (PR_SET_PDEATHSIG,)), Bits(1, (signal.SIGKILL,)))),
     }
 
 
-def _mode(argument: int) -> Check:
-    return Check(argument, (0,), SETUID_SETGID)
+def _mode(argument: int) -> Bits:
+    return Bits(argument, (0,), SETUID_SETGID)
 
 
-def _opened(flags: int) -> tuple[Check, ...]:
+def _opened(flags: int) -> tuple[Bits, ...]:
     """Nothing is cut short that is only read: Landlock judges that from its version 3 on."""
     reading, cut = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_ACCMODE), os.O_TRUNC
     written = (os.O_WRONLY | cut, os.O_RDWR | cut, os.O_ACCMODE | cut)
-    return Check(flags, (*reading, *written), os.O_ACCMODE | cut), _mode(flags + 1)
+    return Bits(flags, (*reading, *written), os.O_ACCMODE | cut), _mode(flags + 1)
 
 
 def numbers(table: str, column: int) -> dict[str, int]:
@@ -169,9 +169,9 @@ def filter_program(architecture: int, column: int, pid: int, any_network: bool) 
     return [*program, (AT_LEAST, 0, 1, FALLIBLE), (RETURN, 0, 0, NO_SYSCALL), (RETURN, 0, 0, DENY)]
 
 
-def _way(checks: tuple[Check, ...]) -> Iterator[Line]:
+def _way(conditions: tuple[Bits, ...]) -> Iterator[Line]:
     """Returns where all hold, else falls through to what follows it."""
     block: list[Line] = [(RETURN, 0, 0, ALLOW)]
-    for check in reversed(checks):
-        block = [*check.lines(len(block)), *block]
+    for bits in reversed(conditions):
+        block = [*bits.lines(len(block)), *block]
     yield from block
