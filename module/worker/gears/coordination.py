@@ -24,7 +24,7 @@ from shardqa.module.worker.gears import readers, travel
 from shardqa.module.worker.gears.exchange import FULL, TAKEN, UNKNOWN
 from shardqa.module.worker.gears.execution import MAX_ERRORS, Execution, current, describe, enter
 from shardqa.module.worker.gears.executions import Run
-from shardqa.module.worker.gears.parts import Part
+from shardqa.module.worker.gears.parts import ExecutionPart
 from shardqa.module.worker.gears.plans import Member, RunPlan
 from shardqa.topology import Node
 
@@ -41,7 +41,7 @@ class Coordination:
     def __init__(self, shard: Shard, sessions: Sessions) -> None:
         self._shard = shard
         self._sessions = sessions
-        self._parts: dict[str, Part] = {}  # by execution id: those at work here
+        self._parts: dict[str, ExecutionPart] = {}  # by execution id: those at work here
         self._finished: dict[
             str, dict[str, asyncio.Event]
         ] = {}  # execution id -> node id -> its part is done; initiator
@@ -58,7 +58,7 @@ class Coordination:
         others = [] if plan.local else await cluster.other_masters()
         members = (Member(cluster.node, cluster.own_slots()), *(Member(node.id, node.slots) for node in others))
         payload = travel.pack(session, plan) if others else b""
-        part = Part(run.id, session, execution, plan, members, cluster.node, self)
+        part = ExecutionPart(run.id, session, execution, plan, members, cluster.node, self)
         run.part = part
         self._parts[run.id] = part
         self._finished[run.id] = {node.id: asyncio.Event() for node in others}
@@ -70,7 +70,7 @@ class Coordination:
         finally:
             del self._parts[run.id], self._finished[run.id]
 
-    async def _lead(self, part: Part, others: Sequence[Node], payload: bytes, run: Run) -> list[Any]:
+    async def _lead(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, run: Run) -> list[Any]:
         if others:
             await self._start_others(part, others, payload, run.kept)
         watch = self._shard.threads.task(self._watch_others(part, others)) if others else None
@@ -83,14 +83,14 @@ class Coordination:
             if watch is not None:
                 watch.cancel()
 
-    async def _start_others(self, part: Part, others: Sequence[Node], payload: bytes, kept: bool) -> None:
+    async def _start_others(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> None:
         members = json.dumps([asdict(member) for member in part.members])
         order = (part.id, PYTHON, part.session.id, part.execution.rights.user, int(kept), members, payload)
         for node, reply in zip(others, await self._shard.peers.send_all(others, "RUN", *order), strict=True):
             if isinstance(reply, BaseException):
                 await self._lose(part, others, node, reply)
 
-    async def _lose(self, part: Part, others: Sequence[Node], node: Node, why: BaseException) -> None:
+    async def _lose(self, part: ExecutionPart, others: Sequence[Node], node: Node, why: BaseException) -> None:
         if node.id in part.lost:
             return
         part.lose(node.id)
@@ -99,7 +99,7 @@ class Coordination:
         told = [other for other in others if other.id not in part.lost]
         await self._shard.peers.send_all(told, "LOST", part.id, node.id)
 
-    async def _watch_others(self, part: Part, others: Sequence[Node]) -> None:
+    async def _watch_others(self, part: ExecutionPart, others: Sequence[Node]) -> None:
         """Until cancelled."""
         clock = asyncio.get_running_loop().time
         heard = dict.fromkeys((node.id for node in others), clock())
@@ -119,7 +119,7 @@ class Coordination:
     async def _end_everywhere(self, id: str, others: Sequence[Node]) -> None:
         await self._shard.peers.send_all(others, "ABORT", id)
 
-    async def send_records(self, part: Part, target: str, number: int, last: bool, records: list[Any]) -> int:
+    async def send_records(self, part: ExecutionPart, target: str, number: int, last: bool, records: list[Any]) -> int:
         """One batch to another shard: TAKEN, FULL or UNKNOWN. Raises ResponseError when it can't be reached."""
         node = await self._shard.cluster.node_of(target)
         if node is None:
@@ -127,7 +127,7 @@ class Coordination:
         data = travel.each(part.session, records, part.execution.failed) if records else b""
         return int(await self._shard.peers.send(node, "RECORDS", part.id, number, int(last), data))
 
-    async def read_slot(self, part: Part, slot: int, node: Node) -> list[Any] | None:
+    async def read_slot(self, part: ExecutionPart, slot: int, node: Node) -> list[Any] | None:
         """The records of a slot that has gone to another shard; None while it does not have it whole."""
         plan = travel.pack(part.session, replace(part.plan, steps=()))
         order = (part.id, PYTHON, part.session.id, part.execution.rights.user, slot, plan)
@@ -167,7 +167,7 @@ class Coordination:
             return resp.error(describe(error))
         shards = tuple(Member(m["id"], tuple((a, b) for a, b in m["slots"])) for m in json.loads(members))
         run = self._shard.executions.begin(id, session.id, execution, plan, kept == "1")
-        part = Part(id, session, execution, plan, shards, sender, self)
+        part = ExecutionPart(id, session, execution, plan, shards, sender, self)
         run.part = part
         self._parts[id] = part
         request.hold()
@@ -175,7 +175,7 @@ class Coordination:
         execution.task.add_done_callback(lambda _: request.release())
         return resp.OK
 
-    async def _take_part(self, part: Part, run: Run) -> None:
+    async def _take_part(self, part: ExecutionPart, run: Run) -> None:
         watch = self._shard.threads.task(self._watch_initiator(part))
         results: list[Any] = []
         try:
@@ -191,7 +191,7 @@ class Coordination:
         finally:
             self._parts.pop(part.id, None)
 
-    async def _tell_finished(self, part: Part) -> None:
+    async def _tell_finished(self, part: ExecutionPart) -> None:
         node = await self._shard.cluster.node_of(part.initiator)
         if node is None:
             return
@@ -201,7 +201,7 @@ class Coordination:
         except ResponseError as error:
             self._shard.log(f"the end of execution {part.id} could not be told to its initiator: {error}", "warning")
 
-    async def _watch_initiator(self, part: Part) -> None:
+    async def _watch_initiator(self, part: ExecutionPart) -> None:
         clock = asyncio.get_running_loop().time
         heard = clock()
         while clock() - heard < GONE_AFTER:
@@ -259,7 +259,7 @@ class Coordination:
         return resp.encode(int(arguments[0].decode() in self._parts))
 
 
-async def part_results(part: Part) -> list[Any]:
+async def part_results(part: ExecutionPart) -> list[Any]:
     """What `part.run()` gives; of several failures at once the first."""
     try:
         return await part.run()

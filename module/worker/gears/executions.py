@@ -20,7 +20,7 @@ from shardqa.module.worker.gears.plans import GIVEN, RunPlan
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.cluster import Cluster
-    from shardqa.module.worker.gears.parts import Part
+    from shardqa.module.worker.gears.parts import ExecutionPart
     from shardqa.module.worker.gears.profiles import Profiles
     from shardqa.module.worker.gears.settings import WorkerSettings
 
@@ -47,7 +47,7 @@ class Run:
         self.status = "running"  # or done, aborted
         self.results: list[Any] = []
         self.errors: list[str] = []
-        self.part: Part | None = None
+        self.part: ExecutionPart | None = None
         self.started = time.monotonic()
         self.milliseconds = 0.0
         self.read_milliseconds = 0.0

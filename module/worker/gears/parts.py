@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shardqa.module.worker.gears.sessions import Session
 
 
-class Part:
+class ExecutionPart:
     """Built before any record can come; `run` once."""
 
     def __init__(
