@@ -16,6 +16,7 @@ from common import SHARED
 
 from shardqa.machine import label
 from shardqa.models import evidence, metrics, reader, sentences, shipped, squad
+from shardqa.models.scoring import Scoring
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
 
@@ -28,6 +29,7 @@ class Reading:
     def __init__(self) -> None:
         self._tokenizer = Tokenizer.load(READER)
         self._session = ReaderSession(READER, len(os.sched_getaffinity(0)))
+        self._scoring = Scoring.load(READER)
 
     def texts(self, question: str, text: str) -> tuple[str, str, list[str]]:
         """(the span, its evidence, each sentence by itself) of what fits a row."""
@@ -39,13 +41,27 @@ class Reading:
         ((start, end),) = self._session.read([row])
         numbers = sentences.numbers(text, pieces.offsets)
         span = reader.best_spans(start, end, row.passage, 1, sentences=numbers)[0]
-        found = evidence.supporting(start[row.passage], end[row.passage], pieces.offsets, numbers, span)
+        found = self._shown(
+            evidence.likeliest(start[row.passage], end[row.passage], pieces.offsets, numbers, [span]),
+            evidence.own(pieces.offsets, numbers, span),
+            reader.null_logit(start, end),
+        )
         cuts = [0, *sentences.beginnings(text), len(text)]
         return (
             text[pieces.offsets[span.start_token, 0] : pieces.offsets[span.end_token, 1]],
             " ".join(text[a:b] for a, b in found),
             [text[a:b] for a, b in itertools.pairwise(cuts)],
         )
+
+    def _shown(self, found: list[evidence.Sentence], own: tuple[int, int], null: float) -> list[tuple[int, int]]:
+        """Characters of the span's own sentences and of those likely enough to be evidence."""
+        best = max(one.logit for one in found)
+        return [
+            (one.start, one.end)
+            for one in found
+            if own[0] <= one.start < own[1]
+            or self._scoring.evidence_chance(one.logit - null, one.logit - best) >= self._scoring.evidence.line
+        ]
 
 
 def best(texts: Sequence[str], answers: Sequence[str]) -> float:

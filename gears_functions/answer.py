@@ -40,6 +40,7 @@ SPANS_PER_PASSAGE = 5  # candidates of one passage, enough for an n-best over a 
 STAGES_KEPT = 256  # questions whose spans are remembered for a next stage, 2 KB a passage
 ATTEMPTS = 3  # rankings until all passages found are still there
 OUTPUTS = ("start_logits", "end_logits")
+LOGIT_DIGITS = 3  # of sentences: a thousandth of a logit moves no chance by more than 0.0003
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class FoundSpan:
     end: int
     span_logit: float
     null_logit: float
-    evidence: list[tuple[int, int]]  # characters of the passage's text that support it, half open, rising
+    sentence: tuple[int, int]  # the characters of its own sentence or sentences
 
     def record(self) -> dict[str, Any]:
         return {
@@ -81,8 +82,33 @@ class FoundSpan:
             "span_logit": self.span_logit,
             "null_logit": self.null_logit,
             "place": places.at(self.passage.places, self.passage.start + self.start),
-            "evidence": [(self.passage.start + start, self.passage.start + end) for start, end in self.evidence],
+            "sentence": (self.passage.start + self.sentence[0], self.passage.start + self.sentence[1]),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class PassageReading:
+    """What the reader sees in a passage."""
+
+    passage: Loaded
+    null_logit: float
+    spans: list[FoundSpan]
+    sentences: list[evidence.Sentence]  # in characters of the passage's text
+
+    def record(self) -> dict[str, Any]:
+        first, marks = self.passage.start, self.passage.places
+        return {
+            **self.passage.record(),
+            "null_logit": round(self.null_logit, LOGIT_DIGITS),
+            "sentences": [
+                (first + one.start, first + one.end, round(one.logit, LOGIT_DIGITS)) for one in self.sentences
+            ],
+            **({"places": marks} if marks else {}),
+        }
+
+    def of(self, passage: Loaded) -> PassageReading:
+        """The same of another rank."""
+        return replace(self, passage=passage, spans=[replace(span, passage=passage) for span in self.spans])
 
 
 class Phases:
@@ -115,8 +141,8 @@ class AnswerFunction:
         self._ranks = ranks
         self._copies = copies
         self._override_reply = override_reply
-        # (corpus, model, question in keys) -> all spans of each passage read, by its key: a question is read in stages.
-        self._stages: OrderedDict[tuple[str, str, str], dict[str, list[FoundSpan]]] = OrderedDict()  # oldest first
+        # (corpus, model, question in keys) -> what was read of each passage, by its key: a question is read in stages.
+        self._stages: OrderedDict[tuple[str, str, str], dict[str, PassageReading]] = OrderedDict()  # oldest first
         self._stores: set[asyncio.Task[None]] = set()  # held so that they are not collected before they ran
 
     async def missed(self, event: dict[str, Any]) -> None:
@@ -165,9 +191,10 @@ class AnswerFunction:
         pieces = [self._pieces(passage) for passage in new]
         rows = [reader.join(question_ids, piece.ids) for piece in pieces]
         phases.done("tokenise")
-        spans, scoring = await self._read(parsed.model, new, pieces, rows, phases)
-        found = self._best([span for of in (*known.values(), *spans.values()) for span in of], passages, scoring)
-        self._remember(stage, known | spans)
+        readings, scoring = await self._read(parsed.model, new, pieces, rows, phases)
+        readings |= known
+        found = self._best([span for one in readings.values() for span in one.spans], passages, scoring)
+        self._remember(stage, readings)
         phases.done("span")
         return {
             "tag": self._shard.runtime.hashtag(),
@@ -175,9 +202,8 @@ class AnswerFunction:
             "model": parsed.model,
             "question": question,
             "spans": [span.record() for span in found],
-            "passages": {span.passage.key: span.passage.record() for span in found},
+            "passages": {passage.key: readings[passage.key].record() for passage in passages},
             "scores": scoring.record(),
-            "scoring": scoring.first_version(),  # for engines that are older than this shard, as in an upgrade
             "us": phases.total(),
             "batch": len(rows),
         }
@@ -247,8 +273,8 @@ class AnswerFunction:
 
     # ---- reading
 
-    def _known(self, stage: tuple[str, str, str], passages: list[Loaded]) -> dict[str, list[FoundSpan]]:
-        """Spans, by passage, of what an earlier stage of the question read.
+    def _known(self, stage: tuple[str, str, str], passages: list[Loaded]) -> dict[str, PassageReading]:
+        """What an earlier stage of the question read, by passage.
 
         None where this is no later stage: who asks for as many passages once more wants them read anew.
         """
@@ -256,13 +282,13 @@ class AnswerFunction:
         if len(passages) <= len(before):
             return {}
         return {
-            passage.key: [replace(span, passage=passage) for span in before[passage.key]]
+            passage.key: before[passage.key].of(passage)
             for passage in passages
-            if passage.key in before and all(span.passage.text == passage.text for span in before[passage.key])
+            if passage.key in before and before[passage.key].passage.text == passage.text
         }
 
-    def _remember(self, stage: tuple[str, str, str], spans: dict[str, list[FoundSpan]]) -> None:
-        self._stages[stage] = spans
+    def _remember(self, stage: tuple[str, str, str], readings: dict[str, PassageReading]) -> None:
+        self._stages[stage] = readings
         self._stages.move_to_end(stage)
         if len(self._stages) > STAGES_KEPT:
             self._stages.popitem(last=False)
@@ -275,8 +301,8 @@ class AnswerFunction:
 
     async def _read(
         self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
-    ) -> tuple[dict[str, list[FoundSpan]], Scoring]:
-        """The best spans of each passage, by its key, and what scores them."""
+    ) -> tuple[dict[str, PassageReading], Scoring]:
+        """What is read of each passage, by its key, and what scores it."""
         batches = reader.batches(rows)
         scoring, *logits = await asyncio.gather(
             self._copies.scoring(model),  # meanwhile: it costs the answer no time
@@ -284,7 +310,7 @@ class AnswerFunction:
         )
         phases.done("read")
         found = {
-            passages[row].key: _spans(passages[row], pieces[row], rows[row], starts[line], ends[line])
+            passages[row].key: _reading(passages[row], pieces[row], rows[row], starts[line], ends[line])
             for batch, (starts, ends) in zip(batches, logits, strict=True)
             for line, row in enumerate(batch.rows)
         }
@@ -329,28 +355,28 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loade
     return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.stored(marks), packed)
 
 
-def _spans(
+def _reading(
     passage: Loaded, pieces: PassageTokens, row: reader.Row, starts: NDArray[np.float32], ends: NDArray[np.float32]
-) -> list[FoundSpan]:
-    """The passage's best spans that say something: what overlaps a good one often leaves its comma or article over."""
+) -> PassageReading:
+    """Sentences, and spans that say something: what overlaps a good one often leaves its comma or article over."""
     null = reader.null_logit(starts, ends)
     offsets = pieces.offsets
     numbers = sentences.numbers(passage.text, offsets)
     best = reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
-    found = [
+    spans = [
         FoundSpan(
             passage,
             int(offsets[span.start_token, 0]),
             int(offsets[span.end_token, 1]),
             span.logit,
             null,
-            evidence.own(offsets, numbers, span)
-            if rank
-            else evidence.supporting(starts[row.passage], ends[row.passage], offsets, numbers, span),
+            evidence.own(offsets, numbers, span),
         )
-        for rank, span in enumerate(best)
+        for span in best
     ]
-    return [span for span in found if metrics.normalize(passage.text[span.start : span.end])]
+    spans = [span for span in spans if metrics.normalize(passage.text[span.start : span.end])]
+    likeliest = evidence.likeliest(starts[row.passage], ends[row.passage], offsets, numbers, best)
+    return PassageReading(passage, null, spans, likeliest)
 
 
 def _score(scoring: Scoring, span: FoundSpan, best_rank: float) -> float:

@@ -1,13 +1,15 @@
-"""The sentences that support an answer, as the reader's own logits tell them. Pure functions of arrays, any thread.
+"""The sentences that support an answer, as the reader's own logits show them. Pure functions of arrays, any thread.
 
 A short span answers "who" and "when". "Why" and "how" are answered by sentences; the reader, which learnt short spans,
 still starts many likely spans in those. A sentence's logit is the log of the sum of exp over its tokens, each with its
-best end within the sentence.
+best end within the sentence. How likely a sentence is evidence follows from that and from the other sentences read
+(`scoring.EvidenceWeights`); which ones are shown is up to whoever has the whole of them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,13 +20,16 @@ if TYPE_CHECKING:
 
     from shardqa.models.reader import Span
 
-NEAR = 2.0
-"""A sentence supports the answer as well where its logit is this near to the best one's. Chosen from 0.5 to 3 on
-CLAPNQ's 299 answerable questions, so its figure there is a little kind: below 2 parts of long answers were left out, 3
-added sentences that say something else."""
+PER_PASSAGE = 8
+"""Sentences of a passage that may become evidence: a passage of 128 word pieces seldom has more, a table's rows do."""
 
-LIMIT = 4
-"""Sentences of one answer at most, its own not counted."""
+
+class Sentence(NamedTuple):
+    """A sentence of a text: its characters, half open, and its logit."""
+
+    start: int
+    end: int
+    logit: float
 
 
 def sentence_logits(
@@ -39,41 +44,31 @@ def sentence_logits(
     return firsts, np.logaddexp.reduceat(spans.max(axis=1), firsts)
 
 
-def supporting(
+def likeliest(
     start: NDArray[np.float32],
     end: NDArray[np.float32],
     offsets: NDArray[np.int32],
     sentences: NDArray[np.int64],
-    span: Span,
-    near: float = NEAR,
-) -> list[tuple[int, int]]:
-    """Characters of the sentences that support ``span``, the passage's best, rising; neighbours are one.
+    spans: Sequence[Span] = (),
+) -> list[Sentence]:
+    """The PER_PASSAGE sentences of highest logit and all those that hold ``spans``, in the passage's order.
 
     ``start`` and ``end`` are the passage's logits, [n]; ``offsets`` its tokens' characters, [n, 2]; ``sentences`` the
-    number of each token's sentence, [n]. The sentences of the span itself are always among them.
+    number of each token's sentence, [n].
     """
     firsts, logits = sentence_logits(start, end, sentences)
-    order = np.argsort(-logits, kind="stable")[:LIMIT]
-    chosen = {int(number) for number in order if logits[number] >= logits[order[0]] - near}
-    own = np.searchsorted(firsts, [span.start_token, span.end_token], side="right") - 1
-    chosen |= set(range(int(own[0]), int(own[1]) + 1))
-    return _joined(chosen, firsts, offsets)
+    lasts = np.append(firsts[1:], len(sentences)) - 1
+    chosen = set(np.argsort(-logits, kind="stable")[:PER_PASSAGE].tolist())
+    for span in spans:
+        first, last = np.searchsorted(firsts, [span.start_token, span.end_token], side="right") - 1
+        chosen |= set(range(int(first), int(last) + 1))
+    return [
+        Sentence(int(offsets[firsts[number], 0]), int(offsets[lasts[number], 1]), float(logits[number]))
+        for number in sorted(chosen)
+    ]
 
 
-def own(offsets: NDArray[np.int32], sentences: NDArray[np.int64], span: Span) -> list[tuple[int, int]]:
+def own(offsets: NDArray[np.int32], sentences: NDArray[np.int64], span: Span) -> tuple[int, int]:
     """Characters from the beginning of the span's first sentence to the end of its last."""
     inside = np.flatnonzero((sentences >= sentences[span.start_token]) & (sentences <= sentences[span.end_token]))
-    return [(int(offsets[inside[0], 0]), int(offsets[inside[-1], 1]))]
-
-
-def _joined(chosen: set[int], firsts: NDArray[np.int64], offsets: NDArray[np.int32]) -> list[tuple[int, int]]:
-    lasts = [*firsts[1:], len(offsets)]
-    found: list[tuple[int, int]] = []
-    before = -2
-    for number in sorted(chosen):
-        begin, end = int(offsets[firsts[number], 0]), int(offsets[lasts[number] - 1, 1])
-        if number == before + 1:
-            begin = found.pop()[0]
-        found.append((begin, end))
-        before = number
-    return found
+    return int(offsets[inside[0], 0]), int(offsets[inside[-1], 1])

@@ -1,13 +1,14 @@
 """Calibrated scores: from logits and ranks to a probability, and the thresholds below which nothing is answered.
 
-Two logistic models, both the reader's own (``scoring.json`` beside its network, in Redis the model's TAG):
+Three logistic models, all the reader's own (``scoring.json`` beside its network, in Redis the model's TAG):
 
 * a **span** alone: its margin and its passage's lag. It orders the candidates, on each shard and over all.
 * an **answer** among the candidates of a question: also how far it lies above the next different one, how far the
   best passage stands out, and how long the question is. It is the score that a user sees.
+* a **sentence** among all that were read: whether it is evidence.
 
-All signals are of the merged candidates, so a score does not depend on how the corpus is sharded. The weights are
-fitted by `toolchain/calibrate.py`; docs/scores.md says what a score means.
+All signals are of what the shards' replies have together, so a score does not depend on how the corpus is sharded. The
+weights are fitted by `toolchain/calibrate.py`; docs/scores.md says what a score means.
 """
 
 from __future__ import annotations
@@ -15,20 +16,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar
 
-from shardqa.answer_lines import AnswerWhen, Lines
+from shardqa.answer_lines import Lines
 from shardqa.errors import BadModel
 from shardqa.models import metrics, shipped
 
 SCORING_FILE = "scoring.json"
-VERSION = 2
+VERSION = 3
 
 FARTHEST = 30.0
 """Log-odds are held within +-this, so that no score is exactly 0 or 1."""
+
+Weights = TypeVar("Weights", "SpanWeights", "AnswerWeights", "EvidenceWeights", Lines)
 
 WIDEST = 12.0
 """Logits: a gap is held within +-this, and is this where there is no other answer."""
@@ -56,6 +59,19 @@ class AnswerWeights:
     gap: float
     fall: float
     length: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceWeights:
+    """A logistic regression over a sentence's signals; log-odds."""
+
+    bias: float = -0.5
+    margin: float = 0.15
+    """Per logit that the sentence lies above "the passage does not say"."""
+    near: float = 0.5
+    """Per logit that it lies above the best sentence of all that were read: 0 for that one, else negative."""
+    line: float = 0.35
+    """The chance from which a sentence is shown beside the answer's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,8 @@ class Scoring:
     below: Lines
     no_answer_below: float
     """Of a span alone: where one passage is given and read, the score under which it does not say."""
+    evidence: EvidenceWeights = EvidenceWeights()
+    """Readers that were calibrated without marked sentences have the defaults."""
 
     # ---- files and labels
 
@@ -109,35 +127,29 @@ class Scoring:
 
     @classmethod
     def parse(cls, record: object) -> Scoring:
-        """The inverse of `record`; also of the first version. Raises ValueError, TypeError, KeyError."""
+        """The inverse of `record`. Raises ValueError, TypeError, KeyError."""
         if not isinstance(record, Mapping):
             raise TypeError(f"a {type(record).__name__} is no scoring, an object is")
-        found = _first_version(record) if "version" not in record else record
-        if found["version"] != VERSION:
-            raise ValueError(f"version {found['version']} of a scoring is not known here, {VERSION} is")
-        span, answer, below = (
-            kind(**{field.name: _finite(found[name][field.name]) for field in fields(kind)})
-            for name, kind in (("span", SpanWeights), ("answer", AnswerWeights), ("below", Lines))
+        if record["version"] != VERSION:
+            raise ValueError(f"version {record['version']} of a scoring is not known here, {VERSION} is")
+        return cls(
+            _weights(SpanWeights, record["span"]),
+            _weights(AnswerWeights, record["answer"]),
+            _weights(Lines, record["below"]),
+            _finite(record["no_answer_below"]),
+            _weights(EvidenceWeights, record["evidence"]) if "evidence" in record else EvidenceWeights(),
         )
-        assert isinstance(span, SpanWeights)
-        assert isinstance(answer, AnswerWeights)
-        assert isinstance(below, Lines)
-        return cls(span, answer, below, _finite(found["no_answer_below"]))
 
     def record(self) -> dict[str, Any]:
         """As it stands in JSON."""
         return {"version": VERSION, **asdict(self)}
 
-    def first_version(self) -> dict[str, float]:
-        """What engines of the first version take, and nothing else: a span alone, and one line."""
-        return {**asdict(self.span), "no_answer_below": self.no_answer_below}
-
     @classmethod
     def of_label(cls, label: str) -> Scoring | None:
-        """What `on_label` wrote, in either version; None where the label holds no scoring, or not all of it."""
+        """What `on_label` wrote; None where the label holds no scoring, or not all of it."""
         words = dict(word.split("=", 1) for word in label.split() if "=" in word)
         try:
-            return cls.parse(json.loads(words["scoring"]) if "scoring" in words else words)
+            return cls.parse(json.loads(words["scoring"]))
         except (KeyError, ValueError, TypeError):
             return None
 
@@ -166,18 +178,14 @@ class Scoring:
         bias, *weights = astuple(self.answer)
         return chance(bias + sum(weight * value for weight, value in zip(weights, astuple(signals), strict=True)))
 
+    def evidence_chance(self, margin: float, near: float) -> float:
+        """The probability, above 0 and below 1, that a sentence is evidence; see EvidenceWeights."""
+        weights = self.evidence
+        return chance(weights.bias + weights.margin * margin + weights.near * near)
 
-def _first_version(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Readers fitted before answers had weights of their own: one model and one line for everything."""
-    bias, margin, lag_weight, below = (float(record[name]) for name in ("bias", "margin", "lag", "no_answer_below"))
-    span = {"bias": bias, "margin": margin, "lag": lag_weight}
-    return {
-        "version": VERSION,
-        "span": span,
-        "answer": {**span, "gap": 0.0, "fall": 0.0, "length": 0.0},
-        "below": dict.fromkeys(get_args(AnswerWhen), below),
-        "no_answer_below": below,
-    }
+
+def _weights(kind: type[Weights], record: Mapping[str, Any]) -> Weights:
+    return kind(**{name: _finite(record[name]) for name in kind.__dataclass_fields__})
 
 
 def _finite(value: object) -> float:

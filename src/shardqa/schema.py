@@ -177,6 +177,18 @@ class Evidence(BaseModel):
     end: int
 
 
+class Part(BaseModel):
+    """An exact excerpt of a document: a sentence, or several in a row."""
+
+    text: str
+    document: str
+    title: str
+    start: int
+    end: int
+    place: Place | None = None  # where it begins in the file
+    score: float  # probability that it is evidence: of several sentences the likeliest one's
+
+
 class Candidate(BaseModel):
     """One span of one document."""
 
@@ -193,7 +205,7 @@ class Candidate(BaseModel):
     margin: float  # span logit minus no-answer logit
     place: Place | None = None  # where it stands in the file: page, headings, row …
     metadata: dict[str, Any] = Field(default_factory=dict)  # of its document
-    evidence: list[Evidence] = Field(default_factory=list)  # rising; its own sentence is among them
+    evidence: list[Evidence] = Field(default_factory=list)  # its own sentence
 
 
 class ShardUse(BaseModel):
@@ -235,7 +247,10 @@ class Answer(BaseModel):
     passage: str | None
     passage_start: int | None
     place: Place | None = None
-    evidence: list[Evidence] = Field(default_factory=list)  # sentences that support it, for "why" and "how"
+    evidence: list[Evidence] = Field(default_factory=list)  # `parts` of an answer
+    parts: list[Part] = Field(default_factory=list)
+    """With an answer: the sentences that hold and support it, of its document, in order. Without one: the best
+    sentences of all passages that were read, best first; none where no passage was."""
     metadata: dict[str, Any] | None = None  # of its document
     n_best: list[Candidate]
     cached: bool
@@ -254,6 +269,8 @@ class MergedCandidates(BaseModel):
     candidates: list[Candidate]
     below: Lines  # scores under which nothing is answered
     shards: list[ShardUse]
+    supporting: list[Part] = Field(default_factory=list)  # parts where the first candidate is the answer
+    likeliest: list[Part] = Field(default_factory=list)  # parts where there is no answer
     calibrated: bool = False  # scores and lines are the corpus's own, not the reader's
 
 

@@ -69,9 +69,9 @@ def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
 
 
 def scoring_of(reply: dict[str, Any]) -> Scoring:
-    """Of a shard's answer: `scores`, parsed or not yet, or `scoring` where an older shard has that alone."""
-    found = reply["scores"] if "scores" in reply else reply["scoring"]
-    return found if isinstance(found, Scoring) else Scoring.parse(found)
+    """Of a shard's answer, where it may be parsed already."""
+    scores = reply["scores"]
+    return scores if isinstance(scores, Scoring) else Scoring.parse(scores)
 
 
 def _alone(scoring: Scoring, span: dict[str, Any], passage: dict[str, Any], best_rank: float) -> float:
@@ -96,18 +96,14 @@ def _candidate(tag: str, span: dict[str, Any], passage: dict[str, Any], score: f
         rank_score=passage["rank_score"],
         margin=span["span_logit"] - span["null_logit"],
         place=Place.model_validate(span["place"]) if span.get("place") else None,
-        evidence=_evidence(span, passage),
+        evidence=[_sentence(span, passage)],
         metadata=metadata.unpack(passage.get("metadata")),
     )
 
 
-def _evidence(span: dict[str, Any], passage: dict[str, Any]) -> list[Evidence]:
-    """None for an answer that an earlier version cached."""
-    first, text = passage["start"], passage["text"]
-    return [
-        Evidence(text=text[start - first : end - first], start=start, end=end)
-        for start, end in span.get("evidence", ())
-    ]
+def _sentence(span: dict[str, Any], passage: dict[str, Any]) -> Evidence:
+    (start, end), first = span["sentence"], passage["start"]
+    return Evidence(text=passage["text"][start - first : end - first], start=start, end=end)
 
 
 def _without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -138,6 +134,7 @@ def conclude(
     threshold = asked.below.of(answer_when) if min_score is None else min_score
     best = asked.candidates[0] if asked.candidates else None
     answered = best if best is not None and best.score >= threshold else None
+    parts = asked.supporting if answered else asked.likeliest
     return Answer(
         question=question,
         corpus=corpus,
@@ -155,7 +152,8 @@ def conclude(
         passage_start=answered.passage_start if answered else None,
         place=answered.place if answered else None,
         metadata=answered.metadata if answered else None,
-        evidence=answered.evidence if answered else [],
+        evidence=[Evidence(text=one.text, start=one.start, end=one.end) for one in parts] if answered else [],
+        parts=parts,
         n_best=asked.candidates[:n_best],
         cached=cache is not None,
         cache=cache,

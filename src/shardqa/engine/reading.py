@@ -19,6 +19,7 @@ from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.config import Settings
+from shardqa.engine import parts
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import Scored, candidates_of, lines_of, scored, scoring_of
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
@@ -219,11 +220,15 @@ class StagedReading:
     def asked(self, sure: float) -> MergedCandidates:
         """The candidates of the first stage that is sure, or of all that was read."""
         stage = self.last_stage(sure)
+        candidates = self.candidates(stage)
+        sentences = parts.sentences_of(_only(self._latest(), set(self._order[:stage])))
         return MergedCandidates(
-            candidates=self.candidates(stage),
+            candidates=candidates,
             below=lines_of(self._latest()),
             shards=[_use(place, reads) for place, reads in sorted(self._reads.items())],
             calibrated=self.is_calibrated,
+            supporting=parts.supporting(sentences, candidates[0]) if candidates else [],
+            likeliest=parts.likeliest(sentences),
         )
 
     @property

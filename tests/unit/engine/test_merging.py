@@ -9,7 +9,7 @@ import pytest
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.engine.merging import candidates_of, conclude, lines_of
 from shardqa.models.scoring import WIDEST, AnswerWeights, Scoring, Signals, SpanWeights
-from shardqa.schema import MergedCandidates, Timing
+from shardqa.schema import MergedCandidates, Part, Timing
 
 Span = tuple[dict[str, Any], float]  # and the rank score of its passage
 
@@ -17,7 +17,7 @@ Span = tuple[dict[str, Any], float]  # and the rank score of its passage
 def span(document: str, start: int, end: int, margin: float, rank: float = 10.0) -> Span:
     return {
         "passage": f"{document} {rank}", "document": document, "text": "x" * (end - start), "start": start, "end": end,
-        "span_logit": margin, "null_logit": 0.0,
+        "span_logit": margin, "null_logit": 0.0, "sentence": [start, end],
     }, rank  # fmt: skip
 
 
@@ -72,14 +72,6 @@ def test_a_candidate_is_scored_as_its_reader_says() -> None:
     assert found.score == pytest.approx(SCORING.confidence(alone))
 
 
-def test_shards_of_the_first_version_are_merged_with_others() -> None:
-    old = {**shard("b", span("e", 0, 3, 1.0)), "scoring": SCORING.first_version()}
-    del old["scores"]
-    found = candidates_of([shard("a", span("d", 0, 3, 2.0)), old], "q?")
-    assert [one.document for one in found] == ["d", "e"]
-    assert lines_of([old]).balanced == SCORING.no_answer_below
-
-
 def test_an_answer_that_another_contests_is_less_sure() -> None:
     lonely = candidates_of([shard("a", span("d", 0, 3, 2.0))], "q?")[0]
     contested = candidates_of([shard("a", span("d", 0, 3, 2.0)), shard("b", span("e", 0, 4, 1.9))], "q?")[0]
@@ -125,6 +117,21 @@ def test_the_user_chooses_how_sure_an_answer_has_to_be(when: AnswerWhen, refused
 def test_no_candidate_is_no_answer() -> None:
     answer = conclusion(MergedCandidates(candidates=[], below=SCORING.below, shards=[]), None)
     assert (answer.answer, answer.no_answer, answer.score) == (None, True, 0.0)
+
+
+def part(text: str) -> Part:
+    return Part(text=text, document="d", title="T", start=0, end=len(text), score=0.5)
+
+
+@pytest.mark.parametrize(("min_score", "parts"), [(0.0, "holds it"), (1.0, "comes near")])
+def test_parts_support_an_answer_or_come_nearest_to_one(min_score: float, parts: str) -> None:
+    asked = MergedCandidates(
+        candidates=candidates_of([shard("a", span("d", 0, 3, 1.0))], "q?"), below=SCORING.below, shards=[],
+        supporting=[part("holds it")], likeliest=[part("comes near")],
+    )  # fmt: skip
+    answer = conclusion(asked, min_score)
+    assert [one.text for one in answer.parts] == [parts]
+    assert [one.text for one in answer.evidence] == ([] if answer.no_answer else [parts])
 
 
 @pytest.mark.parametrize(("min_score", "refused"), [(0.0, False), (1.0, True)])

@@ -16,6 +16,7 @@ from shardqa.errors import BadData, BadModel
 from shardqa.models.scoring import (
     SCORING_FILE,
     AnswerWeights,
+    EvidenceWeights,
     Scoring,
     Signals,
     Spanned,
@@ -98,24 +99,23 @@ def test_a_saved_scoring_loads_the_same(tmp_path: Path) -> None:
         st.builds(AnswerWeights, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
         st.builds(Lines, NUMBERS, NUMBERS, NUMBERS),
         NUMBERS,
+        st.builds(EvidenceWeights, NUMBERS, NUMBERS, NUMBERS, NUMBERS),
     )
 )
 def test_a_scoring_comes_back_from_a_label(scoring: Scoring) -> None:
     assert Scoring.of_label(scoring.on_label("reader@0123456789abcdef")) == scoring
 
 
-@pytest.mark.parametrize("label", ["", "v1", "a=b", "bias=1 margin=2 lag=3", "bias=x margin=2 lag=3 no_answer_below=1",
-                                   "bias=nan margin=2 lag=3 no_answer_below=1", "scoring={", "scoring=[]",
-                                   'scoring={"version":3}'])  # fmt: skip
+@pytest.mark.parametrize("label", ["", "v1", "a=b", "scoring={", "scoring=[]", "scoring={}",
+                                   'scoring={"version":3}', 'scoring={"version":2,"span":{}}'])  # fmt: skip
 def test_a_label_without_a_whole_scoring_has_none(label: str) -> None:
     assert Scoring.of_label(label) is None
 
 
-def test_a_label_of_the_first_version_scores_as_it_did() -> None:
-    scoring = Scoring.of_label("reader@0123 bias=-3 margin=0.5 lag=-0.2 no_answer_below=0.4")
-    assert scoring is not None
-    assert scoring.confidence(Signals(2, 0.5, 1, 1, 1)) == scoring.score(2, 0, 5, 10)
-    assert scoring.below == Lines(0.4, 0.4, 0.4)
+def test_a_reader_that_knows_no_weights_of_evidence_has_the_default() -> None:
+    record = shipped_scoring().record()
+    del record["evidence"]
+    assert Scoring.parse(record).evidence == EvidenceWeights()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"bias": "high"}', '{"slope": 1}'])
