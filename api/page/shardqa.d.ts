@@ -21,6 +21,17 @@ export interface Evidence {
   end: number;
 }
 
+/** An exact excerpt of a document: a sentence, or several in a row. */
+export interface Part {
+  text: string;
+  document: string;
+  title: string;
+  start: number;
+  end: number;
+  place: Place | null;
+  score: number;
+}
+
 /** What one shard did for a question. */
 export interface ShardUse {
   node: string;
@@ -66,6 +77,8 @@ export interface Answer {
   passage_start: number | null;
   place: Place | null;
   evidence: Evidence[];
+  /** Sentences that support the answer; without one, the best that were read. */
+  parts: Part[];
   metadata: Metadata | null;
   n_best: Candidate[];
   cached: boolean;

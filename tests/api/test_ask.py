@@ -81,6 +81,28 @@ def test_every_candidate_is_cut_from_its_document(asked: Callable[..., dict[str,
 def test_what_the_documents_do_not_say_is_not_answered(asked: Callable[..., dict[str, Any]]) -> None:
     answer = asked("What is the capital of Mongolia?")
     assert (answer["no_answer"], answer["answer"], answer["document"]) == (True, None, None)
+    assert (answer["n_best"], answer["parts"]) == ([], [])
+
+
+def test_the_parts_of_an_answer_are_exact_excerpts_that_hold_it(asked: Callable[..., dict[str, Any]]) -> None:
+    answer = asked("Who founded the mill?")
+    assert any(one["start"] <= answer["start"] and answer["end"] <= one["end"] for one in answer["parts"])
+    for one in answer["parts"]:
+        assert MILL[one["start"] : one["end"]] == one["text"]
+        assert (one["document"], one["title"], one["place"]) == ("mill", "The mill", None)
+        assert 0 <= one["score"] <= 1
+    assert [one["start"] for one in answer["parts"]] == sorted(one["start"] for one in answer["parts"])
+
+
+def test_where_no_answer_is_sure_the_parts_are_the_best_sentences(asked: Callable[..., dict[str, Any]]) -> None:
+    answer = asked("Who painted the mill and the tower?", min_score=1)
+    texts = {"mill": MILL, "tower": TOWER}
+    assert answer["no_answer"]
+    assert 1 <= len(answer["parts"]) <= 3
+    assert all(texts[one["document"]][one["start"] : one["end"]] == one["text"] for one in answer["parts"])
+    scores = [one["score"] for one in answer["parts"]]
+    assert scores == sorted(scores, reverse=True)
+    assert asked("Who painted the mill and the tower?", min_score=1)["parts"] == answer["parts"], "kept with it"
 
 
 def test_a_minimum_score_turns_an_answer_into_none(asked: Callable[..., dict[str, Any]]) -> None:

@@ -1,6 +1,6 @@
 // What a TypeScript program writes with shardqa.js: tsc --strict checks it against shardqa.d.ts. Nothing runs.
 import { Client, Problem, problemOf } from "shardqa";
-import type { Answer, Candidate, DocumentFilter, Evidence, Place, StoredDocument } from "shardqa";
+import type { Answer, Candidate, DocumentFilter, Evidence, Part, Place, StoredDocument } from "shardqa";
 
 const client: Client = new Client({ url: "http://localhost:8080", key: "sq-…", retries: 2 });
 const filter: DocumentFilter = { title: ["Mill", null], metadata: { year: { gte: 1900 } }, all: [{ title: "Weir" }] };
@@ -10,8 +10,9 @@ export async function all(file: File, signal: AbortSignal): Promise<string[]> {
   const place: Place | null = answer.place;
   const page: number | undefined = place?.page;
   const because: Evidence[] = answer.evidence;
+  const nearest: Part | undefined = answer.no_answer ? answer.parts[0] : undefined;
   const best: Candidate | undefined = answer.n_best[0];
-  const line: number = answer.lines.balanced + (best?.margin ?? 0) + (page ?? 0) + because.length;
+  const line: number = answer.lines.balanced + (best?.margin ?? 0) + (page ?? 0) + because.length + (nearest?.score ?? 0);
   const [asked] = await client.askBatch(["When?", { question: "Who?", corpus: "c" }], { signal });
   const found = await client.search("mill", { limit: 1, filter });
   const marked: string[] = found.passages.flatMap((one) => one.highlights.map((mark) => mark.term));

@@ -1,0 +1,126 @@
+"""Which sentences are shown of those that were read."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shardqa import keys
+from shardqa.engine import parts
+from shardqa.engine.merging import candidates_of
+from shardqa.models.scoring import EvidenceWeights, Scoring, shipped_scoring
+
+TEXT = "It rained. So the race was put off. Nobody minded. Tea was served. Cakes came too. All went home."
+SENTENCES = [f"{one}." for one in TEXT.rstrip(".").split(". ")]
+PLAIN = EvidenceWeights(bias=0.0, margin=1.0, near=0.0, line=0.5)
+
+
+def passage(
+    logits: dict[int, float], text: str = TEXT, first: int = 0, rank: float = 10.0, null: float = 0.0
+) -> dict[str, Any]:
+    """A passage that begins at character `first` of its document, of whose sentences those named have these logits."""
+    places = [(text.index(one), len(one)) for one in f"{text} ".split(". ")[:-1]]
+    sentences = [
+        [first + begin, first + begin + size + 1, logits.get(n, -9.0)] for n, (begin, size) in enumerate(places)
+    ]
+    return {
+        "title": "T", "text": text, "start": first, "rank_score": rank, "null_logit": null, "sentences": sentences,
+    }  # fmt: skip
+
+
+def reply(tag: str = "a", evidence: EvidenceWeights = PLAIN, **passages: dict[str, Any]) -> dict[str, Any]:
+    """Of passages named by document and number, as d0; the span of each is its likeliest sentence's first word."""
+    keyed = {keys.passage("c", name[:1], int(name[1:])): one for name, one in passages.items()}
+    best = {key: max(one["sentences"], key=lambda sentence: sentence[2]) for key, one in keyed.items()}
+    spans = [
+        {
+            "passage": key, "document": keys.parse_passage(key).document, "text": "It", "start": start,
+            "end": start + 2, "span_logit": logit, "null_logit": keyed[key]["null_logit"], "sentence": [start, end],
+        }
+        for key, (start, end, logit) in best.items()
+    ]  # fmt: skip
+    return {"tag": tag, "spans": spans, "passages": keyed, "scores": scoring(evidence)}
+
+
+def scoring(evidence: EvidenceWeights) -> Scoring:
+    return replace(shipped_scoring(), evidence=evidence)
+
+
+def supporting(*replies: dict[str, Any]) -> list[str]:
+    found = parts.supporting(parts.sentences_of(replies), candidates_of(replies, "q?")[0])
+    assert all(one.end - one.start == len(one.text) for one in found)
+    return [one.text for one in found]
+
+
+def likeliest(*replies: dict[str, Any]) -> list[str]:
+    return [one.text for one in parts.likeliest(parts.sentences_of(replies))]
+
+
+def test_an_answers_own_sentence_is_shown_however_unlikely() -> None:
+    assert supporting(reply(d0=passage({2: -5.0}))) == ["Nobody minded."]
+
+
+def test_likely_sentences_of_its_document_are_shown_beside_it_in_their_order() -> None:
+    assert supporting(reply(d0=passage({3: 5.0, 0: 4.0, 5: -1.0}))) == ["It rained.", "Tea was served."]
+
+
+def test_neighbours_are_one_part_with_the_likelier_ones_score() -> None:
+    replies = [reply(d0=passage({0: 4.0, 1: 5.0}))]
+    (one,) = parts.supporting(parts.sentences_of(replies), candidates_of(replies, "q?")[0])
+    assert one.text == "It rained. So the race was put off."
+    assert one.score == pytest.approx(scoring(PLAIN).evidence_chance(5.0, 0.0))
+
+
+def test_another_documents_sentences_do_not_support_it() -> None:
+    assert supporting(reply(d0=passage({0: 5.0}), e0=passage({3: 4.0}))) == ["It rained."]
+
+
+def test_four_parts_are_shown_at_most_the_likeliest() -> None:
+    text = " ".join(f"It is {n}." for n in range(12))
+    found = supporting(reply(d0=passage({n: 10.0 - n for n in range(0, 12, 2)}, text)))
+    assert found == [f"It is {n}." for n in (0, 2, 4, 6)]
+
+
+def test_a_sentence_between_two_parts_joins_them_even_past_four() -> None:
+    text = " ".join(f"It is {n}." for n in range(8))
+    found = supporting(reply(d0=passage({0: 9.0, 2: 8.0, 4: 7.0, 6: 6.0, 1: 5.0}, text)))
+    assert found == ["It is 0. It is 1. It is 2.", "It is 4.", "It is 6."]
+
+
+def test_a_part_goes_on_in_the_passage_that_overlaps_its_own() -> None:
+    start = TEXT.index("Nobody")
+    later = passage({0: 4.0, 1: 4.5}, TEXT[start:], start)
+    earlier = passage({1: 5.0, 2: 4.0}, TEXT[: TEXT.index(" Tea")])
+    assert supporting(reply(d0=earlier, d1=later)) == ["So the race was put off. Nobody minded. Tea was served."]
+
+
+def test_where_nothing_is_sure_the_best_sentences_of_all_documents_come_best_first() -> None:
+    found = likeliest(reply(d0=passage({3: -2.0, 0: -4.0})), reply("b", e0=passage({1: -3.0}, "A b. C d. E f.")))
+    assert found == ["Tea was served.", "C d.", "It rained."]
+
+
+def test_what_overlaps_or_repeats_a_better_sentence_is_left_out() -> None:
+    start = TEXT.index("Nobody")
+    again = passage({0: 4.0}, TEXT[start:], start)
+    repeated = passage({0: 3.0, 1: 2.0}, "nobody minded! It rained a lot.".replace("!", "."))
+    assert likeliest(reply(d0=passage({2: 5.0, 1: 1.0}), d1=again, e0=repeated)) == [
+        "Nobody minded.", "It rained a lot.", "So the race was put off.",
+    ]  # fmt: skip
+
+
+def test_parts_are_the_same_however_passages_are_spread_over_shards() -> None:
+    one, other = passage({0: 3.0, 2: 2.0}), passage({1: 3.0}, "A b. C d. E f.")
+    apart = [reply("a", d0=one), reply("b", e0=other)]
+    together = [reply("a", e0=other, d0=one)]
+    for of in (supporting, likeliest):
+        assert of(*apart) == of(*reversed(apart)) == of(*together)
+
+
+def test_a_sentence_of_signs_alone_is_no_part() -> None:
+    assert likeliest(reply(d0=passage({0: 9.0}, "—. It rained."))) == ["It rained."]
+
+
+def test_a_part_says_where_in_the_file_it_begins() -> None:
+    marked = {**passage({3: 4.0}), "places": [[0, {"page": 1}], [TEXT.index("Tea"), {"page": 2}]]}
+    (one, *_) = parts.likeliest(parts.sentences_of([reply(d0=marked)]))
+    assert (one.text, str(one.place)) == ("Tea was served.", "p. 2")
