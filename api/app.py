@@ -1,4 +1,4 @@
-"""The ASGI app. Read in this order: access (outermost), hosts, authentication, limits, reply_cache, routes.
+"""The ASGI app. Read in this order: access (outermost), gate (hosts, authentication, limits), reply_cache, routes.
 
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """
@@ -14,13 +14,11 @@ import shardqa
 from shardqa import spans
 from shardqa.api import openapi, problems, requests
 from shardqa.api.access import Access
-from shardqa.api.authentication import Authentication
 from shardqa.api.connection import Connection
 from shardqa.api.file_readers import FileReaders
-from shardqa.api.hosts import Hosts
-from shardqa.api.limits import Limits
+from shardqa.api.gate import Gate
+from shardqa.api.limits import SendDeadlines
 from shardqa.api.metrics import Metrics
-from shardqa.api.reply_cache import CachedReplies
 from shardqa.api.routes import ask, cluster, corpora, documents, files, health, page, search
 from shardqa.api.state import State
 from shardqa.config import Settings
@@ -45,7 +43,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     metrics = Metrics()
     connection = Connection(settings, metrics)
 
-    state = State(settings, metrics, connection, FileReaders())
+    state = State(settings, metrics, connection, FileReaders(), Gate(settings, connection, metrics))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -64,13 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # ids may end in a slash
-        middleware=[
-            Middleware(Access, metrics=metrics),
-            Middleware(Hosts, names=settings.hosts),
-            Middleware(Authentication, settings=settings, connection=connection),
-            Middleware(Limits, concurrency=settings.concurrency, metrics=metrics),
-            Middleware(CachedReplies, state=state),
-        ],
+        middleware=[Middleware(Access, metrics=metrics), Middleware(SendDeadlines)],
     )
     app.state.shardqa = state
     problems.install(app)

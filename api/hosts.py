@@ -1,4 +1,4 @@
-"""Against DNS rebinding and writes from other sites: ASGI middleware that checks Host and Origin.
+"""Against DNS rebinding and writes from other sites: Host and Origin.
 
 A page on the web can make a browser send requests to addresses behind a firewall, and by rebinding its own name to
 127.0.0.1 it can read the replies too. Its name then stands in Host. So the API answers under names it knows only:
@@ -10,43 +10,35 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from shardqa.api import problems
 from shardqa.api.faults import WrongHost, WrongOrigin
-from shardqa.errors import ShardqaError
 
-GUARDED = "/v1/"  # health, metrics and the page hold nobody's documents
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Hosts:
-    def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         """`names`: host names besides localhost and addresses, without ports; `*` for any."""
-        self.app = app
         self._names = frozenset(name.lower() for name in names)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fault = self._fault(scope) if scope["type"] == "http" and scope["path"].startswith(GUARDED) else None
-        if fault is None:
-            await self.app(scope, receive, send)
-        else:
-            await problems.reply(fault, scope)(scope, receive, send)
-
-    def _fault(self, scope: Scope) -> ShardqaError | None:
+    def check(self, scope: Scope) -> None:
+        """Raises WrongHost, WrongOrigin."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) > 1 or not all(self._is_known(host) for host in hosts):
-            return WrongHost(
+            raise WrongHost(
                 f"this server does not answer under the name {problems.shown(', '.join(hosts))!r}; name it in "
                 "SHARDQA_HTTP_HOSTS, or use its address"
             )
-        origin = headers.get("origin")
-        if scope["method"] in READING or origin is None or self._is_ours(origin, hosts):
-            return None
-        return WrongOrigin(
-            f"a page of {problems.shown(origin)!r} may not write here; name its host in SHARDQA_HTTP_HOSTS"
-        )
+        if scope["method"] in READING:
+            return
+        if not all(self._is_ours(origin, hosts) for origin in headers.getlist("origin")):
+            origin = ", ".join(headers.getlist("origin"))
+            raise WrongOrigin(
+                f"a page of {problems.shown(origin)!r} may not write here; name its host in SHARDQA_HTTP_HOSTS"
+            )
 
     def _is_known(self, host: str) -> bool:
         name = _name(host)

@@ -1,7 +1,7 @@
 """What one process takes at once: requests, and bytes of their bodies.
 
-One ASGI middleware, on the event loop's only thread, so its counters need no lock. A body is read here, whole and
-bounded in size, time and sum, before the request takes its place: a slow upload holds bytes of the budget, never a
+On the event loop's only thread, so its counters need no lock. A body is read here, whole and bounded in size, time and
+sum, before the request takes its place: a slow upload holds bytes of the budget, never a
 place. What is refused is refused at once; nothing queues.
 """
 
@@ -29,48 +29,63 @@ DISCARDED = 16 * MIB  # of a refused body, read so that a client that only write
 DISCARD_SECONDS = 2.0
 DISCARD_PAUSE = 0.25  # seconds without a part after which the client is taken to wait for the reply
 
-LIMITED = "/v1/"  # health, metrics and the page are always served
+
+class SendDeadlines:
+    """ASGI middleware: a client that does not read its reply is given up."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, _in_time(send) if scope["type"] == "http" else send)
 
 
 class Limits:
-    """ASGI middleware: bounded concurrency and bodies for paths under /v1/, send deadlines for all."""
-
-    def __init__(self, app: ASGIApp, concurrency: int, metrics: Metrics) -> None:
-        self.app = app
+    def __init__(self, concurrency: int, metrics: Metrics) -> None:
         self.concurrency = concurrency
         self.metrics = metrics
         self.serving = 0  # requests that hold a place
         self.held = 0  # bytes of bodies in memory
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        send = _in_time(send)
-        if not scope["path"].startswith(LIMITED):
-            await self.app(scope, receive, send)
-            return
+    async def serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """Reads the body, of at most `bound` bytes, and has `app` serve the request while it holds a place."""
         try:
-            await self._serve(scope, receive, send)
+            await self._serve(app, bound, scope, receive, send)
         except _Refused as refused:
             self.metrics.rejected.labels(refused.fault.code).inc()
             await _discard(receive, refused.body_left)
             headers = {"Connection": "close"} if refused.body_left else {}
             await problems.reply(refused.fault, scope, headers=headers)(scope, receive, send)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """A place for a request whose body nobody reads. Raises TooManyRequests."""
+        try:
+            self._check_place(body_left=False)
+        except _Refused as refused:
+            self.metrics.rejected.labels(refused.fault.code).inc()
+            raise refused.fault from None
+        with self._held_place():
+            yield
+
+    async def _serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         self._check_place(body_left=has_body)
         with self._budget() as budget:
-            body = await self._read(receive, _bound(scope), headers, budget) if has_body else b""
+            body = await self._read(receive, bound, headers, budget) if has_body else b""
             self._check_place(body_left=False)
-            self.serving += 1
-            try:
+            with self._held_place():
                 whole = {"type": "http.request", "body": body, "more_body": False}
-                await self.app(scope, replayed(whole, receive), send)
-            finally:
-                self.serving -= 1
+                await app(scope, replayed(whole, receive), send)
+
+    @contextmanager
+    def _held_place(self) -> Iterator[None]:
+        self.serving += 1
+        try:
+            yield
+        finally:
+            self.serving -= 1
 
     def _check_place(self, body_left: bool) -> None:
         if self.serving >= self.concurrency:
@@ -142,10 +157,6 @@ class _Refused(Exception):
     def __init__(self, fault: ShardqaError, body_left: bool) -> None:
         self.fault = fault
         self.body_left = body_left  # the client may still be writing
-
-
-def _bound(scope: Scope) -> int:
-    return MAX_DOCUMENTS_BODY if scope["path"].startswith(("/v1/documents", "/v1/files")) else MAX_BODY
 
 
 def _too_large(met: str, bound: int) -> BodyTooLarge:

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 import shardqa
-from shardqa.api import authentication, faults
+from shardqa.api import faults
 from shardqa.api.problems import MEDIA_TYPE, TITLES
 from shardqa.errors import ShardqaError
 from shardqa.http_schema import FieldError, NewDocument, Problem
@@ -16,12 +16,6 @@ DESCRIPTION = (
     "a calibrated score, and no answer when the documents don't say."
 )
 REF = "#/components/schemas/{model}"
-KEY = {
-    "type": "http",
-    "scheme": "bearer",
-    "bearerFormat": "sq-…",
-    "description": "An API key, made by 'shardqa keys create'. By default requests from the machine itself need none.",
-}
 
 
 def install(app: FastAPI) -> None:
@@ -44,12 +38,10 @@ def _describe(app: FastAPI) -> dict[str, Any]:
         schemas[model.__name__] = described
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
-    schema["components"]["securitySchemes"] = {"key": KEY}
-    for path, operations in schema["paths"].items():
-        for method, operation in operations.items():
-            if path.startswith(authentication.GUARDED):
-                needed = authentication.scope_of(method.upper(), path)
-                operation["security"] = [{}, {"key": [needed]}]  # {}: without a key, as far as the settings allow it
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            if "security" in operation:
+                operation["security"].insert(0, {})  # without a key, as far as the settings allow it
             operation["responses"].pop("422", None)
             operation["responses"]["default"] = {
                 "description": "A problem (RFC 9457)",

@@ -109,11 +109,13 @@ def reply(
     errors: list[FieldError] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The HTTP response for `error`; 429 and 503 get a Retry-After."""
+    """The HTTP response for `error`; 429 and 503 get a Retry-After, 401 says what is asked for."""
     problem = of(error, request_id(scope), errors)
     sent = dict(headers or {})
     if problem.status in RETRY_SECONDS:
         sent["Retry-After"] = str(RETRY_SECONDS[problem.status])
+    if problem.status == faults.KeyWanted.status:
+        sent["WWW-Authenticate"] = "Bearer"
     return Response(problem.model_dump_json(exclude_none=True), problem.status, sent, MEDIA_TYPE)
 
 

@@ -1,19 +1,19 @@
-"""Cached replies: ASGI middleware that sends a reply kept as bytes, past FastAPI and the engine.
+"""Cached replies: a route that sends a reply kept as bytes, past FastAPI's parsing and the engine.
 
-Parsing, routing and writing JSON cost forty times what finding the answer does. What is not plain here (another type, a
+Parsing and writing JSON cost forty times what finding the answer does. What is not plain here (another type, a
 field at fault, a parameter more, an answer that is not kept) goes on to the route, which does everything and says every
 fault, so that there is one description of what is taken.
 """
 
-from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from shardqa.api import streaming
-from shardqa.api.authentication import AuthorizedEngine
+from shardqa.api.authorized_engine import AuthorizedEngine
 from shardqa.api.faults import NotAllowed
+from shardqa.api.gate import Route
 from shardqa.api.limits import replayed
 from shardqa.api.state import State
 from shardqa.http_schema import Question
@@ -24,51 +24,38 @@ WORDS, NUMBERS = frozenset({"q", "corpus"}), frozenset({"k", "n_best"})  # param
 DIGITS = 4  # of a number that may be within its bounds
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """What the access log and the metrics look for."""
-
-    path: str = PATH
-
-
-ROUTE = _Route()
-
-
-class CachedReplies:
-    def __init__(self, app: ASGIApp, state: State) -> None:
-        self.app = app
-        self._state = state
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != PATH or streaming.wanted(scope):
-            await self.app(scope, receive, send)
+class CachedRoute(Route):
+    async def admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.path != PATH or streaming.wanted(scope):
+            await super().admitted(scope, receive, send)
             return
+        state = scope["app"].state.shardqa
         if scope["method"] == "POST":
             message = await receive()
-            reply = self._reply(_of_body(scope, message))
+            reply = _kept(state, _of_body(scope, message))
             receive = replayed(message, receive)
         else:
-            reply = self._reply(_of_query(scope["query_string"])) if scope["method"] == "GET" else None
+            reply = _kept(state, _of_query(scope["query_string"]))
         if reply is None:
-            await self.app(scope, receive, send)
+            await super().admitted(scope, receive, send)
             return
-        scope["route"] = ROUTE
         headers = [(b"content-type", JSON), (b"content-length", b"%d" % len(reply))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": reply})
 
-    def _reply(self, asked: Question | None) -> bytes | None:
-        engine = self._state.connection.connected
-        if asked is None or asked.fresh or engine is None:
-            return None
-        try:
-            kept = AuthorizedEngine(engine).cached_reply(asked)
-        except NotAllowed:
-            return None  # the route says it
-        if kept is None:
-            return None
-        self._state.metrics.observe_cached(kept.milliseconds, kept.no_answer)
-        return kept.json
+
+def _kept(state: State, asked: Question | None) -> bytes | None:
+    engine = state.connection.connected
+    if asked is None or asked.fresh or engine is None:
+        return None
+    try:
+        kept = AuthorizedEngine(engine).cached_reply(asked)
+    except NotAllowed:
+        return None  # the route says it
+    if kept is None:
+        return None
+    state.metrics.observe_cached(kept.milliseconds, kept.no_answer)
+    return kept.json
 
 
 def _of_body(scope: Scope, message: Message) -> Question | None:

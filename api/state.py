@@ -5,9 +5,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from shardqa.api.authentication import AuthorizedEngine
+from shardqa.api.authorized_engine import AuthorizedEngine
 from shardqa.api.connection import Connection
 from shardqa.api.file_readers import FileReaders
+from shardqa.api.gate import Gate
 from shardqa.api.metrics import Metrics
 from shardqa.config import Settings
 
@@ -18,6 +19,7 @@ class State:
     metrics: Metrics
     connection: Connection
     readers: FileReaders
+    gate: Gate
 
     @property
     def engine(self) -> AuthorizedEngine:

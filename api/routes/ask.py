@@ -12,6 +12,8 @@ from shardqa import filters
 from shardqa.answer_lines import AnswerWhen
 from shardqa.api import problems, streaming
 from shardqa.api.faults import InternalError
+from shardqa.api.gate import needs
+from shardqa.api.reply_cache import CachedRoute
 from shardqa.api.requests import json_only, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K, MAX_N_BEST
@@ -28,7 +30,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 }
 
 log = logging.getLogger("shardqa.api")
-router = APIRouter(prefix="/v1", tags=["questions"])
+router = APIRouter(prefix="/v1", tags=["questions"], route_class=CachedRoute)
 
 
 @router.post(
@@ -36,7 +38,7 @@ router = APIRouter(prefix="/v1", tags=["questions"])
     response_model=Answer,
     responses=EVENTS,
     summary="Ask a question",
-    dependencies=[Depends(json_only)],
+    dependencies=[needs("ask"), Depends(json_only)],
 )
 async def post_ask(asked: Question, request: Request, state: Shared) -> Response:
     """The answer is a span of a document: `text[start:end] == answer`, counted in characters (code points).
@@ -46,7 +48,13 @@ async def post_ask(asked: Question, request: Request, state: Shared) -> Response
     return await _ask(asked, request, state)
 
 
-@router.get("/ask", response_model=Answer, responses=EVENTS, summary="Ask a question by address")
+@router.get(
+    "/ask",
+    response_model=Answer,
+    responses=EVENTS,
+    summary="Ask a question by address",
+    dependencies=[needs("ask")],
+)
 async def get_ask(
     request: Request,
     state: Shared,
@@ -75,7 +83,12 @@ async def get_ask(
     return await _ask(asked, request, state)
 
 
-@router.post("/ask/batch", response_model=Answers, summary="Ask many questions", dependencies=[Depends(json_only)])
+@router.post(
+    "/ask/batch",
+    response_model=Answers,
+    summary="Ask many questions",
+    dependencies=[needs("ask"), Depends(json_only)],
+)
 async def post_batch(asked: Questions, request: Request, state: Shared) -> Response:
     """Each has its own outcome, in the order of the request; one that fails does not harm the others."""
     return await until_disconnect(request, _ask_all(asked.questions, request, state))

@@ -3,13 +3,14 @@
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from shardqa.api.gate import Route, needs
 from shardqa.api.state import Shared
 from shardqa.schema import ClusterInfo
 
-router = APIRouter(prefix="/v1", tags=["operations"])
+router = APIRouter(prefix="/v1", tags=["operations"], route_class=Route)
 
 
-@router.get("/cluster", response_model=ClusterInfo, summary="Show the nodes")
+@router.get("/cluster", response_model=ClusterInfo, summary="Show the nodes", dependencies=[needs("metrics")])
 async def get_cluster(state: Shared) -> Response:
     """Every node with its slots, what it holds, and how long a PING to it took. A node that is down has an `error`."""
     found = await state.engine.cluster()

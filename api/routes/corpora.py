@@ -5,17 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
+from shardqa.api.gate import Route, needs
 from shardqa.api.state import Shared
 from shardqa.http_schema import Listed
 from shardqa.schema import Dropping, OneCorpus, Suggestions
 
-router = APIRouter(prefix="/v1", tags=["documents"])
+router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
 
 Name = Annotated[str, Path(description="The corpus.")]
 
 
-@router.get("/corpora", response_model=Listed, summary="List the corpora")
+@router.get("/corpora", response_model=Listed, summary="List the corpora", dependencies=[needs("ask")])
 async def get_corpora(state: Shared) -> Response:
     """Every corpus with its sizes; `epoch` changes whenever the corpus does."""
     found = await state.engine.corpora()
@@ -23,14 +24,20 @@ async def get_corpora(state: Shared) -> Response:
     return Response(listed.model_dump_json(), media_type="application/json")
 
 
-@router.get("/corpora/{corpus}", response_model=OneCorpus, summary="Look at a corpus")
+@router.get("/corpora/{corpus}", response_model=OneCorpus, summary="Look at a corpus", dependencies=[needs("ask")])
 async def get_corpus(corpus: Name, state: Shared) -> Response:
     """Its sizes, or how far its removal is; 404 once it is gone."""
     found = await state.engine.corpus(corpus)
     return Response(found.model_dump_json(), media_type="application/json")
 
 
-@router.delete("/corpora/{corpus}", status_code=202, response_model=Dropping, summary="Drop a corpus")
+@router.delete(
+    "/corpora/{corpus}",
+    status_code=202,
+    response_model=Dropping,
+    summary="Drop a corpus",
+    dependencies=[needs("admin")],
+)
 async def delete_corpus(corpus: Name, state: Shared) -> Response:
     """It can't be asked from the reply on. Its documents are removed in small slices.
 
@@ -41,7 +48,12 @@ async def delete_corpus(corpus: Name, state: Shared) -> Response:
     return Response(dropping.model_dump_json(), 202, headers, media_type="application/json")
 
 
-@router.get("/corpora/{corpus}/suggestions", response_model=Suggestions, summary="Suggest what to ask about")
+@router.get(
+    "/corpora/{corpus}/suggestions",
+    response_model=Suggestions,
+    summary="Suggest what to ask about",
+    dependencies=[needs("ask")],
+)
 async def get_suggestions(corpus: Name, state: Shared) -> Response:
     """Titles and headings of the corpus' first documents."""
     found = await state.engine.suggestions(corpus)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from shardqa.api import problems
 from shardqa.api.faults import BadJson, DuplicateDocument, InternalError
+from shardqa.api.gate import Route, needs
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
 from shardqa.api.requests import LINES, content_type, json_or_lines, until_disconnect
 from shardqa.api.state import Shared, State
@@ -25,7 +26,7 @@ MAX_DOCUMENTS = 10_000  # of one request: one reply names each
 AT_ONCE = 8  # documents of one request on their way to shards
 
 log = logging.getLogger("shardqa.api")
-router = APIRouter(prefix="/v1", tags=["documents"])
+router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
 DocumentId = Annotated[str, Path(description="The document's id, percent-encoded; it may hold slashes.")]
 Corpus = Annotated[str | None, Query(description="Its corpus; without it, the server's default corpus.")]
@@ -37,7 +38,8 @@ CorpusOfAll = Annotated[
 @router.post(
     "/documents",
     summary="Add documents",
-    dependencies=[Depends(json_or_lines)],
+    dependencies=[needs("ingest"), Depends(json_or_lines)],
+    max_body_size=MAX_DOCUMENTS_BODY,
     status_code=201,
     responses={
         200: {
@@ -84,7 +86,7 @@ async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = 
     return await until_disconnect(request, _add_one(sent, name, request, state))
 
 
-@router.get("/documents", response_model=DocumentList, summary="List documents")
+@router.get("/documents", response_model=DocumentList, summary="List documents", dependencies=[needs("ask")])
 async def get_documents(
     state: Shared,
     corpus: Corpus = None,
@@ -99,7 +101,7 @@ async def get_documents(
     return Response(page.model_dump_json(), media_type="application/json")
 
 
-@router.get("/documents/{id:path}", response_model=Document, summary="Read a document")
+@router.get("/documents/{id:path}", response_model=Document, summary="Read a document", dependencies=[needs("ask")])
 async def get_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> Response:
     """The whole document; an answer's `start` and `end` count the characters (code points) of its `text`."""
     name = corpus if corpus is not None else state.settings.corpus
@@ -109,7 +111,7 @@ async def get_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> 
     return Response(document.model_dump_json(), media_type="application/json")
 
 
-@router.delete("/documents/{id:path}", status_code=204, summary="Delete a document")
+@router.delete("/documents/{id:path}", status_code=204, summary="Delete a document", dependencies=[needs("ingest")])
 async def delete_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> Response:
     """Removes the document with its passages; answers that came from it are gone with it."""
     name = corpus if corpus is not None else state.settings.corpus

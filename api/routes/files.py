@@ -9,6 +9,8 @@ from starlette.datastructures import UploadFile
 
 from shardqa.api import problems
 from shardqa.api.faults import BadForm, NotForm
+from shardqa.api.gate import Route, needs
+from shardqa.api.limits import MAX_DOCUMENTS_BODY
 from shardqa.api.requests import content_type, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.errors import BadDocument, ShardqaError
@@ -27,10 +29,10 @@ FORM_SCHEMA = {
     "required": ["file"],
 }
 
-router = APIRouter(prefix="/v1", tags=["documents"])
+router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
 
-@router.get("/formats", summary="List the formats of files")
+@router.get("/formats", summary="List the formats of files", dependencies=[needs("ask")])
 async def get_formats() -> Formats:
     """Each may be gzipped (`.gz`)."""
     return Formats(formats=[FileFormat(title=one.title, suffixes=list(one.suffixes)) for one in formats.FORMATS])
@@ -39,6 +41,8 @@ async def get_formats() -> Formats:
 @router.put(
     "/files/{name:path}",
     summary="Add a file",
+    dependencies=[needs("ingest")],
+    max_body_size=MAX_DOCUMENTS_BODY,
     status_code=201,
     responses={
         200: {"model": FileOutcome, "description": "All of it was there already"},
@@ -72,6 +76,8 @@ async def put_file(
 @router.post(
     "/files",
     summary="Add files by a form",
+    dependencies=[needs("ingest")],
+    max_body_size=MAX_DOCUMENTS_BODY,
     responses={
         200: {"model": SentFiles, "description": "All were taken"},
         207: {"model": SentFiles, "description": "Some were refused, or a part was left out"},

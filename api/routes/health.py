@@ -7,19 +7,20 @@ from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from shardqa.api import corpus_metrics, model_metrics, registration_metrics
+from shardqa.api.gate import OPEN, Route, needs
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import Health, Ready
 
-router = APIRouter(tags=["operations"])
+router = APIRouter(tags=["operations"], route_class=Route)
 
 
-@router.get("/healthz", summary="Is the process alive?")
+@router.get("/healthz", summary="Is the process alive?", dependencies=[OPEN])
 async def healthz() -> Health:
     return Health()
 
 
-@router.get("/readyz", response_model=Ready, summary="Can questions be answered?")
+@router.get("/readyz", response_model=Ready, summary="Can questions be answered?", dependencies=[OPEN])
 async def readyz(state: Shared) -> Ready:
     """503 while no shard can answer; the detail lists what is missing."""
     can_answer, missing = await state.connection.readiness()
@@ -28,7 +29,7 @@ async def readyz(state: Shared) -> Ready:
     return Ready(status="degraded" if missing else "ready", problems=missing)
 
 
-@router.get("/metrics", summary="Prometheus metrics", response_class=Response)
+@router.get("/metrics", summary="Prometheus metrics", response_class=Response, dependencies=[needs("metrics")])
 async def metrics(state: Shared) -> Response:
     """The sum of all processes that `python -m shardqa.api` runs on this port; what the shards tell of themselves."""
     own, engine = state.metrics.text(), state.connection.connected

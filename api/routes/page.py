@@ -4,55 +4,67 @@ import importlib.util
 import os
 from pathlib import Path
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from shardqa.api import page_answer
-from shardqa.api.state import Shared
+from shardqa.api.gate import OPEN, Route
+from shardqa.api.requests import until_disconnect
+from shardqa.api.state import Shared, State
 from shardqa.errors import ShardqaError
 from shardqa.http_schema import Question
 
 FOLDER = Path(__file__).parent.parent / "page"
 FRESH = {"Cache-Control": "no-cache"}  # asked about with the ETag each time: a new version shows at once
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=Route)
 
 
-@router.get("/")
-async def ask_page(state: Shared, q: str = "", corpus: str = "", plain: bool = False) -> Response:
-    """A browser without JavaScript that comes with a question is sent on to `plain`, which brings the answer."""
+@router.get("/", dependencies=[OPEN])
+async def ask_page(request: Request, state: Shared, q: str = "", corpus: str = "", plain: bool = False) -> Response:
+    """A browser without JavaScript that comes with a question is sent on to `plain`, which brings the answer.
+
+    The page is for everybody; the answer for whoever may ask.
+    """
     if not q.strip():
         return FileResponse(FOLDER / "index.html", headers=FRESH)
     html = (FOLDER / "index.html").read_text(encoding="utf-8")
     if not plain:
         return HTMLResponse(page_answer.sent_on(html, q, corpus), headers=FRESH)
-    try:
-        found = page_answer.of_answer(await state.engine.ask(Question(question=q, corpus=corpus or None)))
-    except ShardqaError as fault:
-        found = page_answer.of_fault(fault)
+    async with state.gate.admitted(request.scope, "ask"):
+        found = await until_disconnect(request, _answer(Question(question=q, corpus=corpus or None), state))
     return HTMLResponse(page_answer.with_answer(html, corpus, found), headers={"Cache-Control": "no-store"})
 
 
-@router.get("/document")
+async def _answer(asked: Question, state: State) -> str:
+    try:
+        answer = await state.engine.ask(asked)
+    except ShardqaError as fault:
+        return page_answer.of_fault(fault)
+    state.metrics.observe(answer)
+    return page_answer.of_answer(answer)
+
+
+@router.get("/document", dependencies=[OPEN])
 async def document_page() -> FileResponse:
     return FileResponse(FOLDER / "document.html", headers=FRESH)
 
 
-@router.get("/docs")
+@router.get("/docs", dependencies=[OPEN])
 async def docs_page() -> FileResponse:
     """Shows /openapi.json in Swagger UI. FastAPI's own page loads it from a CDN, which this server can do without."""
     return FileResponse(FOLDER / "docs.html", headers=FRESH)
 
 
-@router.get("/cluster")
+@router.get("/cluster", dependencies=[OPEN])
 async def cluster_page() -> FileResponse:
     return FileResponse(FOLDER / "cluster.html", headers=FRESH)
 
 
-@router.get("/favicon.ico")
+@router.get("/favicon.ico", dependencies=[OPEN])
 async def icon() -> FileResponse:
     return FileResponse(FOLDER / "icon.svg", headers=FRESH)
 

@@ -6,20 +6,21 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from shardqa import filters
+from shardqa.api.gate import Route, needs
 from shardqa.api.requests import json_only, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K
 from shardqa.http_schema import Explain, Search
 from shardqa.schema import Explanation, SearchResult
 
-router = APIRouter(prefix="/v1", tags=["questions"])
+router = APIRouter(prefix="/v1", tags=["questions"], route_class=Route)
 
 Words = Annotated[str, Query(description="A question or words.")]
 Conditions = Annotated[str | None, Query(description="Documents that may be found, as the JSON of a DocumentFilter.")]
 Where = Annotated[str | None, Query(description="Where to look; without it, the server's default corpus.")]
 
 
-@router.get("/search", response_model=SearchResult, summary="Search passages by address")
+@router.get("/search", response_model=SearchResult, summary="Search passages by address", dependencies=[needs("ask")])
 async def get_search(
     request: Request,
     state: Shared,
@@ -32,7 +33,12 @@ async def get_search(
     return await _search(Search(question=q, corpus=corpus, limit=limit, filter=_parsed(filter)), request, state)
 
 
-@router.post("/search", response_model=SearchResult, summary="Search passages", dependencies=[Depends(json_only)])
+@router.post(
+    "/search",
+    response_model=SearchResult,
+    summary="Search passages",
+    dependencies=[needs("ask"), Depends(json_only)],
+)
 async def post_search(sought: Search, request: Request, state: Shared) -> Response:
     """The passages that rank best, unread. `highlights` are the question's words in the document, exact in characters.
 
@@ -41,7 +47,7 @@ async def post_search(sought: Search, request: Request, state: Shared) -> Respon
     return await _search(sought, request, state)
 
 
-@router.get("/explain", response_model=Explanation, summary="Explain an answer by address")
+@router.get("/explain", response_model=Explanation, summary="Explain an answer by address", dependencies=[needs("ask")])
 async def get_explain(
     request: Request,
     state: Shared,
@@ -54,7 +60,12 @@ async def get_explain(
     return await _explain(Explain(question=q, corpus=corpus, k=k, filter=_parsed(filter)), request, state)
 
 
-@router.post("/explain", response_model=Explanation, summary="Explain an answer", dependencies=[Depends(json_only)])
+@router.post(
+    "/explain",
+    response_model=Explanation,
+    summary="Explain an answer",
+    dependencies=[needs("ask"), Depends(json_only)],
+)
 async def post_explain(asked: Explain, request: Request, state: Shared) -> Response:
     """The answer with all that it was made of: terms, ranks, the graph, spans with their logits, the score's parts."""
     return await _explain(asked, request, state)

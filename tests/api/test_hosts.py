@@ -12,7 +12,7 @@ DOCUMENT = {"id": "a", "text": "The mill was built in 1742."}
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil", ""])
-@pytest.mark.parametrize("path", ["/v1/corpora", "/v1/documents/a"])
+@pytest.mark.parametrize("path", ["/v1/corpora", "/v1/documents/a", "/metrics", "/?q=who&%70lain=on"])
 def test_a_name_that_is_not_this_servers_is_refused(alone: httpx.Client, host: str, path: str) -> None:
     problem(alone.get(path, headers={"Host": host}), 421, "wrong_host")
 
@@ -24,9 +24,9 @@ def test_localhost_and_addresses_are_this_servers(alone: httpx.Client, host: str
     assert alone.get("/v1/corpora", headers={"Host": host}).status_code == 503  # its cluster is not there
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/", "/openapi.json"])
-def test_what_watches_the_process_may_name_it_as_it_likes(alone: httpx.Client, path: str) -> None:
-    assert alone.get(path, headers={"Host": "shardqa-7f.pods.example"}).status_code == 200
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/", "/?q=who", "/openapi.json"])
+def test_what_holds_no_documents_may_be_named_as_one_likes(alone: httpx.Client, path: str) -> None:
+    assert alone.get(path, headers={"Host": "shardqa-7f.pods.example"}).status_code in (200, 503)
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", "file://", "http://[", ""])
@@ -35,6 +35,11 @@ def test_a_page_of_another_site_may_not_write(alone: httpx.Client, origin: str, 
     address = "/v1/documents" if method == "POST" else "/v1/documents/a"
     reply = alone.request(method, address, json=DOCUMENT, headers={"Origin": origin})
     problem(reply, 403, "wrong_origin")
+
+
+def test_an_origin_beside_the_servers_own_is_refused(alone: httpx.Client, lonely: Server) -> None:
+    origins = [("Origin", lonely.url), ("Origin", "http://evil.example")]
+    problem(alone.post("/v1/documents", json=DOCUMENT, headers=origins), 403, "wrong_origin")
 
 
 def test_the_servers_own_page_may_write(alone: httpx.Client, lonely: Server) -> None:

@@ -6,68 +6,20 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
-from redis import RedisCluster
 
-from shardqa import api_keys
-from shardqa.api_keys import NewKey
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.filters import DocumentFilter
 from tests.api.browser import running_browser
-from tests.api.conftest import Server, running_api
+from tests.api.conftest import Server, bearer, cluster_client, made_key, running_api
 from tests.nodes import free_port, wait_until
 
 QUESTION = "Who built the mill?"
-
-
-@pytest.fixture(scope="module")
-def locked(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """An API that asks everybody for a key; one stands in Redis, or it would not start."""
-    made, key = api_keys.make(NewKey(name="root", scopes=["admin"]))
-    with cluster_client(cluster) as client:
-        client.hset("apikeys", made.id, made.model_dump_json())
-    with running_api(tmp_path_factory.mktemp("locked"), redis=cluster.seed(), http_keys="all") as server:
-        assert server.log_file is not None
-        (server.log_file.parent / "root").write_text(key)
-        yield server
-
-
-def cluster_client(cluster: LocalCluster) -> Any:
-    host, _, port = cluster.seed().rpartition(":")
-    return RedisCluster(host=host, port=int(port))
-
-
-@pytest.fixture
-def root(locked: Server) -> Iterator[httpx.Client]:
-    assert locked.log_file is not None
-    key = (locked.log_file.parent / "root").read_text()
-    with locked.client(headers=bearer(key)) as client:
-        yield client
-
-
-def bearer(key: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {key}"}
-
-
-async def made_key(engine: Engine, **wanted: Any) -> tuple[str, str]:
-    """(id, the key)."""
-    made, key = await engine.create_key(NewKey(name="test", **wanted))
-    return made.id, key
-
-
-@pytest.fixture
-def filled(root: httpx.Client, corpus: str) -> str:
-    for name, year in (("Ada", 1871), ("Bob", 1901)):
-        text = f"The mill was built by {name} Holm in {year}."
-        root.post("/v1/documents", json={"id": name, "corpus": corpus, "text": text, "metadata": {"year": year}})
-    return corpus
 
 
 def ask(locked: Server, corpus: str, key: str | None, **more: Any) -> httpx.Response:

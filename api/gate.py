@@ -1,0 +1,98 @@
+"""The one gate: what a route declares that it needs, and what a request must pass before the route sees it.
+
+Each route names the scope that a key must have for it (`needs`), or says that it is for everybody (`OPEN`); one that
+does neither is refused when it is made. The gate judges the route that was found, so it does not matter how an address
+is spelt. It stands before FastAPI reads the body, as its dependencies would not.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import Depends, Security, params
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from starlette.types import Receive, Scope, Send
+
+from shardqa import api_keys
+from shardqa.api.authentication import Authentication
+from shardqa.api.authorized_engine import bearer
+from shardqa.api.connection import Connection
+from shardqa.api.hosts import Hosts
+from shardqa.api.limits import MAX_BODY, Limits
+from shardqa.api.metrics import Metrics
+from shardqa.config import Settings
+
+KEY = HTTPBearer(
+    scheme_name="key",
+    bearerFormat="sq-…",
+    description="An API key, made by 'shardqa keys create'. By default requests from the machine itself need none.",
+    auto_error=False,  # the gate has judged it
+)
+
+
+def _everybody() -> None:
+    """Asks for nothing."""
+
+
+OPEN: Any = Depends(_everybody)
+"""The dependency of a route that reads nobody's documents."""
+
+
+def needs(scope: api_keys.Scope) -> Any:
+    """The dependency of a route for which a key must allow `scope`."""
+    return Security(KEY, scopes=[scope])
+
+
+class Gate:
+    """Host and Origin, then the key, then a place among the requests being served."""
+
+    def __init__(self, settings: Settings, connection: Connection, metrics: Metrics) -> None:
+        self._hosts = Hosts(settings.hosts)
+        self._authentication = Authentication(settings, connection)
+        self.limits = Limits(settings.concurrency, metrics)
+
+    @asynccontextmanager
+    async def passed(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
+        """As the bearer of its key. Raises what `Hosts.check` and `Authentication.bearer` do."""
+        self._hosts.check(scope)
+        token = bearer.set(await self._authentication.bearer(scope, needed))
+        try:
+            yield
+        finally:
+            bearer.reset(token)
+
+    @asynccontextmanager
+    async def admitted(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
+        """The same with a place, for a route that needs a key at times. Raises TooManyRequests as well."""
+        async with self.passed(scope, needed):
+            with self.limits.place():
+                yield
+
+
+class Route(APIRoute):
+    """A route behind the gate. Raises TypeError where it does not declare what it needs."""
+
+    def __init__(self, path: str, *positional: Any, **named: Any) -> None:
+        super().__init__(path, *positional, **named)
+        self.needed = _declared(path, self.dependencies)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.needed is None or scope["method"] not in (self.methods or ()):
+            await super().handle(scope, receive, send)
+            return
+        gate: Gate = scope["app"].state.shardqa.gate
+        async with gate.passed(scope, self.needed):
+            await gate.limits.serve(self.admitted, self.max_body_size or MAX_BODY, scope, receive, send)
+
+    async def admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What is served to whoever has passed."""
+        await super().handle(scope, receive, send)
+
+
+def _declared(path: str, dependencies: list[params.Depends]) -> api_keys.Scope | None:
+    scopes = [scope for one in dependencies if isinstance(one, params.Security) for scope in one.scopes or ()]
+    is_open = OPEN in dependencies
+    if is_open == bool(scopes) or len(scopes) > 1 or not set(scopes) <= set(api_keys.SCOPES):
+        raise TypeError(f"the route {path} declares {scopes}; give it needs(one of {api_keys.SCOPES}), or OPEN")
+    return None if is_open else next(one for one in api_keys.SCOPES if one == scopes[0])
