@@ -83,11 +83,14 @@ class Calls:
         self._link.send_list(type, id, [str(number)])
         first(parse(done.result(), 1))
 
-    def run(self, rights: Rights, commands: Sequence[Command]) -> list[Any]:
-        """Replies of all commands, run in one tick; an error reply is an item. Blocks the calling thread."""
+    def run(self, rights: Rights, commands: Sequence[Command], flags: bytes = RUN) -> list[Any]:
+        """Replies of all commands, run in one tick; an error reply is an item. Blocks the calling thread.
+
+        CHECK as flags: none is run, see `check`.
+        """
         assert not is_reading(), "a reading thread would wait for itself"
         done: Future[bytes] = Future()
-        self._send(rights, commands, done.set_result)
+        self._send(rights, commands, done.set_result, flags)
         return parse(done.result(), len(commands))
 
     async def run_async(self, rights: Rights, commands: Sequence[Command]) -> list[Any]:
@@ -124,10 +127,10 @@ class Calls:
             raise ValueError("a command without a word; name one, like execute('PING')")
         if flags == RUN and section.get():
             flags = b"%d" % section.get()
-        items = [_bytes(rights.context), flags, b"%d" % len(commands)]
+        items = [argument_bytes(rights.context), flags, b"%d" % len(commands)]
         for command in commands:
             items.append(b"%d" % len(command))
-            items += [word if type(word) is bytes else _bytes(word) for word in command]
+            items += [word if type(word) is bytes else argument_bytes(word) for word in command]
         payload = frames.pack(items)
         id = next(self._ids)
         self._waiting[id] = (len(commands), done)
@@ -162,7 +165,7 @@ def whole(replies: list[Any]) -> list[Any]:
     return replies
 
 
-def _bytes(argument: Argument) -> bytes:
+def argument_bytes(argument: Argument) -> bytes:
     match argument:
         case bytes():
             return argument

@@ -1,7 +1,7 @@
 """The parts of a worker that functions reach, in one place. Built once by __main__; nothing here is replaced later."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from shardqa.module.worker.ai.models import Models
@@ -9,6 +9,7 @@ from shardqa.module.worker.calls import Calls, Command, Rights, first
 from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears.cluster import Cluster
 from shardqa.module.worker.gears.executions import Executions
+from shardqa.module.worker.gears.inner_commands import InnerCommands, is_inner
 from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.profiles import Profiles
@@ -40,6 +41,7 @@ class Shard:
     statistics: WorkerStatistics
     ring: LogRing
     config: Mapping[str, str]  # module arguments, names in lower case
+    inner: InnerCommands = field(default_factory=InnerCommands)
 
     def seconds_of(self, registration: Registration) -> float:
         """That a run of the registration may take in one thread."""
@@ -49,7 +51,9 @@ class Shard:
         return self.registrations.seconds_of(registration, max(self.threads.stall, idle))
 
     def execute(self, rights: Rights, command: Command) -> Any:
-        """One Redis command, from any thread but the reading one. Raises redis.ResponseError."""
+        """One command, from any thread but the reading one. Raises redis.ResponseError."""
+        if is_inner(command):
+            return self.inner.execute(self, rights, command)
         return first(self.calls.run(rights, [command]))
 
     def log(self, text: str, level: str = "notice") -> None:

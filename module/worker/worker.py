@@ -18,7 +18,7 @@ from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models, RunBounds
 from shardqa.module.worker.calls import Calls, Rights, section
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
-from shardqa.module.worker.gears import script_names, stored
+from shardqa.module.worker.gears import redisgears, script_names, stored
 from shardqa.module.worker.gears.cluster import REFRESH, Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.events import Events
@@ -135,6 +135,7 @@ class Worker:
         }
         sys.modules["redisAI"] = redis_ai.module(self._shard)
         script_names.install()
+        redisgears.install(self._shard)
         threads.start()
 
     def handle(self, frame: Frame) -> Work | None:

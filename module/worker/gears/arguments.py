@@ -55,7 +55,6 @@ def run_plan_of(
     """Raises TypeError and ValueError with what is wrong."""
     if reader == "CommandReader":
         raise ValueError("a CommandReader has nothing to run over; register it with a trigger")
-    _check_options("run", reader, options, RUN_OPTIONS[reader])
     for name in ("prefix", "pattern"):
         argument = options.get(name, argument)
     if reader == "PythonReader" and not callable(argument):
@@ -85,7 +84,6 @@ def registration_of(
     if reader not in REGISTER_OPTIONS:
         raise ValueError(f"{reader} can't be registered; {', '.join(REGISTER_OPTIONS)} can")
     given = {name: value for name, value in options.items() if value is not None or name not in COMMON}
-    _check_options("register", reader, given, (*REGISTER_OPTIONS[reader], "privileged"))
     registration = Registration(
         id="",
         session=session.id,
@@ -186,12 +184,12 @@ def _stream_options(options: Mapping[str, Any]) -> StreamOptions:
     )
 
 
-def _check_options(action: str, reader: str, options: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for name in options:
-        if name not in known:
-            raise TypeError(
-                f"{action} of a {reader} does not take {name}; it takes {', '.join(known) or 'no more arguments'}"
-            )
+def unknown_options(action: str, reader: str, options: Mapping[str, Any]) -> list[str]:
+    """Names that RedisGears would ignore, too."""
+    known = (
+        RUN_OPTIONS.get(reader, ()) if action == "run" else (*REGISTER_OPTIONS.get(reader, ()), "privileged", *COMMON)
+    )
+    return [name for name in options if name not in known]
 
 
 def _number(name: str, value: Any, least: int) -> int:

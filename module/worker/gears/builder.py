@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker.gears import sugar
-from shardqa.module.worker.gears.arguments import MODES, READERS, registration_of, run_plan_of
+from shardqa.module.worker.gears.arguments import MODES, READERS, registration_of, run_plan_of, unknown_options
 from shardqa.module.worker.gears.plans import RunPlan
 from shardqa.module.worker.gears.steps import GearsStep, Kind, is_async
 
@@ -126,6 +126,9 @@ class Builder:
         """What `run` would ask for."""
         _check_mode(mode)
         argument = self._default if arg is None else arg
+        unknown = unknown_options("run", self._reader, options)
+        if unknown:
+            self._session.ignore("run", self._reader, unknown)
         return run_plan_of(self._reader, argument, tuple(self._steps), convertToStr, collect, mode, options)
 
     def register(
@@ -146,6 +149,9 @@ class Builder:
         _check_mode(mode)
         if onRegistered is not None:
             _check_function("onRegistered", onRegistered)
+        unknown = unknown_options("register", self._reader, options)
+        if unknown:
+            self._session.ignore("register", self._reader, unknown)
         registration = registration_of(
             self._session, self._reader, prefix, tuple(self._steps), convertToStr, collect, mode, options
         )

@@ -53,6 +53,7 @@ class Commands:
         self.streams = Streams(shard, self._run_batch)
         shard.registrations.listen(self.streams.begin, self.streams.end)
         sessions.distribution.before_unregister = self.streams.forget
+        shard.inner.answer = self.run
 
     def _forget_turn(self, registration: Registration) -> None:
         self._turns.pop(registration.id, None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
-from collections.abc import Awaitable, Callable, Iterator
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from redis import ResponseError
 
-from shardqa.module.worker.calls import Argument, section
+from shardqa.module.worker.calls import Argument, Calls, section
 from shardqa.module.worker.gears.builder import Builder
 from shardqa.module.worker.gears.execution import Execution, FlatError, current, enter
 from shardqa.module.worker.gears.future import GearsFuture, PlainFuture
@@ -19,16 +22,13 @@ from shardqa.module.worker.gears.runtime import SessionRuntime
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.sessions import Session
+    from shardqa.module.worker.shard import Shard
+
+IMPORTED = {"asyncio": asyncio, "copy": copy, "Future": asyncio.Future, "Thread": Thread}
 
 
-def namespace(session: Session) -> dict[str, Any]:
-    """The globals of a session's script."""
-    builder = functools.partial(Builder, session)
-    shard = session.shard
-
-    def execute(*command: Argument) -> Any:
-        """One Redis command; strings come back as str. Raises redis.ResponseError."""
-        return text(shard.execute(session.rights_now(), command))
+def common(shard: Shard) -> dict[str, Any]:
+    """What does not depend on whose script it is, by its names in RedisGears."""
 
     def log(message: object, level: str = "notice") -> None:
         shard.log(str(message), level)
@@ -37,19 +37,14 @@ def namespace(session: Session) -> dict[str, Any]:
         return shard.settings.get(name)
 
     def gears_config_get(name: str, default: Any = None) -> Any:
-        found = shard.settings.get(name)
-        return default if found is None else found
+        value = shard.settings.get(name)
+        return default if value is None else value
 
     def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
         """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
         shard.threads.spawn(_run_later(coroutine, f, delay, log))
 
     return {
-        "__name__": "__main__",
-        "__builtins__": __builtins__,
-        "GearsBuilder": builder,
-        "GB": builder,
-        "execute": execute,
         "hashtag": shard.cluster.hashtag,
         "log": log,
         "override_reply": override_reply,
@@ -62,16 +57,53 @@ def namespace(session: Session) -> dict[str, Any]:
         "runCoroutine": run_coroutine,
         "gearsFuture": GearsFuture,
         "createFuture": PlainFuture,
-        "setFutureResults": lambda future, result: future.set(result),
-        "setFutureException": lambda future, error: future.fail(error),
+        "setFutureResults": set_future_results,
+        "setFutureException": set_future_exception,
         "isAsyncAllow": is_async_allow,
         "isInAtomicBlock": is_in_atomic_block,
-        "atomic": functools.partial(Atomic, session),
         "getGearsSession": current,
         "setGearsSession": enter,
+    }
+
+
+def namespace(session: Session) -> dict[str, Any]:
+    """The globals of a session's script."""
+    builder, shard = functools.partial(Builder, session), session.shard
+
+    def execute(*command: Argument) -> Any:
+        """One Redis command; strings come back as str. Raises redis.ResponseError."""
+        return text(shard.execute(session.rights_now(), command))
+
+    def gears_context(session: Execution | str | None = None, *arguments: Any) -> Any:
+        """RedisGears' name for the builder of a reader, and for `with gearsCtx(getGearsSession()):`."""
+        return builder(session, *arguments) if isinstance(session, str) else in_context(session)
+
+    return {
+        "__name__": "__main__",
+        "__builtins__": __builtins__,
+        **common(shard),
+        "GearsBuilder": builder,
+        "GB": builder,
+        "execute": execute,
+        "atomic": functools.partial(Atomic, shard.calls),
         "gearsCtx": gears_context,
         "runtime": SessionRuntime(session),
     }
+
+
+def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
+    """What RedisGears' interpreter had besides: other spellings, and what it had imported."""
+    module = sys.modules.get("redisgears")  # none where a script runs outside a worker
+    spellings = {"Log": names["log"], "ConfigGet": names["configGet"], "GearsFuture": names["gearsFuture"]}
+    return {**spellings, **IMPORTED, "redisgears": module, "rg": module}
+
+
+def set_future_results(future: PlainFuture, result: Any) -> None:
+    future.set(result)
+
+
+def set_future_exception(future: PlainFuture, error: Any) -> None:
+    future.fail(error)
 
 
 def is_in_atomic_block() -> bool:
@@ -88,8 +120,8 @@ def is_async_allow() -> bool:
 class Atomic:
     """`with atomic():` no other client's command comes between those of the block, which Redis ends after a second."""
 
-    def __init__(self, session: Session) -> None:
-        self._calls = session.shard.calls
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
         self._number = 0  # 0: an outer block is open, or it was not entered
 
     def __enter__(self) -> None:
@@ -115,7 +147,7 @@ def flat_error(message: object) -> Any:
 
 
 @contextmanager
-def gears_context(session: Execution | None = None) -> Iterator[None]:
+def in_context(session: Execution | None = None) -> Iterator[None]:
     """`with gearsCtx(getGearsSession()):` in a thread of one's own: what is called inside acts for that function."""
     before = current()
     enter(before if session is None else session)

@@ -65,6 +65,7 @@ class Session:
         self.on_registered: list[Callable[[], Any]] = []
         self.stored = code  # what a replay begins with: the script, or what travelled (distribution.py)
         self._committed = False
+        self._ignored: set[str] = set()
 
     def require(self, requirements: Sequence[str]) -> None:
         """They are there already."""
@@ -99,6 +100,14 @@ class Session:
         self.registrations.append(registration)
         if on_registered is not None:
             self.on_registered.append(on_registered)
+
+    def ignore(self, action: str, reader: str, names: Collection[str]) -> None:
+        """Arguments that nobody knows, as RedisGears passes them over: the log says it once a script."""
+        for name in names:
+            text = f"session {self.id}: {action} of a {reader} ignores the unknown argument {name}"
+            if text not in self._ignored:
+                self._ignored.add(text)
+                self.shard.log(text)
 
     def watch(self, watch: Watch) -> None:
         if self._committed:
@@ -141,7 +150,7 @@ class Session:
         self.remember_lines()
         try:
             with script_names.in_use(self.names):
-                exec(compile(self.code, name, "exec"), dict(self.names))
+                exec(compile(self.code, name, "exec"), functions.old_names(self.names) | self.names)
         except StopIteration as error:  # can't travel through a future
             raise RuntimeError("the script raised StopIteration") from error
 

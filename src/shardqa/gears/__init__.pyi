@@ -99,6 +99,8 @@ class GearsBuilder:
         inorder: bool = ...,
         hook: str = ...,
         keyprefix: str = ...,
+        concurrency: int = ...,
+        ExecutionMaxIdleTime: int = ...,
         privileged: bool = ...,
     ) -> str:
         """Keeps the function for events, commands or messages; returns the registration's id."""
@@ -177,8 +179,8 @@ def getGearsSession() -> _GearsSession | None:
 def setGearsSession(execution: _GearsSession | None) -> None:
     """In that thread: what is called from now on acts for that function."""
 
-def gearsCtx(session: _GearsSession | None = None) -> AbstractContextManager[None]:
-    """The same for a block: `with gearsCtx(session):`."""
+def gearsCtx(session: _GearsSession | _Reader | None = None, *arguments: Any) -> Any:
+    """The same for a block: `with gearsCtx(session):`. Of a reader's name it is the builder, as GB."""
 
 runtime: Runtime
 """What shardqa's own functions use: commands in one tick, watches, models, peers."""

@@ -30,7 +30,7 @@ UNSAID = object()  # a default that the stub only names as `...`
 
 def runtime_names() -> dict[str, Any]:
     cluster = SimpleNamespace(hashtag=lambda: "")
-    session = SimpleNamespace(shard=SimpleNamespace(cluster=cluster))
+    session = SimpleNamespace(shard=SimpleNamespace(cluster=cluster, calls=None))
     names = functions.namespace(cast(Session, session))
     return {name: value for name, value in names.items() if name not in HIDDEN}
 

@@ -84,8 +84,6 @@ def test_a_script_that_raises_leaves_nothing_registered(worker: WorkerClient) ->
         ("GB('KeysOnlyReader').register()", "KeysOnlyReader can't be registered"),
         ("GB('PythonReader').run(7)", "wants a generator function"),
         ("GB().run(7)", "wants a pattern of keys"),
-        ("GB().run(fromId='0-0')", "does not take fromId"),
-        ("GB().register(batch=3)", "does not take batch"),
         ("GB('StreamReader').register(batch=0)", "batch wants a number from 1 on"),
         ("GB('StreamReader').register(duration=-1)", "duration wants a number from 0 on"),
         ("GB('StreamReader').register(onFailedPolicy='pray')", "onFailedPolicy 'pray' does not exist"),
@@ -112,6 +110,14 @@ def test_a_script_that_raises_leaves_nothing_registered(worker: WorkerClient) ->
 )
 def test_a_failing_script_gets_an_error_that_says_why(worker: WorkerClient, code: str, text: str) -> None:
     assert text in str(worker.execute(code))
+
+
+def test_unknown_arguments_are_ignored_and_logged_once(worker: WorkerClient) -> None:
+    code = "for n in range(2): GB().map(str).register(f'u{n}:*', sort=3, mode='async_local')"
+    assert worker.execute(code) == b"OK"
+    assert "register of a KeysReader ignores the unknown argument sort" in worker.wait_log("session")
+    assert worker.execute("GB('PythonReader', None).run(lambda: iter([1]), keyTypes=['hash'])") == [[b"1"], []]
+    assert len([frame for frame in worker.of(Type.LOG) if b"argument sort" in frame.payload]) == 0
 
 
 @pytest.mark.parametrize(
