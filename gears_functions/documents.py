@@ -36,12 +36,10 @@ class Fields:
 
     def digest(self) -> str:
         """Equal for equal passages: of title, text, places, metadata and the way of splitting."""
-        digest = blake2b(f"{splitting.VERSION}\0{len(self.title)}\0{self.title}".encode(), digest_size=16)
-        digest.update(self.text.encode())
-        if self.places:
-            digest.update(b"\0" + self.places.encode())
-        if self.metadata:
-            digest.update(b"\0\0" + self.metadata.encode())
+        digest = blake2b(str(splitting.VERSION).encode(), digest_size=16)
+        for part in (self.title, self.text, self.places, self.metadata):
+            encoded = part.encode()
+            digest.update(b"\0%d\0" % len(encoded) + encoded)
         return digest.hexdigest()
 
 

@@ -2,8 +2,7 @@
 
 A document's title is its first passage's. It is found by its content words, stemmed as texts are; one with a note in
 brackets at its end, "Ed Wood (film)", also without, and "Ilse Marquardt, Engineer" by what stands before the comma.
-Rebuilt with the index from the `passage:` keys, so that documents
-of earlier releases have theirs. Owned by an Index; one thread.
+Rebuilt with the index from the `passage:` keys. Owned by an Index; one thread.
 """
 
 from __future__ import annotations

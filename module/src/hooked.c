@@ -45,11 +45,11 @@ void hooked_clear(void) {
     shardqa.hooked = redis.CreateDict(NULL);
 }
 
-/* `word`: name, `r` or `w`, first and last key; or, as it was once stored, the name alone. */
+/* `word`: name, `r` or `w`, first and last key. Anything else hooks nothing. */
 static void add_one(struct registration *registration, const char *word) {
-    char given[NAME_MOST], name[NAME_MOST], kind = 'r';
-    int first = 1, last = 1;
-    if (sscanf(word, "%63s %c %d %d", given, &kind, &first, &last) < 1 || !lower(name, given, strlen(given))) return;
+    char given[NAME_MOST], name[NAME_MOST], kind;
+    int first, last;
+    if (sscanf(word, "%63s %c %d %d", given, &kind, &first, &last) != 4 || !lower(name, given, strlen(given))) return;
     struct hooked *hooked = redis.DictGetC(shardqa.hooked, name, strlen(name), NULL);
     if (hooked == NULL) {
         hooked = redis.Calloc(1, sizeof *hooked);

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 MAX_ID = 64
 ID = re.compile(rf"[0-9A-Za-z-]{{1,{MAX_ID}}}")
-FIELD = "request"  # of the statistics that a Rank brings along: shards of earlier versions pass it over
+FIELD = "request"  # of the statistics that a Rank brings along
 
 current: ContextVar[str] = ContextVar("shardqa_request", default="")  # empty outside of HTTP
 

@@ -1,4 +1,4 @@
-"""Answers kept in Redis: by an earlier version, and where memory ends."""
+"""Answers kept in Redis where memory ends."""
 
 from collections.abc import Callable
 
@@ -6,29 +6,12 @@ import pytest
 from redis import Redis
 
 from shardqa.cluster.local import LocalCluster
-from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.schema import Document
-from tests.cluster.shards_client import Shards
-from tests.nodes import settings_of, wait_until
+from tests.nodes import settings_of
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
 QUESTION = "When was the mill at Hallow Ford built?"
-
-
-async def test_answers_that_an_earlier_version_kept_are_computed_anew(settings: Settings, shards: Shards) -> None:
-    engine = await Engine.connect(settings.model_copy(update={"cache_megabytes": 0}))
-    try:
-        await engine.put(Document(id="mill", text=MILL))
-        assert (await engine.ask(QUESTION)).answer == "1742"
-        client, corpus = shards.client, settings.corpus
-        (of_shard,) = wait_until(lambda: list(client.scan_iter(f"answer:{corpus}:*")), "the answer is stored")
-        (final,) = client.scan_iter(f"ask:{corpus}:*")
-        client.set(of_shard, b'{"spans": [{"text": "1688"}], "cached": true, "us": {}}')
-        client.set(final, b'{"candidates": []}')
-        assert (await engine.ask(QUESTION)).answer == "1742"
-    finally:
-        await engine.close()
 
 
 @pytest.fixture

@@ -26,14 +26,14 @@ def year(version: int) -> int:
     return 1400 + version % 600
 
 
-def text(document: str, version: int, paragraphs: int = PARAGRAPHS) -> str:
-    """No two versions have the same words at the same place. Only a long document has `paragraphs`."""
+def text(document: str, version: int) -> str:
+    """No two versions have the same words at the same place. Only a long document has PARAGRAPHS."""
     head = f"Leaflet {'I' * (version % 7 + 1)}. The {document} was built by {builder(version)} in {year(version)}."
     rest = "It still stands and is open to visitors in summer."
     if document not in LONG:
         return f"{head} {rest}"
     more = " ".join(
-        f"In entry {n} of log {version} the keeper of the {document} tells of the sea." for n in range(paragraphs)
+        f"In entry {n} of log {version} the keeper of the {document} tells of the sea." for n in range(PARAGRAPHS)
     )
     return f"{head} {rest}\n\n{more}"
 

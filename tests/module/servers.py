@@ -128,7 +128,7 @@ class Server(Node):
         assert self.client().execute_command(*words) == b"OK"
 
     def hook(self, prefix: str = "answer:*", mode: str = "answer", session: str = "hooks") -> None:
-        self.register(session, [f"{session}-1", "KeysReader", prefix, "", ["keymiss"], [], ["get"]])
+        self.register(session, [f"{session}-1", "KeysReader", prefix, "", ["keymiss"], [], ["get r 1 1"]])
         self.order("misses", mode)
 
     def worker_pid(self) -> int:

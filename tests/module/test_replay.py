@@ -15,7 +15,7 @@ def register(server: Server, session: str) -> None:
     """A session with a hook on `<session>:*` and a trigger of its own name."""
     server.register(
         session,
-        [f"{session}-1", "KeysReader", f"{session}:*", "", ["keymiss"], [], ["get"]],
+        [f"{session}-1", "KeysReader", f"{session}:*", "", ["keymiss"], [], ["get r 1 1"]],
         [f"{session}-2", "CommandReader", "", session, [], [], []],
     )
 

@@ -25,9 +25,7 @@ class HookedCommand:
     last: int  # negative: from the end
 
     def wire(self) -> str:
-        """As the module reads it (hooked.c); GET as it was stored before there were others."""
-        if self == GET:
-            return self.name
+        """As the module reads it (hooked.c)."""
         return f"{self.name} {'w' if self.writes else 'r'} {self.first} {self.last}"
 
 

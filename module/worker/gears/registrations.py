@@ -122,12 +122,6 @@ class Registration:
     statistics: RegistrationStatistics = field(default_factory=RegistrationStatistics)
     hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
 
-    def complete(self) -> None:
-        """Gives one that an earlier version stored the fields that it has not."""
-        self.statistics = RegistrationStatistics()
-        if not hasattr(self, "hooked"):
-            self.hooked = ()
-
     def title(self) -> bytes:
         """What the log calls it when the worker has to be killed for it."""
         what = f"trigger {self.trigger!r}" if self.trigger else f"keys {self.prefix!r}"
@@ -160,7 +154,7 @@ class Registration:
     def wire(self) -> list[str]:
         """The items of this registration in a REGISTER frame."""
         items = [self.id, self.reader, self.mode, self.description or "", self.prefix, self.trigger]
-        commands = tuple(command.wire() for command in self.hooked) or self.commands
+        commands = tuple(command.wire() for command in self.hooked)
         for names in (self.events, self.types, commands):
             items += [str(len(names or ())), *(names or ())]
         return items

@@ -32,13 +32,10 @@ class Documents(Connected):
             "text": document.text,
             "source": document.source,
             "metadata": packed,
-        }
-        later = {
             "places": places.encode(document.places),
             "origin": document.origin,
             "replace": "" if replace else "no",
         }
-        fields |= {name: value for name, value in later.items() if value}  # shards of an earlier version take no others
         pairs = [part for pair in fields.items() for part in pair]
         words = ("RG.TRIGGERONKEY", "Ingest", key, *pairs)
         reply = record_of(await self.masters.on(self.masters.owner(key), *words, seconds=PUT_SECONDS))

@@ -95,7 +95,7 @@ class Readers:
         if node is None:
             raise ClusterUnavailable(f"node {node_name} left the cluster while it was asked; ask again")
         reply = None if fresh else await self._filled(node, key)
-        if reply is None or "passages" not in reply:  # kept by an earlier version, which wrote them otherwise
+        if reply is None:
             with suppress(WritesRefused):  # what is kept is of this epoch, too
                 await self._masters.on(node, "UNLINK", key)
             reply = await self._filled(node, key)

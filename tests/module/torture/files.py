@@ -29,7 +29,7 @@ def saved(folder: Path) -> bytes:
     node = Tortured(folder / "origin", *OPTIONS).start()
     try:
         said(node, *(line.split(" ") for line in STORED))
-        node.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get"]])
+        node.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get r 1 1"]])
         node.register("other", ["other-1", "CommandReader", "", "echo", [], [], []])
         said(node, ["SAVE"])
         return (node.folder / "dump.rdb").read_bytes()

@@ -100,7 +100,7 @@ def register(chance: random.Random, _vocabulary: Vocabulary) -> bytes:
     for n in range(chance.randrange(3)):
         reader = chance.choice(["KeysReader", "CommandReader", "StreamReader", "x"])
         listed += [f"{n}-{chance.randrange(4)}", reader, "async", "", chance.choice(["answer:*", "*", ""]), "echo"]
-        listed += [1, "keymiss", 0, 1, "get"]
+        listed += [1, "keymiss", 0, 1, "get r 1 1"]
         if chance.random() < 0.2:
             listed[-2] = chance.choice([0, 1, 2, 10**9])  # as many commands, says it
     return pack([session, b"default", b"code", len(listed) // 11, *listed])

@@ -148,7 +148,7 @@ def batch(chance: random.Random, vocabulary: Vocabulary) -> list[bytes]:
 
 def register_hooks(pair: Pair) -> None:
     """Of misses of `answer:*`, commands on `hooked:*`, and events of `caused:*`."""
-    pair.master.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get"]])
+    pair.master.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get r 1 1"]])
     pair.master.register(
         "commands",
         ["commands-1", "CommandReader", "hooked:*", "", [], [], ["hset w 1 1"]],

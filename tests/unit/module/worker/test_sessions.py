@@ -216,7 +216,7 @@ def body(trigger: str, description: str = "") -> tuple[str, ...]:
 
 
 def hook_body(prefix: str) -> tuple[str, ...]:
-    return ("KeysReader", "async_local", "", prefix, "", "1", "keymiss", "0", "1", "get")
+    return ("KeysReader", "async_local", "", prefix, "", "1", "keymiss", "0", "1", "get r 1 1")
 
 
 HOOK = (
