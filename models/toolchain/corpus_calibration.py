@@ -33,7 +33,7 @@ LEAST_STEP = 1e-6
 
 DRAW = 0.5
 """Log-odds by which a usual difference of a signal may weigh otherwise than in the reader's weights: the standard
-deviation of the distribution around them. bench/corpus_calibration.py has what others give."""
+deviation of the distribution around them."""
 
 
 @dataclass(frozen=True, slots=True)

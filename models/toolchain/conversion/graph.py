@@ -159,11 +159,6 @@ class SpanHead:
         return [Output(name, ("batch", "sequence")) for name in names]
 
 
-def bert_reader(weights: Weights, shape: BertShape, layers: Layers, observe: bool = False) -> onnx.ModelProto:
-    """`network` with the checkpoint's span head: outputs start_logits and end_logits, float32 [batch, sequence]."""
-    return network(weights, shape, layers, [SpanHead.of(weights)], observe)
-
-
 def network(
     weights: Weights, shape: BertShape, layers: Layers, heads: Sequence[Head], observe: bool = False
 ) -> onnx.ModelProto:

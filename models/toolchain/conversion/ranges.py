@@ -25,7 +25,7 @@ SAMPLES = 128
 
 PERCENTILE = 100.0
 """Percent of a row's activations within its range. Clipping costs more than finer steps gain: at 99.999 the logits'
-error doubles (`bench/int8_forms.py`)."""
+error doubles."""
 
 
 def measure_ranges(

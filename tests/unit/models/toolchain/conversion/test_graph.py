@@ -24,7 +24,6 @@ from shardqa.models.toolchain.conversion.graph import (
     Head,
     Output,
     SpanHead,
-    bert_reader,
     network,
 )
 from shardqa.models.toolchain.conversion.reference import Reference, gelu
@@ -40,7 +39,7 @@ def run(model: Any, batch: Batch, outputs: Sequence[str] = SPANS) -> list[Any]:
 def spans_of(weights: Any, batch: Batch) -> Any:
     """Logits of the float graph, [rows, tokens, 2]."""
     shape = BertShape.of(tiny_config([(0, 0)] * sum("query.weight" in name for name in weights)))
-    return np.stack(run(bert_reader(weights, shape, FloatLayers()), batch), axis=-1)
+    return np.stack(run(network(weights, shape, FloatLayers(), [SpanHead.of(weights)]), batch), axis=-1)
 
 
 @settings(max_examples=25)
@@ -62,7 +61,7 @@ def test_rows_of_any_length_are_read(tokens: int) -> None:
 def test_a_checkpoint_without_a_span_head_is_no_reader() -> None:
     weights = {name: value for name, value in tiny_weights().items() if not name.startswith("qa_outputs")}
     with pytest.raises(BadModel, match="no span head"):
-        bert_reader(weights, BertShape.of(tiny_config()), FloatLayers())
+        network(weights, BertShape.of(tiny_config()), FloatLayers(), [SpanHead.of(weights)])
 
 
 class LastHidden:
@@ -84,7 +83,8 @@ def test_one_encoder_carries_several_heads() -> None:
 
 
 def test_an_observed_graph_gives_the_input_of_every_product() -> None:
-    model = bert_reader(tiny_weights(), BertShape.of(tiny_config()), FloatLayers(), observe=True)
+    weights = tiny_weights()
+    model = network(weights, BertShape.of(tiny_config()), FloatLayers(), [SpanHead.of(weights)], observe=True)
     names = [output.name for output in model.graph.output]
     products = [f"?layer.{number}.{part}" for number in range(3) for part in ("qkv", "mix", "widen", "narrow")]
     assert names == SPANS + products

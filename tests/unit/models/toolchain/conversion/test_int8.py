@@ -23,7 +23,7 @@ from shardqa.models.toolchain.cards import Card
 from shardqa.models.toolchain.conversion import quantize as quantizing
 from shardqa.models.toolchain.conversion.checked import Check
 from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
-from shardqa.models.toolchain.conversion.graph import BertShape, FloatLayers, Layers, bert_reader
+from shardqa.models.toolchain.conversion.graph import BertShape, FloatLayers, Layers, SpanHead, network
 from shardqa.models.toolchain.conversion.int8 import COLUMN_STEPS, Range, TokenLayers, evening, quantized, static_scale
 from shardqa.models.toolchain.conversion.quantize import Calibration, quantize
 from shardqa.models.toolchain.conversion.ranges import measure_largest, measure_ranges
@@ -92,13 +92,13 @@ def run(model: Any, batch: Batch) -> Any:
 
 def int8_of(layers: tuple[tuple[int, int], ...], weights: Any = None) -> Any:
     weights = tiny_weights(layers) if weights is None else weights
-    return bert_reader(weights, BertShape.of(tiny_config(layers)), TokenLayers())
+    return network(weights, BertShape.of(tiny_config(layers)), TokenLayers(), [SpanHead.of(weights)])
 
 
 def error(layers: Layers, weights: Any) -> float:
     """How far int8 moves the logits, root mean square in spreads."""
     shape, batch = BertShape.of(tiny_config()), tiny_batch()
-    exact, found = (run(bert_reader(weights, shape, one), batch) for one in (FloatLayers(), layers))
+    exact, found = (run(network(weights, shape, one, [SpanHead.of(weights)]), batch) for one in (FloatLayers(), layers))
     return float(np.sqrt(np.mean((found - exact) ** 2)) / exact.std())
 
 

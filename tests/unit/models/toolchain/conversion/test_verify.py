@@ -22,7 +22,7 @@ import onnx
 from onnx import numpy_helper
 
 from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
-from shardqa.models.toolchain.conversion.graph import FloatLayers, Layers, bert_reader
+from shardqa.models.toolchain.conversion.graph import FloatLayers, Layers, SpanHead, network
 from shardqa.models.toolchain.conversion.int8 import TokenLayers
 from shardqa.models.toolchain.conversion.networks import OpenNetwork
 from shardqa.models.toolchain.conversion.probes import Probe, random_probe
@@ -49,7 +49,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def write_onnx(source: Path, folder: Path, layers: Layers, change: Callable[[Any], None] = lambda model: None) -> Path:
     """The ONNX folder of a checkpoint, its network changed."""
     checkpoint = Checkpoint.load(source)
-    model = bert_reader(checkpoint.weights, checkpoint.shape, layers)
+    model = network(checkpoint.weights, checkpoint.shape, layers, [SpanHead.of(checkpoint.weights)])
     change(model)
     folder.mkdir(parents=True)
     onnx.save(model, folder / "model.onnx")
