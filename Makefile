@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint format types test-c asan torture faults soak bench bench-models clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint format types test-c asan torture faults soak bench bench-models man clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -129,6 +129,9 @@ soak: setup-test ## load on 6 nodes with kills, hangs, failovers, resharding; pr
 
 bench: setup $(VENV)/stamp-dev ## print the figures; some take minutes
 	@BIN=$(BIN) bench/run
+
+man: $(VENV)/stamp-install ## write the manual page, docs/man/shardqa.1; a wheel that is built then has it
+	@$(BIN)/python docs/man/manual.py
 
 bench-models: setup $(VENV)/stamp-dev $(VENV)/stamp-models ## print the figures of the models: ladder, scores, package
 	@BIN=$(BIN) bench/run-models
