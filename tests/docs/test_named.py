@@ -1,4 +1,4 @@
-"""Whatever people can call or set is named in the documentation: one table of kinds, read from the sources."""
+"""Whatever people can call or set is named in the documentation, with its default: a table of kinds."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,11 +10,14 @@ import typer.main
 from shardqa.api.app import create_app
 from shardqa.cli import app as program
 from shardqa.config import Settings
+from shardqa.module.worker.gears.builder import Builder
+from shardqa.module.worker.gears.settings import KNOWN
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("src/shardqa", "api", "cluster", "loader", "models")  # the worker's variables are the module's to set
 COMMAND = re.compile(r'^    \{"((?:AI|RG)\.\w+)", ', re.MULTILINE)
 KEY = re.compile(r'f"([a-z]+):\{')
+OPTION = re.compile(r'arguments_next_is\(a, "([A-Z]+)"\)')
 VARIABLE = re.compile(r'"(SHARDQA_[A-Z_]+)"')
 
 
@@ -54,12 +57,32 @@ def redis_commands() -> list[str]:
     return COMMAND.findall((ROOT / "module" / "src" / "commands.c").read_text())
 
 
+def steps() -> list[str]:
+    return [
+        name for name in vars(Builder) if not name.startswith("_") and name not in ("run", "register", "plan_of_run")
+    ]
+
+
+def load_arguments() -> list[str]:
+    code = (ROOT / "module" / "src" / "module.c").read_text()
+    own = re.findall(r'text_is\(name, "(\w+)"\)', code[code.index("static const char *set_argument") :])
+    return own + re.findall(r'^    \{"([A-Z_]+)", offsetof', (ROOT / "module/src/config.c").read_text(), re.MULTILINE)
+
+
+def model_options() -> list[str]:
+    return sorted(set(OPTION.findall((ROOT / "module" / "src" / "model_commands.c").read_text())))
+
+
 KINDS: dict[str, tuple[Callable[[], list[str]], int]] = {  # how to list them, and how many there are at least
     "command line": (verbs, 30),
     "HTTP": (routes, 8),
     "settings": (settings, 15),
     "keys": (key_types, 8),
     "Redis commands": (redis_commands, 30),
+    "steps of functions": (steps, 15),
+    "load arguments": (load_arguments, 15),
+    "options of AI commands": (model_options, 8),
+    "RedisGears' settings": (lambda: list(KNOWN), 10),
 }
 
 
@@ -87,3 +110,12 @@ def test_the_page_of_settings_has_every_default() -> None:
 def test_the_page_of_the_command_line_has_every_command() -> None:
     text = (ROOT / "docs" / "cli.md").read_text()
     assert not [verb for verb in verbs() if f"| `{verb}` |" not in text]
+
+
+def test_each_load_argument_that_has_a_number_has_its_default_in_the_table() -> None:
+    code = (ROOT / "module" / "src" / "module.c").read_text()
+    text = (ROOT / "docs" / "operating.md").read_text()
+    fields = {"THREADS": "threads", "TIMEOUT": "timeout_ms", "MAXPENDING": "max_pending", "HEARTBEAT": "heartbeat_ms"}
+    for argument, field in fields.items():
+        (default,) = re.findall(rf"\.{field} = (\d+)[,}}]", code)
+        assert re.findall(rf"^\| `{argument}[^`]*` \| (\d+) \|", text, re.MULTILINE) == [default]
