@@ -1,5 +1,5 @@
-/* AI.CONFIG and RedisAI's load arguments: what has a meaning here gets it, the rest is taken and
- *     said to have none. */
+/* AI.CONFIG and the load arguments of RedisAI and RedisGears: what has a meaning here gets it, the
+ * rest is taken and said to have none. */
 #include "config.h"
 
 #include <stdio.h>
@@ -28,6 +28,10 @@ static const struct number {
     {"THREADS_PER_QUEUE", offsetof(struct settings, threads_per_queue), 1, MOST_THREADS, "a number from 1 to 1024", NULL},
     {"MODEL_FILE_BYTES", offsetof(struct settings, model_file_bytes), 1, 1LL << 40, "bytes from 1 to 2^40", NULL},
     {"MODEL_QUEUE", offsetof(struct settings, model_queue), 0, 1 << 30, "a number of requests from 0 to 1073741824", NULL},
+    {"MaxExecutions", offsetof(struct settings, max_executions), 1, 1 << 30, "a number from 1 to 1073741824", NULL},
+    {"MaxExecutionsPerRegistration", offsetof(struct settings, max_executions_per_registration), 1, 1 << 30, "a number from 1 to 1073741824", NULL},
+    {"ExecutionMaxIdleTime", offsetof(struct settings, execution_max_idle_ms), 1, MOST_MS, "milliseconds from 1 to 86400000", NULL},
+    {"ProfileExecutions", offsetof(struct settings, profile_executions), 0, 1, "0 or 1", NULL},
     {"INTER_OP_PARALLELISM", offsetof(struct settings, inter_op), 0, MOST_THREADS, "a number from 0 to 1024",
      "the operators of a run follow one another"},
     {"BACKEND_MEMORY_LIMIT", offsetof(struct settings, memory_limit_mb), 0, 1 << 30, "megabytes from 0 to 1073741824",
@@ -37,6 +41,16 @@ static const struct number {
 /* RedisAI's load arguments that name a backend's file. */
 static bool is_backend(const RedisString *name) {
     static const char *const words[] = {"TF", "TFLITE", "TORCH", "ONNX"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (text_is(name, words[i])) return true;
+    return false;
+}
+
+/* RedisGears' load arguments about its own Python, threads and messages. */
+static bool is_of_gears(const RedisString *name) {
+    static const char *const words[] = {"CreateVenv",           "DownloadDeps",        "DependenciesUrl",          "DependenciesSha256",
+                                        "PythonInstallationDir", "PythonAttemptTraceback", "OverridePythonAllocators", "ExecutionThreads",
+                                        "PythonInstallReqMaxIdleTime", "SendMsgRetries",  "Plugin"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (text_is(name, words[i])) return true;
     return false;
@@ -56,7 +70,7 @@ static void set_text(char **field, const RedisString *value) {
 
 static void set_backends_path(const RedisString *value) { set_text(&shardqa.settings.backends_path, value); }
 
-/* One of RedisAI's load arguments. False where it is none of them. */
+/* One of RedisAI's or RedisGears' load arguments. False where it is none of them. */
 bool config_argument(const RedisString *name, const RedisString *value, const char **wanted) {
     *wanted = NULL;
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++) {
@@ -71,6 +85,10 @@ bool config_argument(const RedisString *name, const RedisString *value, const ch
     if (text_is(name, "BACKENDSPATH")) {
         set_backends_path(value);
         log_no_effect("BACKENDSPATH", "backends are Python packages of the worker's environment");
+        return true;
+    }
+    if (is_of_gears(name)) {
+        log_no_effect(redis.StringPtrLen(name, NULL), "functions run in the worker's own Python");
         return true;
     }
     if (!is_backend(name)) return false;

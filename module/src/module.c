@@ -35,6 +35,10 @@ struct shardqa shardqa = {.settings = {.threads = 1,
                                        .pyexecute = PYEXECUTE_LOCAL,
                                        .name = "shardqa",
                                        .chunk_size = 511LL << 20,
+                                       .max_executions = -1,
+                                       .max_executions_per_registration = -1,
+                                       .execution_max_idle_ms = -1,
+                                       .profile_executions = -1,
                                        .threads_per_queue = 1,
                                        .model_file_bytes = 64 << 20}};
 

@@ -63,6 +63,11 @@ struct settings {
     long long threads_per_queue;    /* runs of one model at once */
     long long inter_op;
     long long memory_limit_mb;
+    /* RedisGears' that have an effect; -1: not said, the worker has its own */
+    long long max_executions;                  /* that are kept */
+    long long max_executions_per_registration; /* the same of each */
+    long long execution_max_idle_ms;           /* a run may take, where that is longer than timeout_ms */
+    long long profile_executions;              /* 1: functions are profiled */
 };
 
 enum { ZOMBIES = 8 };

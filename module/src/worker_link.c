@@ -247,6 +247,13 @@ static long long server_port(void) {
     return error == REDIS_OK ? port : 0;
 }
 
+/* One of RedisGears' settings, where a load argument gave it. */
+static void greet_gears(struct frame_writer *w, const char *name, long long value) {
+    if (value < 0) return;
+    frame_text(w, name);
+    frame_number(w, value);
+}
+
 /* HELLO: what a worker has to know before anything else. */
 static void greet(void) {
     struct frame_writer w;
@@ -266,6 +273,10 @@ static void greet(void) {
     frame_number(&w, shardqa.settings.timeout_ms);
     frame_text(&w, "execution_timeout");
     frame_number(&w, shardqa.settings.execution_timeout_ms);
+    greet_gears(&w, "maxexecutions", shardqa.settings.max_executions);
+    greet_gears(&w, "maxexecutionsperregistration", shardqa.settings.max_executions_per_registration);
+    greet_gears(&w, "executionmaxidletime", shardqa.settings.execution_max_idle_ms);
+    greet_gears(&w, "profileexecutions", shardqa.settings.profile_executions);
     link_send(&w, NULL);
     link_flush();
 }

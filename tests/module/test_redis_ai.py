@@ -74,8 +74,23 @@ def test_redis_ais_load_arguments_are_taken(make: Make) -> None:
         assert f"module argument {name} has no effect here" in server.log
 
 
+def test_redis_gears_load_arguments_are_taken(make: Make) -> None:
+    effective = "MaxExecutions 7 maxexecutionsperregistration 3 ExecutionMaxIdleTime 20000 ProfileExecutions 1"
+    others = "CreateVenv 1 DownloadDeps 1 DependenciesUrl http://x PythonInstallationDir /p Plugin /gears_python.so"
+    server = make(arguments=f"{effective} {others}")
+    (hello,) = server.seen("HELLO")
+    assert dict(zip(hello[7::2], hello[8::2], strict=True)).items() >= {
+        ("maxexecutions", "7"),
+        ("maxexecutionsperregistration", "3"),
+        ("executionmaxidletime", "20000"),
+        ("profileexecutions", "1"),
+    }
+    for name in ("CreateVenv", "DownloadDeps", "DependenciesUrl", "PythonInstallationDir", "Plugin"):
+        assert f"module argument {name} has no effect here" in server.log
+
+
 @pytest.mark.parametrize(
-    "arguments", ["MODEL_EXECUTION_TIMEOUT 999", "MODEL_CHUNK_SIZE 0", "THREADS_PER_QUEUE x", "TF"]
+    "arguments", ["MODEL_EXECUTION_TIMEOUT 999", "MODEL_CHUNK_SIZE 0", "THREADS_PER_QUEUE x", "TF", "MaxExecutions 0"]
 )
 def test_wrong_values_of_load_arguments_stop_the_server(tmp_path: Path, arguments: str) -> None:
     server = Server(tmp_path / "redis", arguments=arguments)

@@ -41,7 +41,10 @@ NAMES = {name.lower(): name for name in KNOWN}
 class WorkerSettings:
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._arguments = arguments  # of the module, names in lower case
-        self._values: dict[str, int | str] = {name: setting.value for name, setting in KNOWN.items()}
+        self._values: dict[str, int | str] = {
+            name: int(arguments.get(name.lower(), setting.value)) if setting.least is not None else setting.value
+            for name, setting in KNOWN.items()
+        }
         self._extra: dict[str, str] = {}
 
     def number(self, name: str) -> int:

@@ -1,5 +1,7 @@
 """RedisGears' names as programs of its time use them: as globals, as a module, and RG.* from inside functions."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.unit.worker_client import WorkerClient
@@ -57,3 +59,9 @@ def test_a_function_executes_commands_of_gears_that_do_not_wait(worker: WorkerCl
 @pytest.mark.parametrize("command", ["RG.PYEXECUTE", "RG.TRIGGER", "RG.GETRESULTSBLOCKING"])
 def test_a_command_that_has_to_wait_says_so(worker: WorkerClient, command: str) -> None:
     assert f"{command} may have to wait" in str(run(worker, f"def f(r): return execute('{command}', 'x')"))
+
+
+def test_settings_begin_as_the_load_arguments_say(start_worker: Callable[..., WorkerClient]) -> None:
+    worker = start_worker(config=("timeout", "1000", "maxexecutions", "7"))
+    worker.start()
+    assert worker.request("RG.CONFIGGET", "MaxExecutions") == [7]
