@@ -107,7 +107,7 @@ def _serve(settings: Settings, processes: int) -> None:
     import uvicorn
 
     from shardqa.api import logs, metrics
-    from shardqa.api.connection_limits import Bounded
+    from shardqa.api.http_protocol import HttpProtocol
 
     with metrics.shared_by(processes):
         uvicorn.run(
@@ -117,7 +117,7 @@ def _serve(settings: Settings, processes: int) -> None:
             host=settings.http_host,
             port=settings.http_port,
             loop="uvloop",
-            http=Bounded,
+            http=HttpProtocol,
             ws="none",
             log_config=logs.configuration(settings.log),
             access_log=False,  # shardqa.api.access writes its own, with times and request ids

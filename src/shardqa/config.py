@@ -95,9 +95,6 @@ class Settings(BaseSettings):
     http_hosts: str = Field(
         "", description="names, with commas, it answers under besides localhost and addresses; * any"
     )
-    http_connections: int = Field(2_048, ge=1, description="connections of one process; who waits longest gives way")
-    http_connections_per_address: int = Field(512, ge=1, description="of those from one address")
-    http_head_seconds: float = Field(10.0, gt=0, description="seconds in which a request's head must have come")
 
     @model_validator(mode="after")
     def take_address_apart(self) -> "Settings":

@@ -68,14 +68,15 @@ def wait_until_alive(server: Server, failed: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def running_api(folder: Path, **settings: object) -> Iterator[Server]:
-    """`python -m shardqa.api` with SHARDQA_* from `settings`."""
+def running_api(folder: Path, before: str = "", **settings: object) -> Iterator[Server]:
+    """`python -m shardqa.api` with SHARDQA_* from `settings`, after the Python statements of `before`."""
     server = Server(free_port(), folder / "api.log")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
     given = {f"SHARDQA_{name.upper()}": str(value) for name, value in settings.items()}
     env = {**kept, **given, "SHARDQA_HTTP_PORT": str(server.port)}
+    program = ["-c", f"{before}\nfrom shardqa.api.__main__ import main; main()"] if before else ["-m", "shardqa.api"]
     with (folder / "api.log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-m", "shardqa.api"], env=env, stdout=log, stderr=log)
+        process = subprocess.Popen([sys.executable, *program], env=env, stdout=log, stderr=log)
     try:
         wait_until_alive(server, lambda: process.poll() is not None)
         yield server
@@ -114,10 +115,10 @@ def start_api(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """API processes with settings of a test's own: `start_api(redis="127.0.0.1:1")`."""
     with ExitStack() as stack:
 
-        def start(**settings: object) -> Server:
+        def start(before: str = "", **settings: object) -> Server:
             folder = tmp_path / f"api-{time.monotonic_ns()}"
             folder.mkdir()
-            return stack.enter_context(running_api(folder, **settings))
+            return stack.enter_context(running_api(folder, before, **settings))
 
         yield start
 

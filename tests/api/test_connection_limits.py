@@ -10,28 +10,29 @@ from pathlib import Path
 import pytest
 
 from shardqa.api import connection_limits
+from shardqa.api.http_protocol import MAX_HEAD, MAX_URL
 
 from .conftest import Server, running_api  # noqa: TID251 (this package is tests/api)
 
 PART = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Part: "
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-HEAD_SECONDS = 2  # of `hasty`
+SLOW_BODY = b"POST /v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx"
+UNREAD = b"GET /static/swagger/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n" * 16  # 20 MB, past all buffers
+FEW = "from shardqa.api import connection_limits as it; it.CONNECTIONS = it.PER_ADDRESS = 20"
+HASTY = "from shardqa.api import http_protocol as it; it.HEAD_SECONDS = 2; it.UNREAD_SECONDS = 1"
 
 
 @pytest.fixture(scope="module")
 def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Takes 20 connections."""
-    bounds = {"http_connections": 20, "http_connections_per_address": 20}
-    with running_api(tmp_path_factory.mktemp("few"), redis="127.0.0.1:1", **bounds) as server:
+    with running_api(tmp_path_factory.mktemp("few"), FEW, redis="127.0.0.1:1") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Waits a short while for a head."""
-    with running_api(tmp_path_factory.mktemp("hasty"), redis="127.0.0.1:1", http_head_seconds=HEAD_SECONDS) as server:
+    """Waits a short while for a head, and for a reply to be read."""
+    with running_api(tmp_path_factory.mktemp("hasty"), HASTY, redis="127.0.0.1:1") as server:
         yield server
 
 
@@ -55,36 +56,37 @@ def reply_of(connection: socket.socket) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("sent", [b"", PART, WHOLE])
+@pytest.mark.parametrize("sent", [b"", PART, WHOLE, SLOW_BODY])
 def test_connections_that_wait_give_way_to_new_ones(
     few: Server, connect: Callable[[bytes], socket.socket], sent: bytes
 ) -> None:
     first = connect(sent)
-    held = [connect(sent) for _ in range(200)]
+    held = [connect(sent) for _ in range(100)]
     with few.client() as client:
         assert client.get("/healthz").status_code == 200
     assert b"200 OK" in reply_of(first) or sent != WHOLE  # and the oldest has gone
-    assert len(held) == 200
+    assert len(held) == 100
+
+
+def test_health_is_answered_while_no_reply_is_read(few: Server, connect: Callable[[bytes], socket.socket]) -> None:
+    held = [connect(UNREAD) for _ in range(100)]
+    with few.client() as client:
+        assert client.get("/healthz").status_code == 200
+    assert len(held) == 100
 
 
 def test_a_head_that_is_too_large_is_refused_before_it_is_all_there(connect: Callable[[bytes], socket.socket]) -> None:
-    sender = connect(PART)
-    sent = 0
-    try:
-        while sent < 64 * connection_limits.MAX_HEAD:
-            sent += sender.send(b"x" * 65_536)
-    except ConnectionError:
-        pass
-    assert sent < 64 * connection_limits.MAX_HEAD
+    reply = reply_of(connect(PART + b"x" * 2 * MAX_HEAD))
+    assert reply.startswith(b"HTTP/1.1 431 ")
+    assert b"head_too_large" in reply
 
 
 @pytest.mark.parametrize(
     ("head", "status", "code"),
     [
-        (PART + b"x" * connection_limits.MAX_HEAD + b"\r\n\r\n", 431, b"head_too_large"),
+        (PART + b"x" * MAX_HEAD + b"\r\n\r\n", 431, b"head_too_large"),
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431, b"head_too_large"),
-        (b"GET /" + b"x" * connection_limits.MAX_URL + b" HTTP/1.1\r\n\r\n", 414, b"url_too_long"),
-        (b"\x16\x03\x01 this is TLS\r\n\r\n", 400, b"bad_http"),
+        (b"GET /" + b"x" * MAX_URL + b" HTTP/1.1\r\n\r\n", 414, b"url_too_long"),
     ],
 )
 def test_a_head_past_its_bounds_is_refused_with_a_problem(
@@ -104,7 +106,7 @@ def test_a_head_that_does_not_come_is_given_up(hasty: Server, sent: bytes) -> No
     start = time.monotonic()
     sender.settimeout(0.1)
     got = b""
-    while time.monotonic() - start < 15 * HEAD_SECONDS:
+    while time.monotonic() - start < 30:
         try:
             part = sender.recv(65_536)
         except TimeoutError:
@@ -127,13 +129,34 @@ def test_a_kept_connection_serves_many_requests(few: Server) -> None:
         assert {client.get("/healthz").status_code for _ in range(100)} == {200}
 
 
-def test_a_pipeline_of_thousands_is_cut_and_not_kept_in_memory(connect: Callable[[bytes], socket.socket]) -> None:
-    reply = reply_of(connect(WHOLE * 5_000))
-    assert reply.count(b"200 OK") <= 5 * connection_limits.PIPELINED
+def test_a_client_that_reads_no_reply_is_cut(hasty: Server) -> None:
+    with socket.create_connection(("127.0.0.1", hasty.port), timeout=20) as sender:
+        sender.sendall(UNREAD)
+        with pytest.raises(ConnectionError):
+            _send_slowly(sender)
+
+
+def _send_slowly(sender: socket.socket) -> None:
+    for _ in range(200):
+        sender.send(b"G")
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("address", "owner"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+    ],
+)
+def test_addresses_of_one_client_count_as_one(address: str, owner: str) -> None:
+    assert connection_limits.owner_of(address) == owner
 
 
 def test_health_is_answered_where_descriptors_are_few(start_api: Callable[..., Server]) -> None:
-    server = start_api(redis="127.0.0.1:1", http_connections=20, http_connections_per_address=20)
+    server = start_api(FEW, redis="127.0.0.1:1")
     port = server.port
     limit = subprocess.run(
         ["prlimit", "--nofile=256:256", "--pid", str(_pid_of(port))], capture_output=True, check=False

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(cluster: LocalCluster, folder: Path) -> Iterator[Server]:
-    files = {"http_tls_cert": folder / "node.pem", "http_tls_key": folder / "node.key"}
+    files: dict[str, Any] = {"http_tls_cert": folder / "node.pem", "http_tls_key": folder / "node.key"}
     with running_api(folder, redis=cluster.seed(), **files) as found:
         yield found
 

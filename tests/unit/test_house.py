@@ -317,7 +317,8 @@ CALLED_BY_OTHERS = {
     "read_tar",
     "read_zip",
     "_connection_arguments",  # by redis-py's connection
-    "send_400_response",  # by uvicorn's protocol
+    "data_received",  # by asyncio
+    "timeout_keep_alive_handler",  # by uvicorn's protocol
     "shell_complete",  # by typer
     "settings_customise_sources",  # by pydantic
     "with_latency",  # of model cards
