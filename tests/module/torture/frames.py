@@ -212,4 +212,6 @@ def life(pair: Pair, chance: random.Random, vocabulary: Vocabulary, steps: int) 
             read(connection, 6)
     for client in clients:
         client.close()
+    if pair.master.info()["received_bytes"]:  # the head of a frame that never ends
+        pair.master.kill_worker()
     return steps
