@@ -23,7 +23,8 @@ class Shim:
 
     def __init__(self, folder: Path, library: Path, files: str) -> None:
         self._path, self._library, self._files = folder / "page", library, files
-        self._path.write_bytes(bytes(mmap.PAGESIZE))
+        if not self._path.exists():  # else a process has it already
+            self._path.write_bytes(bytes(mmap.PAGESIZE))
         with self._path.open("r+b") as file:
             self._page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
 
