@@ -116,7 +116,7 @@ def _serve(settings: Settings, processes: int) -> None:
             workers=processes,
             host=settings.http_host,
             port=settings.http_port,
-            loop="uvloop",
+            loop="shardqa.api.event_loop:Loop",
             http=HttpProtocol,
             ws="none",
             log_config=logs.configuration(settings.log),

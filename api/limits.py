@@ -13,6 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa.api import problems
+from shardqa.api.connection_limits import owner_of
 from shardqa.api.faults import BodyTooLarge, ClientLeft, ClientStalled, SlowBody
 from shardqa.api.metrics import Metrics
 from shardqa.errors import ShardqaError, TooManyRequests
@@ -21,6 +22,7 @@ MIB = 1024 * 1024
 MAX_DOCUMENTS_BODY = 64 * MIB  # of POST /v1/documents: one document of the largest size, with JSON's escapes
 MAX_BODY = 2 * MIB  # of everything else; room for a 1 MB question to get its own error
 MAX_BODIES = 256 * MIB  # sum of all bodies held at once
+MAX_BODIES_OF_OWNER = MAX_BODIES // 2  # of those from one address, so that it never shuts out another
 BODY_PAUSE = 15.0  # seconds between two parts of a body
 BODY_SECONDS = 120.0  # for a whole body: 64 MiB at 0.5 MiB/s
 SEND_SECONDS = 30.0  # for one part of a reply, when the client does not read
@@ -46,6 +48,7 @@ class Limits:
         self.metrics = metrics
         self.serving = 0  # requests that hold a place
         self.held = 0  # bytes of bodies in memory
+        self.held_of: dict[str, int] = {}  # the same by address
 
     async def serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Reads the body, of at most `bound` bytes, and has `app` serve the request while it holds a place."""
@@ -72,7 +75,7 @@ class Limits:
         headers = Headers(scope=scope)
         has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         self._check_place(body_left=has_body)
-        with self._budget() as budget:
+        with self._budget(scope) as budget:
             body = await self._read(receive, bound, headers, budget) if has_body else b""
             self._check_place(body_left=False)
             with self._held_place():
@@ -97,12 +100,13 @@ class Limits:
             )
 
     @contextmanager
-    def _budget(self) -> Iterator["_Budget"]:
-        budget = _Budget(self)
+    def _budget(self, scope: Scope) -> Iterator["_Budget"]:
+        client = scope["client"]
+        budget = _Budget(self, owner_of(client[0]) if client else "")
         try:
             yield budget
         finally:
-            self.held -= budget.taken
+            budget.give_back()
 
     async def _read(self, receive: Receive, bound: int, headers: Headers, budget: "_Budget") -> bytes:
         declared = headers.get("content-length", "")
@@ -135,20 +139,30 @@ class Limits:
 
 
 class _Budget:
-    """The bytes that one request holds of the process' sum."""
+    """The bytes that one request holds of the process' sum, and of its address'."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, owner: str) -> None:
         self.limits = limits
+        self.owner = owner
         self.taken = 0
 
     def take(self, size: int) -> None:
-        if self.limits.held + size > MAX_BODIES:
-            raise _Refused(
-                TooManyRequests(f"bodies of {self.limits.held:,} bytes are in memory, of {MAX_BODIES:,} at most"),
-                body_left=True,
-            )
+        held, held_of = self.limits.held, self.limits.held_of.get(self.owner, 0)
+        for sum_held, bound, whose in ((held, MAX_BODIES, "all"), (held_of, MAX_BODIES_OF_OWNER, "your address'")):
+            if sum_held + size > bound:
+                raise _Refused(
+                    TooManyRequests(f"{whose} bodies in memory have {sum_held:,} bytes, of {bound:,} at most"),
+                    body_left=True,
+                )
         self.taken += size
-        self.limits.held += size
+        self.limits.held = held + size
+        self.limits.held_of[self.owner] = held_of + size
+
+    def give_back(self) -> None:
+        self.limits.held -= self.taken
+        left = self.limits.held_of.pop(self.owner, 0) - self.taken
+        if left:
+            self.limits.held_of[self.owner] = left
 
 
 class _Refused(Exception):

@@ -1,6 +1,7 @@
 """The API by https: a certificate of its own, clients that check it, and who comes by plain http."""
 
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -56,6 +57,16 @@ def test_plain_http_gets_no_answer_and_the_client_says_what_to_try(server: Serve
     with Client(f"http://localhost:{server.port}", retries=ONCE) as client, pytest.raises(Unreachable) as refused:
         client.ready()
     assert "https://" in str(refused.value)
+
+
+def test_a_handshake_that_does_not_come_is_given_up(cluster: LocalCluster, folder: Path) -> None:
+    before = "from shardqa.api import http_protocol; http_protocol.HEAD_SECONDS = 1"
+    files: dict[str, Any] = {"http_tls_cert": folder / "node.pem", "http_tls_key": folder / "node.key"}
+    with (
+        running_api(folder, before, redis=cluster.seed(), **files) as hasty,
+        socket.create_connection(("127.0.0.1", hasty.port), timeout=30) as silent,
+    ):
+        assert silent.recv(1) == b""
 
 
 @pytest.mark.parametrize(

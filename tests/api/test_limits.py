@@ -172,6 +172,23 @@ def test_the_sum_of_bodies_is_bounded_and_given_back(
     assert client.post("/v1/x", content=b"y" * 1_000_000).status_code == 200
 
 
+def test_bodies_of_one_address_leave_room_for_others(
+    slow: Slow, server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_BODIES_OF_OWNER", 1_500_000)
+    with (
+        ThreadPoolExecutor(1) as pool,
+        server.client(transport=httpx.HTTPTransport(local_address="127.0.0.2")) as other,
+    ):
+        holder = pool.submit(client.post, "/v1/slow", content=b"y" * 1_000_000)
+        assert slow.started.acquire(timeout=10)
+        assert client.post("/v1/x", content=b"y" * 1_000_000).json()["code"] == "too_many_requests"
+        assert other.post("/v1/x", content=b"y" * 1_000_000).status_code == 200
+        slow.go.set()
+        assert holder.result().status_code == 200
+    assert client.post("/v1/x", content=b"y" * 1_000_000).status_code == 200
+
+
 def test_a_body_that_stalls_is_given_up_and_holds_no_place(
     server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
