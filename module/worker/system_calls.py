@@ -3,7 +3,7 @@
 Each line below holds name, number on x86-64 and number on ARM (64 bits), as the kernel's headers have them. A call that
 takes what belongs to others (a process, a mode, an address) is let through for certain arguments alone. The calls that
 change modes, owners, times and attributes of files are not there at all: Landlock does not judge them, and a filter
-does not see which file is meant.
+does not see which file is meant. So it is with flock, by which Redis servers of one machine share files of models.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TABLE = """
 read 0 63, write 1 64, readv 19 65, writev 20 66, pread64 17 67, pwrite64 18 68, preadv 295 69, pwritev 296 70,
 preadv2 327 286, pwritev2 328 287, lseek 8 62, close 3 57, close_range 436 436, dup 32 23, dup2 33 -,
 dup3 292 24, sendfile 40 71, copy_file_range 326 285, fsync 74 82, fdatasync 75 83, sync_file_range 277 84,
-fadvise64 221 223, readahead 187 213, fallocate 285 47, ftruncate 77 46, flock 73 32, pipe 22 -, pipe2 293 59,
+fadvise64 221 223, readahead 187 213, fallocate 285 47, ftruncate 77 46, pipe 22 -, pipe2 293 59,
 eventfd 284 -, eventfd2 290 19,
 stat 4 -, fstat 5 80, lstat 6 -, newfstatat 262 79, statx 332 291, statfs 137 43, fstatfs 138 44, access 21 -,
 faccessat 269 48, faccessat2 439 439, readlink 89 -, readlinkat 267 78, getdents 78 -, getdents64 217 61,
@@ -69,7 +69,7 @@ SETUID_SETGID = 0o6000  # of a mode
 MSG_FASTOPEN = 0x20000000  # connects
 SOCK_TYPES = 0xF
 # of fcntl; not the owners, signals, leases and notes, which reach other processes
-FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1031, 1032, 1033, 1034)
+FCNTL = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034)
 # of ioctl: TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
 DESCRIPTORS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 GPU_KINDS = (0x4600, 0x4B00, 0x6400)  # nvidia, kfd, dri

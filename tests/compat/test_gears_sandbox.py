@@ -121,6 +121,7 @@ FILES = [
     "os.setxattr(os.open({file!r}, os.O_RDONLY), 'user.a', b'b')",
     "os.removexattr({file!r}, 'user.kept')",
     "import fcntl; fcntl.ioctl(os.open({file!r}, os.O_RDONLY), 0x40086602, bytes(8))",  # FS_IOC_SETFLAGS
+    "import fcntl; fcntl.flock(os.open({file!r}, os.O_RDONLY), fcntl.LOCK_EX)",
     "os.truncate({file!r}, 0)",
     "os.open({file!r}, os.O_RDONLY | os.O_TRUNC)",
     "open({file!r}, 'a')",

@@ -82,7 +82,7 @@ def test_what_the_table_does_not_name_is_refused(machine: str) -> None:
 
 
 REACHING = (
-    *("ch(mod|own)", "utime", "(set|remove)xattr", "setattr", "^truncate", "mknod"),  # files
+    *("ch(mod|own)", "utime", "(set|remove)xattr", "setattr", "^truncate", "mknod", "flock"),  # files
     *("ptrace", "process_", "kcmp", "pidfd", "io(prio|perm|pl)", "setscheduler", "sched_setattr", "setpgid", "setsid"),
     *("^(sem|shm|msg|mq)", "memfd", "splice", "userfault", "io_uring", "notify", "seccomp", "personality", "move_"),
     *(
