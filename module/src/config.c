@@ -27,7 +27,6 @@ static const struct number {
     {"MODEL_EXECUTION_TIMEOUT", offsetof(struct settings, execution_timeout_ms), 1000, MOST_MS, "milliseconds from 1000 to 86400000", NULL},
     {"THREADS_PER_QUEUE", offsetof(struct settings, threads_per_queue), 1, MOST_THREADS, "a number from 1 to 1024", NULL},
     {"MODEL_FILE_BYTES", offsetof(struct settings, model_file_bytes), 1, 1LL << 40, "bytes from 1 to 2^40", NULL},
-    {"MODEL_QUEUE", offsetof(struct settings, model_queue), 0, 1 << 30, "a number of requests from 0 to 1073741824", NULL},
     {"MaxExecutions", offsetof(struct settings, max_executions), 1, 1 << 30, "a number from 1 to 1073741824", NULL},
     {"MaxExecutionsPerRegistration", offsetof(struct settings, max_executions_per_registration), 1, 1 << 30, "a number from 1 to 1073741824", NULL},
     {"ExecutionMaxIdleTime", offsetof(struct settings, execution_max_idle_ms), 1, MOST_MS, "milliseconds from 1 to 86400000", NULL},

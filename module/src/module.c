@@ -30,8 +30,6 @@ struct shardqa shardqa = {.settings = {.threads = 1,
                                        .max_pending = 4096,
                                        .heartbeat_ms = 3000,
                                        .backoff_ms = 5000,
-                                       .replay = true,
-                                       .slice_us = 100,
                                        .pyexecute = PYEXECUTE_LOCAL,
                                        .name = "shardqa",
                                        .chunk_size = 511LL << 20,
@@ -63,12 +61,6 @@ static const char *set_pyexecute(const RedisString *value) {
             return NULL;
         }
     return "no, local or yes";
-}
-
-/* A setting that is yes or no. */
-static const char *set_flag(bool *field, const RedisString *value) {
-    *field = text_is(value, "yes");
-    return *field || text_is(value, "no") ? NULL : "yes or no";
 }
 
 static const char *set_number(long long *field, const RedisString *value, long long least, long long most, const char *wanted) {
@@ -106,14 +98,6 @@ static const char *set_memory(const RedisString *value) {
     return good ? NULL : "megabytes from 512 to 16777216, or 0 (no limit)";
 }
 
-/* The kernel takes 100 to 100,000 us. */
-static const char *set_slice(const RedisString *value) {
-    long long wanted = -1;
-    bool good = text_number(value, 0, 100000, &wanted) && (wanted == 0 || wanted >= 100);
-    if (good) shardqa.settings.slice_us = wanted;
-    return good ? NULL : "microseconds from 100 to 100000, or 0 (the kernel's)";
-}
-
 /* `none`: a node without a worker. */
 static const char *set_python(const RedisString *value) {
     if (!text_is(value, "none")) return set_text(&shardqa.settings.python, value);
@@ -147,17 +131,14 @@ static const char *set_argument(const RedisString *name, const RedisString *valu
         return s->no_sandbox || text_is(value, "yes") ? NULL : "yes or no";
     }
     if (text_is(name, "REQUIREMENTS_DIR")) return set_requirements(value);
-    if (text_is(name, "HOME")) return set_text(&s->home, value);
     if (text_is(name, "MODELS")) return set_folder(&s->models, value);
     if (text_is(name, "THREADS")) return set_number(&s->threads, value, 1, 1024, "a number from 1 to 1024");
     if (text_is(name, "TIMEOUT")) return set_number(&s->timeout_ms, value, 0, 86400000, "milliseconds from 0 (none) to 86400000");
     if (text_is(name, "MAXPENDING")) return set_number(&s->max_pending, value, 1, 1000000, "a number from 1 to 1000000");
     if (text_is(name, "HEARTBEAT")) return set_number(&s->heartbeat_ms, value, 0, 86400000, "milliseconds from 0 (never) to 86400000");
     if (text_is(name, "BACKOFF")) return set_number(&s->backoff_ms, value, 0, 3600000, "milliseconds from 0 to 3600000");
-    if (text_is(name, "SLICE")) return set_slice(value);
-    if (text_is(name, "REPLAY")) return set_flag(&s->replay, value);
     if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, SLICE, REPLAY, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, HOME, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, MODEL_QUEUE, or of RedisAI's";
+    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, or of RedisAI's";
 }
 
 /* Pairs of name and value. The first wrong one ends the load, and the log says why. */
@@ -278,7 +259,7 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
     link_init(&HOOKS);
     if (create_all(ctx) != REDIS_OK) return REDIS_ERR;
     if (shardqa.settings.python) {
-        slice_ask(shardqa.settings.slice_us);
+        slice_ask();
         link_spawn();
     } else {
         redis.Log(ctx, "notice", "no worker: AI.MODELSTORE, AI.MODELEXECUTE and RG.* need the module argument PYTHON /path/to/venv/bin/python where shardqa.so lies in no environment");

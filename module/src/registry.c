@@ -196,10 +196,6 @@ static void drop_from_worker(const struct session *session) { send_now(session, 
 /* The worker runs the code again; its answer goes to gears_replayed. */
 static void send_session(struct session *session) {
     if (session->barred) return;
-    if (!shardqa.settings.replay) {
-        static const char why[] = "the module was loaded with REPLAY no";
-        return set_inactive(session, why, sizeof why - 1);
-    }
     struct pending *pending = pending_new(PENDING_REPLAY);
     pending->data = text_copy(session->id, strlen(session->id));
     pending->free_data = redis.Free;

@@ -10,7 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { CHILDREN_AS_USUAL = 1 }; /* SCHED_FLAG_RESET_ON_FORK */
+enum {
+    CHILDREN_AS_USUAL = 1, /* SCHED_FLAG_RESET_ON_FORK */
+    TURN_NS = 100000       /* the shortest that the kernel takes: the sooner it comes */
+};
 
 struct attributes { /* sched_setattr(2) as of its first version; libc has none */
     uint32_t size, policy;
@@ -23,12 +26,12 @@ struct attributes { /* sched_setattr(2) as of its first version; libc has none *
 static bool read_own(struct attributes *attributes) { return syscall(SYS_sched_getattr, 0, attributes, sizeof *attributes, 0) == 0; }
 
 /* Refused or unknown: all stays as it was, which INFO shows. */
-void slice_ask(long long us) {
+void slice_ask(void) {
     struct attributes own = {0};
-    if (us == 0 || !read_own(&own) || own.policy != SCHED_OTHER) return;
+    if (!read_own(&own) || own.policy != SCHED_OTHER) return;
     own.size = sizeof own;
     own.flags = CHILDREN_AS_USUAL;
-    own.runtime = (uint64_t)us * 1000;
+    own.runtime = TURN_NS;
     syscall(SYS_sched_setattr, 0, &own, 0);
 }
 

@@ -42,19 +42,15 @@ struct settings {
     long long memory_mb;      /* it may allocate; 0: as much as there is */
     char *requirements;       /* owned; where scripts' requirements come from: a folder of wheels, `no` or, as NULL, `index` */
     char *user;               /* owned; "uid:gid" of the worker; NULL: those of Redis */
-    char *home;               /* owned; HOME of the worker, NULL: / */
     long long threads;        /* of the worker's models */
     long long timeout_ms;     /* deadline of requests and misses; 0 none */
     long long max_pending;    /* clients that may wait at once */
     long long heartbeat_ms;   /* of silence after which a worker is killed; 0: it never is */
     long long backoff_ms;     /* longest pause before a worker is started anew */
-    long long slice_us;       /* turns that the main thread asks of the scheduler; 0: none */
-    bool replay;              /* are stored sessions run again by a new worker? */
     enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
     const char *name;         /* in MODULE LIST and before the sections of INFO; static text */
     char *models;             /* owned; folder of large models; NULL: they are in memory */
     long long model_file_bytes; /* of a model that is large */
-    long long model_queue;    /* requests that may wait for one model; 0: as many as max_pending lets */
     /* RedisAI's, of which the last two are only shown */
     char *backends_path;            /* owned; NULL: none was given */
     long long chunk_size;           /* bytes of a string of AI.MODELGET */

@@ -267,8 +267,6 @@ static void greet(void) {
     frame_number(&w, shardqa.settings.intra_op ? shardqa.settings.intra_op : shardqa.settings.threads);
     frame_text(&w, "threads_per_queue");
     frame_number(&w, shardqa.settings.threads_per_queue);
-    frame_text(&w, "model_queue");
-    frame_number(&w, shardqa.settings.model_queue);
     frame_text(&w, "timeout");
     frame_number(&w, shardqa.settings.timeout_ms);
     frame_text(&w, "execution_timeout");

@@ -116,8 +116,6 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
 /* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as
  * 4, `peers` as 5 and `errors` as 1 and 2. */
 static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
-    char home[4096];
-    snprintf(home, sizeof home, "HOME=%s", shardqa.settings.home ? shardqa.settings.home : "/");
     char readable[4200], writable[4200];
     snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s:%s", shardqa.settings.readable ? shardqa.settings.readable : "",
              shardqa.settings.models ? shardqa.settings.models : "");
@@ -129,7 +127,7 @@ static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     char *network = shardqa.settings.any_network ? "SHARDQA_NETWORK=any" : "SHARDQA_NETWORK=peers";
     char *sandbox = shardqa.settings.no_sandbox ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
     char *argv[] = {shardqa.settings.python, "-I", "-m", "shardqa.module.worker", NULL};
-    char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", home, "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, NULL};
+    char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME=/", "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);

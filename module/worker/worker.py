@@ -15,7 +15,7 @@ from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker import frames, resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import backend, redis_ai
-from shardqa.module.worker.ai.models import Models, RunBounds
+from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import Calls, Rights, section
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
 from shardqa.module.worker.gears import redisgears, script_names, stored
@@ -91,10 +91,7 @@ class Worker:
             models=Models(
                 *(link, statistics, activity, calls, int(settings.get("threads", "1"))),
                 limit=int(settings.get("execution_timeout", "0")) / 1000,
-                bounds=RunBounds(
-                    int(settings.get("threads_per_queue", "1")),
-                    int(settings.get("model_queue", "0")),
-                ),
+                runs=int(settings.get("threads_per_queue", "1")),
                 computing=computing,
             ),
             registrations=Registrations(),

@@ -40,7 +40,6 @@ def test_the_greeting_names_the_node_its_role_and_its_settings(shared: tuple[Ser
         "timeout": "10000",
         "execution_timeout": "0",
         "threads_per_queue": "1",
-        "model_queue": "0",
     }
     assert shared[1].seen("HELLO")[0][4] == "replica"
 

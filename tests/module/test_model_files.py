@@ -112,8 +112,8 @@ def test_memory_usage_tells_a_file_from_memory(make: Make, tmp_path: Path) -> No
 
 
 def test_a_replica_without_the_folder_has_the_same_models(make: Make, tmp_path: Path) -> None:
-    """By digest: those in files, with PADDED inputs, on nodes that bound queues and run several at once."""
-    master = make(arguments=f"MODELS {tmp_path / 'models'} {LARGE} MODEL_QUEUE 3 THREADS_PER_QUEUE 2")
+    """By digest: those in files, with PADDED inputs, on nodes that run several at once."""
+    master = make(arguments=f"MODELS {tmp_path / 'models'} {LARGE} THREADS_PER_QUEUE 2")
     replica = replicate(make, master)
     store(master, "file")
     store(master, "small", b"x")

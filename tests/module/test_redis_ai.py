@@ -66,7 +66,6 @@ def test_redis_ais_load_arguments_are_taken(make: Make) -> None:
     assert dict(zip(hello[7::2], hello[8::2], strict=True)) == {
         "threads": "2",
         "threads_per_queue": "4",
-        "model_queue": "0",
         "timeout": "10000",
         "execution_timeout": "2000",
     }

@@ -95,22 +95,6 @@ def test_a_worker_killed_from_outside_blames_no_session(server: Server) -> None:
     assert server.info()["sessions_inactive"] == 0
 
 
-def test_with_replay_no_nothing_stored_is_run_and_all_of_it_can_be_removed(make: Make) -> None:
-    server = make()
-    register(server, "evil-exit")
-    server.arguments = "REPLAY no"
-    server.restart()
-    assert server.info()["worker_restarts"] == 0
-    assert server.seen("SESSION") == []
-    assert "loaded with REPLAY no" in server.error("RG.TRIGGER", "evil-exit")
-    assert sorted(dumped(server)) == [b"evil-exit-1", b"evil-exit-2"]
-    for number in (1, 2):
-        assert server.client().execute_command("RG.UNREGISTER", f"evil-exit-{number}") == b"OK"
-    server.arguments = ""
-    server.restart()
-    assert server.info()["sessions"] == 0
-
-
 def test_unregister_tells_worker_replica_and_append_only_file(pair: Pair) -> None:
     master, replica = pair
     register(master, "fine")

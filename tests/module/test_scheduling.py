@@ -9,7 +9,7 @@ import pytest
 
 from tests.nodes import Node, running_node, wait_until
 
-from .servers import Make, Server  # noqa: TID251 (this package is tests/module)
+from .servers import Server  # noqa: TID251 (this package is tests/module)
 
 NICENESS = 5  # of the worker
 SCHED_GETATTR = {"x86_64": 315, "aarch64": 275}
@@ -33,13 +33,6 @@ def test_the_main_thread_has_short_turns_and_what_it_starts_has_the_kernels(serv
     assert turns(server.worker_pid()) == turns(os.getpid())
     threads = [int(name) for name in os.listdir(f"/proc/{server.pid()}/task")]
     assert all(turns(thread) == turns(os.getpid()) for thread in threads if thread != server.pid())
-
-
-@pytest.mark.parametrize("asked", [0, 700])
-def test_other_turns_or_none_may_be_asked_for(make: Make, asked: int) -> None:
-    needs_turns()
-    server = make(arguments=f"SLICE {asked}")
-    assert server.info()["slice_us"] == turns(server.pid()) == (asked or turns(os.getpid()))
 
 
 def test_the_niceness_of_redis_stays_as_it_was(server: Server) -> None:

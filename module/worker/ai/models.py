@@ -34,17 +34,6 @@ TIMED_OUT = b"+TIMEDOUT\r\n"
 LOOK = 0.1  # seconds between two looks for runs that take too long
 
 
-@dataclass(frozen=True, slots=True)
-class RunBounds:
-    """Of models."""
-
-    runs: int = 1  # of one at once
-    queue: int = 0  # requests that may wait for one; 0: any number
-
-    def refusal(self, waiting: int) -> str:
-        return f"BUSY {waiting} requests wait for this model (MODEL_QUEUE {self.queue}); try again later"
-
-
 @dataclass(slots=True)
 class RunStatistics:
     calls: int = 0
@@ -62,7 +51,7 @@ class Models:
         calls: Calls,
         threads: int,
         limit: float = 0,
-        bounds: RunBounds | None = None,
+        runs: int = 1,
         computing: "threading.Lock | None" = None,
     ) -> None:
         self._link = link
@@ -71,7 +60,7 @@ class Models:
         self._threads = threads  # of one run (intra-op)
         self._calls = calls
         self._limit = limit  # seconds a run may take; 0: no limit
-        self._bounds = bounds or RunBounds()
+        self._runs = runs  # of one model at once
         if limit:
             threading.Thread(target=self._watch, name="runs", daemon=True).start()
         self._ran: dict[
@@ -116,7 +105,7 @@ class Models:
         load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         with self._lock:
             shown = ShownActivity(self._activity, b"model " + key, _number(id))
-            self._models[id] = LoadedModel(load, batching, loaded, shown, id, self._bounds.runs, _names(padded))
+            self._models[id] = LoadedModel(load, batching, loaded, shown, id, self._runs, _names(padded))
             self._keys[id] = key
             if lies_in is not None:
                 self._files[id] = lies_in
@@ -145,9 +134,6 @@ class Models:
         model = self._models.get(order.model)  # without the lock: the only other thread that could drop it waits for us
         if model is None:
             self._link.send(Type.REPLY, frame.id, resp.error("ERR model key is empty"))
-            return None
-        if self._bounds.queue and model.queued() >= self._bounds.queue:
-            self._link.send(Type.REPLY, frame.id, resp.error(self._bounds.refusal(model.queued())))
             return None
         self._executing[frame.id] = (model, request)
         if self._computing.acquire(blocking=False):

@@ -23,7 +23,6 @@ from tests.unit.module.worker.test_models import (  # noqa: E402
     gatherer,
     load,
     model,
-    slow,
     value,
     was_cancelled,
 )
@@ -111,17 +110,6 @@ def test_two_runs_of_a_model_go_on_at_once_where_the_node_says_so(start_worker: 
     assert was_cancelled(worker.reply(endless))
     worker.send(Type.MODELDROP, "m")
     assert "model key is empty" in str(worker.reply(execute(worker, "m", np.array(1), x)))
-
-
-def test_more_requests_than_may_wait_for_a_model_are_refused(start_worker: Callable[..., WorkerClient]) -> None:
-    worker = start_worker(config=["model_queue", "2"])
-    load(worker, "m", slow())
-    ids = [execute(worker, "m", np.ones(1, np.float32)) for _ in range(6)]
-    refused = str(worker.reply(ids[-1]))
-    assert "BUSY" in refused
-    assert "requests wait for this model (MODEL_QUEUE 2)" in refused
-    for id in ids[:-1]:
-        worker.send(Type.CANCEL, id=id)
 
 
 def test_a_models_runs_are_told_for_info(worker: WorkerClient) -> None:
