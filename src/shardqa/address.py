@@ -2,42 +2,41 @@
 
 import ipaddress
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 DEFAULT_PORT = 6379  # of an address that names none, as redis-cli has it
-OPTIONS = {  # redis-py's names of what rediss:// takes, and our settings
-    "ssl_ca_certs": "tls_ca",
-    "ssl_certfile": "tls_cert",
-    "ssl_keyfile": "tls_key",
-    "ssl_cert_reqs": "tls_verify",
-}
-VERIFY = {"required": True, "none": False}
+FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+VERIFY = {"required": True, "none": False}  # ssl_cert_reqs: whether certificates and names are checked
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What was written, taken apart; `settings` are those that it carries, by their names."""
+    """What was written, taken apart."""
 
     hosts: str  # HOST:PORT, several with commas: never a password
-    settings: dict[str, str | bool] = field(default_factory=dict)
+    user: str | None = None
+    password: str | None = None
+    tls: dict[str, Any] = field(default_factory=dict)  # options of redis-py's clients; none without TLS
 
 
 def parse(written: str) -> Address:
     """Raises ValueError, which never repeats a password."""
-    hosts, settings = list[str](), dict[str, str | bool]()
+    hosts, carried = list[str](), dict[str, Any]()
     for part in (part.strip() for part in written.split(",")):
         if "://" not in part:
             hosts.append(part)
             continue
-        host, carried = _url(part)
+        host, settings = _url(part)
         hosts.append(host)
-        for name, value in carried.items():
-            if settings.setdefault(name, value) != value:
+        for name, value in settings.items():
+            if carried.setdefault(name, value) != value:
                 raise ValueError(f"the addresses differ in {name}; all nodes of a cluster have one user and one TLS")
-    return Address(",".join(hosts), settings)
+    user, password = carried.pop("user", None), carried.pop("password", None)
+    return Address(",".join(hosts), user, password, carried)
 
 
-def _url(url: str) -> tuple[str, dict[str, str | bool]]:
+def _url(url: str) -> tuple[str, dict[str, Any]]:
     parts = urlsplit(url)
     if parts.scheme not in ("redis", "rediss"):
         raise ValueError(f"{parts.scheme}:// is no address of Redis; write redis://, rediss:// (TLS) or HOST:PORT")
@@ -49,7 +48,9 @@ def _url(url: str) -> tuple[str, dict[str, str | bool]]:
         raise ValueError(f"{_shown(url)} names no host")
     if parts.path.strip("/") not in ("", "0"):
         raise ValueError(f"{_shown(url)} names database {parts.path.strip('/')!r}; a cluster has database 0 alone")
-    settings: dict[str, str | bool] = {"tls": True} if parts.scheme == "rediss" else {}
+    settings: dict[str, Any] = {}
+    if parts.scheme == "rediss":
+        settings = {"ssl": True, "ssl_cert_reqs": "required", "ssl_check_hostname": True}
     if parts.username:
         settings["user"] = unquote(parts.username)
     if parts.password:
@@ -59,14 +60,15 @@ def _url(url: str) -> tuple[str, dict[str, str | bool]]:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}", settings
 
 
-def _option(name: str, value: str, scheme: str) -> dict[str, str | bool]:
-    if name not in OPTIONS or scheme != "rediss":
-        raise ValueError(f"{scheme}:// takes no option {name!r}; rediss:// takes {', '.join(OPTIONS)}")
-    if name != "ssl_cert_reqs":
-        return {OPTIONS[name]: value}
+def _option(name: str, value: str, scheme: str) -> dict[str, Any]:
+    options = (*FILES, "ssl_cert_reqs")
+    if name not in options or scheme != "rediss":
+        raise ValueError(f"{scheme}:// takes no option {name!r}; rediss:// takes {', '.join(options)}")
+    if name in FILES:
+        return {name: value}
     if value not in VERIFY:
         raise ValueError(f"ssl_cert_reqs={value!r}; write required or none")
-    return {OPTIONS[name]: VERIFY[value]}
+    return {name: value, "ssl_check_hostname": VERIFY[value]}
 
 
 def _shown(url: str) -> str:

@@ -2,11 +2,11 @@
 
 import difflib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -38,7 +38,6 @@ OTHERS = frozenset(  # variables that are no settings: of the command line, of t
         "CHAOS_SECONDS",
     )
 )
-_AS: dict[str, Callable[[Any], Any]] = {"password": SecretStr, "tls_ca": Path, "tls_cert": Path, "tls_key": Path}
 
 
 def check_names(environment: Iterable[str]) -> None:
@@ -64,24 +63,13 @@ class Settings(BaseSettings):
     redis: str = Field("127.0.0.1:7000", description="HOST:PORT, redis:// or rediss:// of a node; several with commas")
     user: str = Field("default", description="ACL user; needs +get +shardqa.get and the RG.* and AI.* commands")
     password: SecretStr | None = None
-    tls: bool = Field(False, description="connect to Redis by TLS; rediss:// says so too")
-    tls_ca: Path | None = Field(
-        None, description="file of certificates to check the nodes' by; without it, the system's"
-    )
-    tls_cert: Path | None = Field(None, description="certificate of this client, where the nodes ask for one")
-    tls_key: Path | None = Field(None, description="its key")
-    tls_verify: bool = Field(True, description="whether the nodes' certificates and names are checked")
     corpus: str = Field("seeds", description="the corpus asked when a request names none")
     k: int = Field(5, ge=1, le=MAX_K, description="passages read per question")
     n_best: int = Field(3, ge=1, le=MAX_N_BEST, description="candidates returned")
     sure: float = Field(0.6, gt=0, le=1, description="score from which no further passage is read; 1 reads all k")
-    stage_seconds: float = Field(0.5, gt=0, description="seconds before the other passages are read without waiting")
     model: str = Field("reader-v2-int8", description="name of the reader that the shards run")
     answer_when: AnswerWhen = Field("balanced", description="how sure an answer must be: unsure, balanced or sure")
-    answer_seconds: int = Field(3_600, ge=1, description="life of a final answer in Redis, seconds")
     cache_megabytes: int = Field(64, ge=0, description="memory for final answers in this process; 0 keeps none")
-    term_megabytes: int = Field(16, ge=0, description="memory for what shards tell of words; 0 asks them each time")
-    pass_over: bool = Field(False, description="whether shards known to hold no word of a question are not asked")
     timeout: float = Field(10.0, gt=0, description="seconds one question may take")
     concurrency: int = Field(64, ge=1, description="requests served at once by one API process; more get 429")
     log: Literal["text", "json"] = Field("text", description="how the API logs: lines for people, or JSON objects")
@@ -96,31 +84,24 @@ class Settings(BaseSettings):
         "", description="names, with commas, it answers under besides localhost and addresses; * any"
     )
 
+    _tls: dict[str, Any] = PrivateAttr(default_factory=dict)
+
     @model_validator(mode="after")
     def take_address_apart(self) -> "Settings":
-        """What redis:// and rediss:// carry, unless it was given by itself."""
+        """What redis:// and rediss:// carry; a user and a password that were given by themselves go ahead."""
         given = set(self.model_fields_set)
         found = address.parse(self.redis)
-        if not found.settings and found.hosts == self.redis:
-            return self
-        self.redis = found.hosts
-        for name, value in found.settings.items():
-            if name not in given:
-                setattr(self, name, _AS.get(name, type(value))(value))
+        self.redis, self._tls = found.hosts, found.tls
+        if found.user is not None and "user" not in given:
+            self.user = found.user
+        if found.password is not None and "password" not in given:
+            self.password = SecretStr(found.password)
         return self
 
     @property
     def tls_options(self) -> dict[str, Any]:
-        """For redis-py's clients; none without TLS."""
-        if not self.tls:
-            return {}
-        files = {"ssl_ca_certs": self.tls_ca, "ssl_certfile": self.tls_cert, "ssl_keyfile": self.tls_key}
-        return {
-            "ssl": True,
-            "ssl_cert_reqs": "required" if self.tls_verify else "none",
-            "ssl_check_hostname": self.tls_verify,
-            **{name: str(path) for name, path in files.items() if path is not None},
-        }
+        """For redis-py's clients; none without TLS, which a rediss:// address asks for."""
+        return self._tls
 
     @property
     def addresses(self) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ import pytest
 from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine import Engine
+from shardqa.engine.term_memory import TermMemory
 from shardqa.schema import Document
 
 PLACES = ("Hallow", "Brennick", "Tarn", "Ostby", "Quill", "Merrow", "Ford", "Lund", "Arnsby", "Corvin")
@@ -38,16 +39,9 @@ async def filled(engine: Engine) -> Engine:
 
 
 @pytest.fixture
-async def sparing(filled: Engine) -> AsyncIterator[Engine]:
-    """Passes over shards that are known to hold no word."""
-    engine = await Engine.connect(filled.settings.model_copy(update={"pass_over": True}))
-    yield engine
-    await engine.close()
-
-
-@pytest.fixture
 async def forgetful(settings: Settings) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings.model_copy(update={"term_megabytes": 0}))
+    engine = await Engine.connect(settings)
+    engine.terms = TermMemory(0)
     yield engine
     await engine.close()
 
@@ -98,14 +92,6 @@ async def test_a_shard_that_has_just_said_that_it_holds_no_word_is_not_asked_to_
     assert await sent_for(filled, "submarine", monkeypatch) == {"Terms": 3}
 
 
-async def test_who_passes_over_shards_asks_the_holders_of_known_words_alone(
-    sparing: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await until_sent(sparing, "Quill", {"Rank": holders(sparing, "mill-Quill", "bridge-Quill")}, monkeypatch)
-    await until_sent(sparing, "Lantern", {"Rank": 1}, monkeypatch)
-    await until_sent(sparing, "zeppelin", {"Terms": 3}, monkeypatch)  # somebody must say whether one may ask
-
-
 async def test_a_changed_shard_alone_is_asked_again(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await until_sent(filled, "Quill", {"Rank": 3}, monkeypatch)
     await filled.put(Document(id="mill-Quill", text="The mill of Quill burnt down."))
@@ -113,39 +99,27 @@ async def test_a_changed_shard_alone_is_asked_again(filled: Engine, monkeypatch:
     assert sent["Terms"] in (1, 3)  # 3 where the subscription ended meanwhile
 
 
-async def test_ranks_are_the_same_with_and_without_memory(filled: Engine, sparing: Engine, forgetful: Engine) -> None:
+async def test_ranks_are_the_same_with_and_without_memory(filled: Engine, forgetful: Engine) -> None:
     corpus = filled.settings.corpus
     for question in (*QUESTIONS, *QUESTIONS):
         anew = await forgetful.rank(question, corpus, 50)
-        for engine in (filled, sparing):
-            remembered = await engine.rank(question, corpus, 50)
-            assert remembered.passages == anew.passages
-            assert remembered.epochs == anew.epochs
-            assert remembered.is_settled
+        remembered = await filled.rank(question, corpus, 50)
+        assert remembered.passages == anew.passages
+        assert remembered.epochs == anew.epochs
+        assert remembered.is_settled
 
 
 async def test_a_document_that_comes_to_a_shard_without_its_words_is_found_at_once(
-    filled: Engine, sparing: Engine
+    filled: Engine, forgetful: Engine
 ) -> None:
     corpus = filled.settings.corpus
     for n in range(12):  # on every shard
-        for engine in (filled, sparing):
+        for engine in (filled, forgetful):
             await engine.rank("zeppelin mill", corpus, 50)
-        await sparing.put(Document(id=f"new-{n}", text=f"The zeppelin number {n} flew over the hill."))
-        for engine in (filled, sparing):  # to the first it is another process' change
+        await forgetful.put(Document(id=f"new-{n}", text=f"The zeppelin number {n} flew over the hill."))
+        for engine in (filled, forgetful):  # to the first it is another process' change
             ranked = await engine.rank("Zeppelin", corpus, 50)
             assert {passage.document for passage in ranked.passages} == {f"new-{m}" for m in range(n + 1)}
-
-
-async def test_who_passes_over_shards_hears_of_others_changes(sparing: Engine, forgetful: Engine) -> None:
-    corpus = sparing.settings.corpus
-    await sparing.rank("zeppelin mill", corpus, 50)
-    await forgetful.put(Document(id="new", text="The zeppelin flew over the hill."))
-    for _ in range(200):
-        if (await sparing.rank("zeppelin", corpus, 50)).passages:
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail("the change was not heard of")
 
 
 async def test_a_change_that_was_not_announced_is_seen_by_the_epochs_that_rank_tells(

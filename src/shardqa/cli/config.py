@@ -61,7 +61,8 @@ def show(
     options = {
         name for name in names if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
-    carried = set(address.parse(redis or str(_file().get("redis", ""))).settings)  # of redis:// and rediss://
+    written = address.parse(redis or str(_file().get("redis", "")))
+    carried = {name for name in ("user", "password") if getattr(written, name) is not None}  # by redis:// and rediss://
     shown = [_setting(settings, name, options, carried) for name in Settings.model_fields]
     shown += [_besides(name) for name in BESIDES]
     if as_json:

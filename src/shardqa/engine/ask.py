@@ -35,6 +35,7 @@ from shardqa.spans import note, span
 
 BEFORE_TIMES = b',"timing":'  # the last field of an Answer
 TIMES = b'{"cache":%.3f,"terms":0.0,"rank":0.0,"read":0.0,"total":%.3f}}'  # of an answer that this process kept
+ANSWER_SECONDS = 3_600  # life of a final answer in Redis, as of a shard's
 RANKINGS = 2  # of one question: a second where slots moved between ranking and reading
 
 
@@ -279,6 +280,6 @@ class Asking(Ranking):
         value = pack(asked)
         self._kept.put(key, asked, len(value))
         try:
-            await self.masters.by_key(key, "SET", value, "EX", self.settings.answer_seconds)
+            await self.masters.by_key(key, "SET", value, "EX", ANSWER_SECONDS)
         except ShardqaError:
             return  # the answer stands, whatever keeps it from being stored: /readyz and the doctor tell that

@@ -22,6 +22,8 @@ from shardqa.filters import DocumentFilter
 from shardqa.schema import RankedList, RankedPassage
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
 
+TERM_MEGABYTES = 16  # for what shards tell of words: some 10,000 words of three shards
+
 
 @dataclass(frozen=True, slots=True)
 class ShardTerms:
@@ -49,7 +51,7 @@ class RankRequest:
 class Ranking(Connected):
     def __init__(self, settings: Settings, masters: Shards) -> None:
         super().__init__(settings, masters)
-        self.terms = TermMemory(settings.term_megabytes)
+        self.terms = TermMemory(TERM_MEGABYTES)
         self._encoded = set[str]()  # corpora of which enough passages had vectors when they were asked last
 
     async def _terms(self, question: str, corpus: str, anew: bool = False) -> ShardTerms:
@@ -90,7 +92,7 @@ class Ranking(Connected):
         """Of the shards that have not told them before, at the epochs known; of all with `anew`.
 
         A shard that has just said that it holds no word of the question is passed over from here on; one that said so
-        before only where the settings have it: the next round shows whether its epoch still stands.
+        before is not: the next round shows whether its epoch still stands.
         """
         start = perf_counter()
         known = [] if anew else self._remembered(question, corpus)
@@ -110,22 +112,18 @@ class Ranking(Connected):
                 self.epochs.learn(reading, epochs)
         for one in asked:
             self.terms.remember(corpus, one)
-        heard = told if self.settings.pass_over else asked
-        without = frozenset(one.node for one in heard if one.has_none and not statistics.vectors)
+        without = frozenset(one.node for one in asked if one.has_none and not statistics.vectors)
         titled = frozenset(one.node for one in told if one.statistics.titles)
         return ShardTerms(statistics, epochs, failed, since(start), without, bool(known), titled)
 
     def _remembered(self, question: str, corpus: str) -> list[TermsReply]:
-        """Nothing where no shard would be asked at all for this question: one must say whether it may be asked."""
         epochs = self.epochs.known(corpus)
         if epochs is None:
             return []
         known = self.terms.recall(corpus, epochs, analysis.query(question))
         nodes = {str(node.name) for node in self.masters.nodes()} if known else set[str]()
         times = Counter(one.node for one in known)
-        known = [one for one in known if one.node in nodes and times[one.node] == 1]
-        is_needless = len(known) == len(nodes) and all(one.has_none for one in known)
-        return [] if is_needless and self.settings.pass_over else known
+        return [one for one in known if one.node in nodes and times[one.node] == 1]
 
     async def rank(
         self,

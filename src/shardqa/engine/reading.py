@@ -26,6 +26,7 @@ from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.schema import Candidate, MergedCandidates, RankedList, ShardUse
 
+STAGE_SECONDS = 0.5  # before the other passages are read without waiting: several runs of a reader
 STAGES = (1, 2, 3, 5, 10, 20, 40)  # passages read after each stage; the last is k itself
 
 Place: TypeAlias = tuple[str, str]  # node, tag
@@ -112,10 +113,6 @@ class Readers:
         assert isinstance(loaded, dict), f"an answer key holds {type(loaded).__name__}, not an object"
         return loaded
 
-    @property
-    def stage_seconds(self) -> float:
-        return self._settings.stage_seconds
-
 
 class StagedReading:
     """One question's."""
@@ -150,7 +147,7 @@ class StagedReading:
         tasks = self._ask(stage)
         if not tasks:
             return
-        _, slow = await asyncio.wait(tasks, timeout=None if stage >= len(self._order) else self._readers.stage_seconds)
+        _, slow = await asyncio.wait(tasks, timeout=None if stage >= len(self._order) else STAGE_SECONDS)
         if slow:
             self.is_late = True
             tasks |= self._ask(len(self._order))
