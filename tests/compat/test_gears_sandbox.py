@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -90,9 +91,9 @@ OTHERS = [  # of Redis as a process
     "os.sched_setscheduler({redis}, os.SCHED_IDLE, os.sched_param(0))",
     "os.sched_setparam({redis}, os.sched_param(0))",
     "os.pidfd_open({redis})",
-    "os.kill(0, 9)",
-    "os.kill(-1, 9)",
-    "os.killpg(os.getpgid({redis}), 9)",
+    "os.kill(0, 0)",
+    "os.kill(-1, 0)",
+    "os.killpg(os.getpgid({redis}), 0)",
     "open('/proc/{redis}/mem', 'rb')",
     "open('/proc/{redis}/environ', 'rb')",
     "os.readlink('/proc/{redis}/fd/0')",
@@ -166,7 +167,8 @@ def test_a_function_touches_no_other_process_no_other_file_and_not_the_machine(
     for path in (file, secret, writable / "own"):
         path.write_text("kept")
     file.chmod(0o600)
-    os.setxattr(file, "user.kept", b"yes")
+    with suppress(OSError):  # not every file system has them
+        os.setxattr(file, "user.kept", b"yes")
     before = file.stat()
     node = start_node(module_arguments=("READABLE", str(readable), "WRITABLE", str(writable)))
     with node.client(decode_responses=True) as client:
