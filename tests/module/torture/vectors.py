@@ -3,6 +3,7 @@ that the others meet values."""
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 from tests.module.servers import command
 
@@ -147,13 +148,17 @@ def batch(chance: random.Random, vocabulary: Vocabulary) -> list[bytes]:
 
 
 def register_hooks(pair: Pair) -> None:
-    """Of misses of `answer:*`, commands on `hooked:*`, and events of `caused:*`."""
+    """Of misses of `answer:*`, commands on `hooked:*`, events of `caused:*`; triggers that a script waits for."""
     pair.master.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get r 1 1"]])
     pair.master.register(
         "commands",
         ["commands-1", "CommandReader", "hooked:*", "", [], [], ["hset w 1 1"]],
         ["commands-2", "KeysReader", "caused:*", "", ["keymiss"], [], ["hgetall r 1 1", "mget r 1 -1"]],
     )
+    triggers: list[list[Any]] = [
+        [f"sync-{name}", "CommandReader", "", name, [], [], [], "sync"] for name in ("raw", "frames")
+    ]
+    pair.master.register("sync", *triggers)
 
 
 def play(pair: Pair, chance: random.Random, steps: int) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tests.module.fake_worker import DAG_DONE, HEADER, REPLY, TENSORS, FakeWorker, pack, unpack
+from tests.module.fake_worker import CALL, DAG_DONE, HEADER, REPLY, TENSORS, FakeWorker, pack, unpack
 
 PLACEHOLDERS = 1 << 62  # ids from here on stand for those of requests that hang
 MICROSECONDS = struct.pack("<Q", 1)
@@ -62,11 +62,15 @@ class TortureWorker(FakeWorker):
         self.page.memory[place : place + len(change) - 4] = change[4:]
 
     def on_sync(self, id: int, payload: bytes) -> None:
-        _number, _user, _command, verb, *words = unpack(payload)
-        if verb == b"frames":
-            self.do_frames(id, *words)
-        else:
-            super().on_sync(id, payload)
+        number, _user, _command, verb, *words = unpack(payload)
+        try:
+            if verb == b"frames":
+                self.send(CALL, id, pack([f"r{id}", number, 1, 3, "SET", "plain", "of a section"]))
+                self.do_frames(id, *words)
+            else:
+                super().on_sync(id, payload)
+        except (IndexError, TypeError, ValueError) as error:  # orders that random words made
+            self.send(REPLY, id, b"-ERR %s\r\n" % type(error).__name__.encode())
 
     def on_hook(self, id: int, payload: bytes) -> None:
         if b"hooked:hang" in unpack(payload):
