@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose torture-http torture-files lint format types test-c asan torture faults soak bench bench-models man clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench bench-models man clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -117,6 +117,10 @@ torture-http: setup-test ## HTTP by schemathesis on a cluster of its own; MINUTE
 
 torture-files: setup-test ## damaged files through every reader; MINUTES=10
 	@FUZZ_SECONDS=$$(( $(or $(MINUTES),10) * 60 )) $(BIN)/python -m pytest -q -o timeout=0 tests/unit/loader/test_fuzzed_files.py
+
+test-files: setup-test ## large real files, fetched from Debian's packages once; needs apt-get
+	@.ci/install-packages poppler
+	@$(BIN)/python -m pytest -q -rs -o timeout=0 tests/files
 
 test-compose: $(VENV)/stamp-install $(VENV)/stamp-dev ## containers for real: up, kill each node, down and up; needs Docker
 	@$(BIN)/python -m pytest -q -s -rs tests/compose

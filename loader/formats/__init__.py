@@ -45,7 +45,7 @@ FORMATS = (
     Format("lines of JSON", (".jsonl", ".ndjson"), "jsonl"),
     Format("SQuAD's JSON", (".json",), "squad"),
     Format("CSV", (".csv", ".tsv", ".tab"), "table"),
-    Format("PDF", (".pdf",), "pdf"),
+    Format("PDF", (".pdf",), "pdf.reader"),
     Format("Word", (".docx", ".docm"), "docx"),
     Format("PowerPoint", (".pptx", ".pptm"), "pptx", needs="formats"),
     Format("workbooks", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets"),

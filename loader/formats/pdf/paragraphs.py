@@ -1,0 +1,182 @@
+"""Lines of pages joined into paragraphs: running heads left out, headings told by the outline, tables row by row."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from statistics import median
+
+from shardqa.loader.composer import Composer
+from shardqa.loader.formats.pdf.page import TextLine
+from shardqa.loader.formats.pdf.tables import Table
+
+MARGIN = 2  # lines at the top and at the bottom of a page that may be a running head or foot
+REPEATED = 0.5  # share of the pages that a running head stands on, at least
+LEAST_PAGES = 4  # of a document whose running heads can be told from its text
+FULL = 0.7  # of the page's longest line: a shorter line ends its paragraph
+WIDER = 0.35  # of a line's height: by as much a paragraph is further from the next than lines are
+OTHER_SIZE = 0.15  # of a line's height: by as much a heading's letters are larger
+INDENT = 0.8  # of a line's height
+NEAR = 12.0  # points between the columns of a table and those of the same table on the next page
+DIGITS = re.compile(r"\d+")
+HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
+SENTENCE_END = re.compile(r"[.!?:;。！？][\"'”’)\]]*$")
+LIST_ITEM = re.compile(r"(?:[-•*▪◦–]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s")
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """Lines downwards, an empty one where there is room between two, and tables; what is kept of a page."""
+
+    blocks: list[str | Table]
+    margin: frozenset[int]  # numbers of the blocks that stand highest and lowest
+
+
+def page_text(blocks: list[TextLine | Table]) -> PageText:
+    ordered = sorted(
+        (n for n, block in enumerate(blocks) if isinstance(block, TextLine)), key=lambda n: -blocks[n].bottom
+    )
+    margin = {*ordered[:MARGIN], *ordered[-MARGIN:]}
+    usual = _usual_gap(blocks)
+    placed: list[str | Table] = []
+    numbers: set[int] = set()
+    for n, block in enumerate(blocks):
+        before = blocks[n - 1] if n else None
+        after = blocks[n + 1] if n + 1 < len(blocks) else None
+        if isinstance(before, TextLine) and isinstance(block, TextLine) and _is_apart(before, block, after, usual):
+            placed.append("")
+        if n in margin:
+            numbers.add(len(placed))
+        placed.append(block.text if isinstance(block, TextLine) else block)
+    return PageText(placed, frozenset(numbers))
+
+
+def _usual_gap(blocks: list[TextLine | Table]) -> float:
+    """Between the lines of a paragraph, as a share of their height."""
+    gaps = [
+        (one.bottom - other.top) / one.height
+        for one, other in pairwise(blocks)
+        if isinstance(one, TextLine) and isinstance(other, TextLine) and one.height > 0
+    ]
+    return median([gap for gap in gaps if -0.5 < gap < 1.0] or [0.0])
+
+
+def _is_apart(before: TextLine, line: TextLine, after: TextLine | Table | None, usual: float) -> bool:
+    height = max(before.height, 1.0)
+    gap = before.bottom - line.top
+    if gap > (usual + WIDER) * height or (abs(line.height - before.height) > OTHER_SIZE * height and gap > -height):
+        return True
+    is_indented = INDENT * height < line.left - before.left < 4 * height
+    return is_indented and isinstance(after, TextLine) and abs(after.left - before.left) < 0.3 * height
+
+
+# ---- pages to blocks
+
+
+def compose(composer: Composer, pages: list[PageText], outline: dict[int, list[tuple[int, str]]]) -> None:
+    """Adds the text of all pages. Entries of `outline` are (level, title), by the index of their page."""
+    running = _running(pages)
+    last: Table | None = None  # what the page before ended with
+    for n, page in enumerate(pages):
+        composer.at(page=n + 1)
+        waiting = list(outline.get(n, []))
+        titles = {title.casefold() for _, title in waiting}
+        blocks = [block for at, block in enumerate(page.blocks) if not _is_running(page, at, n, running, titles)]
+        parts = [part for part in _parts(blocks, titles) if part]
+        there = {title for _, title in waiting if any(_begins(part, title) for part in parts)}
+        for level, title in waiting:
+            if title not in there:  # not found on its page, which stands under it as a whole
+                composer.under(title, level)
+        waiting = [entry for entry in waiting if entry[1] in there]
+        for part in parts:
+            while waiting and _begins(part, waiting[0][1]):
+                level, title = waiting.pop(0)
+                composer.under(title, level)
+            if isinstance(part, Table):
+                last = _add_table(composer, part, last)
+            else:
+                composer.block(part)
+                last = None
+
+
+def _parts(blocks: list[str | Table], titles: set[str]) -> Iterator[str | Table]:
+    """Paragraphs and tables."""
+    width = max((len(block) for block in blocks if isinstance(block, str)), default=0)
+    for is_line, run in groupby(blocks, lambda block: isinstance(block, str)):
+        if is_line:
+            yield from _paragraphs([block for block in run if isinstance(block, str)], titles, width)
+        else:
+            yield from run
+
+
+def _add_table(composer: Composer, table: Table, last: Table | None) -> Table:
+    """Returns it with the header that it goes on under, where it is the rest of the page before's last one."""
+    rows, header = table.rows, table.rows[0] if table.has_header else None
+    if last is not None and _goes_on(last, table):
+        header = last.rows[0] if last.has_header else None
+        rows = [header, *rows] if header is not None and rows[0] != header else rows
+    composer.rows(rows[1:] if header is not None else rows, header)
+    return Table(rows, header is not None, table.columns, table.top, table.bottom)
+
+
+def _goes_on(last: Table, table: Table) -> bool:
+    pairs = list(zip(last.columns, table.columns, strict=False))
+    return len(last.columns) == len(table.columns) and all(abs(one - other) < NEAR for one, other in pairs)
+
+
+def _begins(part: str | Table, title: str) -> bool:
+    return isinstance(part, str) and part.casefold().startswith(title.casefold())
+
+
+# ---- running heads
+
+
+def _is_running(page: PageText, at: int, n: int, running: set[str], titles: set[str]) -> bool:
+    block = page.blocks[at]
+    return (
+        at in page.margin and isinstance(block, str) and block.casefold() not in titles and _shape(block, n) in running
+    )
+
+
+def _shape(line: str, page: int) -> str:
+    """The line with its numbers counted from the page's own, so that page numbers are alike on all pages."""
+    return DIGITS.sub(lambda found: f"<{int(found[0][:9]) - page}>", line)
+
+
+def _running(pages: list[PageText]) -> set[str]:
+    """Shapes of lines that stand at the top or bottom of most pages: running heads, page numbers."""
+    if len(pages) < LEAST_PAGES:
+        return set()
+    counts: Counter[str] = Counter()
+    for n, page in enumerate(pages):
+        lines = (page.blocks[at] for at in page.margin)
+        counts.update({_shape(line, n) for line in lines if isinstance(line, str)})
+    return {shape for shape, count in counts.items() if count >= max(REPEATED * len(pages), LEAST_PAGES)}
+
+
+# ---- lines to paragraphs
+
+
+def _paragraphs(lines: list[str], titles: set[str], width: int) -> Iterator[str]:
+    """Lines joined where a sentence goes on, words that were hyphenated at a line's end put together."""
+    parts: list[str] = []
+    for line, after in pairwise([*lines, ""]):
+        if not line:
+            if parts:
+                yield "".join(parts)
+            parts = []
+            continue
+        is_title = line.casefold() in titles or after.casefold() in titles
+        if not after or is_title or LIST_ITEM.match(after) or _ends(line, width):
+            yield "".join([*parts, line])
+            parts = []
+        elif HYPHEN.search(line) and after[:1].islower():
+            parts.append(HYPHEN.sub("", line))
+        else:
+            parts.append(line + " ")
+
+
+def _ends(line: str, width: int) -> bool:
+    """Whether a paragraph ends with this line: a short one that ends a sentence, or a very short one."""
+    return len(line) < FULL * width and (SENTENCE_END.search(line) is not None or len(line) < 0.5 * width)

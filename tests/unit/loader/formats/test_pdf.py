@@ -1,0 +1,202 @@
+"""PDFs drawn for each test: words, columns, tables, scripts, and what is said of pages that are no text."""
+
+import io
+import textwrap
+from typing import Any
+
+import pytest
+from reportlab.lib import colors
+from reportlab.lib.pagesizes import A4
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import BaseDocTemplate, Frame, PageTemplate, Paragraph, Preformatted, SimpleDocTemplate, Table
+
+from shardqa.loader import formats
+from shardqa.loader.formats.pdf import legible, page
+from shardqa.loader.source_file import Item, Skipped, SourceFile
+from shardqa.schema import Document
+
+STYLES = getSampleStyleSheet()
+GRID = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
+RULES = [("LINEABOVE", (0, 0), (-1, 1), 0.5, colors.black), ("LINEBELOW", (0, -1), (-1, -1), 0.5, colors.black)]
+HARBOR = (
+    "The harbor of Brennick is the oldest of the island. Its pier was built in 1870 and lengthened twice since. "
+    "Ferries leave each hour from six in the morning. "
+)
+FARES = [
+    ["From", "To", "Adult fare", "Child fare"],
+    ["Brennick", "Anster", "18 crowns", "9 crowns"],
+    ["Brennick", "Corrin", "12 crowns", "6 crowns"],
+    ["Anster", "Corrin", "6 crowns", "3 crowns"],
+]
+FARE = "From Brennick has To: Anster; Adult fare: 18 crowns; Child fare: 9 crowns."
+
+
+def paragraph(text: str) -> Paragraph:
+    return Paragraph(text, STYLES["BodyText"])
+
+
+def built(*flow: Any) -> bytes:
+    file = io.BytesIO()
+    SimpleDocTemplate(file).build(list(flow))
+    return file.getvalue()
+
+
+def drawn(*places: tuple[float, float, str], **options: Any) -> bytes:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4, **options)
+    for x, y, words in places:
+        canvas.drawString(x, y, words)
+    canvas.save()
+    return file.getvalue()
+
+
+def items(content: bytes) -> list[Item]:
+    return list(formats.read(SourceFile.of_bytes(content, "a.pdf", "a.pdf")))
+
+
+def text(content: bytes) -> str:
+    first = items(content)[0]
+    assert isinstance(first, Document), first
+    return first.text
+
+
+@pytest.mark.parametrize("style", [[], GRID, RULES], ids=["without rules", "in a grid", "between rules"])
+def test_rows_of_a_table_stay_rows(style: list[Any]) -> None:
+    told = text(built(paragraph(HARBOR), Table(FARES, style=style), paragraph(HARBOR)))
+    assert FARE in told.split("\n")
+    assert told.count(HARBOR.strip()) == 2
+
+
+@pytest.mark.parametrize("style", [[], GRID], ids=["without rules", "in a grid"])
+def test_a_cell_of_several_lines_stays_in_its_row(style: list[Any]) -> None:
+    rows = [["Ferry", "Notes", "Length"]]
+    rows += [[paragraph(f"Berta{n}"), paragraph(f"Note {n}. {HARBOR}"), paragraph(f"{20 + n} m")] for n in range(4)]
+    told = text(built(Table(rows, colWidths=[80, 200, 80], style=style)))
+    assert f"Ferry Berta2 has Notes: Note 2. {HARBOR.strip()}; Length: 22 m." in told.split("\n")
+
+
+@pytest.mark.parametrize("repeated", [0, 1], ids=["header once", "header on each page"])
+def test_a_table_over_two_pages_has_its_header_on_both(repeated: int) -> None:
+    rows = [["Ferry", "Captain", "Built"], *([f"Berta{n}", f"Holm{n}", str(1900 + n)] for n in range(60))]
+    told = text(built(paragraph(HARBOR), Table(rows, repeatRows=repeated))).split("\n")
+    assert [line for line in told if line.startswith("Ferry")] == [
+        f"Ferry Berta{n} has Captain: Holm{n}; Built: {1900 + n}." for n in range(60)
+    ]
+
+
+def test_a_table_of_figures_has_no_header() -> None:
+    rows = [[str(3 * row + 7 * column) for column in range(4)] for row in range(5)]
+    assert "3 | 10 | 17 | 24" in text(built(Table(rows))).split("\n")
+
+
+def test_code_is_no_table() -> None:
+    code = "int main(void) {        /* the start */\n    int a;              /* counter */\n" * 3
+    assert "|" not in text(built(paragraph(HARBOR), Preformatted(code, STYLES["Code"])))
+
+
+def test_a_list_is_no_table() -> None:
+    places = [(60, 700 - 20 * n, f"{n}.") for n in range(1, 6)]
+    places = [place for one in places for place in (one, (90, one[1], f"The ferry number {one[2]} leaves at noon"))]
+    assert "|" not in text(drawn(*places))
+
+
+def test_a_table_stands_in_its_column() -> None:
+    file = io.BytesIO()
+    document = BaseDocTemplate(file, pagesize=A4)
+    frames = [Frame(50, 50, 240, 740), Frame(305, 50, 240, 740)]
+    document.addPageTemplates(PageTemplate(frames=frames))
+    document.build([paragraph("First. " + HARBOR * 12), Table(FARES), paragraph("Second. " + HARBOR * 12)])
+    told = text(file.getvalue())
+    assert FARE in told.split("\n")
+    assert told.count(HARBOR.strip()) == 24
+    assert told.index("First.") < told.index(FARE) < told.index("Second.")
+
+
+def test_two_columns_that_were_drawn_line_by_line_follow_each_other() -> None:
+    left, right = textwrap.wrap("Left. " + HARBOR * 3, 45), textwrap.wrap("Right. " + HARBOR * 3, 45)
+    places = [
+        place
+        for n, (one, other) in enumerate(zip(left, right, strict=True))
+        for place in ((50, 780 - 14 * n, one), (310, 780 - 14 * n, other))
+    ]
+    told = text(drawn(*places))
+    assert told.count(HARBOR.strip()) == 6
+    assert told.index("Left.") < told.index("Right.")
+
+
+def test_superscripts_and_subscripts_are_marked() -> None:
+    words = "10<super>6</super> kg of H<sub>2</sub>O, x<sub>i</sub>, on the 21<super>st</super>."
+    assert text(built(paragraph(words))) == "10^6 kg of H_2O, x_i, on the 21st."
+
+
+def test_a_word_that_was_hyphenated_is_whole() -> None:
+    told = text(drawn((60, 700, "This is about the naviga-"), (60, 686, "tion of ferries.")))
+    assert told == "This is about the navigation of ferries."
+
+
+def test_characters_beyond_16_bits_keep_the_places_of_others() -> None:
+    """pdfium counts them twice."""
+    units = "".join(map(chr, b"a")) + "\ud83d\udea2" + "b"
+    assert page.clean(units) == "a🚢b"
+
+
+def test_a_page_that_is_shown_turned_has_its_table() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.setPageRotation(90)
+    canvas.rotate(90)
+    for row, cells in enumerate(FARES):
+        for column, cell in enumerate(cells):
+            canvas.drawString(60 + 120 * column, -100 - 18 * row, cell)
+    canvas.save()
+    assert FARE in text(file.getvalue()).split("\n")
+
+
+def test_words_that_run_downwards_are_whole() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.rotate(90)
+    canvas.drawString(60, -100, "The mill stands at the river.")
+    canvas.save()
+    assert text(file.getvalue()) == "The mill stands at the river."
+
+
+def test_a_blank_page_is_no_loss() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(60, 700, "The mill stands.")
+    canvas.showPage()
+    canvas.showPage()
+    canvas.save()
+    assert len(items(file.getvalue())) == 1
+
+
+def test_an_encrypted_file_is_named_as_such() -> None:
+    (item,) = items(drawn((60, 700, "The mill stands."), encrypt=StandardEncryption("secret", strength=128)))
+    assert isinstance(item, Skipped)
+    assert item.reason == "it is encrypted; save it without a password"
+
+
+def test_a_file_that_anybody_may_open_is_read_though_encrypted() -> None:
+    content = drawn((60, 700, "The mill stands."), encrypt=StandardEncryption("", "owner", strength=128))
+    assert text(content) == "The mill stands."
+
+
+def line(words: str) -> page.TextLine:
+    return page.TextLine([page.Word(word, 0, 0, 0, 0) for word in words.split()])
+
+
+@pytest.mark.parametrize(
+    "words", ["\ue001\ue002\ue003 \ue004" * 10, "themillstandsattheriverandnobodyknowssincewhen" * 4]
+)
+def test_shapes_without_letters_and_glued_words_are_no_text(words: str) -> None:
+    assert not legible.is_text([line(words)])
+
+
+@pytest.mark.parametrize(
+    "words", [HARBOR, "https://example.org/a/long/path/to/a/page.html", "風車は川のほとりに立っている。" * 9]
+)
+def test_prose_addresses_and_scripts_without_blanks_are_text(words: str) -> None:
+    assert legible.is_text([line(words)])
