@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shardqa.models import shipped
-from tests.unit.tiny_models import Weights, tiny_config, tiny_weights, write_tiny
+from tests.unit.tiny_models import Weights, evidence_heads, tiny_config, tiny_weights, write_tiny
 
 HEADS, WIDTH = 4, 48
 VOCABULARY, POSITIONS = 30522, 512
@@ -16,11 +16,15 @@ DEVIATION = 0.2
 """Of the weights: calmer than others, so that int8 keeps the best span of most rows."""
 
 
-def checkpoint(folder: Path, layers: int = 2, seed: int = 0) -> Path:
-    """Write a random BertForQuestionAnswering with the shipped reader's tokenizer, and return its folder."""
+def checkpoint(folder: Path, layers: int = 2, seed: int = 0, evidence: bool = False) -> Path:
+    """Write a random BertForQuestionAnswering with the shipped reader's tokenizer, and return its folder.
+
+    ``evidence`` adds the heads of the outputs evidence and relevance.
+    """
     sizes = ((HEADS, WIDTH),) * layers
     config = tiny_config(sizes, intermediate_size=WIDTH, vocab_size=VOCABULARY, max_position_embeddings=POSITIONS)
-    write_tiny(folder, weights(layers, seed), config, tokenizer=False)
+    tensors = weights(layers, seed) | (evidence_heads(seed, DEVIATION) if evidence else {})
+    write_tiny(folder, tensors, config, tokenizer=False)
     shutil.copyfile(shipped.folder() / "tokenizer.json", folder / "tokenizer.json")
     return folder
 

@@ -66,6 +66,13 @@ def tiny_weights(
     return {name: value + ("LayerNorm.weight" in name) for name, value in weights.items()}
 
 
+def evidence_heads(seed: int = 0, deviation: float = DEVIATION) -> Weights:
+    """The tensors that give a reader the outputs evidence and relevance."""
+    dice = np.random.default_rng((seed, 1))
+    shapes = {**dense("evidence", 1, HIDDEN), **dense("relevance", 1, HIDDEN)}
+    return {name: dice.normal(0, deviation, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
 def dense(name: str, outputs: int, inputs: int) -> dict[str, tuple[int, ...]]:
     return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
 

@@ -25,6 +25,9 @@ WEIGHTS_FILE = "model.safetensors"
 SPAN_HEAD = "qa_outputs"
 """The span head's tensors begin so."""
 
+EVIDENCE, RELEVANCE = EVIDENCE_HEADS = ("evidence", "relevance")
+"""The tensors of a reader's two other heads begin so, and its outputs are named so; it has both or none."""
+
 _FLOATS: dict[str, Any] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
 
 
@@ -65,6 +68,11 @@ class Checkpoint:
     def has_span_head(self) -> bool:
         """Whether it can point at answers; an encoder alone can only be trained on."""
         return f"{SPAN_HEAD}.weight" in self.weights
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether it has the outputs evidence and relevance."""
+        return f"{EVIDENCE}.weight" in self.weights
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -127,6 +135,9 @@ def _check_shapes(weights: Weights, config: Mapping[str, Any], shape: BertShape)
     if f"{SPAN_HEAD}.weight" in weights:
         _want(weights, f"{SPAN_HEAD}.weight", [2, hidden])
         _want(weights, f"{SPAN_HEAD}.bias", [2])
+    if any(f"{name}.weight" in weights for name in EVIDENCE_HEADS):
+        for name in EVIDENCE_HEADS:
+            _want_dense(weights, name, 1, hidden)
 
 
 def _check_layer(weights: Weights, prefix: str, hidden: int, head_size: int) -> None:

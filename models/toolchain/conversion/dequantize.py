@@ -21,7 +21,7 @@ from shardqa.models.session import MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa.models.toolchain.cards import CardStep
 from shardqa.models.toolchain.conversion.checked import Check, convert
-from shardqa.models.toolchain.conversion.checkpoint import CONFIG_FILE, WEIGHTS_FILE
+from shardqa.models.toolchain.conversion.checkpoint import CONFIG_FILE, EVIDENCE_HEADS, WEIGHTS_FILE
 from shardqa.models.toolchain.conversion.export import AS_IT_COMES
 from shardqa.models.toolchain.conversion.networks import read_onnx
 from shardqa.models.toolchain.conversion.verify import QUANTIZED, Verdict
@@ -69,6 +69,9 @@ def _weights(constants: Constants, layers: int) -> dict[str, NDArray[np.float32]
         "qa_outputs.bias": constants["span.bias"],
         **_norm(constants, f"{tables}LayerNorm"),
     }
+    for name in EVIDENCE_HEADS:
+        if f"{name}.weight" in constants:
+            found |= _dense(name, constants[f"{name}.weight"], constants[f"{name}.bias"])
     for number in range(layers):
         found |= _layer(constants, number)
     return found

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 
 from shardqa.errors import BadModel
+from shardqa.models.toolchain.conversion.checkpoint import EVIDENCE, RELEVANCE, Checkpoint
 from shardqa.models.toolchain.conversion.graph import GraphBuilder, Head, Layers, Output, SpanHead, Weights, network
 from shardqa.models.toolchain.conversion.reference import Reference
 from shardqa.models.toolchain.multitask.tasks import (
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.models.reader import Batch
-    from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
     from shardqa.models.toolchain.conversion.networks import Outputs
 
 CLASSIFIER = "classifier"
@@ -61,7 +61,7 @@ class LinearHead:
         weight = graph.constant(f"{name}.weight", self.weight.T)
         product = graph.node("MatMul", [hidden, weight], f"{name}.product")
         bias = graph.constant(f"{name}.bias", self.bias)
-        is_single = self.output.sizes == ("batch",)
+        is_single = isinstance(self.output.sizes[-1], str)  # no axis of labels
         graph.node("Add", [product, bias], f"{name}.pair" if is_single else name)
         if is_single:
             graph.node("Squeeze", [f"{name}.pair", graph.constant("last", np.array([-1], dtype=np.int64))], name)
@@ -72,8 +72,22 @@ def whole_network(checkpoint: Checkpoint, layers: Layers, observe: bool = False)
     """The network of a checkpoint: with the outputs of TaskSet.outputs where it was trained for several tasks, else a
     reader's, and with ``observe`` those of `network`; raises BadModel when a head is missing or misshapen."""
     weights = checkpoint.weights
-    found = heads(TaskSet.of(checkpoint.config), weights) if SETTING in checkpoint.config else [SpanHead.of(weights)]
+    found = heads(TaskSet.of(checkpoint.config), weights) if SETTING in checkpoint.config else reader_heads(checkpoint)
     return network(weights, checkpoint.shape, layers, found, observe)
+
+
+def reader_heads(checkpoint: Checkpoint) -> list[Head]:
+    """A reader's heads: start_logits and end_logits, and evidence and relevance where it has them.
+
+    Raises BadModel for a checkpoint without a span head.
+    """
+    weights = checkpoint.weights
+    found: list[Head] = [SpanHead.of(weights)]
+    if checkpoint.has_evidence:
+        evidence, relevance = Output(EVIDENCE, ("batch", "sequence")), Output(RELEVANCE, ("batch",))
+        found.append(_linear(weights, EVIDENCE, evidence, 1, at_first=False))
+        found.append(_linear(weights, RELEVANCE, relevance, 1, at_first=True))
+    return found
 
 
 def heads(tasks: TaskSet, weights: Weights) -> Sequence[Head]:

@@ -17,7 +17,14 @@ from shardqa.errors import BadModel
 from shardqa.models.reader import MAX_ROW_TOKENS, Batch
 from shardqa.models.session import LOAD_FAULTS, MODEL_FILE
 from shardqa.models.tokenizer import TOKENIZER_FILE
-from shardqa.models.toolchain.conversion.checkpoint import CONFIG_FILE, SPAN_HEAD, WEIGHTS_FILE, Checkpoint
+from shardqa.models.toolchain.conversion.checkpoint import (
+    CONFIG_FILE,
+    EVIDENCE,
+    RELEVANCE,
+    SPAN_HEAD,
+    WEIGHTS_FILE,
+    Checkpoint,
+)
 from shardqa.models.toolchain.conversion.heads import MultitaskReference
 from shardqa.models.toolchain.conversion.reference import Reference
 from shardqa.models.toolchain.multitask.tasks import SETTING
@@ -134,17 +141,23 @@ class CheckpointNetwork:
     """A checkpoint, computed in numpy."""
 
     reference: Reference
+    has_evidence: bool = False
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> CheckpointNetwork:
         """Raises BadModel for a checkpoint without a span head."""
         if not checkpoint.has_span_head:
             raise BadModel(f"{checkpoint.folder} has no span head ({SPAN_HEAD}); train one: shardqa models train qa")
-        return cls(Reference(checkpoint.weights, checkpoint.shape))
+        return cls(Reference(checkpoint.weights, checkpoint.shape), checkpoint.has_evidence)
 
     def outputs(self, batch: Batch) -> Outputs:
-        logits = self.reference.logits(batch)
-        return {name: logits[..., number] for number, name in enumerate(SPANS)}
+        hidden = self.reference.hidden(batch)
+        logits = self.reference.dense(SPAN_HEAD, hidden)
+        found = {name: logits[..., number] for number, name in enumerate(SPANS)}
+        if self.has_evidence:
+            found[EVIDENCE] = self.reference.dense(EVIDENCE, hidden)[..., 0]
+            found[RELEVANCE] = self.reference.dense(RELEVANCE, hidden[:, 0])[..., 0]
+        return found
 
 
 class OnnxNetwork:

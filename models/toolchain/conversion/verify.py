@@ -28,14 +28,18 @@ if TYPE_CHECKING:
     from shardqa.models.toolchain.conversion.networks import Outputs
 
 
+SPAN = "the span"
+"""Both of a span's outputs, whose logits are added: they are looked at as one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """What B must keep to be taken for A; None is not looked at."""
 
     largest_difference: float | None = None
-    """Of any logit, in spreads: standard deviations of A's logits."""
+    """Of any logit, in spreads: standard deviations of A's logits of that output."""
     error: float | None = None
-    """Root mean square of the differences, in spreads."""
+    """Root mean square of the differences of any output, in its spreads."""
     span_agreement: float | None = None
     """Percent of the rows whose best span is the same, at least."""
     f1_loss: float | None = None
@@ -65,9 +69,11 @@ class Verdict:
     mean_difference: float
     """Mean absolute difference of the logits."""
     error: float
-    """Root mean square of the differences in standard deviations of A's logits."""
+    """Root mean square of the differences in standard deviations of A's logits, of the output where it is largest."""
     spread: float
     """That standard deviation."""
+    output: str
+    """That output, or SPAN."""
     thresholds: Thresholds
     span_agreement: float | None = None
     """Percent; None for networks that point at no spans."""
@@ -109,12 +115,14 @@ def verify(
 
 def compare(a: OpenNetwork, b: OpenNetwork, inputs: Probe, thresholds: Thresholds) -> Verdict:
     """The same for networks that are open; raises BadModel as `verify` does."""
-    differences, spans = _Differences(), _Spans()
+    differences: dict[str, _Differences] = {}
+    spans = _Spans()
     for batch in batches(inputs.rows):
         ours, theirs = a.network.outputs(batch), b.network.outputs(batch)
         _check_outputs(a, b, ours, theirs)
         for name in ours.keys() & theirs.keys():
-            differences.add(*_real(batch, ours[name], theirs[name]))
+            output = SPAN if name in SPANS else name
+            differences.setdefault(output, _Differences()).add(*_real(batch, ours[name], theirs[name]))
         if all(name in found for name in SPANS for found in (ours, theirs)):
             spans.add(batch, ours, theirs)
     return _verdict(inputs, differences, spans, thresholds)
@@ -147,7 +155,7 @@ def _real(batch: Batch, *values: NDArray[np.float32]) -> Iterator[NDArray[np.flo
 
 @dataclass(slots=True)
 class _Differences:
-    """Sums over all logits compared."""
+    """Sums over all logits of an output."""
 
     largest: float = 0.0
     absolute: float = 0.0
@@ -178,6 +186,18 @@ class _Differences:
     @property
     def root_mean_square(self) -> float:
         return float(np.sqrt(self.squares / max(self.count, 1)))
+
+    @property
+    def error(self) -> float:
+        """In spreads; infinite where there is a difference and nothing to measure it by."""
+        if not self.spread:
+            return float("inf") if self.largest else 0.0
+        return self.root_mean_square / self.spread
+
+    @property
+    def largest_in_spreads(self) -> float:
+        """The same of the largest difference."""
+        return self.largest / self.spread if self.spread else self.error
 
 
 Logits = tuple["NDArray[np.float32]", "NDArray[np.float32]"]
@@ -211,24 +231,24 @@ class _Spans:
         return found.exact_match, found.f1
 
 
-def _verdict(inputs: Probe, differences: _Differences, spans: _Spans, thresholds: Thresholds) -> Verdict:
+def _verdict(inputs: Probe, outputs: dict[str, _Differences], spans: _Spans, thresholds: Thresholds) -> Verdict:
     agreement = exact_match = f1 = None
-    if spans.pairs and differences.finite:
+    finite = all(one.finite for one in outputs.values())
+    if spans.pairs and finite:
         agreement = spans.agreement(inputs.rows)
         if inputs.readings:
             (exact_a, f1_a), (exact_b, f1_b) = (spans.scores(inputs, which) for which in (0, 1))
             exact_match, f1 = (exact_a, exact_b), (f1_a, f1_b)
-    spread = differences.spread
-    in_spreads = 1 / spread if spread else 0.0
-    error = differences.root_mean_square * in_spreads
-    failures = _failures(differences, error, agreement, f1, thresholds)
+    worst = max(sorted(outputs), key=lambda name: outputs[name].error)
+    failures = _failures(outputs, agreement, f1, thresholds) if finite else ["some logits are NaN or infinite"]
     return Verdict(
         inputs.inputs,
         len(inputs.rows),
-        differences.largest,
-        differences.absolute / max(differences.count, 1),
-        error,
-        spread,
+        max(one.largest for one in outputs.values()),
+        sum(one.absolute for one in outputs.values()) / max(1, sum(one.count for one in outputs.values())),
+        outputs[worst].error,
+        outputs[worst].spread,
+        worst,
         thresholds,
         agreement,
         exact_match,
@@ -238,23 +258,20 @@ def _verdict(inputs: Probe, differences: _Differences, spans: _Spans, thresholds
 
 
 def _failures(
-    differences: _Differences,
-    error: float,
+    outputs: dict[str, _Differences],
     agreement: float | None,
     f1: tuple[float, float] | None,
     thresholds: Thresholds,
 ) -> Iterator[str]:
-    if not differences.finite:
-        yield "some logits are NaN or infinite"
-        return
-    if not differences.spread:
+    if not any(one.spread for one in outputs.values()):
         yield "all logits of A are equal, so that nothing can be told by them"
         return
-    largest = differences.largest / differences.spread
-    if thresholds.largest_difference is not None and largest > thresholds.largest_difference:
-        yield f"a logit differs by {largest:.2g} spreads, at most {thresholds.largest_difference:g} is wanted"
-    if thresholds.error is not None and error > thresholds.error:
-        yield f"logits differ by {error:.2g} spreads (root mean square), at most {thresholds.error:g} is wanted"
+    for name, one in sorted(outputs.items()):
+        largest, error = one.largest_in_spreads, one.error
+        if thresholds.largest_difference is not None and largest > thresholds.largest_difference:
+            yield f"a logit of {name} differs by {largest:.2g} spreads, {thresholds.largest_difference:g} is allowed"
+        if thresholds.error is not None and error > thresholds.error:
+            yield f"logits of {name} differ by {error:.2g} spreads (root mean square), {thresholds.error:g} is allowed"
     if thresholds.span_agreement is not None and agreement is not None and agreement < thresholds.span_agreement:
         yield f"{agreement:.1f} % of the best spans agree, {thresholds.span_agreement:g} % are wanted"
     if thresholds.f1_loss is not None and f1 is not None and f1[0] - f1[1] > thresholds.f1_loss:

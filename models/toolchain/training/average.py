@@ -34,6 +34,8 @@ def average(folders: Sequence[Path], out: Path, shares: Sequence[float] = ()) ->
     for folder, reader in zip(folders, readers, strict=True):
         if reader.encoder.sizes != readers[0].encoder.sizes:
             raise BadModel(f"{folder} is of another shape than {folders[0]}; only one shape can be averaged")
+        if reader.heads().keys() != readers[0].heads().keys():
+            raise BadModel(f"{folder} has other outputs than {folders[0]}; only readers with the same can be averaged")
     with torch.no_grad():
         for name, value in readers[0].named_parameters():
             parts = [share * reader.get_parameter(name) for share, reader in zip(weights, readers, strict=True)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -162,19 +162,44 @@ def buckets(tokens: int, count: int) -> Tensor:
     return bucket + side * (distance > 0)
 
 
-class SpanReader(nn.Module):
-    """A BERT that points at an answer's first and last token."""
+class ReaderLogits(NamedTuple):
+    """A reader's outputs, as products give them."""
 
-    def __init__(self, sizes: Sizes, dropout: float = 0.0) -> None:
+    spans: Tensor
+    """Starts and ends, [batch, tokens, 2]."""
+    evidence: Tensor | None
+    """Whether each token belongs to a sentence that answers, log-odds [batch, tokens]."""
+    relevance: Tensor | None
+    """Whether the passage answers at all, log-odds [batch]."""
+
+
+class SpanReader(nn.Module):
+    """A BERT that points at an answer's first and last token; perhaps also at the sentences that answer."""
+
+    def __init__(self, sizes: Sizes, dropout: float = 0.0, evidence: bool = False) -> None:
+        """``evidence`` adds the outputs evidence and relevance."""
         super().__init__()
         self.encoder = Encoder(sizes, dropout)
         self.qa_outputs = nn.Linear(sizes.hidden, 2)
+        self.evidence = nn.Linear(sizes.hidden, 1) if evidence else None
+        self.relevance = nn.Linear(sizes.hidden, 1) if evidence else None
         self.apply(initialise)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
         """Start and end logits, [batch, tokens, 2]."""
         logits: Tensor = self.qa_outputs(self.encoder(input_ids, attention_mask, token_type_ids)[-1])
         return logits
+
+    def logits(self, hidden: Tensor) -> ReaderLogits:
+        """All outputs, of the last layer's, [batch, tokens, hidden]."""
+        evidence = self.evidence(hidden).squeeze(-1) if self.evidence is not None else None
+        relevance = self.relevance(hidden[:, 0]).squeeze(-1) if self.relevance is not None else None
+        return ReaderLogits(self.qa_outputs(hidden), evidence, relevance)
+
+    def heads(self) -> dict[str, nn.Linear]:
+        """What turns hidden units into outputs, by the names of the tensors in a checkpoint."""
+        optional = {"evidence": self.evidence, "relevance": self.relevance}
+        return {"qa_outputs": self.qa_outputs, **{name: head for name, head in optional.items() if head is not None}}
 
 
 def initialise(module: nn.Module) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa.models.toolchain.conversion.checkpoint import Checkpoint
@@ -18,29 +19,34 @@ from shardqa.models.toolchain.training.network import Sizes, SpanReader, load_en
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
 
-HEAD = "qa_outputs"
-"""transformers' name of the span head."""
 
+def load_reader(folder: Path, dropout: float = 0.0, evidence: bool = False) -> SpanReader:
+    """A reader with a checkpoint's weights; heads that the checkpoint lacks are fresh, as for fine-tuning.
 
-def load_reader(folder: Path, dropout: float = 0.0) -> SpanReader:
-    """A reader with a checkpoint's weights; one without a span head gets a fresh one, as for fine-tuning.
-
-    Raises BadModel for a folder that is no BERT or whose tensors are missing or misshapen.
+    It has the outputs evidence and relevance where the checkpoint has them, or where ``evidence`` says so. Raises
+    BadModel for a folder that is no BERT or whose tensors are missing or misshapen.
     """
     start = Checkpoint.load(folder, also=(RELATIVE,))
-    network = SpanReader(Sizes.of(start.config, start.weights), dropout)
+    network = SpanReader(Sizes.of(start.config, start.weights), dropout, evidence or start.has_evidence)
     load_encoder(network.encoder, start.weights)
     with torch.no_grad():
-        for name, parameter in network.qa_outputs.named_parameters():
-            if f"{HEAD}.{name}" in start.weights:
-                parameter.copy_(torch.from_numpy(start.weights[f"{HEAD}.{name}"]))
+        for name, parameter in head_tensors(network).items():
+            if name in start.weights:
+                parameter.copy_(torch.from_numpy(start.weights[name]))
     return network
+
+
+def head_tensors(network: SpanReader) -> dict[str, Tensor]:
+    """The heads' weights by their names in a checkpoint; setting one sets the network's."""
+    return {
+        f"{name}.{part}": value for name, head in network.heads().items() for part, value in head.named_parameters()
+    }
 
 
 def write_checkpoint(network: SpanReader, source: Path, out: Path) -> None:
     """Write a reader's weights into the folder ``out``, with the tokenizer of the checkpoint that it comes from."""
-    head = {f"{HEAD}.{name}": value.detach().cpu().clone() for name, value in network.qa_outputs.named_parameters()}
-    save_file({**tensors(network.encoder), **head}, out / WEIGHTS_FILE, {"format": "pt"})
+    heads = {name: value.detach().cpu().clone() for name, value in head_tensors(network).items()}
+    save_file({**tensors(network.encoder), **heads}, out / WEIGHTS_FILE, {"format": "pt"})
     config = {**_config(source), **config_of(network.encoder.sizes)}
     (out / CONFIG_FILE).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     shutil.copyfile(source / TOKENIZER_FILE, out / TOKENIZER_FILE)

@@ -37,7 +37,9 @@ def slimmed(reader: SpanReader, kept: Sequence[KeptLayer], hidden: Sequence[int]
         raise BadModel("a network with MPNet's relative places can't be cut; distil from it into a BERT of its own")
     units = torch.tensor(range(old.hidden) if hidden is None else list(hidden))
     layers = tuple(LayerSize(len(one.heads), len(one.columns)) for one in kept)
-    new = SpanReader(replace(old, hidden=len(units), layers=layers), reader.encoder.dropout)
+    new = SpanReader(
+        replace(old, hidden=len(units), layers=layers), reader.encoder.dropout, reader.evidence is not None
+    )
     with torch.no_grad():
         _copy_tables(reader, new, units)
         for one, layer in zip(kept, new.encoder.layers, strict=True):
@@ -45,8 +47,9 @@ def slimmed(reader: SpanReader, kept: Sequence[KeptLayer], hidden: Sequence[int]
             assert isinstance(source, Layer)
             assert isinstance(layer, Layer)
             _copy_layer(source, layer, one, units)
-        new.qa_outputs.weight.copy_(reader.qa_outputs.weight[:, units])
-        new.qa_outputs.bias.copy_(reader.qa_outputs.bias)
+        for name, head in reader.heads().items():
+            new.heads()[name].weight.copy_(head.weight[:, units])
+            new.heads()[name].bias.copy_(head.bias)
     return new
 
 
