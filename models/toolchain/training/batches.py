@@ -19,6 +19,13 @@ POOL_BATCHES = 64
 the order stays random."""
 
 
+UNKNOWN = -100
+"""A place that the data don't say: torch's cross entropy passes it over."""
+
+UNSAID = -1
+"""Evidence of a token that the data say nothing of."""
+
+
 @dataclass(frozen=True, slots=True)
 class LearningRow:
     """A row of `reader.join` with its labels."""
@@ -26,9 +33,17 @@ class LearningRow:
     input_ids: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
     start: int
-    """The answer's first token in the row; 0, which is [CLS], when the passage does not say."""
+    """The answer's first token in the row; 0, which is [CLS], when the passage does not say; UNKNOWN where sentences
+    alone answer."""
     end: int
     """The answer's last token, itself included."""
+    evidence: NDArray[np.int8]
+    """Of each token whether it belongs to a sentence that answers, 0 or 1, UNSAID outside the passage, int8 [n]."""
+
+    @property
+    def answers(self) -> bool:
+        """Whether something in the passage answers."""
+        return bool((self.evidence == 1).any())
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -36,13 +51,17 @@ class LearningRow:
 
 @dataclass(frozen=True, slots=True)
 class LearningBatch:
-    """Rows padded to one length; int64 [rows, tokens], and [rows] for the labels."""
+    """Rows padded to one length; int64 [rows, tokens], and [rows] for the labels of rows."""
 
     input_ids: NDArray[np.int64]
     attention_mask: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    evidence: NDArray[np.int8]
+    """[rows, tokens], UNSAID for padding."""
+    answers: NDArray[np.bool_]
+    """[rows]."""
 
 
 def plan(lengths: Sequence[int], tokens: int, seed: int, passed: int) -> list[list[int]]:
@@ -78,10 +97,12 @@ def collate(rows: Sequence[LearningRow]) -> LearningBatch:
     """Pad rows with zeros to their longest, rounded up."""
     shape = len(rows), -(-max(len(row) for row in rows) // ROUND_TOKENS) * ROUND_TOKENS
     input_ids, mask, types = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    evidence = np.full(shape, UNSAID, dtype=np.int8)
     for line, row in enumerate(rows):
+        evidence[line, : len(row)] = row.evidence
         input_ids[line, : len(row)] = row.input_ids
         mask[line, : len(row)] = 1
         types[line, : len(row)] = row.token_type_ids
     start = np.array([row.start for row in rows], dtype=np.int64)
     end = np.array([row.end for row in rows], dtype=np.int64)
-    return LearningBatch(input_ids, mask, types, start, end)
+    return LearningBatch(input_ids, mask, types, start, end, evidence, np.array([row.answers for row in rows]))

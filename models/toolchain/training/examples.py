@@ -1,4 +1,4 @@
-"""From question sets to labelled wordpieces: which pieces of a passage are the answer.
+"""From question sets to labelled wordpieces: which pieces of a passage are the answer, and which sentences support it.
 
 An example is one question with one passage and where its answer lies in it, or that it does not. The pieces are cut by
 the tokenizer that serves, so the network learns from exactly what it will read.
@@ -6,6 +6,7 @@ the tokenizer that serves, so the network learns from exactly what it will read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shardqa.errors import BadData, QuestionTooLong
-from shardqa.models import squad
+from shardqa.models import sentences, squad
+from shardqa.models.toolchain.training import evidence_lines
+from shardqa.models.toolchain.training.batches import UNSAID
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardqa.models.tokenizer import PassageTokens, Tokenizer
+    from shardqa.models.tokenizer import Tokenizer
 
 MAX_SHOWN = 5
 """Faults that an error spells out; it counts the others."""
@@ -35,6 +38,31 @@ class Example:
     """Wordpieces of the passage, int32 [m]; examples of one passage share the array."""
     answer: tuple[int, int] | None
     """First and last wordpiece of the answer within the passage; None when the passage does not say."""
+    evidence: NDArray[np.int8]
+    """1 for wordpieces of sentences that answer, 0 for others, UNSAID where nobody knows, int8 [m]."""
+    has_span: bool = True
+    """Whether ``answer`` says anything: some questions are answered by sentences alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextUnits:
+    """A text's sentences and words, by wordpiece."""
+
+    sentences: NDArray[np.int64]
+    """The number of the sentence or line that a wordpiece begins in, [m]."""
+    words: NDArray[np.bool_]
+    """Whether a wordpiece begins a word, [m]."""
+
+    @classmethod
+    def of(cls, text: str, offsets: NDArray[np.int32]) -> TextUnits:
+        breaks = {*sentences.beginnings(text), *(found.end() for found in LINE_END.finditer(text))}
+        numbers = np.searchsorted(np.array(sorted(breaks), dtype=np.int64), offsets[:, 0], side="right")
+        begins = [text[at].isalnum() and not (at and text[at - 1].isalnum()) for at in offsets[:, 0].tolist()]
+        return cls(numbers, np.array(begins, dtype=np.bool_))
+
+
+LINE_END = re.compile(r"\n")
+"""Rows of tables and items of lists are evidence by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +71,10 @@ class ExampleSource:
 
     question: squad.SquadQuestion
     example: Example
+    units: TextUnits
+    """Of the passage; those of one passage are shared."""
+    file: str
+    """The name of the file that it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +89,7 @@ class Fault:
 def read(
     paths: Sequence[Path], tokenizer: Tokenizer, skip_faulty: bool = False
 ) -> tuple[list[ExampleSource], list[Fault]]:
-    """Label every question of SQuAD files.
+    """Label every question of SQuAD files and of files of evidence lines, which end in .jsonl or .jsonl.gz.
 
     A question whose answer does not stand where the file says, or that is too long to be read, is a fault: with
     ``skip_faulty`` it is left out and reported, else BadData names the first ones. Raises BadData also when nothing is
@@ -66,7 +98,7 @@ def read(
     sources: list[ExampleSource] = []
     faults: list[Fault] = []
     for path in paths:
-        found = list(_label_file(squad.read_squad(path), tokenizer))
+        found = list(_label_file(path, tokenizer))
         wrong = [one for one in found if isinstance(one, Fault)]
         if wrong and not skip_faulty:
             raise BadData(f"{path}: {_described(wrong)}; correct the file, or leave them out with --skip-faulty")
@@ -83,36 +115,86 @@ def _described(faults: Sequence[Fault]) -> str:
     return f"{len(faults)} of its questions can't be learnt from: {shown}{more}"
 
 
-def _label_file(questions: squad.QuestionSet, tokenizer: Tokenizer) -> Iterator[ExampleSource | Fault]:
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A passage as it is labelled."""
+
+    text: str
+    ids: NDArray[np.int32]
+    offsets: NDArray[np.int32]
+    units: TextUnits
+    file: str
+
+    @classmethod
+    def of(cls, text: str, tokenizer: Tokenizer, file: str) -> _Text:
+        tokens = tokenizer.passage(text)
+        return cls(text, tokens.ids, tokens.offsets, TextUnits.of(text, tokens.offsets), file)
+
+    def evidence(self, spans: Iterable[tuple[int, int]], unsaid: Iterable[tuple[int, int]] = ()) -> NDArray[np.int8]:
+        """Labels of the wordpieces that share a character with these spans."""
+        labels = np.zeros(len(self.ids), dtype=np.int8)
+        for label, places in ((UNSAID, unsaid), (1, spans)):
+            for start, end in places:
+                labels[(self.offsets[:, 0] < end) & (self.offsets[:, 1] > start)] = label
+        return labels
+
+    def around(self, pieces: tuple[int, int]) -> NDArray[np.int8]:
+        """Labels of the sentences that hold these wordpieces, from the first to the last."""
+        numbers = self.units.sentences
+        inside: NDArray[np.int8] = ((numbers >= numbers[pieces[0]]) & (numbers <= numbers[pieces[1]])).astype(np.int8)
+        return inside
+
+
+def _label_file(path: Path, tokenizer: Tokenizer) -> Iterator[ExampleSource | Fault]:
+    if evidence_lines.is_lines(path):
+        for record in evidence_lines.read(path):
+            yield _label_record(record, _Text.of(record.context, tokenizer, path.name), tokenizer)
+        return
+    questions = squad.read_squad(path)
     texts = {paragraph.id: paragraph.text for paragraph in questions.paragraphs}
-    passages: dict[str, PassageTokens] = {}
+    passages: dict[str, _Text] = {}
     for question in questions.questions:
         assert question.document is not None, "SQuAD's questions have a paragraph"
-        text = texts[question.document]
         if question.document not in passages:
-            passages[question.document] = tokenizer.passage(text)
-        yield _label(question, text, passages[question.document], tokenizer)
+            passages[question.document] = _Text.of(texts[question.document], tokenizer, path.name)
+        yield _label(question, passages[question.document], tokenizer)
 
 
-def _label(
-    question: squad.SquadQuestion, text: str, passage: PassageTokens, tokenizer: Tokenizer
-) -> ExampleSource | Fault:
-    try:
-        ids = tokenizer.question(question.text)
-    except QuestionTooLong as error:
-        return Fault(question.id, str(error))
-    if not len(ids):
-        return Fault(question.id, f"the question is {question.text!r}, words are needed")
+def _label(question: squad.SquadQuestion, passage: _Text, tokenizer: Tokenizer) -> ExampleSource | Fault:
+    ids = _question_ids(question.id, question.text, tokenizer)
+    if isinstance(ids, Fault):
+        return ids
     if not question.answers:
-        return ExampleSource(question, Example(ids, passage.ids, None))
+        example = Example(ids, passage.ids, None, passage.evidence([]))
+        return ExampleSource(question, example, passage.units, passage.file)
     answer, start = question.answers[0], question.starts[0]
-    met = text[start : start + len(answer)] if start >= 0 else ""
+    met = passage.text[start : start + len(answer)] if start >= 0 else ""
     if met != answer:
         return Fault(question.id, f"at character {start} stands {met!r}, its answer is {answer!r}")
     span = align(passage.offsets, start, start + len(answer))
     if span is None:
         return Fault(question.id, f"its answer {answer!r} has no wordpiece")
-    return ExampleSource(question, Example(ids, passage.ids, span))
+    return ExampleSource(question, Example(ids, passage.ids, span, passage.around(span)), passage.units, passage.file)
+
+
+def _label_record(record: evidence_lines.EvidenceRecord, passage: _Text, tokenizer: Tokenizer) -> ExampleSource | Fault:
+    ids = _question_ids(record.id, record.question, tokenizer)
+    if isinstance(ids, Fault):
+        return ids
+    labels = passage.evidence(record.spans, record.soft)
+    if record.spans and not (labels == 1).any():
+        return Fault(record.id, "its evidence has no wordpiece")
+    example = Example(ids, passage.ids, None, labels, has_span=not record.spans)
+    question = squad.SquadQuestion(record.id, record.question, (), f"{record.title}/0")
+    return ExampleSource(question, example, passage.units, passage.file)
+
+
+def _question_ids(name: str, text: str, tokenizer: Tokenizer) -> NDArray[np.int32] | Fault:
+    try:
+        ids = tokenizer.question(text)
+    except QuestionTooLong as error:
+        return Fault(name, str(error))
+    return ids if len(ids) else Fault(name, f"the question is {text!r}, words are needed")
 
 
 def align(offsets: NDArray[np.int32], start: int, end: int) -> tuple[int, int] | None:
@@ -143,7 +225,7 @@ def hard_negatives(
             continue
         passage = shelves[_article(document)].likest(source)
         if passage is not None:
-            found.append(Example(source.example.question, passage, None))
+            found.append(Example(source.example.question, passage, None, np.zeros(len(passage), dtype=np.int8)))
     return found
 
 

@@ -21,8 +21,9 @@ from shardqa.models.toolchain.multitask.tasks import (
     TaskSet,
 )
 from shardqa.models.toolchain.training.batches import plan
+from shardqa.models.toolchain.training.held_out import HELD_OUT_TOKENS, LOSS
+from shardqa.models.toolchain.training.losses import barred
 from shardqa.models.toolchain.training.network import Encoder, Sizes, initialise
-from shardqa.models.toolchain.training.spans import HELD_OUT_TOKENS, barred
 from shardqa.models.toolchain.training.targets import IGNORED, TaskBatch, TaskRow, collate
 
 
@@ -112,13 +113,13 @@ class MultitaskTask:
             total = total + self.keep * departure(self.before.tasks, outputs, said, mask, types)
         return total
 
-    def held_out_loss(self, device: torch.device) -> float | None:
+    def held_out_figures(self, device: torch.device) -> dict[str, float]:
         if not self.held_out:
-            return None
+            return {}
         total = 0.0
         for members in plan([len(row) for row in self.held_out], HELD_OUT_TOKENS, 0, 0):
             total += len(members) * float(self.batch_loss(collate([self.held_out[row] for row in members]), device))
-        return total / len(self.held_out)
+        return {LOSS: total / len(self.held_out)}
 
 
 def places(form: str, task: Task, outputs: Mapping[str, Tensor], types: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """One training run: batches, forward, backward, AdamW; interrupted anywhere, it goes on as if it had not been.
 
 A run owns its working folder: ``state.pt`` (weights, optimizer, place in the data; written beside and renamed, so that
-a whole one is always there) and ``log.jsonl`` (what the curves are drawn from). What is learnt, from what rows and by
+a whole one is always there), ``log.jsonl`` (what the curves are drawn from) and ``curve.jsonl`` (what the held-out rows
+say now and then, `curve.py`). What is learnt, from what rows and by
 which loss, is the task's. One thread drives; torch's own threads compute.
 """
 
@@ -20,12 +21,16 @@ from torch import Tensor, nn
 
 from shardqa.errors import BadData, BadModel
 from shardqa.models.toolchain.training.batches import plan
+from shardqa.models.toolchain.training.curve import CURVE_FILE, Point, append
 
 STATE_FILE = "state.pt"
 LOG_FILE = "log.jsonl"
 
 LOG_STEPS = 20
 """Steps that one line of the log is the mean of."""
+
+MEASURED_STEPS = 200
+"""Steps between two looks at what is held out: by steps rather than by time, so that a busy machine still learns."""
 
 BETAS = 0.9, 0.98
 """AdamW's decay rates; 0.98 rather than 0.999 forgets a short run's noisy first gradients in time."""
@@ -88,8 +93,8 @@ class TrainingTask(Protocol, Generic[Rows]):
     def loss(self, passed: int, rows: Sequence[int], device: torch.device) -> Tensor:
         """The mean loss over rows of that pass, a scalar with gradients."""
 
-    def held_out_loss(self, device: torch.device) -> float | None:
-        """The mean loss on what is never learnt from; None where nothing is held out."""
+    def held_out_figures(self, device: torch.device) -> Mapping[str, float]:
+        """Figures on what is never learnt from, the mean "loss" among them; none where nothing is held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +216,8 @@ class _Run:
         self.work.mkdir(parents=True, exist_ok=True)
         path = self.work / STATE_FILE
         if not path.exists():
-            (self.work / LOG_FILE).unlink(missing_ok=True)
+            for name in (LOG_FILE, CURVE_FILE):
+                (self.work / name).unlink(missing_ok=True)
             torch.manual_seed(self.schedule.seed)
             return
         try:
@@ -224,7 +230,8 @@ class _Run:
         self.optimizer.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["random"].cpu())
         self.done = state["done"]
-        _keep_log_until(self.work / LOG_FILE, self.done)
+        for name in (LOG_FILE, CURVE_FILE):
+            _keep_until(self.work / name, self.done)
         if self.done == len(self.plan):
             self.last = Progress(self.done, self.done, 0, 0.0, 0.0)
 
@@ -252,12 +259,13 @@ class _Run:
             loss = float(torch.stack(recent).mean())
             recent.clear()
             self.last = Progress(self.done, len(self.plan), rows, time.monotonic() - began, loss)
+            figures = self._held_out() if self._is_measured() else {}
+            self._log(loss, figures.get("loss"))
+            if figures:
+                self._note(loss, figures, rows / max(time.monotonic() - began, 1e-9))
             if self.done == len(self.plan) or time.monotonic() - saved >= self.schedule.save_seconds:
-                self._log(loss, self._held_out())
                 self.save()
                 saved = time.monotonic()
-            else:
-                self._log(loss, None)
             yield self.last
 
     def _learn(self, step: TrainingStep) -> Tensor:
@@ -272,9 +280,20 @@ class _Run:
         self.optimizer.zero_grad()
         return loss.detach()
 
-    def _held_out(self) -> float | None:
+    def _is_measured(self) -> bool:
+        return self.done % MEASURED_STEPS == 0 or self.done == len(self.plan)
+
+    def _held_out(self) -> Mapping[str, float]:
         with measuring(self.task.trained):
-            return self.task.held_out_loss(self.on)
+            return self.task.held_out_figures(self.on)
+
+    def _note(self, loss: float, figures: Mapping[str, float], speed: float) -> None:
+        rows = sum(len(step.rows) for step in self.plan[: self.done])
+        of = sum(len(step.rows) for step in self.plan)
+        point = Point(
+            self.done, rows, of, round(speed, 2), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), loss, figures
+        )
+        append(self.work / CURVE_FILE, point)
 
     def _log(self, loss: float, held_out: float | None) -> None:
         rate = self.schedule.rate * share_of_rate(self.done - 1, len(self.plan), self.schedule.warm_up)
@@ -300,8 +319,8 @@ def _groups(network: nn.Module, shares: Mapping[str, float]) -> list[tuple[float
     ]
 
 
-def _keep_log_until(path: Path, step: int) -> None:
-    """Drop the log's lines after the state's step: they will be written again."""
+def _keep_until(path: Path, step: int) -> None:
+    """Drop lines after the state's step: they will be written again."""
     if path.exists():
         kept = [line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line)["step"] <= step]
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")

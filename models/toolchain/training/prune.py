@@ -23,10 +23,11 @@ from shardqa.models.toolchain import cards
 from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training import examples, loop
 from shardqa.models.toolchain.training.batches import LearningRow, collate, plan
+from shardqa.models.toolchain.training.losses import reader_logits, reader_loss
 from shardqa.models.toolchain.training.network import Layer, SpanReader
 from shardqa.models.toolchain.training.saved import load_reader, write_checkpoint
 from shardqa.models.toolchain.training.slimming import KeptLayer, slimmed
-from shardqa.models.toolchain.training.spans import learning_rows, span_logits, span_loss
+from shardqa.models.toolchain.training.spans import learning_rows
 
 COLUMN_STEP = 32
 """Widths of the feed-forward are multiples of this: kernels pad narrower ones."""
@@ -133,7 +134,8 @@ def _importance(reader: SpanReader, rows: Sequence[LearningRow]) -> list[Importa
         batch = collate([rows[member] for member in members])
         reader.zero_grad()
         with loop.precision(loop.CPU):
-            span_loss(span_logits(reader, batch, loop.CPU), batch, loop.CPU).backward()  # type: ignore[no-untyped-call]
+            loss = reader_loss(reader_logits(reader, batch, loop.CPU), batch, loop.CPU)
+            loss.backward()  # type: ignore[no-untyped-call]
         for layer, total in zip(layers, totals, strict=True):
             assert layer.mix.weight.grad is not None
             assert layer.narrow.weight.grad is not None

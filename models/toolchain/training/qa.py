@@ -13,6 +13,7 @@ from shardqa.models.toolchain import cards
 from shardqa.models.toolchain.folders import written_atomically
 from shardqa.models.toolchain.training import curves, loop
 from shardqa.models.toolchain.training.data import PreparedData, prepare
+from shardqa.models.toolchain.training.held_out import LOSS
 from shardqa.models.toolchain.training.network import SpanReader
 from shardqa.models.toolchain.training.recipe import Data, Recipe
 from shardqa.models.toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
@@ -36,7 +37,13 @@ class Report:
     steps: int
     loss: float
     """Mean over the last steps, in nats."""
-    held_out_loss: float | None
+    figures: dict[str, float]
+    """On what was held out, see `held_out.figures`."""
+
+    @property
+    def held_out_loss(self) -> float | None:
+        """Mean, in nats; None where nothing was held out."""
+        return self.figures.get(LOSS)
 
 
 def train(
@@ -50,7 +57,7 @@ def train(
     start = Path(recipe.start)
     with written_atomically(out) as folder:
         loop.sow(recipe.schedule.seed)
-        network = load_reader(start, recipe.dropout)
+        network = load_reader(start, recipe.dropout, recipe.evidence)
         prepared = prepare(recipe.data, Tokenizer.load(start))
         task = span_task(network, prepared, recipe.data, recipe.schedule.seed)
         last = loop.train(task, recipe.schedule, work, identity(recipe), report)
@@ -75,13 +82,25 @@ def span_task(network: SpanReader, prepared: PreparedData, data: Data, seed: int
 def identity(recipe: Recipe) -> dict[str, Any]:
     """What makes a run this one: its settings, and the content of data and start."""
     files = {name: sha256(Path(name)) for name in recipe.data.train}
-    return {"recipe": recipe.as_json(), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
+    return {"recipe": changed(recipe), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
+
+
+def changed(recipe: Recipe) -> dict[str, Any]:
+    """A recipe's settings that are not as they come: a setting that is new does not make a run another one."""
+    usual, settings = Recipe().as_json(), recipe.as_json()
+    parts = {name: value if isinstance(value, dict) else {"": value} for name, value in settings.items()}
+    return {
+        f"{name}.{key}": value
+        for name, part in parts.items()
+        for key, value in part.items()
+        if value != (usual[name][key] if key else usual[name])
+    }
 
 
 def reported(prepared: PreparedData, last: loop.Progress, task: SpanTask) -> Report:
     """The report of a run that has ended."""
     with loop.measuring(task.trained):
-        held_out = task.held_out_loss(loop.CPU)
+        figures = task.held_out_figures(loop.CPU)
     return Report(
         questions=len(prepared.learnt),
         held_out=len(prepared.held_out),
@@ -89,14 +108,14 @@ def reported(prepared: PreparedData, last: loop.Progress, task: SpanTask) -> Rep
         faults=tuple(f"{fault.question}: {fault.what}" for fault in prepared.faults),
         steps=last.steps,
         loss=last.loss,
-        held_out_loss=held_out,
+        figures=figures,
     )
 
 
 def step(name: str, recipe: Recipe, report: Report) -> cards.CardStep:
     """The card's entry of a run."""
     ended = {"questions": report.questions, "faults": len(report.faults), "steps": report.steps, "loss": report.loss}
-    return cards.CardStep(name, {**recipe.as_json(), **ended, "held_out_loss": report.held_out_loss})
+    return cards.CardStep(name, {**recipe.as_json(), **ended, "held_out": report.figures})
 
 
 def finish(folder: Path, start: Path, work: Path, made: cards.CardStep) -> None:

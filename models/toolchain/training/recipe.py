@@ -18,7 +18,7 @@ class Data:
     """What is learnt from."""
 
     train: tuple[str, ...] = ()
-    """SQuAD files; paths are relative to where the command is run."""
+    """SQuAD files and files of evidence lines (.jsonl); paths are relative to where the command is run."""
     negatives: float = 0.1
     """Hard negatives a pass, as a share of the answerable questions."""
     crops: float = 0.0
@@ -27,6 +27,8 @@ class Data:
     """Share of the wordpieces that a pass sees as [MASK], others in each pass."""
     held_out: float = 0.02
     """Share of the articles that is never learnt from, for calibration and for the held-out loss."""
+    measured: str = ""
+    """Folder of files that the run's figures are of, and that are never learnt from; see `mix`."""
     max_row: int = 320
     """Tokens of a row; longer paragraphs are read in windows."""
     skip_faulty: bool = False
@@ -92,6 +94,8 @@ class Recipe:
     data: Data = field(default_factory=Data)
     schedule: Schedule = field(default_factory=Schedule)
     teaching: Teaching = field(default_factory=Teaching)
+    evidence: bool = False
+    """Whether the reader gets the outputs evidence and relevance where the start has none."""
 
     @classmethod
     def read(cls, path: Path) -> Recipe:

@@ -10,7 +10,7 @@ LENGTHS = st.lists(st.integers(4, 320), min_size=1, max_size=200)
 
 
 def row(length: int) -> LearningRow:
-    return LearningRow(np.arange(1, length + 1), np.ones(length, dtype=np.int64), 1, 2)
+    return LearningRow(np.arange(1, length + 1), np.ones(length, dtype=np.int64), 1, 2, np.ones(length, dtype=np.int8))
 
 
 @given(LENGTHS, st.integers(32, 5000), st.integers(0, 9), st.integers(0, 3))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 pytest.importorskip("torch")
 
 from shardqa.models.reader import CLS, MASK, SEP, join
-from shardqa.models.toolchain.training.batches import LearningRow
+from shardqa.models.toolchain.training.batches import UNSAID, LearningRow
 from shardqa.models.toolchain.training.spans import CROP_MARGIN, blank, crop
 
 QUESTION = np.arange(50, 55, dtype=np.int32)
@@ -20,7 +20,11 @@ SEEDS = st.integers(0, 1000)
 def row(length: int, answer: tuple[int, int] | None) -> LearningRow:
     joined = join(QUESTION, np.arange(1000, 1000 + length, dtype=np.int32))
     start, end = (answer[0] + FIRST, answer[1] + FIRST) if answer else (0, 0)
-    return LearningRow(joined.input_ids, joined.token_type_ids, start, end)
+    evidence = np.full(len(joined), UNSAID, dtype=np.int8)
+    evidence[joined.passage] = 0
+    if answer:
+        evidence[start : end + 1] = 1
+    return LearningRow(joined.input_ids, joined.token_type_ids, start, end, evidence)
 
 
 @st.composite

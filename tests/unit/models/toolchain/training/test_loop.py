@@ -38,8 +38,8 @@ class Line:
         x = torch.tensor([[row / 40, 1.0] for row in rows])
         return ((self.trained(x) - x[:, :1] * 3) ** 2).mean()
 
-    def held_out_loss(self, device: Any) -> float | None:
-        return None
+    def held_out_figures(self, device: Any) -> dict[str, float]:
+        return {}
 
 
 def fresh(stop_after: int | None = None) -> Line:
@@ -116,8 +116,8 @@ class Sum:
     def loss(self, passed: int, rows: Sequence[int], device: Any) -> Any:
         return sum(parameter.sum() for parameter in self.trained.parameters())
 
-    def held_out_loss(self, device: Any) -> float | None:
-        return None
+    def held_out_figures(self, device: Any) -> dict[str, float]:
+        return {}
 
 
 def no_bias() -> Any:
