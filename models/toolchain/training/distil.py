@@ -1,8 +1,9 @@
 """Distillation: a smaller reader learns from what larger ones say, beside what the data says.
 
 The loss is ``(1 - soft) * hard + soft * T^2 * KL(teacher / T || student / T)`` over start and end (Hinton et al. 2015,
-section 2), plus ``hidden`` times the mean squared distance of paired layers' outputs after a learnt projection
-(Jiao et al. 2020, equation 8). Several teachers are an ensemble: their probabilities are averaged.
+section 2), and over evidence and relevance where the student and all teachers have these outputs; plus ``hidden`` times
+the mean squared distance of paired layers' outputs after a learnt projection (Jiao et al. 2020, equation 8). Several
+teachers are an ensemble: their probabilities are averaged.
 """
 
 from __future__ import annotations
@@ -26,11 +27,21 @@ from shardqa.models.toolchain.training import loop, qa
 from shardqa.models.toolchain.training.batches import LearningBatch
 from shardqa.models.toolchain.training.data import PreparedData, prepare
 from shardqa.models.toolchain.training.kept import KeptLogits
-from shardqa.models.toolchain.training.network import MASKED, Layer, Sizes, SpanReader
+from shardqa.models.toolchain.training.losses import (
+    EVIDENCE_WEIGHT,
+    RELEVANCE_WEIGHT,
+    readable,
+    sentence_loss,
+    span_loss,
+)
+from shardqa.models.toolchain.training.network import MASKED, Layer, ReaderLogits, Sizes, SpanReader
 from shardqa.models.toolchain.training.recipe import Recipe, Teaching
 from shardqa.models.toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
 from shardqa.models.toolchain.training.slimming import KeptLayer, slimmed
-from shardqa.models.toolchain.training.spans import SpanTask, barred, span_loss
+from shardqa.models.toolchain.training.spans import SpanTask
+
+SPAN_CHANNELS, ALL_CHANNELS = 2, 4
+"""Logits of a token: start and end; these, evidence and the row's relevance."""
 
 
 class Student(nn.Module):
@@ -64,9 +75,8 @@ class DistilTask(SpanTask):
             torch.from_numpy(value).to(device)
             for value in (batch.input_ids, batch.attention_mask, batch.token_type_ids)
         )
-        struck = barred(types)
         hidden = self.network.encoder(ids, mask, types)
-        logits = (self.network.qa_outputs(hidden[-1]).float() + struck).permute(2, 0, 1)
+        logits = readable(self.network.logits(hidden[-1]), types)
         if self.kept is not None:
             shown: list[list[Tensor]] = []
             said = self._kept_or_said(self.kept, batch, device)
@@ -74,18 +84,25 @@ class DistilTask(SpanTask):
             with torch.no_grad():
                 shown, said = self._said(ids, mask, types)
         teaching = self.teaching
-        loss = (1 - teaching.soft) * span_loss(logits, batch, device)
-        loss = loss + teaching.soft * soft_loss(logits, said, teaching.temperature)
+        untaught = 1 - teaching.soft if self.channels > SPAN_CHANNELS else 1.0
+        loss = (1 - teaching.soft) * span_loss(logits.spans, batch, device)
+        loss = loss + untaught * sentence_loss(logits, batch, device)
+        learnt = stacked(logits)[: self.channels]
+        loss = loss + teaching.soft * soft_loss(learnt, said, teaching.temperature, types * mask)
         if teaching.hidden:
             loss = loss + teaching.hidden * self._hidden_loss(hidden, shown[0], mask)
         return loss
 
+    @property
+    def channels(self) -> int:
+        """Logits of a token that are compared."""
+        return channels_of([self.network, *self.teachers])
+
     def _said(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[list[list[Tensor]], list[Tensor]]:
-        """Each teacher's outputs of all layers, and its start and end logits [2, batch, tokens]."""
-        struck = barred(types)
+        """Each teacher's outputs of all layers, and its logits [channels, batch, tokens]."""
         shown = [teacher.to(ids.device).encoder(ids, mask, types) for teacher in self.teachers]
         said = [
-            (teacher.qa_outputs(outputs[-1]).float() + struck).permute(2, 0, 1)
+            stacked(readable(teacher.logits(outputs[-1]), types))[: self.channels]
             for teacher, outputs in zip(self.teachers, shown, strict=True)
         ]
         return shown, said
@@ -103,7 +120,7 @@ class DistilTask(SpanTask):
             told = torch.stack(logits).cpu().numpy()
             for place, line in enumerate(missing):
                 found[line] = kept.put(rows[line], told[:, :, place, : lengths[line]])
-        whole = np.full((len(self.teachers), 2, *batch.input_ids.shape), MASKED, np.float32)
+        whole = np.full((len(self.teachers), self.channels, *batch.input_ids.shape), MASKED, np.float32)
         for line, said in found.items():
             whole[:, :, line, : lengths[line]] = said
         return list(torch.from_numpy(whole).to(device))
@@ -117,12 +134,39 @@ class DistilTask(SpanTask):
         return torch.stack(losses).mean()
 
 
-def soft_loss(logits: Tensor, said: Sequence[Tensor], temperature: float) -> Tensor:
-    """``T^2 KL`` of the student's start and end [2, batch, tokens] from the teachers' mean probabilities."""
-    taught = torch.stack([(one / temperature).softmax(-1) for one in said]).mean(0)
-    learnt = (logits / temperature).log_softmax(-1)
+def channels_of(readers: Sequence[SpanReader]) -> int:
+    """How many logits of a token all of them have: SPAN_CHANNELS, or ALL_CHANNELS."""
+    return ALL_CHANNELS if all(reader.evidence is not None for reader in readers) else SPAN_CHANNELS
+
+
+def stacked(logits: ReaderLogits) -> Tensor:
+    """Start, end and, where there are such, evidence and the row's relevance: [channels, batch, tokens]."""
+    spans, evidence, relevance = logits
+    if evidence is None or relevance is None:
+        return spans.permute(2, 0, 1)
+    return torch.cat([spans.permute(2, 0, 1), torch.stack([evidence, relevance[:, None].expand_as(evidence)])])
+
+
+def soft_loss(logits: Tensor, said: Sequence[Tensor], temperature: float, passage: Tensor) -> Tensor:
+    """``T^2 KL`` of the student's logits, as `stacked`, from the teachers' mean probabilities.
+
+    Evidence counts at the tokens where ``passage``, [batch, tokens], is 1; each output has its weight of `losses`.
+    """
+    taught = torch.stack([(one[:SPAN_CHANNELS] / temperature).softmax(-1) for one in said]).mean(0)
+    learnt = (logits[:SPAN_CHANNELS] / temperature).log_softmax(-1)
     apart = functional.kl_div(learnt, taught, reduction="none").sum(-1).mean()
+    if len(logits) > SPAN_CHANNELS:
+        shares = passage / passage.sum(1, keepdim=True).clamp(min=1)
+        sides = torch.stack([(one[SPAN_CHANNELS:] / temperature).sigmoid() for one in said]).mean(0)
+        evidence, relevance = _binary_divergence(logits[SPAN_CHANNELS:] / temperature, sides)
+        apart = apart + EVIDENCE_WEIGHT * (evidence * shares).sum(1).mean() + RELEVANCE_WEIGHT * relevance[:, 0].mean()
     return temperature**2 * apart
+
+
+def _binary_divergence(logits: Tensor, taught: Tensor) -> Tensor:
+    """KL of each log-odds from a probability."""
+    pairs = ((functional.logsigmoid(logits), taught), (functional.logsigmoid(-logits), 1 - taught))
+    return torch.stack([functional.kl_div(learnt, side, reduction="none") for learnt, side in pairs]).sum(0)
 
 
 def distil(
@@ -141,11 +185,13 @@ def distil(
         loop.sow(recipe.schedule.seed)
         teachers = [load_reader(one).eval() for one in folders]
         student = (
-            load_reader(origin, recipe.dropout) if recipe.start else cut_from(teachers[0], teaching, recipe.dropout)
+            load_reader(origin, recipe.dropout, recipe.evidence)
+            if recipe.start
+            else cut_from(teachers[0], teaching, recipe.dropout)
         )
         prepared = prepare(recipe.data, Tokenizer.load(origin))
         task = distil_task(student, teachers, prepared, recipe)
-        with _keeping(teaching, folders) as task.kept:
+        with _keeping(teaching, folders, task.channels) as task.kept:
             last = loop.train(task, recipe.schedule, work, _identity(recipe, folders), report)
         write_checkpoint(student, origin, folder)
         found = qa.reported(prepared, last, task)
@@ -154,12 +200,12 @@ def distil(
 
 
 @contextlib.contextmanager
-def _keeping(teaching: Teaching, teachers: Sequence[Path]) -> Iterator[KeptLogits | None]:
+def _keeping(teaching: Teaching, teachers: Sequence[Path], channels: int) -> Iterator[KeptLogits | None]:
     """Where the teachers' logits are kept, if they are."""
     if not teaching.kept:
         yield None
         return
-    kept = KeptLogits.open(Path(teaching.kept), [sha256(one / WEIGHTS_FILE) for one in teachers])
+    kept = KeptLogits.open(Path(teaching.kept), [sha256(one / WEIGHTS_FILE) for one in teachers], channels)
     with contextlib.closing(kept):
         yield kept
 
@@ -239,4 +285,4 @@ def _same_words(folders: Sequence[Path]) -> None:
 def _identity(recipe: Recipe, teachers: Sequence[Path]) -> dict[str, Any]:
     files = {name: sha256(Path(name)) for name in recipe.data.train}
     starts = [*teachers, *([Path(recipe.start)] if recipe.start else [])]
-    return {"recipe": recipe.as_json(), "files": files, "starts": [sha256(one / WEIGHTS_FILE) for one in starts]}
+    return {"recipe": qa.changed(recipe), "files": files, "starts": [sha256(one / WEIGHTS_FILE) for one in starts]}

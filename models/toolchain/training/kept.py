@@ -1,8 +1,8 @@
 """What teachers said of rows, kept on disk, so that a row that comes again is not read by them again.
 
-One file for each set of teachers, records one after another: a row's digest, its length, a checksum, and the start and
-end logits of each teacher in float16. A process that is killed leaves at most one record cut short, which the next one
-takes away. One process writes at a time.
+One file for each set of teachers, records one after another: a row's digest, its length, a checksum, and the logits of
+each teacher in float16: start and end, perhaps evidence and relevance. A process that is killed leaves at most one
+record cut short, which the next one takes away. One process writes at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Said = NDArray[np.float32]
-    """A row's logits: [teachers, 2, tokens], start before end."""
+    """A row's logits: [teachers, channels, tokens], in the order of `distil.stacked`."""
 
 _HEAD = struct.Struct("<16sHI")
 """A row's digest, its tokens, the CRC-32 of both and of the logits."""
@@ -36,21 +36,23 @@ class KeptLogits:
 
     path: Path
     teachers: int
+    channels: int
+    """Logits of a token, of each teacher."""
     _file: BinaryIO
     _places: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     """By digest: the first byte of its logits, and its tokens."""
 
     @classmethod
-    def open(cls, folder: Path, teachers: Sequence[str]) -> KeptLogits:
+    def open(cls, folder: Path, teachers: Sequence[str], channels: int = 2) -> KeptLogits:
         """The file of these teachers, each given as the SHA-256 of its weights; raises BadData when it can't be."""
         name = hashlib.sha256(" ".join(teachers).encode()).hexdigest()[:16]
-        path = folder / f"said-{name}.bin"
+        path = folder / f"said-{name}-{channels}.bin"
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = path.open("a+b", buffering=0)
         except OSError as error:
             raise BadData(f"{path} can't be written: {error}; name another folder") from None
-        kept = cls(path, len(teachers), file)
+        kept = cls(path, len(teachers), channels, file)
         kept._scan()
         return kept
 
@@ -94,10 +96,10 @@ class KeptLogits:
             self._file.truncate(end)
 
     def _bytes(self, tokens: int) -> int:
-        return self.teachers * 2 * tokens * np.dtype(np.float16).itemsize
+        return self.teachers * self.channels * tokens * np.dtype(np.float16).itemsize
 
     def _shaped(self, content: bytes, tokens: int) -> Said:
-        return np.frombuffer(content, np.float16).astype(np.float32).reshape(self.teachers, 2, tokens)
+        return np.frombuffer(content, np.float16).astype(np.float32).reshape(self.teachers, self.channels, tokens)
 
 
 def digest(row: NDArray[np.int64]) -> bytes:

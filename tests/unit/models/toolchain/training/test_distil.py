@@ -67,13 +67,13 @@ def test_an_ensemble_teaches_a_student_of_its_own_start(tmp_path: Path) -> None:
 
 def test_the_soft_loss_of_equal_logits_is_nothing() -> None:
     logits = torch.randn(2, 3, 7)
-    assert distil.soft_loss(logits, [logits], 2.0).item() == pytest.approx(0, abs=1e-6)
+    assert distil.soft_loss(logits, [logits], 2.0, torch.ones(3, 7)).item() == pytest.approx(0, abs=1e-6)
 
 
 def test_an_ensemble_averages_probabilities_not_logits() -> None:
     sure, unsure = torch.tensor([[[8.0, 0.0]]]), torch.tensor([[[0.0, 0.0]]])
     mean = (sure.softmax(-1) + unsure.softmax(-1)) / 2
-    assert distil.soft_loss(mean.log(), [sure, unsure], 1.0).item() == pytest.approx(0, abs=1e-6)
+    assert distil.soft_loss(mean.log(), [sure, unsure], 1.0, torch.ones(1, 2)).item() == pytest.approx(0, abs=1e-6)
 
 
 def test_a_student_comes_nearer_to_its_teacher(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_student_comes_nearer_to_its_teacher(tmp_path: Path) -> None:
     types = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]])
     with torch.no_grad():
         said = [one(ids, torch.ones_like(ids), types).permute(2, 0, 1) for one in (teacher, before, after)]
-    assert distil.soft_loss(said[2], [said[0]], 1.0) < distil.soft_loss(said[1], [said[0]], 1.0)
+    assert distil.soft_loss(said[2], [said[0]], 1.0, types) < distil.soft_loss(said[1], [said[0]], 1.0, types)
 
 
 @pytest.mark.parametrize(
