@@ -2,8 +2,9 @@
 
     shardqa models mix mixture.toml --out build/mixture
 
-writes ``train.json.gz``, ``held-out/<file>`` for each source that holds something out, and ``mixture.json``, which says
-how it was made and what it holds. Everything is drawn from the seed: the same settings and files give the same bytes.
+writes ``train.json.gz``, ``train.jsonl.gz`` where there are questions with evidence, ``held-out/<file>`` for each
+source that holds something out, and ``mixture.json``, which says how it was made and what it holds. Everything is drawn
+from the seed: the same settings and files give the same bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,14 +23,14 @@ from shardqa.models import squad
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.toolchain.folders import written_atomically
+from shardqa.models.toolchain.training import evidence_lines, evidence_mixture
+from shardqa.models.toolchain.training.evidence_lines import EvidenceRecord
+from shardqa.models.toolchain.training.evidence_mixture import LOOKED_AT
 from shardqa.models.toolchain.training.recipe import read_toml, section
 from shardqa.models.toolchain.training.retrieved import PassageRows
 from shardqa.models.toolchain.training.styles import Styles
 
-TRAIN_FILE, HELD_OUT, MANIFEST = "train.json.gz", "held-out", "mixture.json"
-
-LOOKED_AT = 8
-"""Passages that a search finds for a question, of which the best without its answer is the negative."""
+TRAIN_FILE, EVIDENCE_FILE, HELD_OUT, MANIFEST = "train.json.gz", "train.jsonl.gz", "held-out", "mixture.json"
 
 ALIKE = 80
 """Characters from a paragraph's first on by which the same text is known in two files."""
@@ -37,11 +38,13 @@ ALIKE = 80
 
 @dataclass(frozen=True, slots=True)
 class MixtureSource:
-    """A SQuAD file and what is taken of it."""
+    """A file and what is taken of it: SQuAD's, evidence lines, or pages with questions (`evidence_mixture.py`)."""
 
     file: str = ""
     held_out: float = 0.0
-    """Share of its documents that is never learnt from, by a hash of their titles."""
+    """Share of its documents that is never learnt from, by a hash of their titles; evidence lines say it themselves."""
+    measured: bool = False
+    """Learn nothing from it: what is taken is all held out."""
     by_context: bool = False
     """Each paragraph is a document: for files whose paragraphs share one title, or none that means anything."""
     share: float = 1.0
@@ -56,7 +59,7 @@ class MixtureSource:
     def checked(self) -> MixtureSource:
         """Itself; raises BadData with the first setting out of its range."""
         for name, fits, wanted in (
-            ("file", bool(self.file), "a SQuAD file"),
+            ("file", bool(self.file), "a SQuAD file, or one of questions with evidence"),
             ("held_out", 0 <= self.held_out < 1, "0 or more, below 1"),
             ("share", 0 < self.share <= 1, "above 0, at most 1"),
             ("copies", self.copies >= 1, "1 or more"),
@@ -135,8 +138,9 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
     random = Random(mixture.seed)
     train, counts = Book(), {}
     taken: list[tuple[MixtureSource, list[AskedQuestion]]] = []
+    sources = [one for one in mixture.sources if not evidence_mixture.is_evidence(Path(one.file))]
     with written_atomically(out) as folder:
-        for source in mixture.sources:
+        for source in sources:
             learnt, held_out = _parted(source, apart)
             chosen = [one for one in learnt if source.answerable or not one.question.answers]
             chosen = random.sample(chosen, max(1, round(source.share * len(chosen)))) if chosen else []
@@ -150,11 +154,46 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
                     train.add(one.title, one.context, one.as_json(f"{one.question.id}#{copy}", text))
         negatives = _add_negatives(mixture, taken, train, random)
         train.write(folder / TRAIN_FILE)
+        records: list[EvidenceRecord] = []
+        for source in mixture.sources:
+            if source not in sources:
+                part, counts[Path(source.file).name] = _evidence(mixture, source, apart, folder, random)
+                records += part
+        if records:
+            evidence_lines.write(folder / EVIDENCE_FILE, records)
         files = {Path(one.file).name: sha256(Path(one.file)) for one in mixture.sources}
+        negatives += sum(one.id.endswith("#no") for one in records)
         told = {"settings": asdict(mixture), "files": files, "taken": counts, "negatives": negatives}
-        told |= {"questions": train.questions}
+        told |= {"questions": train.questions + len(records)}
         (folder / MANIFEST).write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return told
+
+
+def _evidence(
+    mixture: Mixture, source: MixtureSource, apart: set[str], folder: Path, random: Random
+) -> tuple[list[EvidenceRecord], dict[str, int]]:
+    """What is learnt of a file of questions with evidence, and the counts; what is held out is written."""
+    path = Path(source.file)
+    records = [one for one in evidence_mixture.read(path, source.held_out) if _start(one.context) not in apart]
+    held_out = [one for one in records if source.measured or one.split == evidence_lines.DEV]
+    learnt = [] if source.measured else [one for one in records if one.split != evidence_lines.DEV]
+    if source.measured:
+        held_out = random.sample(held_out, round(source.share * len(held_out)))
+    chosen = random.sample(learnt, round(source.share * len(learnt)))
+    if held_out:
+        (folder / HELD_OUT).mkdir(exist_ok=True)
+        name = f"{path.name.split('.')[0]}.jsonl.gz"
+        evidence_lines.write(folder / HELD_OUT / name, [evidence_mixture.cut(one, random) for one in held_out])
+    copies = [
+        replace(evidence_mixture.cut(one, random), id=f"{one.id}#{copy}")
+        for one in chosen
+        for copy in range(source.copies)
+    ]
+    if source.negatives:
+        tokenizer = Tokenizer.load(mixture.tokenizer)
+        copies += evidence_mixture.negatives(copies, source.negatives, tokenizer, random)
+    styled = [replace(one, question=mixture.styles.apply(one.question, random)) for one in copies]
+    return styled, {"learnt": len(chosen), "held_out": len(held_out)}
 
 
 def _parted(source: MixtureSource, apart: set[str]) -> tuple[list[AskedQuestion], list[AskedQuestion]]:

@@ -121,7 +121,7 @@ def test_a_shipped_mixture_holds_settings_that_fit_and_sets_squads_dev_apart(pat
         ("seed = 1", "has no"),
         ("[[sources]]\nfile = 'a'\nshare = 0", "share is 0.0, above 0, at most 1 is needed"),
         ("[[sources]]\nfile = 'a'\ncopy = 2", "'copy' is unknown"),
-        ("[[sources]]\nheld_out = 0.1", "file is '', a SQuAD file is needed"),
+        ("[[sources]]\nheld_out = 0.1", "file is '', a SQuAD file, or one of questions with evidence is needed"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path, text: str, wanted: str) -> None:
