@@ -140,9 +140,9 @@ man: $(VENV)/stamp-install ## write the manual page, docs/man/shardqa.1; a wheel
 bench-models: setup $(VENV)/stamp-dev $(VENV)/stamp-models ## print the figures of the models: ladder, scores, package
 	@BIN=$(BIN) bench/run-models
 
-clean: ## remove what was built (not the data, not the venv)
+clean: ## remove what was built (not the data, not the venv, not the readers being trained in build/)
 	@$(MAKE) -s -C module clean
-	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(VENV)/stamp-*
+	@rm -rf build/lib build/bdist.* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(VENV)/stamp-*
 
 distclean: clean ## remove the venv too; the data of .data stays
 	@rm -rf $(VENV)

@@ -172,6 +172,37 @@ def mix(
     say(f"wrote {out}; next: shardqa models train qa --data {out / mixing.TRAIN_FILE} --start … --out …")
 
 
+def curve(
+    work: Annotated[Path, typer.Argument(help="The run's --work, OUT.work unless given.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show a run's learning curve so far: figures on what is held out against the rows learnt from.
+
+    Example: shardqa models curve build/my-reader.work
+    """
+    from shardqa.models.toolchain.training import curve as curves
+
+    points = curves.read(work)
+    if as_json:
+        print_json([asdict(point) for point in points])
+        return
+    names = [name for name in points[-1].figures if ":" not in name]
+    print_table(
+        ("rows", "of", "rows/s", "at", "loss learnt", *names),
+        [
+            (
+                point.rows,
+                point.of,
+                f"{point.rows_a_second:.1f}",
+                point.at,
+                f"{point.loss:.3f}",
+                *(f"{point.figures[name]:.3f}" if name in point.figures else "" for name in names),
+            )
+            for point in points
+        ],
+    )
+
+
 def average(
     folders: Annotated[list[Path], typer.Argument(help="Checkpoints, each trained on from another of them.")],
     out: OutOption,
