@@ -18,7 +18,7 @@ import orjson
 
 from shardqa.errors import BadDocument, FileTooSlow, ShardqaError
 from shardqa.loader import formats
-from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile
+from shardqa.loader.source_file import Item, Lost, Skipped, SourceFile, Textless
 from shardqa.schema import Document
 
 PROCESSES = 2  # at once, of one API process; more files wait
@@ -92,7 +92,7 @@ class _Reading:
 def _items(told: dict[str, Any]) -> list[Item]:
     if "fault" in told:
         raise BadDocument(told["fault"])
-    kinds = {"document": Document, "skipped": Skipped, "lost": Lost}
+    kinds = {"document": Document, "skipped": Skipped, "lost": Lost, "textless": Textless}
     return [kinds[kind](**fields) for kind, fields in told["items"]]
 
 
@@ -130,4 +130,6 @@ def _read(content: bytes, name: str, limit: int) -> list[Item]:
 def _record(item: Item) -> tuple[str, dict[str, Any]]:
     if isinstance(item, Document):
         return "document", item.model_dump()
+    if isinstance(item, Textless):
+        return "textless", {"place": item.place, "kind": item.kind}
     return ("skipped" if isinstance(item, Skipped) else "lost"), {"place": item.place, "reason": item.reason}

@@ -15,7 +15,7 @@ from shardqa.errors import BadDocument
 from shardqa.http_schema import text_id
 from shardqa.loader import formats
 from shardqa.loader.known import FileRead, KnownFiles, Stamp
-from shardqa.loader.source_file import Item, NotAFile, Skipped, SourceFile, printable
+from shardqa.loader.source_file import Item, NotAFile, Skipped, SourceFile, Textless, printable
 from shardqa.schema import Document
 
 STDIN = Path("-")
@@ -30,6 +30,7 @@ class FoundFile:
     name: str  # the id of its document: the path below the folder that was given
     size: int = 0  # bytes on disk
     refused: str = ""
+    kind: str = ""  # of a file that has no text of its own, in the plural
     stamp: Stamp = (0, 0)
 
 
@@ -65,11 +66,13 @@ class SourceFiles:
             self._before += file.size
 
     def _read(self, file: FoundFile) -> Iterator[Item]:
+        if kind := file.kind or formats.textless(
+            file.name
+        ):  # before it is opened: a folder of pictures is not read through
+            yield Textless(printable(str(file.path)), kind)
+            return
         if file.refused:
             yield Skipped(printable(str(file.path)), file.refused)
-            return
-        if formats.format_of(file.name) is None:  # before it is opened: a folder of pictures is not read through
-            yield formats.unknown(file.name, printable(str(file.path)))
             return
         if file.path == STDIN:
             yield from self._read_stdin()
@@ -98,7 +101,7 @@ class SourceFiles:
             for item in formats.read(source):
                 if isinstance(item, Document):
                     read.ids.append(item.id)
-                else:
+                elif not isinstance(item, Textless):
                     whole = False
                 yield item
             read.is_complete = whole
@@ -141,6 +144,9 @@ def _below(root: Path, follow_links: bool) -> Iterator[FoundFile]:
         walked.add((about.st_dev, about.st_ino))
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         links = [name for name in folders if not follow_links and os.path.islink(os.path.join(folder, name))]
+        if "_sources" in folders and "genindex.html" in names:
+            folders.remove("_sources")
+            yield FoundFile(Path(folder, "_sources"), "", kind="folders of pages' sources")  # as Sphinx copies them
         for name in sorted([*names, *links]):
             if not name.startswith("."):
                 yield _found(Path(folder, name), root, follow_links)
@@ -149,6 +155,8 @@ def _below(root: Path, follow_links: bool) -> Iterator[FoundFile]:
 def _found(file: Path, folder: Path, follow_links: bool) -> FoundFile:
     name = printable(file.relative_to(folder).as_posix())
     if not follow_links and file.is_symlink():
+        if file.exists() and file.resolve().is_relative_to(folder.resolve()):
+            return FoundFile(file, name, kind="links within the folder")
         return FoundFile(file, name, refused="a link, which may lead out of the folder; --follow-links reads it")
     try:
         about = file.stat()

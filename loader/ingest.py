@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, BadDocument, BadDocumentId, DocumentTooLarge, IdTaken
 from shardqa.loader.retry import retry
-from shardqa.loader.source_file import Item, Lost, Skipped
+from shardqa.loader.source_file import Item, Lost, Skipped, Textless
 from shardqa.loader.tasks import run_all
 from shardqa.schema import Document, Ingested
 
@@ -45,6 +45,7 @@ class Summary:
     skipped: int = 0
     removed: int = 0  # documents whose files have gone
     lost: int = 0  # parts of documents that could not be read; the rest of them was taken
+    textless: dict[str, int] = field(default_factory=dict)  # files that hold no text to lose, by kind: {"pictures": 12}
     passages: int = 0
     characters: int = 0  # of documents written and unchanged
     bytes: int = 0  # UTF-8 bytes of the same
@@ -124,6 +125,8 @@ class _Run:
                 self.summary.skip(item)
             elif isinstance(item, Lost):
                 self.summary.lose(item)
+            elif isinstance(item, Textless):
+                self.summary.textless[item.kind] = self.summary.textless.get(item.kind, 0) + 1
             elif (first := self._met_before(item)) is not None:
                 self._refused(item.id)
                 self.summary.skip(Skipped(item.source, f"the id {item.id!r} was met before, in {first}"))

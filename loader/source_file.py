@@ -8,7 +8,6 @@ import codecs
 import gzip
 import io
 import os
-import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO, TypeAlias
 from shardqa import checks
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.loader.composer import Composer
+from shardqa.loader.encodings import GUESS, bom, decoded, encoding_name, encoding_of
 from shardqa.places import Mark
 from shardqa.schema import Document
 
@@ -27,29 +27,8 @@ MAX_BINARY = 256 * 1024 * 1024  # bytes of a PDF, a word processor's file or an 
 MAX_MARKUP = 50_000_000  # bytes of an HTML or Markdown file, whose text is usually a fraction of it
 MAX_RATIO = 1_000  # of a gzip file's content to its own size, past the first MAX_MARKUP bytes: deflate's own is 1,032
 SNIFF = 8192  # bytes looked at for a NUL, the sign of a binary file
-GUESS = 1 << 20  # bytes in which a text shows whether it is UTF-8
-GUESS_BY = 1 << 16  # bytes that another encoding is told from
-FEW = 4  # characters outside of ASCII from which no other encoding can be told apart
 CHUNK = 1 << 16  # bytes read at a time
 MAX_DEPTH = 3  # archives within archives, messages within messages
-
-ENCODINGS = re.findall(  # those that people's files are in; among all that Python knows, short texts find exotic ones
-    r"\S+",
-    "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859_2 iso8859_15 koi8_r koi8_u mac_roman cp437 "
-    "cp850 shift_jis euc_jp iso2022_jp gb18030 big5 euc_kr tis_620",
-)
-WESTERN = (  # French, German and Nordic, Spanish and Portuguese and Italian
-    "àâæçéèêëîïôœùûüÿ",
-    "äöüßåæøéðþáíóúý",
-    "áàâãçéèêíìîñóòôõúùûü",
-)
-CENTRAL = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ")
-BOMS = (  # the longer first: UTF-32's begins as UTF-16's does
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +47,19 @@ class Lost:
     reason: str
 
 
-Item: TypeAlias = Document | Skipped | Lost
+@dataclass(frozen=True, slots=True)
+class Textless:
+    """A file that holds no text of its own to lose: a picture, a font, what a program made of other files."""
+
+    place: str
+    kind: str  # in the plural, as it is counted: "pictures"
+
+    @property
+    def reason(self) -> str:
+        return f"{self.kind} hold no text that is read"
+
+
+Item: TypeAlias = Document | Skipped | Lost | Textless
 Inner: TypeAlias = Callable[["SourceFile"], Iterator[Item]]
 
 
@@ -171,7 +162,7 @@ class SourceFile:
                 chunk = self._bytes.read(CHUNK)
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
                 raise BadDocument(f"not a whole gzip file: {error}") from error
-            if first and text and b"\x00" in chunk[:SNIFF] and _bom(chunk) is None:
+            if first and text and b"\x00" in chunk[:SNIFF] and bom(chunk) is None:
                 raise BadDocument("binary: it holds NUL bytes")
             first = False
             size += len(chunk)
@@ -180,6 +171,20 @@ class SourceFile:
             if not chunk:
                 return
             yield chunk
+
+    def peek(self, size: int) -> bytes:
+        """The first bytes, which are read again later. Raises BadDocument."""
+        try:
+            return self._bytes.read(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise BadDocument(f"not a whole gzip file: {error}") from error
+        finally:
+            self.rewind()
+
+    def rewind(self) -> None:
+        """What was read is read again."""
+        self._bytes.seek(0)
+        self.position = 0
 
     def read_all(self, most: int, text: bool = False) -> bytes:
         """All bytes, which count as read once the file is done, or `advance` says so.
@@ -234,91 +239,11 @@ def _chain(start: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-# ---- encodings
-
-
-def decoded(content: bytes) -> str:
-    """Bytes as text, newlines as \\n, without a byte order mark. Raises BadDocument."""
-    encoding = encoding_of(content[:GUESS], is_complete=len(content) <= GUESS)
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise BadDocument(f"invalid {_encoding_name(encoding)} at byte {error.start}; save it as UTF-8") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def encoding_of(start: bytes, is_complete: bool) -> str:
-    """The encoding of a text by its first bytes: UTF-8 wherever it can be. Raises BadDocument."""
-    if (marked := _bom(start)) is not None:
-        return marked
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(start, final=is_complete)
-        return "utf-8-sig"
-    except UnicodeDecodeError as error:
-        encoding = _guess(start) if error.reason != "unexpected end of data" else None  # that one was cut
-        if encoding is None:
-            raise BadDocument(f"invalid UTF-8 at byte {error.start}; save it as UTF-8") from None
-        return encoding
-
-
-def _guess(start: bytes) -> str | None:
-    """The encoding of what is not all UTF-8; None where it is UTF-8 with damage, or nothing fits."""
-    text = start.decode("utf-8", "replace")
-    damaged = text.count("\ufffd")
-    if sum(character > "\x7f" for character in text) - damaged >= damaged:
-        return None
-    if damaged < FEW:  # too few for statistics: what browsers take, if it can be that
-        try:
-            start.decode("cp1252")
-            return _western_or_central(start) or "cp1252"
-        except UnicodeDecodeError:
-            pass
-    from charset_normalizer import from_bytes
-
-    found = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()
-    told = str(found.encoding) if found is not None else None
-    return _western_or_central(start) or told if told in ("cp1250", "cp1252") else told
-
-
-def _western_or_central(start: bytes) -> str | None:
-    """cp1252 or cp1250, which differ in few letters and are each other's likeliest mistake; None for either.
-
-    By the one in which no sign stands in a word, else the one whose letters are all of one alphabet.
-    """
-    western, central = (start.decode(encoding, "replace") for encoding in ("cp1252", "cp1250"))
-    signs = _signs_in_words(western) - _signs_in_words(central)
-    if signs:
-        return "cp1250" if signs > 0 else "cp1252"
-    fits = _is_of_one(western, WESTERN), _is_of_one(central, CENTRAL)
-    return {(True, False): "cp1252", (False, True): "cp1250"}.get(fits)
-
-
-def _is_of_one(text: str, alphabets: tuple[str, ...]) -> bool:
-    letters = {letter for letter in text.lower() if letter > "\x7f" and letter.isalpha()}
-    return any(letters <= set(alphabet) for alphabet in alphabets)
-
-
-def _signs_in_words(text: str) -> int:
-    """Characters between letters that are none: of a text in another encoding, like m³yn for młyn."""
-    return sum(
-        not own.isalpha() and own > "\x7f" and before.isalpha() and after.isalpha()
-        for before, own, after in zip(text, text[1:], text[2:], strict=False)
-    )
-
-
-def _bom(start: bytes) -> str | None:
-    return next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
-
-
-def _encoding_name(encoding: str) -> str:
-    return "UTF-8" if encoding == "utf-8-sig" else encoding
-
-
 def _decode(decoder: io.IncrementalNewlineDecoder, chunk: bytes, seen: int, encoding: str, final: bool = False) -> str:
     try:
         return decoder.decode(chunk, final)
     except UnicodeDecodeError:
-        raise BadDocument(f"invalid {_encoding_name(encoding)} after byte {seen}; save it as UTF-8") from None
+        raise BadDocument(f"invalid {encoding_name(encoding)} after byte {seen}; save it as UTF-8") from None
 
 
 def printable(name: str) -> str:

@@ -11,6 +11,7 @@ export interface Place {
   row?: number;
   line?: number;
   time?: string;
+  aside?: string;
   headings?: string[];
 }
 

@@ -16,7 +16,7 @@ from shardqa.api.state import Shared, State
 from shardqa.errors import BadDocument, ShardqaError
 from shardqa.http_schema import FileFormat, FileOutcome, Formats, LeftOut, SentFile, SentFiles
 from shardqa.loader import formats
-from shardqa.loader.source_file import Item, Lost, Skipped
+from shardqa.loader.source_file import Item, Lost, Skipped, Textless
 from shardqa.schema import Ingested
 
 MAX_DOCUMENTS = 10_000  # of one file: one reply names each
@@ -130,7 +130,11 @@ async def _add(content: bytes, name: str, corpus: str, replace: bool, state: Sta
     places = asyncio.Semaphore(AT_ONCE)
     outcome = FileOutcome(file=name, documents=[], skipped=[], lost=[])
 
+    textless = [item for item in items if isinstance(item, Textless)]
+
     async def put(item: Item) -> Ingested | LeftOut | None:
+        if isinstance(item, Textless):
+            return None
         if isinstance(item, Skipped | Lost):
             (outcome.skipped if isinstance(item, Skipped) else outcome.lost).append(
                 LeftOut(place=item.place, reason=item.reason)
@@ -152,7 +156,9 @@ async def _add(content: bytes, name: str, corpus: str, replace: bool, state: Sta
             outcome.skipped.append(done)
     state.metrics.documents.labels("refused").inc(len(outcome.skipped))
     if not outcome.documents:
-        raise BadDocument("; ".join(f"{one.place}: {one.reason}" for one in outcome.skipped[:3]) or f"{name} is empty")
+        reasons = [f"{one.place}: {one.reason}" for one in outcome.skipped]
+        reasons += [f"{one.place}: {one.reason}" for one in textless]
+        raise BadDocument("; ".join(reasons[:3]) or f"{name} is empty")
     return outcome
 
 

@@ -8,8 +8,9 @@ from zipfile import ZipFile
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.encodings import decoded
 from shardqa.loader.formats import html, zipped
-from shardqa.loader.source_file import MAX_BINARY, MAX_MARKUP, Item, Lost, SourceFile, decoded
+from shardqa.loader.source_file import MAX_BINARY, MAX_MARKUP, Item, Lost, SourceFile
 
 CONTAINER = "META-INF/container.xml"
 ENCRYPTION = "META-INF/encryption.xml"

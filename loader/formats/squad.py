@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator
 
 from shardqa.errors import BadData, BadDocument
+from shardqa.loader.encodings import decoded
 from shardqa.loader.formats import jsonl
-from shardqa.loader.source_file import MAX_WHOLE, Item, SourceFile, decoded
+from shardqa.loader.source_file import MAX_WHOLE, Item, SourceFile
 from shardqa.models import squad
 from shardqa.schema import Document
 

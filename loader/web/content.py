@@ -4,8 +4,8 @@ import codecs
 from http.client import HTTPMessage
 
 from shardqa.loader import formats
+from shardqa.loader.encodings import ENCODINGS
 from shardqa.loader.formats import Format
-from shardqa.loader.source_file import ENCODINGS
 
 VAGUE = ("", "text/plain", "application/octet-stream", "binary/octet-stream", "application/gzip", "application/x-gzip")
 OFFICE = "application/vnd.openxmlformats-officedocument"
@@ -30,6 +30,10 @@ SUFFIXES = {  # by content type
     "application/vnd.ms-excel": ".xls",
     f"{OPEN}.text": ".odt",
     f"{OPEN}.spreadsheet": ".ods",
+    "application/msword": ".doc",
+    "application/rtf": ".rtf",
+    "text/rtf": ".rtf",
+    "application/docbook+xml": ".docbook",
     "application/epub+zip": ".epub",
     "message/rfc822": ".eml",
     "application/mbox": ".mbox",

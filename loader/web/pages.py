@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from shardqa.errors import BadDocument
 from shardqa.loader import formats
 from shardqa.loader.known import FileRead, KnownFiles, Stamp
-from shardqa.loader.source_file import Item, Skipped, SourceFile
+from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
 from shardqa.loader.web import content, sitemap
 from shardqa.loader.web.address import NotFetched, PageAddress
 from shardqa.loader.web.fetch import NOT_MODIFIED, Fetcher, Page
@@ -184,7 +184,7 @@ class WebPages:
         for item in items:
             if isinstance(item, Document):
                 read.ids.append(item.id)
-            else:
+            elif not isinstance(item, Textless):
                 whole = False
             yield item
         read.is_complete = whole

@@ -1,7 +1,6 @@
 """`shardqa ingest`: puts documents into a corpus."""
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -33,7 +32,6 @@ from shardqa.loader.sync import SyncOptions, sync, sync_pages
 from shardqa.loader.web.address import is_address
 from shardqa.loader.web.pages import MAX_PAGES, Bounds, WebPages
 
-SHOWN = 20  # skipped documents told one by one; the rest is counted by reason
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise
 
 
@@ -168,20 +166,21 @@ def report(s: Summary, corpus: str) -> None:
     tell("skipped", s.reasons, s.skipped)
     tell("lost", s.losses, s.lost)
     partly = f", of some a part was lost: {s.lost} parts" if s.lost else ""
+    textless = ", ".join(f"{count:,} {kind}" for kind, count in sorted(s.textless.items()))
     gone = f", {s.removed} removed" if s.removed else ""
     out.print(
         f"corpus {corpus}: {s.documents} documents written, {s.unchanged} unchanged, {s.skipped} skipped{gone}{partly}",
         markup=False,
     )
+    if textless:
+        out.print(f"without text: {textless}", markup=False)
     out.print(f"{s.passages} passages, {s.characters:,} characters in {s.seconds:.1f} s ({s.mb_per_minute:.1f} MB/min)")
 
 
 def tell(what: str, reasons: Iterable[Skipped | Lost], total: int) -> None:
-    """The first SHOWN one by one, the rest by reason."""
+    """Each of those that are kept on a line of its own."""
     listed = list(reasons)
-    for one in listed[:SHOWN]:
+    for one in listed:
         say(f"{what} {one.place}: {one.reason}")
-    if total > SHOWN:
-        kinds = Counter(one.reason.split(":")[0] for one in listed[SHOWN:])
-        common = ", ".join(f"{count} x {reason}" for reason, count in kinds.most_common(5))
-        say(f"{what} {total - SHOWN} more: {common}; --json lists up to {len(listed)}")
+    if total > len(listed):
+        say(f"{what} {total - len(listed):,} more, of which no reason is kept")

@@ -1,0 +1,121 @@
+"""The encoding of a text, by its first bytes: UTF-8 wherever it can be."""
+
+import codecs
+import re
+
+from shardqa.errors import BadDocument
+
+GUESS = 1 << 20  # bytes in which a text shows whether it is UTF-8
+GUESS_BY = 1 << 16  # bytes that another encoding is told from
+FEW = 4  # characters outside of ASCII from which no other encoding can be told apart
+
+ENCODINGS = re.findall(  # those that people's files are in; among all that Python knows, short texts find exotic ones
+    r"\S+",
+    "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 iso8859_2 iso8859_15 koi8_r koi8_u mac_roman cp437 "
+    "cp850 shift_jis euc_jp iso2022_jp gb18030 big5 euc_kr tis_620",
+)
+WESTERN = (  # French, German and Nordic, Spanish and Portuguese and Italian
+    "àâæçéèêëîïôœùûüÿ",
+    "äöüßåæøéðþáíóúý",
+    "áàâãçéèêíìîñóòôõúùûü",
+)
+CENTRAL = ("ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ")
+BOMS = (  # the longer first: UTF-32's begins as UTF-16's does
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+NAMED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,30})""", re.IGNORECASE)
+
+
+def named(start: bytes) -> str:
+    """The encoding that a page or an XML file names itself; empty for none, or one that people's files are not in."""
+    found = NAMED.search(start[:2048])
+    try:
+        name = codecs.lookup(found[1].decode()).name if found is not None else ""
+    except LookupError:
+        return ""
+    name = "cp1252" if name == "iso8859-1" else name  # as browsers take it
+    return name if name in {codecs.lookup(one).name for one in ENCODINGS} else ""
+
+
+def decoded(content: bytes, likely: str = "") -> str:
+    """Bytes as text, newlines as \\n, without a byte order mark; in the encoding `likely` where that fits and UTF-8
+    does not. Raises BadDocument.
+    """
+    encoding = encoding_of(content[:GUESS], is_complete=len(content) <= GUESS, likely=likely)
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise BadDocument(f"invalid {encoding_name(encoding)} at byte {error.start}; save it as UTF-8") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def encoding_of(start: bytes, is_complete: bool, likely: str = "") -> str:
+    """The encoding of a text by its first bytes: UTF-8 wherever it can be, else `likely`. Raises BadDocument."""
+    if (marked := bom(start)) is not None:
+        return marked
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start, final=is_complete)
+        return "utf-8-sig"
+    except UnicodeDecodeError as error:
+        encoding = (likely or _guess(start)) if error.reason != "unexpected end of data" else None  # that one was cut
+        if encoding is None:
+            raise BadDocument(f"invalid UTF-8 at byte {error.start}; save it as UTF-8") from None
+        return encoding
+
+
+def _guess(start: bytes) -> str | None:
+    """The encoding of what is not all UTF-8; None where it is UTF-8 with damage, or nothing fits."""
+    text = start.decode("utf-8", "replace")
+    damaged = text.count("\ufffd")
+    if sum(character > "\x7f" for character in text) - damaged >= damaged:
+        return None
+    if damaged < FEW:  # too few for statistics: what browsers take, if it can be that
+        try:
+            start.decode("cp1252")
+            return _western_or_central(start) or "cp1252"
+        except UnicodeDecodeError:
+            pass
+    from charset_normalizer import from_bytes
+
+    found = from_bytes(start[:GUESS_BY], cp_isolation=ENCODINGS).best()
+    told = str(found.encoding) if found is not None else None
+    return _western_or_central(start) or told if told in ("cp1250", "cp1252") else told
+
+
+def _western_or_central(start: bytes) -> str | None:
+    """cp1252 or cp1250, which differ in few letters and are each other's likeliest mistake; None for either.
+
+    By the one in which no sign stands in a word, else the one whose letters are all of one alphabet.
+    """
+    western, central = (start.decode(encoding, "replace") for encoding in ("cp1252", "cp1250"))
+    signs = _signs_in_words(western) - _signs_in_words(central)
+    if signs:
+        return "cp1250" if signs > 0 else "cp1252"
+    fits = _is_of_one(western, WESTERN), _is_of_one(central, CENTRAL)
+    return {(True, False): "cp1252", (False, True): "cp1250"}.get(fits)
+
+
+def _is_of_one(text: str, alphabets: tuple[str, ...]) -> bool:
+    letters = {letter for letter in text.lower() if letter > "\x7f" and letter.isalpha()}
+    return any(letters <= set(alphabet) for alphabet in alphabets)
+
+
+def _signs_in_words(text: str) -> int:
+    """Characters between letters that are none: of a text in another encoding, like m³yn for młyn."""
+    return sum(
+        not own.isalpha() and own > "\x7f" and before.isalpha() and after.isalpha()
+        for before, own, after in zip(text, text[1:], text[2:], strict=False)
+    )
+
+
+def bom(start: bytes) -> str | None:
+    return next((encoding for mark, encoding in BOMS if start.startswith(mark)), None)
+
+
+def encoding_name(encoding: str) -> str:
+    return "UTF-8" if encoding == "utf-8-sig" else encoding
