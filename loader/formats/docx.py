@@ -6,6 +6,7 @@ leaves out what tracked changes inserted and what stands in text boxes.
 
 import io
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import docx
@@ -18,11 +19,14 @@ from lxml import etree
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats import zipped
+from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 FOOTNOTES = "/word/footnotes.xml"
 FAULTS = (OpcError, KeyError, ValueError, TypeError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
 WORDS = {qn("w:t"): None, qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
+RUN, ALIGN = qn("w:r"), f"{qn('w:rPr')}/{qn('w:vertAlign')}"
+MARKS = {"superscript": raised, "subscript": lowered}
 BOX = qn("w:txbxContent")
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # says a text box a second time
 MAX_NESTED = 20  # tables in tables
@@ -64,15 +68,22 @@ def _add(composer: Composer, blocks: Any, depth: int) -> None:
 
 def _words(element: Any) -> str:
     """What stands in a paragraph itself: runs, links, insertions; not what was deleted, and no text box."""
-    pieces: list[str] = []
-    stack = [element]
+    pieces: list[tuple[str, str]] = []  # (how it stands to the line, words)
+    stack = [(element, "")]
     while stack:
-        node = stack.pop()
+        node, stands = stack.pop()
         if node.tag in WORDS:
-            pieces.append(WORDS[node.tag] or node.text or "")
+            pieces.append((stands, WORDS[node.tag] or node.text or ""))
         elif node.tag not in (BOX, FALLBACK):
-            stack.extend(reversed(list(node)))
-    return "".join(pieces)
+            if node.tag == RUN:
+                align = node.find(ALIGN)
+                stands = align.get(qn("w:val"), "") if align is not None else ""
+            stack.extend((child, stands) for child in reversed(list(node)))
+    text = ""
+    for stands, run in groupby(pieces, key=lambda piece: piece[0]):
+        words = "".join(words for _, words in run)
+        text += MARKS[stands](text[-1:], words) if stands in MARKS else words
+    return text
 
 
 def _boxes(element: Any) -> Iterator[str]:

@@ -13,9 +13,11 @@ from markdown_it.token import Token
 
 from shardqa.loader.composer import Composer
 from shardqa.loader.formats import html
+from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import Item, SourceFile
 
 PARSER = MarkdownIt("commonmark").enable("table")
+MARKS = {"<sup>": raised, "<sub>": lowered}
 LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
@@ -100,7 +102,18 @@ class _Blocks:
 
 
 def _inline(token: Token) -> str:
-    return "".join(_words(child) for child in token.children or [])
+    text = ""
+    mark, begin = None, 0  # of the sup or sub that is open
+    for child in token.children or []:
+        tag = child.content.strip().lower() if child.type == "html_inline" else ""
+        if tag in MARKS:
+            mark, begin = MARKS[tag], len(text)
+        elif tag in ("</sup>", "</sub>") and mark is not None:
+            text = text[:begin] + mark(text[begin - 1 : begin] if begin else "", text[begin:])
+            mark = None
+        else:
+            text += _words(child)
+    return text
 
 
 def _words(token: Token) -> str:

@@ -10,10 +10,13 @@ from odfdo import Document, Element
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats import zipped
+from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 FAULTS = (KeyError, ValueError, TypeError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
 DROPPED = frozenset({"office:annotation", "text:tracked-changes", "office:forms", "text:table-of-content"})
+STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 MAX_REPEAT = 100  # a cell that stands for many: thousands of empty ones end most rows
 MAX_DEPTH = 100  # lists and sections in one another
 
@@ -23,12 +26,33 @@ def read(source: SourceFile) -> Iterator[Item]:
     zipped.check(content)
     try:
         document = Document(io.BytesIO(content))
+        _mark(document.body._xml_element)
         composer = Composer()
         _add(composer, document.body, 0)
         title = one_line(document.meta.title or "")
     except FAULTS as error:
         raise BadDocument(f"not an odt that can be read: {type(error).__name__} {str(error)[:120]}") from error
     yield source.composed(composer, title)
+
+
+def _mark(body: Any) -> None:
+    """Gives spans that stand above or below the line their mark."""
+    positions = {
+        style.get(f"{STYLE}name"): properties.get(f"{STYLE}text-position", "")
+        for style in body.getroottree().iter(f"{STYLE}style")
+        for properties in style.iterchildren(f"{STYLE}text-properties")
+    }
+    for span in body.iter(f"{TEXT}span"):
+        position = positions.get(span.get(f"{TEXT}style-name"), "")
+        first = position.split(" ")[0]
+        if first in ("super", "sub") or (first.rstrip("%").lstrip("-").isdigit() and first != "0%"):
+            previous, parent = span.getprevious(), span.getparent()
+            before = (previous.tail if previous is not None else parent.text) or ""
+            mark = lowered if first.startswith(("sub", "-")) else raised
+            words = "".join(span.itertext())
+            for child in list(span):
+                span.remove(child)
+            span.text = mark(before[-1:], words)
 
 
 def _add(composer: Composer, parent: Element, depth: int, bullet: str = "") -> None:

@@ -8,6 +8,7 @@ from docutils.utils import SystemMessage
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import Item, SourceFile
 
 SETTINGS = {
@@ -38,6 +39,10 @@ def read(source: SourceFile) -> Iterator[Item]:
 
 def _add(composer: Composer, tree: nodes.document) -> str:
     first = ""
+    for kind, mark in ((nodes.superscript, raised), (nodes.subscript, lowered)):
+        for node in list(tree.findall(kind)):
+            before = node.previous_sibling()
+            node.replace_self(nodes.Text(mark(before.astext()[-1:] if before is not None else "", node.astext())))
     for node in tree.findall(lambda n: isinstance(n, TOLD)):
         if _is_inside(node, nodes.table, nodes.system_message, nodes.comment, nodes.footnote_reference):
             continue
