@@ -6,13 +6,15 @@ A format's module is imported when the first file of it is met: their libraries 
 """
 
 import importlib
+import mimetypes
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.loader.formats import code
-from shardqa.loader.source_file import Item, Skipped, SourceFile
+from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
 
 Reader = Callable[[SourceFile], Iterator[Item]]
 
@@ -42,11 +44,15 @@ FORMATS = (
     Format("Markdown", (".md", ".markdown"), "markdown"),
     Format("HTML", (".html", ".htm", ".xhtml"), "html"),
     Format("reStructuredText", (".rst",), "rst"),
+    Format("DocBook, Mallard", (".xml", ".docbook", ".dbk", ".page"), "xml"),
+    Format("manual pages", (".man", ".mdoc", ".roff", *(f".{n}" for n in range(1, 9))), "man"),
     Format("lines of JSON", (".jsonl", ".ndjson"), "jsonl"),
     Format("SQuAD's JSON", (".json",), "squad"),
     Format("CSV", (".csv", ".tsv", ".tab"), "table"),
     Format("PDF", (".pdf",), "pdf.reader"),
     Format("Word", (".docx", ".docm"), "docx"),
+    Format("Word of 1997 to 2003", (".doc", ".dot"), "doc"),
+    Format("RTF", (".rtf",), "rtf"),
     Format("PowerPoint", (".pptx", ".pptm"), "pptx", needs="formats"),
     Format("workbooks", (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "sheets"),
     Format("OpenDocument text", (".odt", ".ott"), "odt"),
@@ -60,8 +66,25 @@ FORMATS = (
 )
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 SUFFIXES = tuple(BY_SUFFIX)
-TOLD = "txt md html rst jsonl json (SQuAD) csv tsv pdf docx pptx xlsx xls ods odt epub eml mbox srt vtt zip tar, code"
+TOLD = (
+    "txt md html rst DocBook Mallard man jsonl json (SQuAD) csv tsv pdf docx doc rtf pptx xlsx xls ods odt epub eml "
+    "mbox srt vtt zip tar, code"
+)
 """The formats for messages; each may be gzipped."""
+KINDS = {"image": "pictures", "audio": "recordings", "video": "films", "font": "fonts"}
+MADE = re.compile(
+    r"(?:.*/)?(?:searchindex\.js|search_index\.js(?:on)?|objects\.inv|[^/]+\.(?:min\.(?:js|css)|js\.map|css\.map|pyc))"
+)
+"""Files that a site's generator writes for a browser, or a compiler for itself."""
+
+
+def textless(name: str) -> str:
+    """What files of this name are where they hold no text, in the plural; empty for those that may hold some."""
+    bare = bare_name(name).lower()
+    if MADE.fullmatch(bare):
+        return "generated files"
+    told = mimetypes.guess_type(bare)[0] or ""
+    return KINDS.get(told.partition("/")[0], "") if told != "video/mp2t" else ""  # .ts is TypeScript
 
 
 def format_of(name: str) -> Format | None:
@@ -77,22 +100,27 @@ def bare_name(name: str) -> str:
     return name[:-3] if name.lower().endswith(".gz") else name
 
 
-def unknown(name: str, shown: str) -> Skipped:
-    suffix = PurePath(bare_name(name)).suffix
-    return Skipped(shown, f"unknown suffix {suffix or '(none)'!r}; known: {TOLD}, each also with .gz")
-
-
 def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
-    """The documents of a file, by its name unless its format is given; each fault as a Skipped."""
+    """The documents of a file, by its name, or its content where the name says nothing; each fault as a Skipped."""
     format = format or format_of(source.name)
-    if format is None:
-        yield unknown(source.name, source.shown)
+    if format is None and (kind := textless(source.name)):
+        yield Textless(source.shown, kind)
         return
     try:
-        yield from format.reader()(source)
+        if not source.peek(1):
+            yield Textless(source.shown, "empty files")
+            return
+        yield from (format or _by_content(source)).reader()(source)
     except (BadDocument, DocumentTooLarge) as error:
         yield Skipped(source.shown, str(error))
     except RecursionError:
         yield Skipped(source.shown, "it nests too deep to be read")
     except OSError as error:
         yield Skipped(source.shown, f"can't be read: {error.strerror or error}")
+
+
+def _by_content(source: SourceFile) -> Format:
+    """Raises BadDocument, which says what to do, where no reader reads it."""
+    from shardqa.loader.formats import content
+
+    return BY_SUFFIX[content.suffix_of(source)]

@@ -1,0 +1,109 @@
+"""Word's doc of 1997 to 2003: the text of its pieces, from the streams that olefile finds in it ([MS-DOC] 2.4.1)."""
+
+import io
+import re
+import struct
+from collections.abc import Iterator
+
+import olefile
+
+from shardqa.errors import BadDocument
+from shardqa.loader.composer import Composer
+from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
+
+ENCRYPTED, SECOND_TABLE = 0x0100, 0x0200  # flags of the file's head
+FLAGS, COUNT, CLX = 0x0A, 0x4C, 0x01A2  # where flags, characters of the main text, and the pieces' place stand
+COMPRESSED = 1 << 30  # a piece of bytes in cp1252, at half its offset
+FIELD = re.compile("([\x13\x14\x15])")  # begins, result, ends
+MAX_FIELDS = 100  # within one another
+PLAIN = str.maketrans({"\x0b": "\n", "\x0c": "\r", "\x1e": "-", "\x1f": "", "\xa0": " ", "\x00": ""})
+DRAWN = re.compile("[\x01-\x06\x08\x0e-\x1d]")  # stands for pictures, notes and the like
+FAULTS = (
+    OSError,
+    struct.error,
+    ValueError,
+    IndexError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    UnicodeError,
+    RecursionError,
+)
+
+
+def read(source: SourceFile) -> Iterator[Item]:
+    content = source.read_all(MAX_BINARY)
+    try:
+        with olefile.OleFileIO(io.BytesIO(content)) as file:
+            main = file.openstream("WordDocument").read()
+            flags = struct.unpack_from("<H", main, FLAGS)[0]
+            if flags & ENCRYPTED:
+                raise BadDocument("it is encrypted; save it without a password")
+            table = file.openstream("1Table" if flags & SECOND_TABLE else "0Table").read()
+            title = file.get_metadata().title
+        text = _text(main, table)
+    except FAULTS as error:
+        raise BadDocument(
+            f"not a Word file of 1997 or later ({type(error).__name__} {str(error)[:80]}); save it as .docx"
+        ) from error
+    composer = Composer()
+    for block, is_row in _blocks(text):
+        composer.block(block, close=is_row)
+    yield source.composed(composer, title.decode("utf-8", "replace") if isinstance(title, bytes) else "")
+
+
+def _text(main: bytes, table: bytes) -> str:
+    """The characters of the main text, notes and so on, in their order."""
+    place, size = struct.unpack_from("<II", main, CLX)
+    pieces = table[place : place + size]
+    at = 0
+    while pieces[at] == 1:  # formats that pieces share
+        at += 3 + struct.unpack_from("<H", pieces, at + 1)[0]
+    length = struct.unpack_from("<I", pieces, at + 1)[0]
+    count = (length - 4) // 12
+    ends = struct.unpack_from(f"<{count + 1}I", pieces, at + 5)
+    found: list[str] = []
+    total = 0
+    for n in range(count):
+        offset = struct.unpack_from("<I", pieces, at + 5 + 4 * (count + 1) + 8 * n + 2)[0]
+        characters = ends[n + 1] - ends[n]
+        if characters <= 0:
+            continue
+        if offset & COMPRESSED:
+            begin = (offset & ~COMPRESSED) // 2
+            found.append(main[begin : begin + characters].decode("cp1252", "replace"))
+        else:
+            found.append(main[offset : offset + 2 * characters].decode("utf-16-le", "replace"))
+        total += characters
+        if total > len(main):
+            raise ValueError("pieces that are larger than the file")
+    return "".join(found)
+
+
+def _without_fields(text: str) -> str:
+    """Fields' results without their instructions; they may be within one another."""
+    pieces: list[str] = []
+    instructing: list[bool] = []  # of the fields that are open: whether their result has not begun
+    for piece in FIELD.split(text):
+        if piece == "\x13":
+            instructing.append(True)
+        elif piece == "\x14" and instructing:
+            instructing[-1] = False
+        elif piece == "\x15" and instructing:
+            instructing.pop()
+        elif piece and piece not in "\x14\x15" and True not in instructing[-MAX_FIELDS:]:
+            pieces.append(piece)
+    return "".join(pieces)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, bool]]:
+    """(text of a paragraph or of a table's row, whether it is a row below another)."""
+    was_row = False
+    plain = DRAWN.sub("", _without_fields(text).translate(PLAIN))
+    for paragraph in re.split("\r|(?<=\x07)\x07", plain):
+        cells = [" ".join(cell.split()) for cell in paragraph.split("\x07")]
+        is_row = len(cells) > 1
+        words = " | ".join(cell for cell in cells if cell) if is_row else paragraph.strip()
+        if words:
+            yield words, is_row and was_row
+        was_row = is_row
