@@ -5,6 +5,8 @@ python-calamine reads them all: it gives values as the cells hold them, dates as
 
 import datetime
 import io
+import re
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +14,16 @@ from python_calamine import CalamineError, CalamineWorkbook, ZipError
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line, sentence
-from shardqa.loader.formats import extent, zipped
+from shardqa.loader.formats import extent, header, zipped
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
-MAX_HEADER_ROW = 20  # rows looked at for the one that names the columns: titles and blanks stand above it
-FAULTS = (CalamineError, ZipError, ValueError, OSError)
+FAULTS = (CalamineError, ZipError, ValueError, OSError, OverflowError)
+NUMBER = re.compile(
+    rb"""<c\b(?P<head>[^>]*)>(?P<formula>(?:<f\b[^>]*(?:/>|>[^<]*</f>))?)<v>(?P<value>[^<]{1,400})</v>"""
+)
+TYPE = re.compile(rb"""\st\s*=\s*["']([^"']*)["']""")
+STYLE = re.compile(rb"""\ss\s*=\s*["'][^"']*["']""")
+LAST_DAY = 2_958_465  # 31 December 9999
 
 
 def read(source: SourceFile) -> Iterator[Item]:
@@ -32,7 +39,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     lost: list[Lost] = []
     for name in names:
         try:
-            rows = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+            rows = _rows(book, name, content)
         except FAULTS as error:
             lost.append(Lost(f"{source.shown}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
             continue
@@ -41,28 +48,60 @@ def read(source: SourceFile) -> Iterator[Item]:
     yield from lost
 
 
+def _rows(book: CalamineWorkbook, name: str, content: bytes) -> list[list[Any]]:
+    """Raises FAULTS."""
+    try:
+        return book.get_sheet_by_name(name).to_python(skip_empty_area=False)
+    except FAULTS:
+        if content[:2] != b"PK":
+            raise
+    whole = CalamineWorkbook.from_filelike(io.BytesIO(_mended(content)))
+    return whole.get_sheet_by_name(name).to_python(skip_empty_area=False)
+
+
+def _mended(content: bytes) -> bytes:
+    """An xlsx whose cells are what they say: the library gives up a sheet for one number that is none."""
+    packed = io.BytesIO()
+    with zipped.check(content) as archive, zipfile.ZipFile(packed, "w") as mended:
+        for name in zipped.files(archive):
+            part = zipped.content(archive, name)
+            mended.writestr(name, NUMBER.sub(_as_it_says, part) if name.startswith("xl/worksheets/") else part)
+    return packed.getvalue()
+
+
+def _as_it_says(cell: re.Match[bytes]) -> bytes:
+    """The text of a number that is none; a number without its form where that is a date that never comes."""
+    kind = TYPE.search(cell["head"])
+    if kind is not None and kind[1] != b"n":
+        return cell[0]
+    try:
+        is_odd = not abs(float(cell["value"])) <= LAST_DAY
+    except ValueError:
+        return b'<c%b t="str">%b<v>%b</v>' % (TYPE.sub(b"", cell["head"]), cell["formula"], cell["value"])
+    head = STYLE.sub(b"", cell["head"]) if is_odd else cell["head"]
+    return b"<c%b>%b<v>%b</v>" % (head, cell["formula"], cell["value"].strip())
+
+
 def _add(composer: Composer, sheet: str, rows: list[list[str]]) -> None:
     names = _header(rows)
-    header = rows[names] if names is not None else []
+    columns = rows[names] if names is not None else []
     is_first = True
     for n, row in enumerate(rows):
         if n == names or not any(row):
             continue
         composer.at(sheet=sheet, row=n + 1)
         in_table = names is not None and n > names
-        words = sentence(header, row) if in_table else sentence([], row)
+        words = sentence(columns, row) if in_table else sentence([], row)
         composer.block(words, close=in_table and not is_first)
         is_first = not in_table
 
 
 def _header(rows: list[list[str]]) -> int | None:
-    """The first row that names at least two columns, and has a row of as many cells or fewer below it."""
-    for n, row in enumerate(rows[:MAX_HEADER_ROW]):
-        filled = [cell for cell in row if cell]
-        if len(filled) >= 2:
-            has_rows = any(any(below) for below in rows[n + 1 :])
-            return n if has_rows and not any(_is_number(cell) for cell in filled) else None
-    return None
+    """The row that names the columns; None where it holds numbers, or no row is below it."""
+    n = header.row_of(rows)
+    if n is None or any(_is_number(cell) for cell in rows[n] if cell):
+        return None
+    return n if any(any(below) for below in rows[n + 1 :]) else None
 
 
 def _is_number(cell: str) -> bool:

@@ -1,4 +1,4 @@
-"""CSV and TSV: the first row names the columns, each further row is a document.
+"""CSV and TSV: the first row that fills the columns names them, each further row is a document, and what stands above.
 
 A row reads as a sentence (`Ferry Berta has Length: 44 m.`), which is what a reader of questions can use. With a column
 `text` that column alone is the text, and the others are metadata, as in a line of JSON.
@@ -7,11 +7,12 @@ A row reads as a sentence (`Ferry Berta has Length: 44 m.`), which is what a rea
 import csv
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain, count, islice
 
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument
-from shardqa.loader.composer import one_line, sentence
+from shardqa.loader.composer import bars, one_line, sentence
+from shardqa.loader.formats import header
 from shardqa.loader.source_file import Item, Skipped, SourceFile
 from shardqa.places import Place
 
@@ -26,27 +27,39 @@ def read(source: SourceFile) -> Iterator[Item]:
     lines = source.lines()
     sample = list(islice(lines, SAMPLE))
     rows = csv.reader((f"{line}\n" for line in chain(sample, lines)), delimiter=_delimiter(sample), strict=False)
-    number, header = 0, list[str]()
+    numbered = _numbered(source, rows)
+    start = list(islice(numbered, header.LOOKED_AT))
+    first = [(number, row) for number, row in (one for one in start if not isinstance(one, Skipped))]
+    if not first:
+        raise BadDocument("no text in it")
+    at = header.row_of([row for _, row in first]) or 0
+    above, names = first[:at], [one_line(cell) for cell in first[at][1]]
+    if above:
+        title = source.name.rpartition("/")[2]
+        text = "\n".join(bars(row) for _, row in above)
+        yield source.document(text, title, f"{source.name}/{above[0][0]}", [(0, Place(row=above[0][0]))])
     met: Counter[str] = Counter()
-    while True:
-        number += 1
+    for one in chain(start, numbered):
+        if isinstance(one, Skipped):
+            yield one
+        elif one[0] > first[at][0]:
+            yield _document(source, *one, names, met)
+    if not met:
+        raise BadDocument("one row only: the first names the columns, each further one is a document")
+
+
+def _numbered(source: SourceFile, rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]] | Skipped]:
+    """The rows that are not blank, with their numbers from 1."""
+    for number in count(1):
         try:
             row = next(rows, None)
         except csv.Error as error:
             yield Skipped(f"{source.shown} row {number}", f"not a row of CSV: {error}")
             continue
         if row is None:
-            break
-        if not any(cell.strip() for cell in row):
-            continue
-        if not header:
-            header = [one_line(cell) for cell in row]
-        else:
-            yield _document(source, number, header, row, met)
-    if not header:
-        raise BadDocument("no text in it")
-    if not met:
-        raise BadDocument("one row only: the first names the columns, each further one is a document")
+            return
+        if any(cell.strip() for cell in row):
+            yield number, row
 
 
 def _delimiter(sample: list[str]) -> str:
@@ -60,9 +73,9 @@ def _delimiter(sample: list[str]) -> str:
     return best
 
 
-def _document(source: SourceFile, number: int, header: list[str], row: list[str], met: Counter[str]) -> Item:
-    columns = {name.casefold(): value.strip() for name, value in zip(header, row, strict=False)}
-    text = columns.get("text") or sentence(header, row)
+def _document(source: SourceFile, number: int, row: list[str], names: list[str], met: Counter[str]) -> Item:
+    columns = {name.casefold(): value.strip() for name, value in zip(names, row, strict=False)}
+    text = columns.get("text") or sentence(names, row)
     own = one_line(columns.get("id", "")) or str(number)
     met[own] += 1
     id_ = f"{source.name}/{own}" + (f" ({met[own]})" if met[own] > 1 else "")
@@ -70,7 +83,7 @@ def _document(source: SourceFile, number: int, header: list[str], row: list[str]
     stem = source.name.rpartition("/")[2]
     metadata = {
         name: value.strip()
-        for name, value in zip(header, row, strict=False)
+        for name, value in zip(names, row, strict=False)
         if name and name.casefold() != "text" and ("text" in columns or len(value) <= MAX_VALUE)
     }
     item = source.document(text, title or f"{stem}, row {number}", id_, [(0, Place(row=number))], metadata)

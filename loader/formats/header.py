@@ -1,0 +1,22 @@
+"""Which row of a table names its columns: the one from which the columns are filled. Titles and notes stand above."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+LOOKED_AT = 50  # rows
+
+
+def row_of(rows: Sequence[Sequence[str]]) -> int | None:
+    """The first row that fills as many columns as most do; the one above it where only its corner is empty.
+
+    None where no row has two cells.
+    """
+    filled = [sum(bool(cell.strip()) for cell in row) for row in rows[:LOOKED_AT]]
+    counts = Counter(count for count in filled if count > 1)
+    if not counts:
+        return None
+    most = max(counts.values())
+    width = max(count for count, times in counts.items() if times == most)
+    first = next(n for n, count in enumerate(filled) if count >= width)
+    has_corner = first > 0 and filled[first - 1] == width - 1 > 0 and not rows[first - 1][0].strip()
+    return first - 1 if has_corner and all(cell.strip() for cell in rows[first - 1][1:width]) else first
