@@ -3,14 +3,16 @@
 import email
 import email.errors
 import email.policy
+import mimetypes
 import re
 from collections.abc import Iterator
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.encodings import decoded
 from shardqa.loader.formats import html
-from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile, decoded, printable
+from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile, printable
 
 HEADERS = ("From", "To", "Cc", "Date", "Subject")
 FROM = re.compile(rb"From \S*\s.*\d\d:\d\d.*\d{4}")  # begins a message in an mbox file: an address, a date
@@ -62,8 +64,10 @@ def _message(source: SourceFile, content: bytes, id_: str, shown: str) -> Iterat
         headers = {name: one_line(printable(str(message[name]))) for name in HEADERS if message[name]}
         composer = Composer()
         composer.block("\n".join(f"{name}: {value}" for name, value in headers.items()))
-        has_body = _body(composer, message)
-        attachments = [(part.get_filename() or "", part) for part in message.iter_attachments()]
+        texts, others = list[MIMEPart](), list[MIMEPart]()
+        _sort(message, texts, others)
+        has_body = [_body(composer, part) for part in texts].count(True) > 0
+        attachments = [(part.get_filename() or "", part) for part in others]
     except FAULTS as error:
         raise BadDocument(f"not a message that can be read: {type(error).__name__} {error}") from error
     if not headers:
@@ -73,13 +77,28 @@ def _message(source: SourceFile, content: bytes, id_: str, shown: str) -> Iterat
     metadata = {name.lower(): value for name, value in headers.items()}
     yield source.composed(composer, headers.get("Subject", ""), id_, metadata)
     for number, (name, part) in enumerate(attachments, 1):
-        yield from _attachment(source, part, name or f"attachment-{number}", shown, id_)
+        yield from _attachment(source, part, name or _unnamed(part, number), shown, id_)
 
 
-def _body(composer: Composer, message: EmailMessage) -> bool:
-    part = message.get_body(("plain", "html"))
-    if part is None:
-        return False
+def _sort(part: MIMEPart, texts: list[MIMEPart], others: list[MIMEPart]) -> None:
+    """All parts in their order: those that are the message's text, and files and messages that came with it."""
+    kind = part.get_content_type()
+    if kind == "multipart/alternative":
+        chosen = part.get_body(("plain", "html"))
+        inner, without = list[MIMEPart](), list[MIMEPart]()
+        for below in part.iter_parts():
+            _sort(below, without if chosen is not None else inner, others)
+        texts += [chosen] if chosen is not None else inner
+    elif part.is_multipart() and part.get_content_maintype() == "multipart":
+        for below in part.iter_parts():
+            _sort(below, texts, others)
+    elif kind in ("text/plain", "text/html") and not part.is_attachment() and not part.get_filename():
+        texts.append(part)
+    else:
+        others.append(part)
+
+
+def _body(composer: Composer, part: MIMEPart) -> bool:
     before = len(composer)
     raw = part.get_payload(decode=True)
     charset = part.get_content_charset() or "utf-8"
@@ -97,7 +116,13 @@ def _body(composer: Composer, message: EmailMessage) -> bool:
     return len(composer) > before
 
 
-def _attachment(source: SourceFile, part: EmailMessage, name: str, shown: str, id_: str) -> Iterator[Item]:
+def _unnamed(part: MIMEPart, number: int) -> str:
+    kind = part.get_content_type()
+    suffix = mimetypes.guess_extension(kind) if kind != "message/rfc822" else ""
+    return f"attachment-{number}{suffix or ''}"
+
+
+def _attachment(source: SourceFile, part: MIMEPart, name: str, shown: str, id_: str) -> Iterator[Item]:
     try:
         content = part.get_content() if part.get_content_type() == "message/rfc822" else part.get_payload(decode=True)
     except FAULTS as error:
