@@ -128,7 +128,7 @@ class Ingest:
             if stored is None or stored.text is None or self._shard.dropped.covers(parsed.corpus, parsed.tag):
                 return False
             fields = documents.from_hash(key, stored.fields)
-            if stored.passages is not None and await self._is_as_stored(parsed, await self._split(fields.text), stored):
+            if stored.passages is not None and await self._is_as_stored(parsed, await self._split(fields), stored):
                 return False
             await self._ingest(key, parsed, fields, replace(stored, digest=""))
             return True
@@ -238,7 +238,7 @@ class Ingest:
             if first and documents.encoded(fields) != stored.fields:
                 await self._shard.write(first)  # the source may change alone: no passage depends on it
             return self._reply(parsed, fields, stored.passages, False, await self._shard.epoch(parsed.corpus))
-        passages = await self._split(fields.text)
+        passages = await self._split(fields)
         if not passages:
             raise BadDocument(f"document {key!r} has no words, only blanks and control characters; give it a text")
         old = self._old_count(parsed, stored)
@@ -257,9 +257,10 @@ class Ingest:
             commands = [("EXISTS", name(*of)) for of in names for name in (keys.passage, keys.tokens)]
             raise_first(commands, await self._shard.runtime.calls(commands))
 
-    async def _split(self, text: str) -> list[Passage]:
+    async def _split(self, fields: Fields) -> list[Passage]:
         """In slices: threads are few, and whole big documents would keep small ones out until their deadline."""
-        slices, passages = split_in_slices(text, self._shard.tokenizer), list[Passage]()
+        marked = places.asides(places.check(fields.places), len(fields.text))
+        slices, passages = split_in_slices(fields.text, self._shard.tokenizer, marked), list[Passage]()
         while (part := await asyncio.to_thread(next, slices, None)) is not None:
             passages += part
             self._shard.runtime.progress()

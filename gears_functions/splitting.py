@@ -13,19 +13,21 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sentencex
 
+from shardqa.gears_functions import asides
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.models.tokenizer import Tokenizer
 
-VERSION = 2  # part of a document's digest: raise it when the same document would become other passages
+VERSION = 3  # part of a document's digest: raise it when the same document would become other passages
 
 WINDOW = 128  # word pieces a passage aims at: a few sentences, what a reader trained on paragraphs expects
 OVERLAP = 24  # word pieces two neighbours share at least: about a sentence, so that no answer loses its context
@@ -64,16 +66,17 @@ class _Pieces:
     forced: list[int]  # characters where a run without blanks was cut: pieces beside them may not be those of the text
 
 
-def split(text: str, tokenizer: Tokenizer) -> list[Passage]:
+def split(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int, int]] = ()) -> list[Passage]:
     """Cuts `text` into passages in order; none when the tokenizer sees nothing in it (blanks, control characters).
 
-    What lies outside of all passages is what the tokenizer ignores. Each passage has at most MAX_PASSAGE pieces, and
-    `tokenizer.passage(passage.text).ids` equals its ids. Raises BadDocument on lone surrogates.
+    What lies outside of all passages is what the tokenizer ignores, the characters `marked` as not searched, and what
+    `asides` finds by its form; a text that is nothing else is cut all the same. Each passage has at most MAX_PASSAGE
+    pieces, and `tokenizer.passage(passage.text).ids` equals its ids. Raises BadDocument on lone surrogates.
     """
-    return [passage for part in split_in_slices(text, tokenizer) for passage in part]
+    return [passage for part in split_in_slices(text, tokenizer, marked) for passage in part]
 
 
-def split_in_slices(text: str, tokenizer: Tokenizer) -> Iterator[list[Passage]]:
+def split_in_slices(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int, int]] = ()) -> Iterator[list[Passage]]:
     """The same, a slice of the work at each step, so that others come in between: while the text is tokenised each
     step takes a block and has no passages yet, then each has at most SLICE. Any thread may take the next step.
     """
@@ -81,7 +84,7 @@ def split_in_slices(text: str, tokenizer: Tokenizer) -> Iterator[list[Passage]]:
     if not len(pieces.ids):
         return
     mass = _mass(pieces)
-    for section in _sections(pieces):
+    for section in _sections(pieces, asides.found(text, marked)):
         windows = _windows(mass, _units(pieces, mass, *section))
         for n in range(0, len(windows), SLICE):
             yield [_passage(text, tokenizer, pieces, first, last) for first, last in windows[n : n + SLICE]]
@@ -187,11 +190,20 @@ def _mass(pieces: _Pieces) -> NDArray[np.int64]:
 # ---- windows
 
 
-def _sections(pieces: _Pieces) -> Iterator[tuple[int, int]]:
-    """Ranges of pieces between gaps too long to lie inside a passage."""
+def _sections(pieces: _Pieces, aside: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of pieces between gaps too long to lie inside a passage, without those of characters `aside`."""
+    count = len(pieces.ids)
     gaps = np.flatnonzero(pieces.starts[1:] - pieces.ends[:-1] > MAX_GAP) + 1
-    edges = [0, *gaps.tolist(), len(pieces.ids)]
-    return itertools.pairwise(edges)
+    heads = np.append(np.flatnonzero(pieces.heads), count)  # a passage begins and ends with a word
+    out = np.searchsorted(pieces.starts, np.asarray(aside, dtype=np.int64).reshape(-1, 2))
+    out[:, 0] = heads[np.maximum(np.searchsorted(heads, out[:, 0], "right") - 1, 0)]
+    out[:, 1] = heads[np.searchsorted(heads, out[:, 1])]
+    is_out = np.zeros(count + 1, dtype=np.bool_)
+    for begin, end in out:
+        is_out[begin:end] = True
+    edges = np.unique(np.concatenate([[0], gaps, out.ravel(), [count]]))
+    sections = list(itertools.pairwise(edges.tolist()))
+    return [section for section in sections if not is_out[section[0]]] or sections
 
 
 def _units(pieces: _Pieces, mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:

@@ -8,14 +8,37 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from shardqa.loader import encodings
 from shardqa.loader.composer import Composer
 from shardqa.loader.formats import depth
-from shardqa.loader.source_file import Item, SourceFile
+from shardqa.loader.raised import lowered, raised
+from shardqa.loader.source_file import MAX_MARKUP, Item, SourceFile
 
 BOILERPLATE = (
     "script, style, noscript, template, nav, header, footer, aside, form, button, select, svg, iframe, object, "
     "canvas, dialog, [hidden], [aria-hidden=true], [role=navigation], [role=banner], [role=contentinfo], [role=search]"
 )
+NAVIGATION = (  # of what Sphinx, DocBook, Texinfo, Doxygen and others write around a page's text
+    ".sphinxsidebar, .related, .navheader, .navfooter, .nav-panel, .navpath, .navigation, .breadcrumb, .breadcrumbs, "
+    ".headerlink, .footer, .skip-link, .prev-next-area, .prevnext, .rst-footer-buttons, #searchbox, .search-form"
+)
+ASIDES = {
+    "contents": ".toc, .toctree-wrapper, .table-of-contents, .contents, .shortcontents, .element-contents, #toc, "
+    "#table-of-contents, [role=doc-toc]",
+    "index": ".indextable, .genindextable, .modindextable, .genindex-jumpbox, .indexdiv, [class^=index-], "
+    "[role=doc-index]",
+    "licence": ".legalnotice",
+}
+WAYS = re.compile(
+    r"\W*(?:prev(?:ious)?|next|up|home|top|back|contents|index|previous page|next page|table of contents)\W*",
+    re.IGNORECASE,
+)
+WAY_RELS = frozenset({"prev", "previous", "next", "up", "start", "index", "contents"})
+WAY_HOLDERS = frozenset({"p", "div", "table", "ul", "ol", "center", "body"})
+MOST_OF_WAYS = 400  # characters of a block that only leads to other pages
+PILCROWS = frozenset("¶#§🔗⚓")
+LINKS = 5  # links in a list from which it is a table of contents
+SHARE = 0.9  # of its text that is links
 MAIN = "main, article, [role=main]"
 INLINE = frozenset(  # elements that do not end a line
     re.findall(
@@ -30,11 +53,18 @@ BLANKS = re.compile(r"[ \t\n\r\f]+")  # what HTML collapses; a no-break space is
 MAX_SPAN = 100  # columns or rows that one cell may stand for
 MAX_COLUMNS = 1_000  # of a table that is told as sentences
 BULLET = "- "
+ASIDE_END = "/aside"  # no tag of HTML
+NEAR = 20  # elements above a link among which its block is looked for
 
 
 def read(source: SourceFile) -> Iterator[Item]:
+    yield from of_text(source, source.read_all(MAX_MARKUP, text=True))
+
+
+def of_text(source: SourceFile, content: bytes) -> Iterator[Item]:
+    """A page of these bytes; one that is no UTF-8 is in the encoding that it names itself."""
     composer = Composer()
-    title = compose(source.text(), composer)
+    title = compose(encodings.decoded(content, encodings.named(content)), composer)
     yield source.composed(composer, title)
 
 
@@ -53,10 +83,14 @@ def compose(html: str, composer: Composer) -> str:
     if root is None:
         return title
     main = _main(root)
-    for node in main.css(BOILERPLATE):
+    for node in reversed(main.css(f"{BOILERPLATE}, {NAVIGATION}")):
         if not _encloses(node, main):
             node.decompose()
-    _Walk(composer).walk(main)
+    _drop_ways(main)
+    for node in reversed(main.css("sup, sub")):
+        node.replace_with(_marked(node))
+    main.merge_text_nodes()
+    _Walk(composer, _asides(main)).walk(main)
     return title
 
 
@@ -80,11 +114,64 @@ def _encloses(node: LexborNode, main: LexborNode) -> bool:
     return node.mem_id == main.mem_id
 
 
+def _marked(node: LexborNode) -> str:
+    """The words of a sup or sub with their mark; the number of a note in brackets."""
+    words = BLANKS.sub(" ", node.text(deep=True) or "").strip()
+    before = ((node.prev.text(deep=True) if node.prev is not None else "") or "")[-1:]
+    if node.css_first("a") is not None and node.tag == "sup" and words.isalnum():
+        return f"[{words}]"
+    return raised(before, words) if node.tag == "sup" else lowered(before, words)
+
+
+def _drop_ways(main: LexborNode) -> None:
+    """Removes ¶ and what leads to the page before and after."""
+    holders: dict[int, tuple[LexborNode, int]] = {}
+    for link in main.css("a"):
+        words = (link.text(deep=True) or "").strip()
+        if words in PILCROWS and (link.attributes.get("href") or "").startswith("#"):
+            link.decompose()
+        elif WAYS.fullmatch(words) or WAY_RELS.intersection((link.attributes.get("rel") or "").split()):
+            holder = _holder(link)
+            if holder is not None and not _encloses(holder, main):
+                holders[holder.mem_id] = holder, holders.get(holder.mem_id, (holder, 0))[1] + 1
+    for node, count in reversed(holders.values()):
+        if count > 1 and len(node.text(deep=True) or "") <= MOST_OF_WAYS:
+            node.decompose()
+
+
+def _holder(link: LexborNode) -> LexborNode | None:
+    """The block that a link stands in."""
+    node = link.parent
+    for _ in range(NEAR):
+        if node is None or node.tag in WAY_HOLDERS:
+            return node
+        node = node.parent
+    return None
+
+
+def _asides(main: LexborNode) -> dict[int, str]:
+    """Parts that are kept and not searched, by their nodes' numbers."""
+    found = {node.mem_id: kind for kind, selector in ASIDES.items() for node in main.css(selector)}
+    inner: set[int] = set()
+    for node in main.css("ul, ol, dl"):
+        if node.mem_id in inner:
+            continue
+        inner.update(below.mem_id for below in node.css("ul, ol, dl"))
+        links = [link for link in node.css("a[href]") if "://" not in (link.attributes["href"] or "")]
+        if len(links) >= LINKS and node.mem_id not in found:
+            linked = sum(len((link.text(deep=True) or "").strip()) for link in links)
+            if linked >= SHARE * len("".join((node.text(deep=True) or "").split())):
+                found[node.mem_id] = "contents"
+    found.pop(main.mem_id, None)
+    return found
+
+
 class _Walk:
     """Depth first over one tree; iterative, since soup may nest deeper than Python's stack."""
 
-    def __init__(self, composer: Composer) -> None:
+    def __init__(self, composer: Composer, asides: dict[int, str]) -> None:
         self._composer = composer
+        self._asides = asides
         self._words: list[str] = []  # of the block that has not ended yet
         self._bullet = ""  # stands before the next block: it is a list item
         self._items = 0  # list items since the last other block: they follow each other without a blank line
@@ -103,7 +190,12 @@ class _Walk:
                 continue
             if not tag or tag.startswith(("-", "_", "!")):
                 continue
-            if tag == "table" and (rows := _data(node)) is not None:
+            if node.mem_id in self._asides:
+                self._flush()
+                self._items = 0
+                self._composer.at(aside=self._asides[node.mem_id])
+                stack.append((None, ASIDE_END, False))
+            elif tag == "table" and (rows := _data(node)) is not None:
                 self._table(node, rows)
                 continue
             self._begin(tag)
@@ -121,6 +213,11 @@ class _Walk:
                 self._bullet = BULLET
 
     def _end(self, tag: str) -> None:
+        if tag == ASIDE_END:
+            self._flush()
+            self._items = 0
+            self._composer.at(aside=None)
+            return
         if tag in HEADINGS:
             words = "".join(self._words)
             self._words = []

@@ -29,6 +29,9 @@ class Place(BaseModel):
     row: int | None = Field(None, description="row of a table's file, from 1 as spreadsheets count")
     line: int | None = Field(None, description="line of a text, from 1")
     time: str | None = Field(None, description="time code of subtitles, H:MM:SS")
+    aside: str | None = Field(
+        None, description="why it is not searched: contents, index, navigation, licence; absent for text"
+    )
     headings: list[str] = Field(default_factory=list, description="the headings above it, outermost first")
 
     @model_serializer(mode="wrap")
@@ -115,6 +118,12 @@ def within(marks: Raw, start: int, end: int) -> Raw:
     """The marks in force anywhere in characters [start, end)."""
     starts = [mark[0] for mark in marks]
     return marks[max(bisect_right(starts, start) - 1, 0) : bisect_right(starts, end - 1)] if marks else []
+
+
+def asides(marks: Raw, length: int) -> list[tuple[int, int]]:
+    """Characters, half open and rising, of a text of `length` characters that are kept and not searched."""
+    ends = [*(mark[0] for mark in marks[1:]), length]
+    return [(mark[0], end) for mark, end in zip(marks, ends, strict=True) if mark[1].get("aside")] if marks else []
 
 
 def at(marks: Raw, character: int) -> dict[str, Any] | None:

@@ -1,0 +1,88 @@
+"""What a text keeps and no question asks for, by its form: contents with dot leaders, indexes of a book, licences.
+
+Readers of files mark what a file's markup tells (`Place.aside`); the rules here hold for whoever puts a document. Pure
+functions, linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+LEADER = re.compile(r"(?<![.…])(?<!\.[ \t])(?:(?:\.[ \t]?){4,}+|…{2,}+)[ \t]*+(?:\d{1,4}|[ivxlc]{1,6})\b")
+LEADERS = 3  # entries from which it is a table of contents
+NEAR = 240  # characters from one entry's leader to the next: a title over two or three lines
+BEFORE = 160  # characters before the first leader that may be its title
+PAGES = r"\d{1,4}(?:[-–]\d{1,4})?n?"
+ENTRY = re.compile(rf"[^\n]{{1,80}}?,? {PAGES}(?:, {PAGES})*")  # of a book's index: words, then pages
+MANY = re.compile(rf"\d, {PAGES}\Z")
+ENTRIES = 15  # lines from which it is an index of a book
+LINE = 160  # characters of a line that may be an entry
+LICENCE = re.compile(
+    r"permission is (?:hereby )?granted[^\n]{0,40}(?:to copy|to use|free of charge|to make and distribute)"
+    r"|redistribution and use in source and binary forms"
+    r"|(?:provided|distributed)[^\n]{0,60}?(?:as is\b|without any warranty)"
+    r"|without even the implied warranty"
+    r"|in no event shall the (?:authors?|copyright|regents|contributors)"
+    r"|(?:you should have received|see) a copy of the gnu"
+    r"|you can redistribute it and/or modify",
+    re.IGNORECASE,
+)
+PARAGRAPH = 2_000  # characters of a paragraph that may be a notice
+
+
+def found(text: str, marked: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Characters of `text` that are not searched, with those `marked`: half open, rising, apart from one another."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted([*marked, *_contents(text), *_index(text), *_notices(text)]):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _contents(text: str) -> Iterator[tuple[int, int]]:
+    run: list[re.Match[str]] = []
+    for match in LEADER.finditer(text):
+        if run and match.start() - run[-1].end() > NEAR:
+            yield from _of_run(text, run)
+            run = []
+        run.append(match)
+    yield from _of_run(text, run)
+
+
+def _of_run(text: str, run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    if len(run) >= LEADERS:
+        first = run[0].start()
+        yield max(text.rfind("\n", 0, first) + 1, first - BEFORE), run[-1].end()
+
+
+def _index(text: str) -> Iterator[tuple[int, int]]:
+    """Lines of words and pages in the order of the alphabet, some with several pages; blank lines may be between."""
+    entries = several = begin = end = at = 0
+    last = ""
+    for line in text.splitlines(keepends=True):
+        stripped = line.strip()
+        is_entry = bool(stripped) and len(stripped) <= LINE and ENTRY.fullmatch(stripped) is not None
+        if is_entry and stripped[:1].casefold() >= last:
+            begin = begin if entries else at
+            entries, several, end = entries + 1, several + bool(MANY.search(stripped)), at + len(line)
+            last = stripped[:1].casefold()
+        elif stripped and not (len(stripped) == 1 and entries):  # a letter stands above its entries
+            if entries >= ENTRIES and several >= entries // 5:
+                yield begin, end
+            entries = several = 0
+            last = ""
+        at += len(line)
+    if entries >= ENTRIES and several >= entries // 5:
+        yield begin, end
+
+
+def _notices(text: str) -> Iterator[tuple[int, int]]:
+    """Paragraphs of a licence or a disclaimer; lines, where no blank line is near."""
+    for match in LICENCE.finditer(text):
+        first, last = max(0, match.start() - PARAGRAPH), min(len(text), match.end() + PARAGRAPH)
+        begins = (text.rfind(edge, first, match.start()) for edge in ("\n\n", "\n"))
+        ends = (text.find(edge, match.end(), last) for edge in ("\n\n", "\n"))
+        yield next((at for at in begins if at >= 0), first), next((at for at in ends if at >= 0), last)
