@@ -40,16 +40,16 @@ def test_what_is_left_out_of_an_archive_is_told(http: httpx.Client, corpus: str)
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("a.txt", "The mill stands.")
-        file.writestr("b.png", b"x")
+        file.writestr("b.bin", b"\x00\x01")
     reply = put(http, corpus, "all.zip", archive.getvalue())
     assert reply.status_code == 207
     assert [one["document"] for one in reply.json()["documents"]] == ["all.zip/a.txt"]
-    assert reply.json()["skipped"][0]["place"] == "all.zip/b.png"
+    assert reply.json()["skipped"][0]["place"] == "all.zip/b.bin"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "why"),
-    [("photo.png", b"x", "unknown suffix"), ("empty.txt", b"", "no text"), ("torn.pdf", b"%PDF-", "not a PDF")],
+    [("photo.png", b"x", "pictures hold no text"), ("empty.txt", b"", "no text"), ("torn.pdf", b"%PDF-", "not a PDF")],
 )
 def test_a_file_of_which_nothing_is_taken_is_a_problem(
     http: httpx.Client, corpus: str, name: str, content: bytes, why: str

@@ -225,7 +225,7 @@ def test_what_can_not_be_ingested_is_told_and_the_rest_goes_in(run: Run, tmp_pat
     (folder / "d.jsonl").write_text('{"id": "a.txt", "text": "The same id."}\n')
     done = run("ingest", str(folder), code=4)
     assert "1 documents written, 0 unchanged, 3 skipped" in done.stdout
-    for words in ("b.bin: unknown suffix", "c.txt: invalid UTF-8", "the id 'a.txt' was met before"):
+    for words in ("b.bin: binary", "c.txt: invalid UTF-8", "the id 'a.txt' was met before"):
         assert words in done.stderr
 
 

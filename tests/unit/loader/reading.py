@@ -83,7 +83,7 @@ def _cpu(pid: int) -> float:
 
 def main(_: Sequence[str]) -> None:
     from shardqa.loader import formats
-    from shardqa.loader.source_file import Lost, Skipped, SourceFile
+    from shardqa.loader.source_file import Lost, Skipped, SourceFile, Textless
 
     for format in formats.FORMATS:
         format.reader()
@@ -98,7 +98,7 @@ def main(_: Sequence[str]) -> None:
         found = Read(0, [])
         try:
             for item in formats.read(SourceFile.of_bytes(content, name, name, inner=formats.read)):
-                if isinstance(item, Skipped | Lost):
+                if isinstance(item, Skipped | Lost | Textless):
                     found.reasons.append(item.reason[:300])
                 else:
                     found.documents += 1

@@ -163,14 +163,13 @@ def test_json_that_is_not_squads_is_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("empty.txt", b"", "no text"),
         ("blank.md", b" \n\n", "no text"),
         ("tags.html", b"<p></p>", "no text"),
         ("photo.txt", b"GIF89a\x00\x01", "binary"),
         ("damaged.txt", "Mühle, Wölfe".encode() + b"\xff.", "invalid UTF-8 at byte 14"),
         ("cut.txt", "Mühle".encode()[:2], "invalid UTF-8"),
-        ("photo.png", b"x", "unknown suffix '.png'; known: txt"),
-        ("picture", b"x", "unknown suffix '(none)'"),
+        ("thing.foo", b"\x00\x01", "(suffix '.foo'); convert it to PDF, HTML or plain text"),
+        ("talk.key", b"\x00\x01", "convert it to .pdf"),
         ("broken.txt.gz", b"not gzip", "not a whole gzip file"),
         ("torn.txt.gz", gzip.compress(b"words" * 99, mtime=0)[:-9], "not a whole gzip file"),
     ],

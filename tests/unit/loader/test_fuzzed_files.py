@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from shardqa.loader.formats import FORMATS
-from tests import mixed_files
+from tests import golden_files
 from tests.unit.loader.reading import Reader
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
@@ -35,18 +35,12 @@ def reader() -> Iterator[Reader]:
 
 
 @pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes]]:
-    """One small file of each kind."""
-    folder = tmp_path_factory.mktemp("whole")
-    mixed_files.make(folder)
-    of_kind: dict[str, tuple[str, bytes]] = {}
-    for path in sorted(folder.rglob("*")):
-        kind = "".join(path.suffixes[-2:]).lower()
-        if path.is_file() and path.stat().st_size <= SMALL:
-            of_kind.setdefault(kind, (f"a{kind}", path.read_bytes()))
+def samples() -> list[tuple[str, bytes]]:
+    """The golden files."""
+    small = [path for path in golden_files.files() if path.stat().st_size <= SMALL]
     known = {suffix for format in FORMATS for suffix in format.suffixes}
-    assert len({name for name, _ in of_kind.values() if any(name.endswith(one) for one in known)}) >= 15
-    return list(of_kind.values())
+    assert len({path.suffix for path in small} & known) >= 20
+    return [(path.name, path.read_bytes()) for path in small]
 
 
 def damaged(content: bytes, edits: list[Edit]) -> bytes:
