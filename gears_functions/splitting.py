@@ -40,6 +40,7 @@ MAX_RUN = 1_000  # characters without a blank that stay whole; past it (base64, 
 MAX_GAP = 1_000  # blank or ignored characters inside a passage; past it a passage ends, so that its text stays short
 CHARACTERS_PER_PIECE = 24  # a piece of more characters than this weighs more than one, which bounds a passage's text
 
+A_WORD = re.compile(r"[^\W_]")  # a part of one: without any, a passage can't be found, nor answer
 LONG_RUN = re.compile(rf"\S{{{MAX_RUN + 1},}}")
 LAST_BREAK = re.compile(r"[^\w\s](?=\w*\Z)")  # the last place in a run where a word surely ends
 
@@ -67,11 +68,12 @@ class _Pieces:
 
 
 def split(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int, int]] = ()) -> list[Passage]:
-    """Cuts `text` into passages in order; none when the tokenizer sees nothing in it (blanks, control characters).
+    """Cuts `text` into passages in order; none when there is no word in it.
 
-    What lies outside of all passages is what the tokenizer ignores, the characters `marked` as not searched, and what
-    `asides` finds by its form; a text that is nothing else is cut all the same. Each passage has at most MAX_PASSAGE
-    pieces, and `tokenizer.passage(passage.text).ids` equals its ids. Raises BadDocument on lone surrogates.
+    What lies outside of all passages is what the tokenizer ignores, what has no word (a million dots), the characters
+    `marked` as not searched, and what `asides` finds by its form; a text that is nothing else than these last two is
+    cut all the same. Each passage has at most MAX_PASSAGE pieces, and `tokenizer.passage(passage.text).ids` equals its
+    ids. Raises BadDocument on lone surrogates.
     """
     return [passage for part in split_in_slices(text, tokenizer, marked) for passage in part]
 
@@ -87,7 +89,11 @@ def split_in_slices(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int,
     for section in _sections(pieces, asides.found(text, marked)):
         windows = _windows(mass, _units(pieces, mass, *section))
         for n in range(0, len(windows), SLICE):
-            yield [_passage(text, tokenizer, pieces, first, last) for first, last in windows[n : n + SLICE]]
+            yield [
+                _passage(text, tokenizer, pieces, first, last)
+                for first, last in windows[n : n + SLICE]
+                if A_WORD.search(text, int(pieces.starts[first]), int(pieces.ends[last - 1]))
+            ]
 
 
 def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, first: int, last: int) -> Passage:

@@ -54,10 +54,13 @@ def fold(text: str) -> str:
 
 
 @functools.cache
-def marks() -> dict[int, None]:
-    """All accents, for str.translate; made with the first text that is not ASCII. The planes left out hold none."""
+def marks() -> dict[int, str | None]:
+    """All accents, for str.translate; made with the first text that is not ASCII. The planes left out hold none.
+
+    With them goes the sharp, which is written for #: C♯ is not C.
+    """
     planes = (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0))
-    return {n: None for n in planes if unicodedata.category(chr(n)) == "Mn"}
+    return {**{n: None for n in planes if unicodedata.category(chr(n)) == "Mn"}, ord("♯"): "#"}
 
 
 def words(text: str) -> list[str]:
@@ -143,7 +146,8 @@ def query(question: str) -> Query:
 
 
 PROBE = (
-    "The mills' Beyoncé wasn't C++ 17, C# or .NET; 10⁵ Straßen, 1,234.5 ＡＢＣ of 東京都の水車, generously running U.S."
+    "The mills' Beyoncé wasn't C++ 17, C#, F♯ or .NET; 10⁵ Straßen, 1,234.5 ＡＢＣ of 東京都の水車, "
+    "generously running U.S."
 )
 
 

@@ -25,7 +25,7 @@ MODEL = re.compile(r"model:([^{}]+):\{[^{}]+\}")
 PUSHED = "on-every-shard"
 # What the reader's tokenizer takes for blanks. Not \s: it drops other control characters and joins what they parted.
 BLANKS = re.compile(r"[\t\n\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-ACCENTS = re.compile("[\u0300-\u036f]")
+ACCENTS = re.compile("[\u0300-\u0333\u0339-\u036f]")  # without strokes, which make ≠ of =: the tokenizer drops them
 QUESTION_MARKS = "?？؟"
 FULL_STOP = re.compile(r"(?<=[^\W_])\.\Z")  # one that ends a sentence: `cd ..` and `the regex .` keep theirs
 NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
@@ -172,11 +172,17 @@ def corpus_scoring(corpus: str) -> str:
     return f"ask:{corpus}:scoring"
 
 
+def cursors(corpus: str) -> str:
+    """String: what cursors of a corpus' lists are sealed with. Under `ask:`, as above."""
+    return f"ask:{corpus}:cursors"
+
+
 def normalise_question(question: str) -> str:
     """What is ranked, read and cached: the question without what the reader's tokenizer does not see.
 
     That is case, accents, kinds and runs of blanks, and how the question ends (`without_end`). All else tells questions
-    apart: C, C++ and C#, 10⁵ and 105, Maße and Masse. Raises EmptyQuestion when there is nothing but punctuation.
+    apart: C, C++, C# and C♯, = and ≠, 10⁵ and 105, Maße and Masse. Raises EmptyQuestion when there is nothing but
+    punctuation.
     """
     normal = without_end(seen(question))
     if all(unicodedata.category(c)[0] in NO_WORDS for c in normal):

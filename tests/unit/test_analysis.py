@@ -33,6 +33,7 @@ def test_decimals_stay_whole() -> None:
         ("C, C++ and C#.", ["c", "c++", "and", "c#"]),
         ("C++17 and C#7", ["c++", "17", "and", "c#", "7"]),
         ("C#'s F#", ["c#", "f#"]),
+        ("C♯'s F♯ C", ["c#", "f#", "c"]),
         ("(.NET) ASP.NET", ["net", ".net", "asp", "net"]),
         ("Disney+ and Notepad++!", ["disney", "disney+", "and", "notepad", "notepad++"]),
         ("2+2 5+ a+b", ["2", "2", "5", "a", "b"]),

@@ -102,6 +102,10 @@ def test_case_blanks_accents_and_the_end_do_not_make_another_question(other: str
         ("Who wrote 'It'?", "Who wrote It?"),
         ("What is -5?", "What is 5?"),
         ("What is 3,5?", "What is 35?"),
+        ("Who created C♯?", "Who created C?"),
+        ("Is a ≠ b?", "Is a = b?"),
+        ("Is a ∉ b?", "Is a ∈ b?"),
+        ("Who created C\u200d?", "Who created C?"),
     ],
 )
 def test_questions_that_differ_to_a_reader_have_different_keys(one: str, other: str) -> None:

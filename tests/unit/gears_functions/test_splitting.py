@@ -45,9 +45,9 @@ fragments = st.one_of(
 texts = st.lists(fragments, max_size=12).map("".join)
 
 
-def seen(text: str) -> bool:
-    """Whether the tokenizer sees anything in it."""
-    return len(TOKENIZER.passage(text)) > 0
+def has_words(text: str) -> bool:
+    """Whether the tokenizer sees a part of a word in it."""
+    return len(TOKENIZER.passage(text)) > 0 and splitting.A_WORD.search(text) is not None
 
 
 def check(text: str, passages: list[Passage]) -> None:
@@ -66,17 +66,31 @@ def test_every_passage_is_a_bounded_piece_of_the_text_with_the_pieces_of_its_own
 
 @settings(max_examples=150)
 @given(texts)
-def test_what_lies_between_passages_is_nothing_to_the_tokenizer(text: str) -> None:
+def test_what_lies_between_passages_has_no_word_for_the_tokenizer(text: str) -> None:
     end = 0
     for p in split(text, TOKENIZER):
-        assert not seen(text[end : p.start])
+        assert not has_words(text[end : p.start])
         end = max(end, p.end)
-    assert not seen(text[end:])
+    assert not has_words(text[end:])
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t \n", "\x00\x01", "\ufeff", " " * 100_000])
-def test_a_text_of_nothing_has_no_passages(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", " ", "\n\t \n", "\x00\x01", "\ufeff", " " * 100_000, ".", "." * 100_000, "= _ 😀"]
+)
+def test_a_text_without_words_has_no_passages(text: str) -> None:
     assert split(text, TOKENIZER) == []
+
+
+@pytest.mark.parametrize("filler", [".", "-=", "… "])
+def test_passages_without_a_word_are_left_out_and_the_others_stay(filler: str) -> None:
+    before, after = SENTENCE * 20, SENTENCE * 20
+    text = before + filler * 5_000 + after
+    passages = split(text, TOKENIZER)
+    check(text, passages)
+    assert all(splitting.A_WORD.search(p.text) for p in passages)
+    assert passages[0].start == 0
+    assert passages[-1].end == len(text.rstrip())
+    assert len(passages) < 2 * len(split(before, TOKENIZER)) + 5
 
 
 def test_a_short_document_is_one_passage() -> None:
