@@ -8,12 +8,12 @@ from contextvars import ContextVar
 from typing import Any
 
 from shardqa import filters
-from shardqa.api import problems
+from shardqa.api import cursors, problems
 from shardqa.api.faults import NotAllowed
 from shardqa.api_keys import ApiKey
 from shardqa.engine import Engine
 from shardqa.engine.ask import CachedReply
-from shardqa.filters import DocumentFilter
+from shardqa.filters import DocumentFilter, View
 from shardqa.http_schema import Question
 from shardqa.schema import (
     Answer,
@@ -26,6 +26,7 @@ from shardqa.schema import (
     Ingested,
     OneCorpus,
     SearchResult,
+    SearchTiming,
     Step,
     Suggestions,
 )
@@ -48,15 +49,22 @@ class AuthorizedEngine:
             raise NotAllowed(f"the key {key.id} is not for the corpus {problems.shown(name)!r}")
         return name
 
-    def _filter(self, given: DocumentFilter | None) -> DocumentFilter | None:
+    def _filter(self, given: DocumentFilter | None = None) -> DocumentFilter | None:
         key = bearer.get()
         if key is None or key.filter is None:
             return given
-        return key.filter if given is None else DocumentFilter(all=[key.filter, given])
+        view = View(**dict(key.filter))
+        return view if given is None else DocumentFilter(all=[view, given])
 
     def _shows(self, title: str, metadata: dict[str, Any]) -> bool:
-        wanted = self._filter(None)
+        wanted = self._filter()
         return wanted is None or filters.holds(filters.parse(filters.canonical(wanted)), title, metadata)
+
+    @staticmethod
+    def sees_all() -> bool:
+        """Whether nothing is hidden from the bearer: neither corpora nor documents."""
+        key = bearer.get()
+        return key is None or (key.corpora is None and key.filter is None)
 
     async def ask(self, asked: Question, told: Callable[[Step], None] | None = None) -> Answer:
         return await self._engine.ask(
@@ -85,7 +93,10 @@ class AuthorizedEngine:
     async def search(
         self, question: str, corpus: str | None, limit: int, filter: DocumentFilter | None = None
     ) -> SearchResult:
-        return await self._engine.search(question, self._corpus(corpus), limit, self._filter(filter))
+        found = await self._engine.search(question, self._corpus(corpus), limit, self._filter(filter))
+        if self._filter() is None:
+            return found
+        return found.model_copy(update={"timing": SearchTiming(terms=0, rank=0, load=0, total=found.timing.total)})
 
     async def explain(
         self, question: str, corpus: str | None, k: int | None, filter: DocumentFilter | None = None
@@ -93,10 +104,15 @@ class AuthorizedEngine:
         return await self._engine.explain(question, self._corpus(corpus), k, self._filter(filter))
 
     async def documents(self, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:
-        """A page may be short of those that the key's filter leaves out."""
-        page = await self._engine.documents(self._corpus(corpus), cursor, limit)
-        shown = [one for one in page.documents if self._shows(one.title, one.metadata)]
-        return page.model_copy(update={"documents": shown})
+        """With cursors that hold for the bearer and the corpus alone. Raises BadCursor for any other."""
+        name, key = self._corpus(corpus), bearer.get()
+        owner = f"{name} {key.id if key else ''}"
+        after = None if cursor is None else cursors.opened(await self._engine.cursor_secret(name), owner, cursor)
+        page = await self._engine.documents(name, after, limit, self._filter())
+        if page.cursor is None:
+            return page
+        following = cursors.sealed(await self._engine.cursor_secret(name), owner, page.cursor)
+        return page.model_copy(update={"cursor": following})
 
     async def get(self, corpus: str, document: str) -> Document | None:
         found = await self._engine.get(self._corpus(corpus), document)
@@ -110,22 +126,20 @@ class AuthorizedEngine:
         return await self._engine.delete(self._corpus(corpus), document)
 
     async def corpora(self) -> Corpora:
-        found, key = await self._engine.corpora(), bearer.get()
+        found, key = await self._engine.corpora(self._filter()), bearer.get()
         shown = [one for one in found.corpora if key is None or key.is_for(one.name)]
         return found.model_copy(update={"corpora": shown})
 
     async def corpus(self, name: str) -> OneCorpus:
-        return await self._engine.corpus(self._corpus(name))
+        return await self._engine.corpus(self._corpus(name), self._filter())
 
     async def suggestions(self, corpus: str) -> Suggestions:
-        """None for a key that sees a part of the documents."""
-        name, key = self._corpus(corpus), bearer.get()
-        if key is not None and key.filter is not None:
-            return Suggestions(corpus=name, suggestions=[])
-        return await self._engine.suggestions(name)
+        return await self._engine.suggestions(self._corpus(corpus), self._filter())
 
     async def cluster(self) -> ClusterInfo:
-        return await self._engine.cluster()
+        """With the sizes of the corpora and documents that the key is for."""
+        key = bearer.get()
+        return await self._engine.cluster(None if key is None else key.corpora, self._filter())
 
     async def drop(self, corpus: str) -> Dropping:
         return await self._engine.drop(self._corpus(corpus))

@@ -1,6 +1,6 @@
 """The documents of a corpus: `Documents` lists them, `Drop` removes them all.
 
-RG.TRIGGER Documents <corpus> <after: bucket:id, or nothing> <limit>
+RG.TRIGGER Documents <corpus> <after: bucket:id, or nothing> <limit> [<view: a filter, see shardqa/filters.py>]
 RG.TRIGGER Drop <corpus>
 
 Both tell the buckets that this shard vouches for: their slots are here and stay, and nothing of them waits to be read.
@@ -32,7 +32,7 @@ class Catalogues:
         self._shard = shard
 
     async def documents(self, record: Record) -> str:
-        corpus, after, wanted = arguments.words(record, "Documents <corpus> <after> <limit>", 3, 3)
+        corpus, after, wanted, *given = arguments.words(record, "Documents <corpus> <after> <limit> [<view>]", 3, 4)
         keys.check_corpus(corpus)
         limit = arguments.number("limit", wanted, 1, MAX_LIMIT)
         bucket, colon, document = after.partition(":")
@@ -41,7 +41,7 @@ class Catalogues:
         await permissions.to_read(self._shard.runtime, corpus)
         await self._shard.synced()
         before = await self._shard.settled()
-        found = self._shard.index(corpus).catalogue.after(bucket, document, limit)
+        found = self._shard.index(corpus).catalogue.after(bucket, document, limit, "".join(given))
         listed = await self._listed(corpus, found)
         settled = before & await self._shard.settled()
         return self._reply(documents=listed, buckets=sorted(name for name in settled if name >= bucket))

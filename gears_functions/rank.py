@@ -1,10 +1,12 @@
 """`Terms`, `Rank`, `Bridge`, `Corpora`, `Shard`: which passages of this shard are likely to answer, and what it holds.
 
-RG.TRIGGER Terms <corpus> <question>
+RG.TRIGGER Terms <corpus> <question> [<view>]
 RG.TRIGGER Rank <corpus> <question> <limit> [<statistics: the sum of all shards' Terms, JSON> [<filter>]]
-RG.TRIGGER Bridge <corpus> <words of the first passages: JSON>
-RG.TRIGGER Corpora
+RG.TRIGGER Bridge <corpus> <words of the first passages: JSON> [<view>]
+RG.TRIGGER Corpora [<view>]
 RG.TRIGGER Shard
+
+A view is the part of a filter that hides (shardqa/filters.py): what is counted is of the documents that it shows.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +73,7 @@ class Ranks:
     # ---- functions
 
     async def terms(self, record: Record) -> str:
-        corpus, asked = arguments.words(record, "Terms <corpus> <question>", 2, 2)
+        corpus, asked, *given = arguments.words(record, "Terms <corpus> <question> [<view>]", 2, 3)
         keys.check_corpus(corpus)
         await permissions.to_ask(self._shard.runtime, corpus)
         question = checks.question(asked)
@@ -80,8 +82,9 @@ class Ranks:
         epoch = await self._shard.epoch(corpus)
         # Nothing is awaited from here on: whoever remembers the numbers holds them for those of this epoch.
         asked_for = analysis.query(question)
-        statistics = self._shard.statistics(corpus, asked_for)
-        titled = self._shard.index(corpus).titled(asked_for)
+        view = "".join(given)
+        statistics = self._shard.statistics(corpus, asked_for, view)
+        titled = self._shard.index(corpus).titled(asked_for, view)
         return self._reply(epoch=epoch, titled=titled, analysis=analysis.fingerprint(), **statistics.record())
 
     async def rank(self, record: Record) -> str:
@@ -107,36 +110,33 @@ class Ranks:
         return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us, **words)
 
     async def bridge(self, record: Record) -> str:
-        corpus, raw = arguments.words(record, "Bridge <corpus> <words>", 2, 2)
+        corpus, raw, *given = arguments.words(record, "Bridge <corpus> <words> [<view>]", 2, 3)
         keys.check_corpus(corpus)
         words = parse_words(raw)
         await permissions.to_ask(self._shard.runtime, corpus)
         await self._shard.synced()
         epoch = await self._shard.epoch(corpus)
-        return self._reply(epoch=epoch, **self._shard.named(corpus, words).record())
+        return self._reply(epoch=epoch, **self._shard.named(corpus, words, "".join(given)).record())
 
     async def corpora(self, record: Record) -> str:
         """Those that the client may ask, and what `shard` tells."""
-        arguments.words(record, "Corpora", 0, 0)
+        view = "".join(arguments.words(record, "Corpora [<view>]", 0, 1))
         state, parts = await self._state()
         encoder = await self._encoder.id()
         corpora = {
             corpus: {
-                "documents": index.documents,
-                "passages": len(index),
-                "characters": index.characters,
-                "bytes": index.catalogue.bytes,
+                **asdict(index.sizes(view)),
                 "epoch": await self._shard.epoch(corpus),
-                "encoded": self._encoded(corpus, index, encoder),
+                "encoded": self._encoded(corpus, index, encoder, view),
             }
             for corpus, index in parts.items()
         }
         return self._reply(**state, dropping=await self._dropping(), corpora=corpora)
 
-    def _encoded(self, corpus: str, index: Index, encoder: str | None) -> int | None:
+    def _encoded(self, corpus: str, index: Index, encoder: str | None, view: str) -> int | None:
         if encoder is None or self._shard.lexical.covers(corpus):
             return None
-        return index.vectors().get(encoder, 0)
+        return index.vectors(view).get(encoder, 0)
 
     async def shard(self, record: Record) -> str:
         """`indexing` while the shard reads its passages into its index, `passages` in it of the corpora that the client
@@ -194,7 +194,7 @@ class Ranks:
         """
         given = statistics
         if statistics is None:
-            statistics = await self._everyones_statistics(corpus, question)
+            statistics = await self._everyones_statistics(corpus, question, filters.view_of(filter_))
             if statistics.is_bridged:
                 found = await self._bridges(corpus, question, statistics, filter_)
                 statistics = replace(statistics, bridges=found)
@@ -232,18 +232,19 @@ class Ranks:
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
 
-    async def _statistics(self, corpus: str, question: str) -> CorpusStatistics:
+    async def _statistics(self, corpus: str, question: str, view: str) -> CorpusStatistics:
         await self._shard.synced()
-        return self._shard.statistics(corpus, analysis.query(question))
+        return self._shard.statistics(corpus, analysis.query(question), view)
 
-    async def _everyones_statistics(self, corpus: str, question: str) -> CorpusStatistics:
-        replies = await self._shard.runtime.peers("RG.TRIGGER", "Terms", corpus, question)
+    async def _everyones_statistics(self, corpus: str, question: str, view: str) -> CorpusStatistics:
+        words = ["RG.TRIGGER", "Terms", corpus, question, *([view] if view else [])]
+        replies = await self._shard.runtime.peers(*words)
         for reply in replies:
             if isinstance(reply, Exception):
                 raise ClusterUnavailable(f"another shard gave no statistics: {reply}; ask again in a moment")
         statistics = total(
             [
-                await self._statistics(corpus, question),
+                await self._statistics(corpus, question, view),
                 *(parse_statistics(reply[0])[0] for reply in replies if not isinstance(reply, Exception)),
             ]
         )
@@ -259,8 +260,9 @@ class Ranks:
         told = [(own.passages, own.words), *((one["passages"], one["words"]) for one in lists)]
         first = bridges.first_passages(told)
         words = [list(one.words) for one in first]
-        counts = await self._peers("Bridge", corpus, orjson.dumps(words).decode())
-        named = bridges.counted([self._shard.named(corpus, words), *map(bridges.NamedTitles.parse, counts)])
+        view = filters.view_of(filter_)
+        counts = await self._peers("Bridge", corpus, orjson.dumps(words).decode(), *([view] if view else []))
+        named = bridges.counted([self._shard.named(corpus, words, view), *map(bridges.NamedTitles.parse, counts)])
         return bridges.build(first, named, statistics.passages)
 
     async def _peers(self, *command: Argument) -> list[dict[str, Any]]:

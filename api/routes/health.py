@@ -7,6 +7,7 @@ from fastapi.responses import Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from shardqa.api import corpus_metrics, model_metrics, registration_metrics
+from shardqa.api.authorized_engine import AuthorizedEngine
 from shardqa.api.gate import OPEN, Route, needs
 from shardqa.api.state import Shared
 from shardqa.errors import ClusterUnavailable
@@ -31,8 +32,15 @@ async def readyz(state: Shared) -> Ready:
 
 @router.get("/metrics", summary="Prometheus metrics", response_class=Response, dependencies=[needs("metrics")])
 async def metrics(state: Shared) -> Response:
-    """The sum of all processes that `python -m shardqa.api` runs on this port; what the shards tell of themselves."""
+    """The sum of all processes that `python -m shardqa.api` runs on this port; what the shards tell of themselves.
+
+    With a key for some corpora or documents, the sizes of these alone.
+    """
     own, engine = state.metrics.text(), state.connection.connected
+    if not AuthorizedEngine.sees_all():
+        return Response(
+            corpus_metrics.text((await state.engine.corpora()).corpora), media_type=CONTENT_TYPE_PLAIN_0_0_4
+        )
     if engine is not None:
         counts, runs, listed = await asyncio.gather(engine.registration_counts(), engine.model_runs(), engine.corpora())
         own += registration_metrics.text(counts) + model_metrics.text(runs)

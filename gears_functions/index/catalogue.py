@@ -7,7 +7,7 @@ slots move. Owned by an Index; one thread.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shardqa import keys
@@ -56,6 +56,10 @@ class IndexCatalogue:
     def _every(self) -> list[str]:
         return [one for ids in self._buckets.values() for one in ids]
 
+    def bytes_of(self, documents: Iterable[str]) -> int:
+        """Of their texts."""
+        return sum(self._buckets[keys.bucket(one)][one] for one in documents)
+
     def buckets(self) -> set[str]:
         return set(self._buckets)
 
@@ -63,10 +67,14 @@ class IndexCatalogue:
         """Ids, in no order."""
         return list(self._buckets.get(bucket, ()))
 
-    def after(self, bucket: str, document: str, limit: int) -> list[tuple[str, str]]:
-        """The `limit` (bucket, id) that come next; everything comes after ("", "")."""
-        found = list[tuple[str, str]]()
-        for name, ids in self._following(bucket, document):
+    def after(self, bucket: str, document: str, limit: int, view: str = "") -> list[tuple[str, str]]:
+        """The `limit` (bucket, id) that come next, of those that `view` shows; everything comes after ("", "").
+
+        Raises BadFilter.
+        """
+        found, shown = list[tuple[str, str]](), self.chosen(view) if view else None
+        for name, every in self._following(bucket, document):
+            ids = every if shown is None else [one for one in every if one in shown]
             found += [(name, one) for one in heapq.nsmallest(limit - len(found), ids)]
             if len(found) == limit:
                 break

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 KEPT = 16  # filters whose passages are remembered while nothing changes
 COMPACT_DEAD = 2_048  # dead slots before compaction is thought of: below, its cost is not worth the memory
 COMPACT_SHARE = 0.5  # dead of all slots: each compaction (about 100 ns a word) is paid by as many removals
+
+
+@dataclass(frozen=True, slots=True)
+class PartSizes:
+    """Of documents of a corpus on one shard."""
+
+    documents: int
+    passages: int
+    characters: int
+    bytes: int
 
 
 class Index:
@@ -183,22 +194,54 @@ class Index:
 
     # ---- asking
 
-    def statistics(self, query: Query) -> CorpusStatistics:
-        """This shard's numbers for the terms and pairs of a question."""
+    def statistics(self, query: Query, view: str = "") -> CorpusStatistics:
+        """This shard's numbers for the terms and pairs of a question, in the documents that `view` (canonical) shows.
+
+        Raises BadFilter.
+        """
         df, cf = dict[str, int](), dict[str, int]()
-        body = self._everything().body
+        body = self._seen_by(view).body
         for term in query.terms:
             slots, tf = body.term(term)
             df[term], cf[term] = len(slots), int(tf.sum())
         for first, second in query.pairs:
             df[f"{first} {second}"] = len(body.pair(first, second)[0])
+        if view:
+            return self._totals_of(view, df, cf)
         vectors = self._vectors.counts()
         lengths = (self._length, self._title_length)
         return CorpusStatistics(len(self), self.documents, *lengths, df, cf, vectors, titles=len(self.titles))
 
-    def vectors(self) -> dict[str, int]:
-        """How many passages have one, by encoder."""
-        return self._vectors.counts()
+    def _totals_of(self, view: str, df: dict[str, int], cf: dict[str, int]) -> CorpusStatistics:
+        chosen = self._of_filter(view)
+        selection = self._selected(chosen)
+        return CorpusStatistics(
+            len(chosen.slots),
+            len(chosen.passages_of),
+            int(selection.words.sum()),
+            int(selection.title_words.sum()),
+            df,
+            cf,
+            self.vectors(view),
+            titles=self.titles.among(self.catalogue.chosen(view)),
+        )
+
+    def sizes(self, view: str = "") -> PartSizes:
+        """Of the documents that `view` shows. Raises BadFilter."""
+        if not view:
+            return PartSizes(self.documents, len(self), self.characters, self.catalogue.bytes)
+        chosen, ids = self._of_filter(view), self.catalogue.chosen(view)
+        ends = np.zeros(len(chosen.passages_of), dtype=np.int64)
+        np.maximum.at(ends, chosen.document, _view(self._ends, np.int32)[chosen.slots])
+        return PartSizes(len(ids), len(chosen.slots), int(ends.sum()), self.catalogue.bytes_of(ids))
+
+    def vectors(self, view: str = "") -> dict[str, int]:
+        """How many passages that `view` shows have one, by encoder."""
+        if not view:
+            return self._vectors.counts()
+        mask = self._of_filter(view).mask
+        counts = {one: int(np.count_nonzero(mask[self._vectors.slots(one)])) for one in self._vectors.counts()}
+        return {encoder: count for encoder, count in counts.items() if count}
 
     def without_vector(self, encoder: str, limit: int) -> list[str]:
         """Keys of some passages that have no vector of this encoder."""
@@ -208,9 +251,9 @@ class Index:
         lacking[self._vectors.slots(encoder)] = False
         return [self._keys[slot] for slot in np.flatnonzero(lacking)[:limit]]
 
-    def titled(self, query: Query) -> dict[str, int]:
+    def titled(self, query: Query, view: str = "") -> dict[str, int]:
         """Passages by term that their title holds; only the terms that some do."""
-        title = self._everything().title
+        title = self._seen_by(view).title
         found = {term: len(title.term(term)[0]) for term in query.terms}
         return {term: count for term, count in found.items() if count}
 
@@ -220,7 +263,7 @@ class Index:
         """The best `limit` passages with their scores, best first, ties by key; only what the question touches.
 
         Of the documents that `filter_` (canonical) lets through: a passage has the same score with it and without, as
-        the statistics stay those of the whole corpus. Raises BadFilter.
+        the statistics stay those of all documents that are there for whoever asks. Raises BadFilter.
         """
         if not self._slots or not statistics.passages:
             return []
@@ -269,13 +312,18 @@ class Index:
         """Content terms of the first passages of a list, in order."""
         return [self._body.first_part(self._slots[key]) for key, _ in ranked[: bridges.FIRST]]
 
-    def named(self, words: Sequence[Sequence[str]]) -> bridges.NamedTitles:
-        """What these texts name here."""
+    def named(self, words: Sequence[Sequence[str]], view: str = "") -> bridges.NamedTitles:
+        """What these texts name here, of what `view` shows. Raises BadFilter."""
         titles = sorted(set[str]().union(*map(self.titles.named_in, words)))
-        body = self._everything().body
+        body = self._seen_by(view).body
         times = {word: body.times(word) for word in sorted({word for text in words for word in text})}
-        bearers = {title: len(self.titles.bearers(title)) for title in titles}
-        return bridges.NamedTitles(bearers, {word: count for word, count in times.items() if count})
+        shown = self.catalogue.chosen(view) if view else None
+        bearers = {title: self.titles.count(title, shown) for title in titles}
+        named = {title: count for title, count in bearers.items() if count}
+        return bridges.NamedTitles(named, {word: count for word, count in times.items() if count})
+
+    def _seen_by(self, view: str) -> Selection:
+        return self._selected(self._of_filter(view)) if view else self._everything()
 
     def _everything(self) -> Selection:
         dead = len(self._slots) < len(self._keys)

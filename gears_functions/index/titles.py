@@ -64,6 +64,15 @@ class Titles:
                 found.update(form for form in forms if form in self._documents)
         return found
 
+    def among(self, documents: Collection[str]) -> int:
+        """How many of these can be named."""
+        return sum(one in self._of for one in documents)
+
+    def count(self, title: str, among: Collection[str] | None) -> int:
+        """Documents that bear it, of all or among some."""
+        bearers = self.bearers(title)
+        return len(bearers) if among is None else sum(one in among for one in bearers)
+
     def bearers(self, title: str) -> Collection[str]:
         """Ids of the documents that bear it."""
         return self._documents.get(title, {})

@@ -103,15 +103,15 @@ class ShardState:
         self._held.indexed(parsed)
         self._sync.show_size()
 
-    def statistics(self, corpus: str, query: Query) -> CorpusStatistics:
+    def statistics(self, corpus: str, query: Query, view: str = "") -> CorpusStatistics:
         """This shard's numbers; of vectors none where the corpus is ranked by its words alone."""
-        found = self.index(corpus).statistics(query)
+        found = self.index(corpus).statistics(query, view)
         found = replace(found, vectors={}) if self.lexical.covers(corpus) else found
         return replace(found, titles=0) if self.unbridged.covers(corpus) else found
 
-    def named(self, corpus: str, words: Sequence[Sequence[str]]) -> NamedTitles:
+    def named(self, corpus: str, words: Sequence[Sequence[str]], view: str = "") -> NamedTitles:
         """What these texts name here; no title where the corpus' titles are not followed."""
-        found = self.index(corpus).named(words)
+        found = self.index(corpus).named(words, view)
         return NamedTitles({}, found.words) if self.unbridged.covers(corpus) else found
 
     async def look_again(self, names: Iterable[str]) -> None:

@@ -62,11 +62,24 @@ class DocumentFilter(BaseModel):
     all: list["DocumentFilter"] = Field(default_factory=list, description="Further filters that must hold, too.")
 
 
+class View(DocumentFilter):
+    """A filter that hides: for whoever has it, documents that it does not let through are not there at all.
+
+    Counts and scores are of the others alone. Of any other filter scores don't depend.
+    """
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Clause:
     field: str  # TITLE, or METADATA and a dotted name
     test: str  # in, gte, gt, lte, lt, exists
     value: str  # JSON, so that clauses can be ordered
+    hides: bool = False  # of a View
+
+    def record(self) -> list[Any]:
+        """As it travels in JSON."""
+        told = [self.field, self.test, orjson.loads(self.value)]
+        return [*told, HIDES] if self.hides else told
 
 
 def canonical(given: DocumentFilter | None) -> str:
@@ -74,7 +87,7 @@ def canonical(given: DocumentFilter | None) -> str:
     clauses = sorted(set(_clauses(given))) if given is not None else []
     if len(clauses) > MAX_CLAUSES:
         raise BadFilter(f"the filter has {len(clauses)} conditions, at most {MAX_CLAUSES} are taken")
-    text = orjson.dumps([[one.field, one.test, orjson.loads(one.value)] for one in clauses]).decode() if clauses else ""
+    text = orjson.dumps([one.record() for one in clauses]).decode() if clauses else ""
     if len(text.encode()) > MAX_BYTES:
         raise BadFilter(f"the filter has {len(text):,} characters, at most {MAX_BYTES:,} bytes are taken")
     return text
@@ -97,14 +110,26 @@ def parse(text: str) -> list[tuple[str, str, Any]]:
     except orjson.JSONDecodeError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
     if not isinstance(found, list) or not all(
-        isinstance(one, list) and len(one) == 3 and isinstance(one[0], str) and one[1] in TESTS for one in found
+        isinstance(one, list)
+        and one[3:] in ([], [HIDES])
+        and len(one) > 2
+        and isinstance(one[0], str)
+        and one[1] in TESTS
+        for one in found
     ):
         raise BadFilter(f"{text[:80]!r} is no list of [field, test, value]")
-    for _, test, value in found:
+    for _, test, value, *_ in found:
         _check(test, value)
-    return [(field, test, value) for field, test, value in found]
+    return [(field, test, value) for field, test, value, *_ in found]
 
 
+def view_of(text: str) -> str:
+    """The part of what `canonical` wrote that hides documents; empty where none does."""
+    hiding = [one for one in orjson.loads(text) if one[3:] == [HIDES]] if text else []
+    return orjson.dumps(hiding).decode() if hiding else ""
+
+
+HIDES = "hides"  # behind a clause's value
 TESTS = ("in", "gte", "gt", "lte", "lt", "exists")
 
 
@@ -131,29 +156,30 @@ def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _clauses(given: DocumentFilter) -> Iterator[Clause]:
+def _clauses(given: DocumentFilter, hides: bool = False) -> Iterator[Clause]:
+    hides = hides or isinstance(given, View)
     if given.title is not None:
-        yield from _of_field(TITLE, given.title)
+        yield from _of_field(TITLE, given.title, hides)
     for name, condition in given.metadata.items():
-        yield from _of_field(METADATA + name, condition)
+        yield from _of_field(METADATA + name, condition, hides)
     for other in given.all:
-        yield from _clauses(other)
+        yield from _clauses(other, hides)
 
 
-def _of_field(field: str, condition: Condition) -> Iterator[Clause]:
+def _of_field(field: str, condition: Condition, hides: bool) -> Iterator[Clause]:
     if isinstance(condition, FilterBounds):
         named = condition.model_dump(exclude_none=True)
         if not named:
             raise BadFilter(f"the condition on {field!r} is empty; use gte, gt, lte, lt or exists")
         for test, value in named.items():
             _check(test, value)
-            yield Clause(field, test, _dumped(field, value))
+            yield Clause(field, test, _dumped(field, value), hides)
         return
     values = condition if isinstance(condition, list) else [condition]
     if len(values) > MAX_VALUES:
         raise BadFilter(f"the condition on {field!r} lists {len(values):,} values, at most {MAX_VALUES:,} are taken")
     listed = sorted({_dumped(field, value) for value in values})
-    yield Clause(field, "in", f"[{','.join(listed)}]")
+    yield Clause(field, "in", f"[{','.join(listed)}]", hides)
 
 
 # ---- values

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 
 from shardqa import api_keys
 from shardqa.api_keys import NewKey
-from tests.nodes import free_port
+from tests.nodes import free_port, wait_until
 
 if TYPE_CHECKING:
     from shardqa.cluster.local import LocalCluster
@@ -182,6 +182,12 @@ async def made_key(engine: "Engine", **wanted: Any) -> tuple[str, str]:
     """(id, the key)."""
     made, key = await engine.create_key(NewKey(name="test", **wanted))
     return made.id, key
+
+
+def wait_for_key(server: Server, key: str) -> None:
+    """Until the server has read the keys anew."""
+    with server.client(headers=bearer(key)) as client:
+        wait_until(lambda: client.get("/v1/corpora").status_code != 401, "the keys are read anew")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.filters import DocumentFilter
 
-from .conftest import Server, bearer, made_key  # noqa: TID251 (this package is tests/api)
+from .conftest import Server, bearer, made_key, wait_for_key  # noqa: TID251 (this package is tests/api)
 
 QUESTION = "Who built the mill?"
 ASKED = {"question": QUESTION, "corpus": "CORPUS"}
@@ -78,10 +78,9 @@ def send(server: Server, method: str, path: str, key: str | None, body: object =
 
 
 def wait_for_keys(server: Server, keys_of: dict[str, str | None]) -> None:
-    """The server reads keys anew every two seconds; one made later is read with those before."""
     for key in keys_of.values():
-        while key is not None and send(server, "GET", "/v1/formats", key)[0] == 401:
-            pass
+        if key is not None:
+            wait_for_key(server, key)
 
 
 def asked_of(operation: str, corpus: str) -> tuple[str, str, object]:

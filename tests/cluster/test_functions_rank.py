@@ -91,8 +91,8 @@ def test_a_shard_tells_its_tag_and_state_without_its_corpora(filled: Shards) -> 
         (("Rank", "c"), "bad_data"),
         (("Terms", "c", "who " * 400), "question_too_long"),
         (("Terms", "c"), "bad_data"),
-        (("Terms", "c", "who", "more"), "bad_data"),
-        (("Corpora", "c"), "bad_data"),
+        (("Terms", "c", "who", "more"), "bad_filter"),
+        (("Corpora", "c"), "bad_filter"),
         (("Shard", "c"), "bad_data"),
     ],
 )

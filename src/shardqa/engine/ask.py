@@ -109,7 +109,7 @@ class Asking(Ranking):
         if min_score is not None and not 0 <= min_score <= 1:
             raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
         asked = checks.question(question)
-        filters.canonical(filter)
+        view = filters.view_of(filters.canonical(filter))
         with span("ask", corpus=corpus, k=k) as current:
             timing, steps = Timing(), Steps(start, told)
             found, cache, terms, failed = None, None, None, list[str]()
@@ -132,7 +132,7 @@ class Asking(Ranking):
             line = answer_when or self.settings.answer_when
             with span("merge"):
                 answer = conclude(
-                    found, question, corpus, self.settings.model, n_best, line, min_score, cache, failed, timing
+                    found, question, corpus, self.settings.model, n_best, line, min_score, cache, failed, timing, view
                 )
             note(current, cache=answer.cache or "none", partial=answer.partial, no_answer=answer.no_answer)
         return answer
@@ -163,16 +163,17 @@ class Asking(Ranking):
         if min_score is not None and not 0 <= min_score <= 1:
             return None
         try:
-            key = self._ask_key(corpus, epochs, k, checks.question(question), filters.canonical(filter), believed.own)
+            filter_ = filters.canonical(filter)
+            key = self._ask_key(corpus, epochs, k, checks.question(question), filter_, believed.own)
         except ShardqaError:
             return None
-        finished = self._kept.finished(key, form) or self._finish(key, form, corpus)
+        finished = self._kept.finished(key, form) or self._finish(key, form, corpus, filters.view_of(filter_))
         if finished is None:
             return None
         took = since(start)
         return CachedReply(finished.head + TIMES % (took, took), finished.no_answer, took)
 
-    def _finish(self, key: str, form: Form, corpus: str) -> Finished | None:
+    def _finish(self, key: str, form: Form, corpus: str, view: str) -> Finished | None:
         found = self._kept.get(key)
         if found is None:
             return None
@@ -188,6 +189,7 @@ class Asking(Ranking):
             "process",
             [],
             timing,
+            view,
         )
         json = answer.model_dump_json().encode()
         assert json.endswith(BEFORE_TIMES + timing.model_dump_json().encode() + b"}"), "the times come last"
@@ -208,7 +210,7 @@ class Asking(Ranking):
         new question takes anyway, tells them; it comes back for the second."""
         epochs, told = self.epochs.known(corpus), None
         if epochs is None:
-            told = await self._terms(question, corpus)
+            told = await self._terms(question, corpus, view=filters.view_of(filters.canonical(filter)))
             timing.terms = told.ms
             if told.failed:
                 return None, None, told
@@ -252,10 +254,11 @@ class Asking(Ranking):
         told: ShardTerms | None,
         steps: Steps,
     ) -> tuple[MergedCandidates, list[str]]:
+        view = filters.view_of(filters.canonical(filter))
         for ranking in range(1, RANKINGS + 1):
             with span("retrieve", k=k):
                 if told is None or ranking > 1:
-                    told = await self._terms(question, corpus, anew=fresh or ranking > 1)
+                    told = await self._terms(question, corpus, fresh or ranking > 1, view)
                 steps.terms(told)
                 ranked = await self.rank(question, corpus, k, told, filter)
                 steps.ranked(ranked)

@@ -14,9 +14,10 @@ from shardqa.engine.connections import Shards
 class Bridge:
     """One question's: what leads on, who has it, and who was asked in vain."""
 
-    def __init__(self, masters: Shards, corpus: str, titled: frozenset[str]) -> None:
+    def __init__(self, masters: Shards, corpus: str, titled: frozenset[str], view: str) -> None:
         self._masters = masters
         self._corpus = corpus
+        self._view = view
         self._titled = titled  # nodes whose documents have titles: no other is asked
         self.epochs: dict[str, int] = {}  # by tag, of those that were asked
         self.failed: list[str] = []
@@ -28,7 +29,8 @@ class Bridge:
         first = bridges.first_passages((reply["passages"], reply.get("words", ())) for _, reply in ranks)
         if not first:
             return
-        command = ("RG.TRIGGER", "Bridge", self._corpus, json.dumps([one.words for one in first]))
+        command = ["RG.TRIGGER", "Bridge", self._corpus, json.dumps([one.words for one in first])]
+        command += [self._view] if self._view else []
         replies, self.failed = came_and_failed(
             await self._masters.everywhere(*command, but=self.others()), record_of, others_are_known=True
         )

@@ -3,26 +3,38 @@
 import asyncio
 import base64
 import binascii
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
 
-from shardqa import keys, metadata
+from shardqa import filters, keys, metadata
 from shardqa.description import record_of
 from shardqa.engine.connected import came_and_failed
-from shardqa.engine.overview import Overview, list_corpora
+from shardqa.engine.connections import Argument
+from shardqa.engine.overview import Overview, list_corpora, without_epoch
 from shardqa.errors import BadCursor, BadDocumentId, BadLimit, ClusterUnavailable, UnknownCorpus
+from shardqa.filters import DocumentFilter
 from shardqa.schema import DocumentInfo, DocumentList, Dropping, OneCorpus
 
 MAX_PAGE = 1_000  # documents
+SECRET_SECONDS = 7 * 86_400  # that a corpus' cursors hold at most
 PAUSE = 0.1  # seconds until shards are asked again about what is between them, or how far they are
 
 
 class Catalogue(Overview):
-    async def documents(self, corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
-        """The documents of a corpus that follow `cursor`. A document that is there all along is listed just once.
+    async def documents(
+        self,
+        corpus: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+        filter: DocumentFilter | None = None,
+    ) -> DocumentList:
+        """The documents of a corpus that follow `cursor`, of those that `filter` lets through.
 
-        Raises UnknownCorpus, BadCursor, BadLimit, ClusterUnavailable.
+        A document that is there all along is listed just once.
+
+        Raises UnknownCorpus, BadCursor, BadFilter, BadLimit, ClusterUnavailable.
         """
         corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
         if not 1 <= limit <= MAX_PAGE:
@@ -30,7 +42,7 @@ class Catalogue(Overview):
         after = _parse_cursor(cursor)
         try:
             async with asyncio.timeout(self.settings.timeout):
-                page = await self._settled_page(corpus, after, limit)
+                page = await self._settled_page(corpus, after, limit, filters.canonical(filter))
         except TimeoutError:
             raise ClusterUnavailable(
                 f"documents of corpus {corpus!r} were between shards for {self.settings.timeout:g} s; try again"
@@ -38,6 +50,15 @@ class Catalogue(Overview):
         if cursor is None and not page.documents and not page.partial and page.cursor is None:
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
         return page
+
+    async def cursor_secret(self, corpus: str) -> bytes:
+        """What cursors are sealed with for others: the same for all who may ask the corpus, made when it is missing."""
+        key = keys.cursors(keys.check_corpus(corpus))
+        found = await self.masters.by_key(key, "GET")
+        if found is None:
+            made = secrets.token_hex(32)
+            found = await self.masters.by_key(key, "SET", made, "NX", "GET", "EX", SECRET_SECONDS) or made
+        return found if isinstance(found, bytes) else str(found).encode()
 
     async def every_document(self, corpus: str | None = None, page: int = MAX_PAGE) -> AsyncIterator[DocumentInfo]:
         """All of them. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
@@ -52,16 +73,17 @@ class Catalogue(Overview):
             if cursor is None:
                 return
 
-    async def _settled_page(self, corpus: str, after: str, limit: int) -> DocumentList:
+    async def _settled_page(self, corpus: str, after: str, limit: int, filter_: str) -> DocumentList:
         while True:
-            page = await self._page(corpus, after, limit)
+            page = await self._page(corpus, after, limit, filter_)
             if page is not None:
                 return page
             await asyncio.sleep(PAUSE)
 
-    async def _page(self, corpus: str, after: str, limit: int) -> DocumentList | None:
+    async def _page(self, corpus: str, after: str, limit: int, filter_: str) -> DocumentList | None:
         """None where what comes next is between shards."""
-        command = ("RG.TRIGGER", "Documents", corpus, after, limit + 1)
+        command: list[Argument] = ["RG.TRIGGER", "Documents", corpus, after, limit + 1]
+        command += [filter_] if filter_ else []
         came, failed = came_and_failed(await self.masters.everywhere(*command), record_of)
         found = {(entry["bucket"], entry["id"]): entry for _, reply in came for entry in reply["documents"]}
         settled = {bucket for _, reply in came for bucket in reply["buckets"]}
@@ -82,13 +104,15 @@ class Catalogue(Overview):
             failed=failed,
         )
 
-    async def corpus(self, name: str) -> OneCorpus:
-        """Raises UnknownCorpus once it is gone, ClusterUnavailable."""
+    async def corpus(self, name: str, filter: DocumentFilter | None = None) -> OneCorpus:
+        """With the sizes of what `filter` lets through. Raises UnknownCorpus once it is gone, ClusterUnavailable."""
         keys.check_corpus(name)
-        shards, failed = await self._corpora_of_shards()
+        shards, failed = await self._corpora_of_shards(filter)
         listed = list_corpora(shards, failed)
         info = next((one for one in listed.corpora if one.name == name), None)
-        dropping = [asdict(found) for told in shards if (found := told.dropping.get(name))]
+        info = without_epoch(info) if info is not None and filter is not None else info
+        told_of = shards if filter is None else []  # what is being removed may be what a filter leaves out
+        dropping = [asdict(found) for told in told_of if (found := told.dropping.get(name))]
         if info is None and not dropping and not failed:
             raise UnknownCorpus(f"there is no corpus {name!r}")
         return OneCorpus(

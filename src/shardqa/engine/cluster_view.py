@@ -1,26 +1,43 @@
 """The cluster as a page shows it: each node with its slots, its state, and how long a PING to it takes."""
 
 import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
 from time import perf_counter
 
 from redis.asyncio.cluster import ClusterNode
 
-from shardqa import keys, topology
+from shardqa import filters, keys, topology
 from shardqa.description import CorporaOfShard
 from shardqa.engine.connected import Connected
 from shardqa.errors import ClusterUnavailable, ShardqaError
+from shardqa.filters import DocumentFilter
 from shardqa.schema import ClusterInfo, NodeInfo
 from shardqa.topology import Node
 
 NODE_SECONDS = 1.5  # for all that one node is asked: the page is there within two seconds, whatever hangs
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the sizes of nodes are of."""
+
+    corpora: Collection[str] | None  # None: all
+    filter: str  # canonical
+
+
 class ClusterView(Connected):
-    async def cluster(self) -> ClusterInfo:
-        """Every node. Raises ClusterUnavailable where no master tells the topology."""
+    async def cluster(
+        self, corpora: Collection[str] | None = None, filter: DocumentFilter | None = None
+    ) -> ClusterInfo:
+        """Every node, with the sizes of these corpora (None: of all) and of what `filter` lets through.
+
+        Raises ClusterUnavailable where no master tells the topology.
+        """
         nodes = await self._topology()
         addresses = {node.id: node.address for node in nodes}
-        found = await asyncio.gather(*(self._node(node, addresses) for node in nodes))
+        counted = Counted(corpora, filters.canonical(filter))
+        found = await asyncio.gather(*(self._node(node, addresses, counted) for node in nodes))
         return ClusterInfo(model=self.settings.model, nodes=list(found))
 
     async def _topology(self) -> list[Node]:
@@ -33,7 +50,7 @@ class ClusterView(Connected):
             fault = reply.fault
         raise ClusterUnavailable(f"no master tells the cluster's nodes: {fault or 'none is known'}; is one running?")
 
-    async def _node(self, node: Node, addresses: dict[str, str]) -> NodeInfo:
+    async def _node(self, node: Node, addresses: dict[str, str], counted: "Counted") -> NodeInfo:
         info = NodeInfo(
             node=node.address,
             role="replica" if node.role == "replica" else "master",
@@ -47,27 +64,29 @@ class ClusterView(Connected):
             return info
         try:
             async with asyncio.timeout(NODE_SECONDS):
-                await self._fill(info, connection)
+                await self._fill(info, connection, counted)
         except TimeoutError:
             info.error = f"it did not answer within {NODE_SECONDS:g} s"
         except ShardqaError as fault:
             info.error = str(fault)
         return info
 
-    async def _fill(self, info: NodeInfo, node: ClusterNode) -> None:
+    async def _fill(self, info: NodeInfo, node: ClusterNode, counted: "Counted") -> None:
         start = perf_counter()
         await self.masters.on(node, "PING")
         info.ms = round(1e3 * (perf_counter() - start), 3)
         told = await self.masters.reply(node, "INFO", "shardqa")
         info.worker = None if told.fault is not None else _worker(told.value)
         if info.role == "master":
-            await self._fill_shard(info, node)
+            await self._fill_shard(info, node, counted)
 
-    async def _fill_shard(self, info: NodeInfo, node: ClusterNode) -> None:
-        told = CorporaOfShard.parse(await self.masters.on(node, "RG.TRIGGER", "Corpora"))
+    async def _fill_shard(self, info: NodeInfo, node: ClusterNode, counted: "Counted") -> None:
+        words = [counted.filter] if counted.filter else []
+        told = CorporaOfShard.parse(await self.masters.on(node, "RG.TRIGGER", "Corpora", *words))
         info.tag, info.indexing, info.refuses = told.shard.tag, told.shard.indexing, told.shard.refuses
-        info.documents = sum(part.documents for part in told.corpora.values())
-        info.passages = told.shard.passages
+        parts = [part for name, part in told.corpora.items() if counted.corpora is None or name in counted.corpora]
+        info.documents = sum(part.documents for part in parts)
+        info.passages = sum(part.passages for part in parts)
         stored = await self.masters.reply(node, "EXISTS", keys.model(self.settings.model, info.tag))
         info.has_reader = None if stored.fault is not None else bool(stored.value)
 

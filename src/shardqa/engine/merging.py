@@ -9,7 +9,7 @@ from shardqa import languages, metadata
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.models.scoring import Scoring, Signals, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
-from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, Timing
+from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
 
 KEPT_USE = {"cached": True, "us": {}}  # of a shard in an answer that was kept: its times are not this request's
 KEPT = 20  # candidates kept of one question, enough for any n_best
@@ -129,8 +129,12 @@ def conclude(
     cache: Literal["process", "redis"] | None,
     failed: list[str],
     timing: Timing,
+    view: str = "",
 ) -> Answer:
-    """The best candidate where its score reaches `min_score` (default: the reader's line for it), or no answer."""
+    """The best candidate where its score reaches `min_score` (default: the reader's line for it), or no answer.
+
+    For whom documents are hidden (`view`), neither the shards' times nor their keys, with epochs in them, are told.
+    """
     threshold = asked.below.of(answer_when) if min_score is None else min_score
     best = asked.candidates[0] if asked.candidates else None
     answered = best if best is not None and best.score >= threshold else None
@@ -159,8 +163,13 @@ def conclude(
         cache=cache,
         partial=bool(failed),
         failed=failed,
-        shards=asked.shards if cache is None else [use.model_copy(update=KEPT_USE) for use in asked.shards],
+        shards=_uses(asked, cache, view),
         model=model,
         warnings=languages.warnings(question),
-        timing=timing,
+        timing=Timing(total=timing.total) if view else timing,
     )
+
+
+def _uses(asked: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:
+    update: dict[str, Any] = (KEPT_USE if cache else {}) | ({"us": {}, "key": ""} if view else {})
+    return [use.model_copy(update=update) for use in asked.shards] if update else asked.shards

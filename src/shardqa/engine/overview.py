@@ -5,11 +5,12 @@ from collections import Counter
 
 from redis.asyncio.cluster import ClusterNode
 
-from shardqa import keys
+from shardqa import filters, keys
 from shardqa.description import CorporaOfShard, ShardDescription
 from shardqa.engine.connected import Connected, came_and_failed
 from shardqa.engine.connections import Reply
 from shardqa.errors import ShardqaError
+from shardqa.filters import DocumentFilter
 from shardqa.schema import Corpora, CorpusInfo, ShardInfo
 
 SIZES = ("documents", "passages", "characters", "bytes")
@@ -17,12 +18,20 @@ LOOK_SECONDS = 1.8  # for a look at one shard: whoever watches the process waits
 
 
 class Overview(Connected):
-    async def corpora(self) -> Corpora:
-        return list_corpora(*await self._corpora_of_shards())
+    async def corpora(self, filter: DocumentFilter | None = None) -> Corpora:
+        """Those that have a document which `filter` lets through, with the sizes of these. Raises BadFilter."""
+        listed = list_corpora(*await self._corpora_of_shards(filter))
+        return (
+            listed
+            if filter is None
+            else listed.model_copy(update={"corpora": [without_epoch(one) for one in listed.corpora]})
+        )
 
-    async def _corpora_of_shards(self) -> tuple[list[CorporaOfShard], list[str]]:
+    async def _corpora_of_shards(self, filter: DocumentFilter | None) -> tuple[list[CorporaOfShard], list[str]]:
         """(what each shard tells, the nodes that do not, or not yet all)."""
-        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Corpora"), CorporaOfShard.parse)
+        filter_ = filters.canonical(filter)
+        words = ("RG.TRIGGER", "Corpora", *([filter_] if filter_ else []))
+        came, failed = came_and_failed(await self.masters.everywhere(*words), CorporaOfShard.parse)
         indexing = (node for node, told in came if told.shard.indexing)
         return [told for _, told in came], sorted({*failed, *indexing})
 
@@ -92,6 +101,11 @@ def list_corpora(shards: list[CorporaOfShard], failed: list[str]) -> Corpora:
         if total["documents"]
     ]
     return Corpora(corpora=found, partial=bool(failed), failed=failed)
+
+
+def without_epoch(corpus: CorpusInfo) -> CorpusInfo:
+    """Without the epoch, which changes with documents that a filter leaves out."""
+    return corpus.model_copy(update={"epoch": ""})
 
 
 def _refusal(shard: ShardInfo) -> str | None:

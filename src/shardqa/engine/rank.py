@@ -54,15 +54,16 @@ class Ranking(Connected):
         self.terms = TermMemory(TERM_MEGABYTES)
         self._encoded = set[str]()  # corpora of which enough passages had vectors when they were asked last
 
-    async def _terms(self, question: str, corpus: str, anew: bool = False) -> ShardTerms:
-        """Where passages have vectors, the question's is asked for beside the terms: so it takes next to no time.
+    async def _terms(self, question: str, corpus: str, anew: bool = False, view: str = "") -> ShardTerms:
+        """Of the documents that `view` (canonical) shows. Where passages have vectors, the question's is asked for
+        beside the terms: so it takes next to no time.
 
-        Raises UnknownCorpus, ClusterUnavailable.
+        Raises UnknownCorpus, BadFilter, ClusterUnavailable.
         """
         start = perf_counter()
         vector = asyncio.create_task(self._vector(question, corpus)) if corpus in self._encoded else None
         try:
-            told = await self._statistics(question, corpus, anew)
+            told = await self._statistics(question, corpus, anew, view)
             if told.statistics.encoders:
                 self._encoded.add(corpus)
                 found = await (vector or self._vector(question, corpus))
@@ -88,21 +89,21 @@ class Ranking(Connected):
                 continue
         return None
 
-    async def _statistics(self, question: str, corpus: str, anew: bool) -> ShardTerms:
-        """Of the shards that have not told them before, at the epochs known; of all with `anew`.
+    async def _statistics(self, question: str, corpus: str, anew: bool, view: str) -> ShardTerms:
+        """Of the shards that have not told them before, at the epochs known; of all with `anew`, or for a view.
 
         A shard that has just said that it holds no word of the question is passed over from here on; one that said so
         before is not: the next round shows whether its epoch still stands.
         """
         start = perf_counter()
-        known = [] if anew else self._remembered(question, corpus)
+        known = [] if anew or view else self._remembered(question, corpus)
         with self.epochs.reading(corpus) as reading:
-            words = ("RG.TRIGGER", "Terms", corpus, question)
+            words = ("RG.TRIGGER", "Terms", corpus, question, *([view] if view else []))
             replies = await self.masters.everywhere(*words, but={one.node for one in known})
             came, failed = came_and_failed(replies, record_of, bool(known))
             asked = [TermsReply.parse(node, reply) for node, reply in came]
             if known and {one.tag for one in asked}.intersection(one.tag for one in known):
-                return await self._statistics(question, corpus, anew=True)  # a tag has moved
+                return await self._statistics(question, corpus, True, view)  # a tag has moved
             told = [*known, *asked]
             statistics = total(one.statistics for one in told)
             if statistics.documents == 0:
@@ -110,7 +111,7 @@ class Ranking(Connected):
             epochs = {one.tag: one.epoch for one in told}
             if not failed and not known:
                 self.epochs.learn(reading, epochs)
-        for one in asked:
+        for one in () if view else asked:
             self.terms.remember(corpus, one)
         without = frozenset(one.node for one in asked if one.has_none and not statistics.vectors)
         titled = frozenset(one.node for one in told if one.statistics.titles)
@@ -135,17 +136,19 @@ class Ranking(Connected):
     ) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
         the same however many shards there are; `told` is the first one's where it was made already. A filter leaves
-        documents out on the shards, and no score depends on it. Shards without any word of the question are not asked.
+        documents out on the shards, and no score depends on it, unless it is a View. Shards without any word of the
+        question are not asked.
 
         Raises BadFilter, UnknownCorpus, ClusterUnavailable and what `ask` raises.
         """
         question, filter_ = checks.question(question), filters.canonical(filter)
-        told = told or await self._terms(question, corpus)
+        view = filters.view_of(filter_)
+        told = told or await self._terms(question, corpus, view=view)
         ranked, is_as_told = await self._ranked(question, corpus, limit, told, filter_)
         if is_as_told or not (told.is_remembered or told.without):
             return ranked
         # Something changed since it was told: what was remembered, or passed over, may be another by now.
-        again = await self._terms(question, corpus, anew=True)
+        again = await self._terms(question, corpus, anew=True, view=view)
         everyone = replace(again, ms=told.ms + again.ms, without=frozenset(), is_remembered=False)
         ranked, _ = await self._ranked(question, corpus, limit, everyone, filter_)
         return ranked
@@ -162,7 +165,7 @@ class Ranking(Connected):
             epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
             if not failed and not told.without:
                 self.epochs.learn(reading, epochs)
-        bridge = Bridge(self.masters, corpus, told.titled)
+        bridge = Bridge(self.masters, corpus, told.titled, filters.view_of(filter_))
         if told.statistics.is_bridged:
             ranks, failed_later = await self._led_on(asked, told.statistics, bridge, ranks)
             failed = sorted({*failed, *failed_later})

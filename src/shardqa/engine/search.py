@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from shardqa import checks, keys, metadata
+from shardqa import checks, filters, keys, metadata
 from shardqa.config import MAX_K
 from shardqa.description import record_of
 from shardqa.engine.ask import Asking, between
@@ -67,7 +67,7 @@ class Searching(Asking):
         answer = await self.ask(question, corpus, k, filter=filter)
         try:
             async with asyncio.timeout(self.settings.timeout):
-                told = await self._terms(asked, corpus)
+                told = await self._terms(asked, corpus, view=filters.view_of(filters.canonical(filter)))
                 ranked = await self.rank(asked, corpus, k, told, filter)
                 passages = await self._load(ranked, replace(told.statistics, bridges=ranked.bridges))
                 own = await self.scores.of(corpus)

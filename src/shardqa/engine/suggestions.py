@@ -5,6 +5,7 @@ import asyncio
 from shardqa import keys, places
 from shardqa.engine.catalogue import Catalogue
 from shardqa.errors import ShardqaError
+from shardqa.filters import DocumentFilter
 from shardqa.schema import DocumentInfo, Suggestions
 
 TITLED = 100  # documents whose titles are told
@@ -15,9 +16,12 @@ PER_DOCUMENT = 5  # headings
 
 
 class Suggesting(Catalogue):
-    async def suggestions(self, corpus: str | None = None) -> Suggestions:
-        """Titles and headings of the first documents. Raises UnknownCorpus, ClusterUnavailable."""
-        page = await self.documents(corpus, None, TITLED)
+    async def suggestions(self, corpus: str | None = None, filter: DocumentFilter | None = None) -> Suggestions:
+        """Titles and headings of the first documents that `filter` lets through.
+
+        Raises UnknownCorpus, BadFilter, ClusterUnavailable.
+        """
+        page = await self.documents(corpus, None, TITLED, filter)
         headings = await asyncio.gather(*(self._headings(page.corpus, one) for one in page.documents[:HEADED]))
         found = [*(document.title for document in page.documents), *(words for own in headings for words in own)]
         return Suggestions(corpus=page.corpus, suggestions=list(dict.fromkeys(words for words in found if words)))

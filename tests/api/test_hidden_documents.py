@@ -1,0 +1,177 @@
+"""To a key with a filter, a corpus is as if the documents that it hides were not there."""
+
+import base64
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from shardqa.engine import Engine
+from shardqa.filters import DocumentFilter
+
+from .conftest import Server, bearer, made_key, wait_for_key  # noqa: TID251 (this package is tests/api)
+
+QUESTION = "Who built the mill of Alma Reyes?"
+SHOWN = [
+    {"id": f"shown{n}", "title": title, "text": text, "metadata": {"year": 1901}}
+    for n, (title, text) in enumerate(
+        [
+            ("Alma Reyes", "Alma Reyes was a miller. The mill was built by Bob Holm, the carpenter of Ulmen."),
+            ("Bob Holm", "Bob Holm built mills and weirs on the river Orla, and Eva Lund helped him."),
+            ("Eva Lund", "Eva Lund drew the plans. Nobody paid her."),
+        ]
+    )
+]
+HIDDEN = [
+    {"id": f"hidden{n}", "title": title, "text": text * 3, "metadata": {"year": 1871}}
+    for n, (title, text) in enumerate(
+        [("Ada Holm", "The mill of Alma Reyes was built by Ada Holm. "), ("Eva Lund", "Reyes built mills. Bob Holm. ")]
+        * 6
+    )
+]
+# of this very request, or of a state that others change too
+OWN = {"timing", "us", "key", "epoch", "cached", "cache", "instance"}
+
+
+@pytest.fixture
+def corpora(root: httpx.Client, corpus: str) -> list[str]:
+    """One of shown and hidden documents, its twin of shown ones, one of hidden ones, and one that is not."""
+    filled = {corpus: [*HIDDEN, *SHOWN], twin(corpus): SHOWN, f"{corpus}-dark": HIDDEN}
+    for name, documents in filled.items():
+        assert root.post("/v1/documents", params={"corpus": name}, json=documents).json()["refused"] == 0
+    return [*filled, f"{corpus}-none"]
+
+
+@pytest.fixture
+async def keyed(locked: Server, corpora: list[str], engine: Engine) -> str:
+    shown = DocumentFilter(metadata={"year": {"gte": 1900}})
+    _, key = await made_key(engine, scopes=["ask", "metrics"], corpora=corpora, filter=shown)
+    wait_for_key(locked, key)
+    return key
+
+
+def twin(corpus: str) -> str:
+    return f"{corpus}-twin"
+
+
+def alike(value: Any) -> Any:
+    """Without what belongs to the request alone."""
+    if isinstance(value, dict):
+        return {name: alike(one) for name, one in value.items() if name not in OWN}
+    return [alike(one) for one in value] if isinstance(value, list) else value
+
+
+def told(client: httpx.Client, path: str, corpus: str, **more: str) -> Any:
+    params = {} if "CORPUS" in path else {"corpus": corpus, **more}
+    reply = client.get(path.replace("CORPUS", corpus), params=params)
+    return reply.status_code, alike(json.loads(reply.text.replace(corpus, "CORPUS")))
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("/v1/ask", {"q": QUESTION}),
+        ("/v1/ask", {"q": QUESTION, "n_best": "20", "k": "50"}),
+        ("/v1/ask", {"q": "Who is Ada?"}),
+        ("/v1/search", {"q": QUESTION, "limit": "100"}),
+        ("/v1/search", {"q": "built"}),
+        ("/v1/explain", {"q": QUESTION, "k": "50"}),
+        ("/v1/documents", {"limit": "100"}),
+        ("/v1/documents/hidden0", {}),
+        ("/v1/documents/nobody", {}),
+        ("/v1/corpora/CORPUS", {}),
+        ("/v1/corpora/CORPUS/suggestions", {}),
+    ],
+)
+def test_a_reply_is_that_of_a_corpus_without_the_hidden_documents(
+    locked: Server, keyed: str, corpus: str, path: str, more: dict[str, str]
+) -> None:
+    with locked.client(headers=bearer(keyed)) as client:
+        found, alone = told(client, path, corpus, **more), told(client, path, twin(corpus), **more)
+    assert found == alone
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/ask?q=mill&corpus=",
+        "/v1/search?q=mill&corpus=",
+        "/v1/explain?q=mill&corpus=",
+        "/v1/documents?corpus=",
+        "/v1/corpora/",
+    ],
+)
+def test_a_corpus_of_hidden_documents_alone_is_none(locked: Server, keyed: str, corpus: str, path: str) -> None:
+    with locked.client(headers=bearer(keyed)) as client:
+        dark, none = (client.get(f"{path}{corpus}-{name}") for name in ("dark", "none"))
+        listed = [one["name"] for one in client.get("/v1/corpora").json()["corpora"]]
+    assert dark.status_code == none.status_code == 404
+    assert dark.json()["detail"].replace("-dark", "-none") == none.json()["detail"]
+    assert listed == [corpus, twin(corpus)]
+
+
+def test_a_list_tells_no_hidden_document_by_its_pages(locked: Server, keyed: str, corpus: str) -> None:
+    pages, cursor = list[list[str]](), None
+    with locked.client(headers=bearer(keyed)) as client:
+        for _ in range(9):
+            where = {"corpus": corpus, "limit": "1", **({"cursor": cursor} if cursor else {})}
+            page = client.get("/v1/documents", params=where).json()
+            pages.append([one["id"] for one in page["documents"]])
+            cursor = page["cursor"]
+            if cursor is None:
+                break
+    assert sorted(pages) == [["shown0"], ["shown1"], ["shown2"]]
+
+
+def test_a_cursor_shows_no_id_and_is_good_for_its_list_alone(
+    locked: Server, root: httpx.Client, keyed: str, corpus: str
+) -> None:
+    with locked.client(headers=bearer(keyed)) as client:
+        cursor = client.get("/v1/documents", params={"corpus": corpus, "limit": "1"}).json()["cursor"]
+        assert b"shown" not in base64.urlsafe_b64decode(cursor + "===")
+        assert client.get("/v1/documents", params={"corpus": corpus, "cursor": cursor}).status_code == 200
+        other = cursor[:-2] + ("AA" if cursor[-2:] != "AA" else "BB")
+        plain = base64.urlsafe_b64encode(b"b0001:one").decode().rstrip("=")
+        for wrong in (other, cursor[:-4], cursor[1:], plain, "", "é", "A" * 400):
+            reply = client.get("/v1/documents", params={"corpus": corpus, "cursor": wrong})
+            assert (reply.status_code, reply.json()["code"]) == (422, "bad_cursor"), wrong
+        elsewhere = client.get("/v1/documents", params={"corpus": twin(corpus), "cursor": cursor})
+        assert elsewhere.json()["code"] == "bad_cursor"
+    assert root.get("/v1/documents", params={"corpus": corpus, "cursor": cursor}).json()["code"] == "bad_cursor"
+
+
+def test_neither_times_of_shards_nor_epochs_are_told(locked: Server, keyed: str, corpus: str) -> None:
+    with locked.client(headers=bearer(keyed)) as client:
+        for _ in range(3):  # computed, kept in Redis or this process, and as kept bytes
+            answer = client.get("/v1/ask", params={"q": QUESTION, "corpus": corpus}).json()
+            assert {(one["key"], len(one["us"])) for one in answer["shards"]} == {("", 0)}
+            assert [answer["timing"][name] for name in ("terms", "rank", "read")] == [0, 0, 0]
+        assert {one["epoch"] for one in client.get("/v1/corpora").json()["corpora"]} == {""}
+
+
+@pytest.fixture
+async def of_one(locked: Server, corpus: str, engine: Engine) -> str:
+    """A key for the metrics of one corpus."""
+    _, key = await made_key(engine, scopes=["metrics"], corpora=[twin(corpus)])
+    wait_for_key(locked, key)
+    return key
+
+
+def test_metrics_and_cluster_tell_of_the_keys_own_corpora_alone(
+    locked: Server, root: httpx.Client, keyed: str, of_one: str, corpus: str
+) -> None:
+    every = root.get("/metrics").text
+    assert f'corpus="{corpus}"' in every
+    assert "shardqa_http_requests_total" in every
+    with locked.client(headers=bearer(of_one)) as client:
+        text = client.get("/metrics").text
+        assert {line for line in text.splitlines() if "documents{" in line} == {
+            f'shardqa_corpus_documents{{corpus="{twin(corpus)}"}} 3.0'
+        }
+        assert "shardqa_http" not in text
+        assert sum(node["documents"] for node in client.get("/v1/cluster").json()["nodes"]) == 3
+    with locked.client(headers=bearer(keyed)) as client:
+        assert f'shardqa_corpus_documents{{corpus="{corpus}"}} 3.0' in client.get("/metrics").text
+        assert f"{corpus}-dark" not in client.get("/metrics").text
+        assert sum(node["passages"] for node in client.get("/v1/cluster").json()["nodes"]) == 6
