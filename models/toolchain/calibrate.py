@@ -185,7 +185,7 @@ def _fit_order(told: Sequence[CalibrationQuestion]) -> SpanWeights:
     """Over all candidates: how much a passage's rank counts against what the reader says of it."""
     counts = [len(one.found) for one in told]
     return SpanWeights(
-        *_logistic(
+        *logistic(
             np.concatenate([_span_signals(one) for one in told]),
             np.concatenate([one.right for one in told]),
             np.repeat(shares(told), counts),
@@ -202,7 +202,7 @@ def _level(order: SpanWeights, asked: Sequence[CalibrationQuestion]) -> SpanWeig
     share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(asked) - answerable)}
     told = [one for one in asked if one.found]
     odds = [_span_odds(order, one) for one in told]
-    shift, stretch = _logistic(
+    shift, stretch = logistic(
         np.array([own.max() for own in odds])[:, None],
         np.array([one.right[own.argmax()] for one, own in zip(told, odds, strict=True)]),
         np.array([share[one.answerable] for one in told]),
@@ -239,7 +239,7 @@ def _span_line(weights: SpanWeights, asked: Sequence[CalibrationQuestion]) -> fl
 def _fit_answer(level: Scoring, asked: Sequence[CalibrationQuestion]) -> AnswerWeights:
     told = [one for one in asked if one.found]
     return AnswerWeights(
-        *_logistic(
+        *logistic(
             np.array([astuple(one.signals[one.best(level)]) for one in told]),
             np.array([one.right[one.best(level)] for one in told]),
             shares(told),
@@ -279,7 +279,7 @@ def _trade(level: Scoring, asked: Sequence[CalibrationQuestion]) -> tuple[NDArra
     return np.array(kept), np.array(gone)
 
 
-def _logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]) -> list[float]:
+def logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]) -> list[float]:
     """Weighted logistic regression with a little ridge: bias, then a coefficient per signal."""
     weights = weights * len(weights) / weights.sum()
     design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)

@@ -21,6 +21,7 @@ from shardqa.cli.connection import (
     settings_of,
     with_engine,
 )
+from shardqa.cli.eval_evidence import evidence
 from shardqa.cli.output import err, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import BadData, ClusterUnavailable, UnknownCorpus
@@ -39,6 +40,7 @@ RIGHT_F1 = 0.8  # overlap from which an answer counts as right
 PATIENCE = 60.0  # seconds for a shard that is busy or fails over
 
 app = typer.Typer(help="Measure retrieval and answers on a file of questions.", no_args_is_help=True)
+app.command("evidence")(evidence)
 Result = TypeVar("Result")
 
 FileArgument = Annotated[

@@ -22,6 +22,7 @@ class ScoredSentence:
     document: str
     start: int
     end: int
+    margin: float  # logits above "the passage does not say"
     score: float
     shows: bool  # its score reaches the reader's line for evidence
 
@@ -55,7 +56,7 @@ def sentences_of(replies: Sequence[dict[str, Any]]) -> list[ScoredSentence]:
     ]
     best = max((logit - one["null_logit"] for _, one, _ in passages for _, _, logit in one["sentences"]), default=0.0)
     sentences = [
-        ScoredSentence(passage, document, start, end, score, score >= scoring.evidence.line)
+        ScoredSentence(passage, document, start, end, margin, score, score >= scoring.evidence.line)
         for document, passage, scoring in passages
         for start, end, logit in passage["sentences"]
         for margin in [logit - passage["null_logit"]]
@@ -68,8 +69,8 @@ def sentences_of(replies: Sequence[dict[str, Any]]) -> list[ScoredSentence]:
 def likeliest(sentences: Sequence[ScoredSentence]) -> list[Part]:
     """The best LIKELIEST of all passages, best first, nothing twice."""
     chosen: list[ScoredSentence] = []
-    for one in sentences:
-        if len(chosen) < LIKELIEST and not any(one.overlaps(other) or _repeats(one, other) for other in chosen):
+    for one in distinct(sentences):
+        if len(chosen) < LIKELIEST and not any(_repeats(one, other) for other in chosen):
             chosen.append(one)
     return [one.part() for one in chosen]
 
@@ -89,11 +90,30 @@ def supporting(sentences: Sequence[ScoredSentence], candidate: Candidate) -> lis
         and within.start <= one.start < within.end
     ]
     others = [one for one in sentences if one.shows and one.document == candidate.document]
+    return _joined(_within_parts([*own, *others]))
+
+
+def shown(sentences: Sequence[ScoredSentence]) -> list[ScoredSentence]:
+    """Of one document's sentences, likeliest first, those that are likely enough, in its order."""
+    return sorted(_within_parts([one for one in sentences if one.shows]), key=lambda one: one.start)
+
+
+def _within_parts(sentences: Sequence[ScoredSentence]) -> list[ScoredSentence]:
+    """As many as make SUPPORTING parts, in the order given."""
     chosen: list[ScoredSentence] = []
-    for one in [*own, *others]:
-        if not any(one.overlaps(other) for other in chosen) and len(_joined([*chosen, one])) <= SUPPORTING:
+    for one in distinct(sentences):
+        if len(_joined([*chosen, one])) <= SUPPORTING:
             chosen.append(one)
-    return _joined(chosen)
+    return chosen
+
+
+def distinct(sentences: Sequence[ScoredSentence]) -> list[ScoredSentence]:
+    """Without those that overlap one before them."""
+    chosen: list[ScoredSentence] = []
+    for one in sentences:
+        if not any(one.overlaps(other) for other in chosen):
+            chosen.append(one)
+    return chosen
 
 
 def _joined(chosen: Iterable[ScoredSentence]) -> list[Part]:

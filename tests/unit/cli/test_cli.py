@@ -25,9 +25,9 @@ COMMANDS = [
     "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
     "drop", "mcp", "calibrate", "retokenise", "prepare", "doctor", "module-path",
     "backup", "restore", "config show", "keys create", "keys ls", "keys revoke",
-    "eval retrieval", "eval ask", "bench ask", "bench stages",
+    "eval retrieval", "eval ask", "eval evidence", "bench ask", "bench stages",
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",
-    "models candidates", "models calibrate", "models measure",
+    "models candidates", "models calibrate", "models calibrate-evidence", "models measure",
     "models export", "models quantize", "models dequantize", "models mix",
     "models optimize", "models verify", "models ladder", "models package",
     "models tune", "models encoder",
@@ -38,7 +38,8 @@ COMMANDS = [
 OF_A_CLUSTER = [
     c
     for c in COMMANDS
-    if c not in ("up", "down", "demo", "module-path") and (not c.startswith("models ") or c == "models push")
+    if c not in ("up", "down", "demo", "module-path", "eval evidence")
+    and (not c.startswith("models ") or c == "models push")
 ]
 NOBODY = "127.0.0.1:1"  # a port that nothing listens on
 
@@ -193,7 +194,7 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "calibrate": ["nowhere.jsonl"], "retokenise": ["c"],
     "backup": ["f.tar"], "restore": ["nowhere.tar"], "config show": ["--redis", "nonsense"],
     "keys create": ["ada", "--scope", "ask"], "keys ls": [], "keys revoke": ["00"],
-    "eval retrieval": ["nowhere.jsonl"], "eval ask": ["nowhere.jsonl"],
+    "eval retrieval": ["nowhere.jsonl"], "eval ask": ["nowhere.jsonl"], "eval evidence": ["nowhere.jsonl"],
     "bench ask": ["--questions", "nowhere.jsonl"], "bench stages": ["nowhere.jsonl"],
     "models train qa": ["--data", "nowhere.json", "--start", "nowhere", "--out", "out"],
     "models train multitask": ["--recipe", "nowhere.toml", "--out", "out"],
@@ -201,7 +202,8 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "models prune": ["nowhere", "--out", "out"], "models average": ["a", "b", "--out", "out"],
     "models adopt": ["nowhere", "--words", "nowhere", "--out", "out"],
     "models candidates": ["nowhere", "--out", "found.jsonl"],
-    "models calibrate": ["nowhere", "--candidates", "nowhere.jsonl"], "models measure": ["nowhere", "nowhere.json"],
+    "models calibrate": ["nowhere", "--candidates", "nowhere.jsonl"],
+    "models calibrate-evidence": ["nowhere", "nowhere.jsonl"], "models measure": ["nowhere", "nowhere.json"],
     "models export": ["nowhere", "--out", "out"], "models quantize": ["nowhere", "--out", "out"],
     "models dequantize": ["nowhere", "--out", "out"], "models mix": ["nowhere.toml", "--out", "out"],
     "models optimize": ["nowhere", "--out", "out"], "models verify": ["nowhere", "nowhere"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -90,6 +90,8 @@ def calibrate(
     tests = [one for path in test or [] for one in fitting.read_candidates(path)]
     kept = Scoring.load(reader) if keep_spans else None
     scoring = fitting.fit(asked, kept)
+    if (reader / SCORING_FILE).exists():
+        scoring = replace(scoring, evidence=Scoring.load(reader).evidence)
     results = {
         "left out": list(fitting.left_out(asked, kept=kept)),
         **{when: list(fitting.outcomes(scoring, [*asked, *tests], when)) for when in get_args(AnswerWhen)},
@@ -104,6 +106,45 @@ def calibrate(
     print_table(
         ("fit", "domain", "right %", "kept %", "refused %", "tricks refused %", "AUROC", "calibration error"),
         [(name, *_row(one)) for name, found in results.items() for one in found],
+    )
+
+
+def calibrate_evidence(
+    reader: ReaderArgument,
+    files: Annotated[
+        list[Path], typer.Argument(help="JSON lines with marked sentences; rows of the split train count.")
+    ],
+    test: Annotated[
+        list[Path] | None, typer.Option("--test", help="More such files; the report covers all their rows.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="Rows of each file, evenly spread.", min=1)] = 500,
+    threads: ThreadsOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit how likely a sentence is evidence, and from where on it is shown; write it into scoring.json.
+
+    The report has the word F1 on each file by a fit without it.
+
+    Example: shardqa models calibrate-evidence my-reader-int8 news.jsonl.gz tables.jsonl.gz
+    """
+    from shardqa.cli.marked_texts import MarkedTexts
+    from shardqa.models.toolchain import evidence_calibration
+    from shardqa.models.toolchain.training.evidence_lines import TRAIN
+
+    texts = MarkedTexts(reader, threads)
+    learnt = {file.name: texts.rows(file, TRAIN, limit) for file in files}
+    tests = {file.name: texts.rows(file, None, limit) for file in test or []}
+    scoring = replace(texts.scoring, evidence=evidence_calibration.fit(learnt))
+    outcomes = list(evidence_calibration.left_out(learnt, tests))
+    scoring.save(reader)
+    shipped.write_checksums(reader)
+    if as_json:
+        print_json({"evidence": asdict(scoring.evidence), "outcomes": [asdict(one) for one in outcomes]})
+        return
+    say(f"wrote {reader / SCORING_FILE}: {scoring.evidence}")
+    print_table(
+        ("file", "rows", "word F1, left out", "with its best line"),
+        [(one.file, str(one.rows), f"{one.f1:.1f}", f"{one.best:.1f}") for one in outcomes],
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,39 @@ def test_a_domain_asks_each_answerable_question_without_its_document_too(reader:
 def test_calibrate_writes_the_scores_and_the_checksums_hold(reader: Path, found: Path) -> None:
     said = json.loads(run("calibrate", reader, "--candidates", found, "--json"))
     assert Scoring.load(shipped.checked_folder(reader)).record() == said["scoring"]
+
+
+MARKED = {
+    "id": "m1", "question": "When was the mill built?", "split": "train",
+    "context": "The mill was built in 1742. Nobody knows by whom. It ground rye until 1911.", "spans": [[0, 27]],
+}  # fmt: skip
+
+
+@pytest.fixture
+def marked(tmp_path: Path) -> Path:
+    """Three rows: two to learn from, of which one is not answered, and one whose question is too long to be read."""
+    unanswered = {**MARKED, "id": "m2", "question": "Who owns the mill?", "spans": []}
+    long = {**MARKED, "id": "m3", "question": "Why? " * 80, "split": "dev"}
+    path = tmp_path / "marked.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in (MARKED, unanswered, long)))
+    return path
+
+
+def test_weights_of_evidence_are_fitted_and_outlast_those_of_answers(reader: Path, found: Path, marked: Path) -> None:
+    said = json.loads(run("calibrate-evidence", reader, marked, "--test", marked, "--json"))
+    assert said["evidence"] == asdict(Scoring.load(shipped.checked_folder(reader)).evidence)
+    assert [(one["file"], one["rows"]) for one in said["outcomes"]] == [("marked.jsonl", 3)]
+    run("calibrate", reader, "--candidates", found, "--json")
+    assert said["evidence"] == asdict(Scoring.load(reader).evidence)
+
+
+def test_evidence_is_measured_without_a_cluster_and_compared(marked: Path) -> None:
+    words = ["eval", "evidence", marked, "--against", shipped.folder(), "--json"]
+    said = json.loads(CliRunner().invoke(app, list(map(str, words)), catch_exceptions=False).stdout)
+    scores = said["scores"]["marked.jsonl"]
+    assert scores["rows"] == 3
+    assert 0 < scores["recall"] <= 50, "half of what is marked belongs to the long question"
+    assert said["compared"]["marked.jsonl"] == {"difference": 0, "low": 0, "high": 0}
 
 
 def test_measure_tells_both_kinds_of_scores(reader: Path, tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""Texts with marked sentences, read as shards read a document: cut into passages, each of which is read by itself."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import track
+
+from shardqa import keys
+from shardqa.cli.output import err
+from shardqa.engine import parts
+from shardqa.engine.parts import ScoredSentence
+from shardqa.errors import BadData, QuestionTooLong
+from shardqa.gears_functions.splitting import split
+from shardqa.models import evidence, reader, sentences
+from shardqa.models.evidence_metrics import counted
+from shardqa.models.scoring import Scoring
+from shardqa.models.session import ReaderSession
+from shardqa.models.tokenizer import Tokenizer
+from shardqa.models.toolchain.evidence_calibration import MarkedRow
+from shardqa.models.toolchain.training import evidence_lines
+from shardqa.models.toolchain.training.evidence_lines import EvidenceRecord
+
+CORPUS, TAG = "eval", "eval"
+
+
+def spread(file: Path, split_name: str | None, limit: int | None) -> list[EvidenceRecord]:
+    """The rows of a split, or ``limit`` of them evenly spread. Raises BadData where there is none."""
+    try:
+        records = evidence_lines.read(file)
+    except OSError as error:
+        raise BadData(f"{file} can't be read: {error.strerror}; name a file of marked texts") from None
+    records = [one for one in records if split_name in (None, one.split)]
+    if not records:
+        raise BadData(f"{file} holds no row{f' of the split {split_name}' if split_name else ''}")
+    count = min(limit or len(records), len(records))
+    return [records[n * len(records) // count] for n in range(count)]
+
+
+def _marked(record: EvidenceRecord, sentences: Sequence[ScoredSentence]) -> MarkedRow:
+    each = [counted(record.context, [(one.start, one.end)], record.spans) for one in sentences]
+    return MarkedRow(
+        np.array([one.margin for one in sentences]),
+        np.array([one.predicted_words for one in each], np.int64),
+        np.array([one.true_words for one in each], np.int64),
+        counted(record.context, [], record.spans).marked_words,
+    )
+
+
+class MarkedTexts:
+    """A reader of such texts."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        """Load a reader's folder; raises BadModel, FileNotFoundError where a file of it is missing."""
+        self._tokenizer = Tokenizer.load(folder)
+        self._session = ReaderSession(folder, threads)
+        self.scoring = Scoring.load(folder)
+
+    def read(self, records: Sequence[EvidenceRecord], name: str) -> Iterator[list[ScoredSentence]]:
+        """All sentences of each text, likeliest first, none twice; none where the question is too long to be read."""
+        for record in track(records, f"Reading {name}", console=err, disable=not err.is_terminal):
+            yield self._sentences(record)
+
+    def rows(self, file: Path, split_name: str | None, limit: int) -> list[MarkedRow]:
+        """What `evidence_calibration` fits: ``limit`` rows of a file, evenly spread. Raises BadData."""
+        records = spread(file, split_name, limit)
+        return [_marked(*one) for one in zip(records, self.read(records, file.name), strict=True)]
+
+    def _sentences(self, record: EvidenceRecord) -> list[ScoredSentence]:
+        try:
+            question = self._tokenizer.question(keys.normalise_question(record.question))
+        except QuestionTooLong:
+            return []
+        cut = split(record.context, self._tokenizer)
+        rows = [reader.join(question, passage.ids) for passage in cut]
+        passages: dict[str, dict[str, Any]] = {}
+        for number, (passage, row, (start, end)) in enumerate(zip(cut, rows, self._session.read(rows), strict=True)):
+            offsets = self._tokenizer.passage(passage.text).offsets
+            numbers = sentences.numbers(passage.text, offsets)
+            likeliest = evidence.likeliest(start[row.passage], end[row.passage], offsets, numbers)
+            passages[keys.passage(CORPUS, record.id, number)] = {
+                "title": record.title,
+                "text": passage.text,
+                "start": passage.start,
+                "null_logit": reader.null_logit(start, end),
+                "sentences": [(passage.start + a, passage.start + b, logit) for a, b, logit in likeliest],
+            }
+        return parts.distinct(parts.sentences_of([{"tag": TAG, "passages": passages, "scores": self.scoring}]))
