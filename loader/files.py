@@ -38,14 +38,22 @@ class SourceFiles:
     """Iterates the documents of `paths`, and what is skipped, with reasons. Raises BadDocument for a missing path.
 
     Ids begin with `prefix`. Links inside folders are not followed without `follow_links`: they lead anywhere.
+    With `ocr` text is recognized in pictures and in pages that have none.
     """
 
     def __init__(
-        self, paths: Iterable[Path], prefix: str = "", follow_links: bool = False, known: KnownFiles | None = None
+        self,
+        paths: Iterable[Path],
+        prefix: str = "",
+        follow_links: bool = False,
+        known: KnownFiles | None = None,
+        *,
+        ocr: bool = False,
     ) -> None:
         self.read: dict[str, FileRead] = {}  # by origin, of the files that were read
         self.passed_over = 0  # documents of files that `known` knows to be unchanged
         self._known = known
+        self._ocr = ocr
         self._files = [file for path in paths for file in _files(path, follow_links)]
         self._prefix = prefix
         self.total = sum(file.size for file in self._files)
@@ -66,9 +74,8 @@ class SourceFiles:
             self._before += file.size
 
     def _read(self, file: FoundFile) -> Iterator[Item]:
-        if kind := file.kind or formats.textless(
-            file.name
-        ):  # before it is opened: a folder of pictures is not read through
+        # before it is opened: a folder of pictures is not read through
+        if kind := file.kind or formats.textless(file.name, self._ocr):
             yield Textless(printable(str(file.path)), kind)
             return
         if file.refused:
@@ -90,6 +97,7 @@ class SourceFiles:
         except OSError as error:
             yield Skipped(printable(str(file.path)), f"can't be read: {error.strerror}")
             return
+        source.ocr = self._ocr
         yield from self._noted(source, self.read.setdefault(origin, FileRead(file.stamp)))
 
     def _noted(self, source: SourceFile, read: FileRead) -> Iterator[Item]:

@@ -73,6 +73,7 @@ class SourceFile:
     def __init__(
         self, raw: BinaryIO, name: str, shown: str, origin: str = "", inner: Inner | None = None, depth: int = 0
     ) -> None:
+        self.ocr = False  # whether text in pictures is recognized
         self.name = name
         self.shown = printable(shown)  # as people know it: in messages, and as the documents' source
         self.origin = origin  # by which a document is known to come from the same place again; empty: from nowhere
@@ -143,9 +144,9 @@ class SourceFile:
             yield Skipped(f"{self.shown}/{printable(name)}", f"more than {MAX_DEPTH} files in one another; unpack it")
             return
         raw = io.BytesIO(content)
-        yield from self._inner(
-            SourceFile(raw, f"{self.name}/{name}", f"{self.shown}/{name}", self.origin, self._inner, self.depth + 1)
-        )
+        one = SourceFile(raw, f"{self.name}/{name}", f"{self.shown}/{name}", self.origin, self._inner, self.depth + 1)
+        one.ocr = self.ocr
+        yield from self._inner(one)
 
     def advance(self, share: float) -> None:
         """Progress of a file that was read whole and gives many documents: what part of it has been given."""

@@ -23,6 +23,7 @@ class SyncOptions:
     follow_links: bool = False
     prune: bool = False
     again: bool = False  # every file is read, known or not
+    ocr: bool = False  # text in pictures is recognized
 
 
 class Reading(Source, Protocol):

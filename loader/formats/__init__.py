@@ -64,6 +64,8 @@ FORMATS = (
     Format("tar archives", (".tar", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz"), "archive", "read_tar"),
     Format("source code", tuple(code.SUFFIXES), "code"),
 )
+PICTURES = Format("pictures", (".png", ".jpg", ".jpeg", ".tif", ".tiff"), "picture", needs="ocr")
+"""Read only where text in pictures is to be recognized: a folder's pictures are rarely pages."""
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 SUFFIXES = tuple(BY_SUFFIX)
 TOLD = (
@@ -78,22 +80,24 @@ MADE = re.compile(
 """Files that a site's generator writes for a browser, or a compiler for itself."""
 
 
-def textless(name: str) -> str:
+def textless(name: str, ocr: bool = False) -> str:
     """What files of this name are where they hold no text, in the plural; empty for those that may hold some."""
     bare = bare_name(name).lower()
     if MADE.fullmatch(bare):
         return "generated files"
+    if ocr and format_of(name, ocr) is PICTURES:
+        return ""
     told = mimetypes.guess_type(bare)[0] or ""
     return KINDS.get(told.partition("/")[0], "") if told != "video/mp2t" else ""  # .ts is TypeScript
 
 
-def format_of(name: str) -> Format | None:
-    """By the name of a file, `.gz` aside; None for one that is not known."""
+def format_of(name: str, ocr: bool = False) -> Format | None:
+    """By the name of a file, `.gz` aside; None for one that is not known, or a picture without `ocr`."""
     bare = bare_name(PurePath(name).name).lower()
     suffix = next((suffix for suffix in (".tar.bz2", ".tar.xz") if bare.endswith(suffix)), PurePath(bare).suffix)
     if not suffix and PurePath(bare).stem in code.NAMES:
         return BY_SUFFIX[".txt"]
-    return BY_SUFFIX.get(suffix)
+    return PICTURES if ocr and suffix in PICTURES.suffixes else BY_SUFFIX.get(suffix)
 
 
 def bare_name(name: str) -> str:
@@ -102,7 +106,7 @@ def bare_name(name: str) -> str:
 
 def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
     """The documents of a file, by its name, or its content where the name says nothing; each fault as a Skipped."""
-    format = format or format_of(source.name)
+    format = format or format_of(source.name, source.ocr)
     if format is None and (kind := textless(source.name)):
         yield Textless(source.shown, kind)
         return

@@ -3,6 +3,7 @@
 pdfium reads it, as Chromium does. Pages without text are told apart: scans.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,12 +11,16 @@ import pypdfium2 as pdfium
 from pypdfium2 import raw
 
 from shardqa.errors import BadDocument
+from shardqa.loader import recognition
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats.pdf import legible, page, paragraphs, tables
 from shardqa.loader.formats.pdf.paragraphs import PageText
 from shardqa.loader.formats.pdf.rules import has_picture, rules
+from shardqa.loader.recognition import RecognizedLine
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
+DOTS = 200  # an inch of a page that is recognized
+MAX_SIDE = 4_000  # pixels of it
 MAX_PAGES = 20_000
 MAX_OUTLINE = 20_000  # entries; an outline may refer to itself
 ENCRYPTED = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
@@ -34,7 +39,7 @@ class _Pages:
 def read(source: SourceFile) -> Iterator[Item]:
     document = _open(source.read_all(MAX_BINARY))
     try:
-        pages = _pages(document)
+        pages = _pages(document, source.ocr)
         if not any(text.blocks for text in pages.texts):
             raise BadDocument(_without_text(pages))
         composer = Composer()
@@ -59,7 +64,7 @@ def _open(content: bytes) -> pdfium.PdfDocument:
     return document
 
 
-def _pages(document: pdfium.PdfDocument) -> _Pages:
+def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
     found = _Pages()
     for number in range(1, len(document) + 1):
         try:
@@ -68,9 +73,13 @@ def _pages(document: pdfium.PdfDocument) -> _Pages:
             found.faults.append((number, _why(error)))
             blocks = []
         else:
-            if is_picture:
+            is_text = legible.is_text(lines)
+            if ocr and (is_picture or not is_text):
+                lines, blocks = _recognized(document, number)
+                is_text = True
+            if is_picture and not lines:
                 found.empty.append(number)
-            elif not legible.is_text(lines):
+            elif not is_text:
                 found.illegible.append(number)
         found.texts.append(paragraphs.page_text(blocks))
     return found
@@ -88,6 +97,36 @@ def _blocks(
         one.close()
 
 
+def _recognized(
+    document: pdfium.PdfDocument, number: int
+) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table]]:
+    """The same of a page that is read as a picture of itself."""
+    one = document[number - 1]
+    try:
+        scale = min(DOTS / 72, MAX_SIDE / max(one.get_size()))
+        lines = [_placed(line, scale) for line in recognition.of_picture(one.render(scale=scale).to_numpy())]
+        return lines, tables.found(lines, list)
+    finally:
+        one.close()
+
+
+def _placed(line: RecognizedLine, scale: float) -> page.TextLine:
+    """Its words share its box by their lengths."""
+    each = (line.right - line.left) / len(line.text) / scale
+    return page.TextLine(
+        [
+            page.Word(
+                word[0],
+                line.left / scale + word.start() * each,
+                line.left / scale + word.end() * each,
+                -line.bottom / scale,
+                -line.top / scale,
+            )
+            for word in re.finditer(r"\S+", line.text)
+        ]
+    )
+
+
 # ---- what could not be read
 
 
@@ -95,18 +134,22 @@ def _without_text(pages: _Pages) -> str:
     why = f" ({pages.faults[0][1]})" if pages.faults else ""
     return (
         f"no text layer in its {len(pages.texts)} pages{why}: a scan? "
-        "run OCR over it first, like 'ocrmypdf in.pdf out.pdf'"
+        "'shardqa ingest --ocr' reads scans, or run OCR over it first, like 'ocrmypdf in.pdf out.pdf'"
     )
 
 
 def _lost(shown: str, pages: _Pages) -> Iterator[Lost]:
     if pages.empty:
-        yield Lost(shown, f"no text layer on {_named(pages.empty)}: a picture or a scan?")
+        yield Lost(
+            shown,
+            f"no text layer on {_named(pages.empty)}: a picture or a scan? 'shardqa ingest --ocr' reads such pages",
+        )
     if pages.illegible:
         yield Lost(
             shown,
             f"{_named(pages.illegible)} may be no text: many of the characters or words there are none; "
-            "the fonts do not say which letters they draw, so save it anew or run OCR over it",
+            "the fonts do not say which letters they draw, so save it anew; "
+            "'shardqa ingest --ocr' reads such pages as pictures",
         )
     for number, why in pages.faults:
         yield Lost(shown, f"page {number} can't be read: {why}")

@@ -60,6 +60,9 @@ def ingest_(
         bool, typer.Option("--watch", help="Keep running and ingest every change; Ctrl-C stops it.")
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Read unchanged files again, too.")] = False,
+    ocr: Annotated[
+        bool, typer.Option("--ocr", help="Recognize text in pictures (png, jpg, tiff) and scanned pages of PDFs; slow.")
+    ] = False,
     max_pages: Annotated[
         int, typer.Option("--max-pages", min=1, metavar="N", help="Pages of the web to ask for at most.")
     ] = MAX_PAGES,
@@ -86,8 +89,17 @@ def ingest_(
     keys.check_corpus(settings.corpus)
     urls = [path for path in paths if is_address(path)]
     wanted = SyncOptions(
-        [Path(path) for path in paths if path not in urls], settings.corpus, prefix, replace, follow_links, prune, again
+        [Path(path) for path in paths if path not in urls],
+        settings.corpus,
+        prefix,
+        replace,
+        follow_links,
+        prune,
+        again,
+        ocr,
     )
+    if ocr:
+        need("rapidocr", extra="ocr")
     if watch:
         need("watchfiles", extra="loader")
         if STDIN in wanted.paths:
@@ -107,7 +119,7 @@ def ingest_(
 
 def _check_alone(wanted: SyncOptions, watch: bool) -> None:
     """What is meant for files has no meaning for addresses."""
-    given = {"--watch": watch, "--follow-links": wanted.follow_links}
+    given = {"--watch": watch, "--follow-links": wanted.follow_links, "--ocr": wanted.ocr}
     if (first := next((name for name, is_given in given.items() if is_given), None)) is not None:
         raise WrongSetting(f"{first} is for files and folders; leave it out for addresses")
     if wanted.paths:
@@ -147,7 +159,9 @@ def _end_where_asked() -> None:
 
 async def _one_pass(engine: Engine, wanted: SyncOptions, as_json: bool) -> Summary:
     known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
-    reading = SourceFiles(wanted.paths, wanted.prefix, wanted.follow_links, None if wanted.again else known)
+    reading = SourceFiles(
+        wanted.paths, wanted.prefix, wanted.follow_links, None if wanted.again else known, ocr=wanted.ocr
+    )
     with showing(wanted.corpus, reading.total) as show:
         summary = await sync(engine, reading, wanted, known, show)
     _tell_summary(summary, wanted.corpus, as_json)

@@ -2,9 +2,11 @@
 
 import io
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.pdfencrypt import StandardEncryption
@@ -13,8 +15,9 @@ from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import BaseDocTemplate, Frame, PageTemplate, Paragraph, Preformatted, SimpleDocTemplate, Table
 
 from shardqa.loader import formats
+from shardqa.loader.files import SourceFiles
 from shardqa.loader.formats.pdf import legible, page
-from shardqa.loader.source_file import Item, Skipped, SourceFile
+from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
 from shardqa.schema import Document
 
 STYLES = getSampleStyleSheet()
@@ -200,3 +203,49 @@ def test_shapes_without_letters_and_glued_words_are_no_text(words: str) -> None:
 )
 def test_prose_addresses_and_scripts_without_blanks_are_text(words: str) -> None:
     assert legible.is_text([line(words)])
+
+
+def scan(words: str) -> Image.Image:
+    picture = Image.new("L", (900, 200), 255)
+    ImageDraw.Draw(picture).text((40, 60), words, font=ImageFont.load_default(36), fill=0)
+    return picture
+
+
+def recognized(content: bytes, name: str) -> list[Item]:
+    source = SourceFile.of_bytes(content, name, name, inner=formats.read)
+    source.ocr = True
+    return list(formats.read(source))
+
+
+def test_a_scanned_page_is_read_where_asked_for() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=A4)
+    canvas.drawInlineImage(scan("The ferry carries 144 people."), 0, 500, 595, 132)
+    canvas.save()
+    (skipped,) = items(file.getvalue())
+    assert isinstance(skipped, Skipped)
+    assert "--ocr" in skipped.reason
+    (item,) = recognized(file.getvalue(), "a.pdf")
+    assert isinstance(item, Document)
+    assert item.text == "The ferry carries 144 people."
+    assert item.places[0][1].page == 1
+
+
+def test_a_picture_is_read_where_asked_for() -> None:
+    file = io.BytesIO()
+    scan("The ferry carries 144 people.").save(file, "PNG")
+    (item,) = recognized(file.getvalue(), "a.png")
+    assert isinstance(item, Document)
+    assert item.text == "The ferry carries 144 people."
+
+
+def test_what_is_no_picture_is_named_as_such() -> None:
+    (item,) = recognized(b"\x89PNG\r\n\x1a\n", "a.png")
+    assert isinstance(item, Skipped)
+    assert "not a picture that can be read" in item.reason
+
+
+@pytest.mark.parametrize(("ocr", "kind"), [(False, Textless), (True, Document)])
+def test_a_folders_pictures_are_read_where_asked_for(tmp_path: Path, ocr: bool, kind: type[Item]) -> None:
+    scan("The ferry carries 144 people.").save(tmp_path / "a.png")
+    assert [type(item) for item in SourceFiles([tmp_path], ocr=ocr)] == [kind]
