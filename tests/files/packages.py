@@ -15,15 +15,16 @@ FOLDER = Path(__file__).parents[2] / ".venv" / "debian"
 
 def content(package: str, path: str) -> bytes:
     """A file of a package, unpacked where its name ends in .gz. Skips the test where the package can't be fetched."""
-    file = _unpacked(package) / path.lstrip("/")
+    file = folder(package) / path.lstrip("/")
     if not file.is_file():
         pytest.skip(f"{package} has no {path} in this release of Debian")
     return gzip.decompress(file.read_bytes()) if path.endswith(".gz") else file.read_bytes()
 
 
-def _unpacked(package: str) -> Path:
-    folder = FOLDER / package
-    if not folder.is_dir():
+def folder(package: str) -> Path:
+    """Where its files lie. Skips the test where the package can't be fetched."""
+    unpacked = FOLDER / package
+    if not unpacked.is_dir():
         if shutil.which("apt-get") is None:
             pytest.skip("there is no apt-get here")
         downloads = FOLDER / "downloads"
@@ -32,6 +33,6 @@ def _unpacked(package: str) -> Path:
         files = sorted(downloads.glob(f"{package}_*.deb"))
         if not files:
             pytest.skip(f"apt-get can't fetch {package}: {fetched.stderr.strip()[:200]}")
-        subprocess.run(["dpkg-deb", "--extract", str(files[-1]), str(folder)], check=True)
+        subprocess.run(["dpkg-deb", "--extract", str(files[-1]), str(unpacked)], check=True)
         files[-1].unlink()
-    return folder
+    return unpacked
