@@ -13,7 +13,7 @@ from shardqa.http_schema import FieldError, NewDocument, Problem
 
 DESCRIPTION = (
     "Extractive question answering inside Redis Cluster: every answer is a span of a document, with its exact place, "
-    "a calibrated score, and no answer when the documents don't say."
+    "a calibrated score, and no answer where none is sure."
 )
 REF = "#/components/schemas/{model}"
 

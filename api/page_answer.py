@@ -31,8 +31,7 @@ def with_answer(html: str, corpus: str, found: str) -> str:
 
 def of_answer(answer: Answer) -> str:
     if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
-        guess = f" The best guess is {_percent(answer.score)} sure." if answer.n_best else ""
-        return _card(f"<p class='answer-text'>The documents don’t say.</p><p class='lead'>{guess}</p>")
+        return _card(_unsure(answer))
     first = answer.start - answer.passage_start
     before, after = answer.passage[:first], answer.passage[first + len(answer.answer) :]
     where = f", {escape(str(answer.place))}" if answer.place is not None else ""
@@ -42,6 +41,22 @@ def of_answer(answer: Answer) -> str:
         f"<blockquote class='passage' dir='auto'>{escape(before)}<mark>{escape(answer.answer)}</mark>"
         f"{escape(after)}</blockquote>"
     )
+
+
+def _unsure(answer: Answer) -> str:
+    if not answer.parts:
+        return f"<p class='answer-text'>The documents don’t say.</p><p class='lead'>{_nothing_near(answer)}</p>"
+    shown = "".join(
+        f"<blockquote class='passage' dir='auto'>{escape(part.text)}</blockquote>"
+        f"<p class='facts'>{_percent(part.score)} sure, from {_link(answer.corpus, part.document, part.title)}"
+        f"{f', {escape(str(part.place))}' if part.place is not None else ''}</p>"
+        for part in answer.parts
+    )
+    return f"<p class='answer-text'>No sure answer.</p><p class='lead'>These sentences come nearest.</p>{shown}"
+
+
+def _nothing_near(answer: Answer) -> str:
+    return f"No passage of {escape(answer.corpus)} has the words of this question."
 
 
 def of_fault(fault: ShardqaError) -> str:
@@ -54,9 +69,12 @@ def _card(inside: str) -> str:
 
 def _document(answer: Answer) -> str:
     assert answer.document is not None, "an answer stands in a document"
-    query = urlencode({"corpus": answer.corpus})
-    path = f"/v1/documents/{quote(answer.document, safe='')}?{query}"
-    return f"<a href='{escape(path)}'><bdi>{escape(answer.title or answer.document)}</bdi></a>"
+    return _link(answer.corpus, answer.document, answer.title)
+
+
+def _link(corpus: str, document: str, title: str | None) -> str:
+    path = f"/v1/documents/{quote(document, safe='')}?{urlencode({'corpus': corpus})}"
+    return f"<a href='{escape(path)}'><bdi>{escape(title or document)}</bdi></a>"
 
 
 def _percent(score: float) -> str:

@@ -26,7 +26,7 @@ export function answerParts(answer, again) {
 
 /** One sentence for screen readers. */
 export function spoken(answer) {
-  if (answer.no_answer) return "The documents don’t say.";
+  if (answer.no_answer) return answer.parts.length > 0 ? `No sure answer. Nearest: ${answer.parts[0].text}` : "The documents don’t say.";
   return `Answer: ${answer.answer}. ${confidence(answer)}, from ${answer.title || answer.document}.`;
 }
 
@@ -50,20 +50,29 @@ function answerCard(answer, again) {
 }
 
 function noAnswerCard(answer, again) {
-  const guesses = answer.n_best.length > 0;
+  const isNear = answer.parts.length > 0;
   return make(
     "article",
-    { class: "card answer none", "aria-label": "No answer" },
-    make("p", { class: "answer-text" }, "The documents don’t say."),
+    { class: "card answer none", "aria-label": isNear ? "No sure answer" : "No answer" },
+    make("p", { class: "answer-text" }, isNear ? "No sure answer." : "The documents don’t say."),
     make(
       "p",
       { class: "lead" },
-      guesses
-        ? `Nothing in ${answer.corpus} answers this well enough. The best guess is only ${percent(answer.score)} sure.`
-        : `Nothing in ${answer.corpus} comes near this question.`,
+      isNear ? "These sentences come nearest." : `No passage of ${answer.corpus} has the words of this question.`,
     ),
+    answer.parts.map((part) => nearest(answer, part)),
     make("p", { class: "facts" }, cacheChip(answer, again)),
     actions(answer),
+  );
+}
+
+/** A sentence that may be the answer, with the way to its place. */
+function nearest(answer, part) {
+  return make(
+    "div",
+    { class: "evidence" },
+    make("p", { dir: "auto" }, part.text),
+    make("p", { class: "facts" }, documentLink(answer, part.document, part.title, part.start, part.end), placeOf(part.place)),
   );
 }
 

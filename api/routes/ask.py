@@ -43,7 +43,8 @@ router = APIRouter(prefix="/v1", tags=["questions"], route_class=CachedRoute)
 async def post_ask(asked: Question, request: Request, state: Shared) -> Response:
     """The answer is a span of a document: `text[start:end] == answer`, counted in characters (code points).
 
-    When the documents don't say, `no_answer` is true and `answer` is null; `n_best` still shows the best guesses.
+    Where no answer is sure, `no_answer` is true and `answer` is null: `parts` are then the sentences that come nearest,
+    and `n_best` the best guesses. Without parts the documents don't say.
     """
     return await _ask(asked, request, state)
 

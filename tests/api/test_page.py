@@ -114,8 +114,22 @@ def test_what_the_documents_do_not_say_is_said(open_page: Callable[..., Watched]
     page = open_page(api).page
     page.goto(f"/?corpus={filled}")
     ask(page, "What is the capital of Mongolia?")
-    page.get_by_role("article", name="No answer").wait_for()
-    assert "The documents don’t say." in page.get_by_role("article", name="No answer").inner_text()
+    card = page.get_by_role("article", name="No answer")
+    card.wait_for()
+    assert "The documents don’t say." in card.inner_text()
+
+
+def test_sentences_that_come_nearest_are_shown_as_not_sure(
+    open_page: Callable[..., Watched], api: Server, filled: str
+) -> None:
+    page = open_page(api).page
+    page.goto(f"/?corpus={filled}")
+    ask(page, "How many bridges cross the river at the mill?")
+    card = page.get_by_role("article", name="No sure answer")
+    card.wait_for()
+    assert "These sentences come nearest." in card.inner_text()
+    card.get_by_role("link").first.click()
+    page.locator(".text mark.current").wait_for()
 
 
 def test_a_kept_answer_says_so_and_can_be_read_afresh(

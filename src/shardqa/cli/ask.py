@@ -1,7 +1,7 @@
 """`shardqa ask`: one question, its answer in its sentence."""
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -18,8 +18,13 @@ from shardqa.cli.connection import (
     settings_of,
     with_engine,
 )
+from shardqa.cli.faults import WrongSetting
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
-from shardqa.schema import Answer, Candidate
+from shardqa.schema import Answer, Candidate, Part
+
+if TYPE_CHECKING:  # imported where they are used
+    from shardqa.config import Settings
+    from shardqa.engine import Engine
 
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
 MARKS = ("»", "«")  # around the answer where there is no colour
@@ -48,24 +53,42 @@ def ask(
     Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
     """
     settings = settings_of(redis, user, password, corpus=corpus)
-    wanted = filter_of(filter_)
-    answer = with_engine(
-        settings, lambda engine: engine.ask(question, None, k, n_best, min_score, fresh, answer_when, filter=wanted)
-    )
+    documents = filter_of(filter_)
+
+    async def answered(engine: "Engine") -> Answer:
+        name = await own_corpus(engine, settings)
+        return await engine.ask(question, name, k, n_best, min_score, fresh, answer_when, filter=documents)
+
+    answer = with_engine(settings, answered)
     if as_json:
         print_json(answer.model_dump(mode="json"))
     else:
-        show(answer)
+        show(answer, names_corpus="corpus" not in settings.model_fields_set)
     for warning in answer.warnings if as_json else ():
         say(f"warning: {warning}")
     if answer.partial or answer.no_answer:
         raise typer.Exit(PARTLY if answer.partial else NOTHING)
 
 
-def show(answer: Answer) -> None:
+async def own_corpus(engine: "Engine", settings: "Settings") -> str:
+    """The corpus that is asked: the one named, else the user's own, else the example.
+
+    Raises WrongSetting where the user has several.
+    """
+    if "corpus" in settings.model_fields_set:
+        return settings.corpus
+    own = sorted({one.name for one in (await engine.corpora()).corpora} - {settings.corpus})
+    if len(own) > 1:
+        raise WrongSetting(f"there are the corpora {', '.join(own)}: name one by --corpus, or set SHARDQA_CORPUS")
+    return own[0] if own else settings.corpus
+
+
+def show(answer: Answer, names_corpus: bool = False) -> None:
     _line("question", Text(answer.question))
+    if names_corpus:
+        _line("corpus", Text(answer.corpus))
     if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
-        _line("answer", Text("no answer in the documents", style="bold yellow"))
+        _show_unsure(answer.parts)
     else:
         start = answer.start - answer.passage_start
         _line("answer", Text(answer.answer, style="bold green"))
@@ -85,10 +108,23 @@ def show(answer: Answer) -> None:
         _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
 
 
+def _show_unsure(parts: list[Part]) -> None:
+    """The best sentences, which may be the answer; what was not read says nothing about the documents."""
+    verdict = "no sure answer" if parts else "the documents don't say"
+    _line("answer", Text(verdict, style="bold yellow"))
+    for part in parts:
+        where = f", {part.place}" if part.place is not None else ""
+        _line("perhaps", Text(f"{_one_line(part.text)} ({part.score:.3f}, {part.document}{where})"))
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
 def further(answer: Answer) -> list[str]:
     """The evidence that is not the answer's own sentence."""
     assert answer.start is not None, "only an answer has evidence"
-    return [re.sub(r"\s+", " ", one.text) for one in answer.evidence if not one.start <= answer.start < one.end]
+    return [_one_line(one.text) for one in answer.evidence if not one.start <= answer.start < one.end]
 
 
 def _score(answer: Answer) -> str:

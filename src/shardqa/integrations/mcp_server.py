@@ -16,7 +16,8 @@ from shardqa.schema import Answer, Corpora, Document, DocumentList, SearchResult
 
 INSTRUCTIONS = (
     "Answers from the user's own documents. 'ask' gives a span of a document word for word, with its exact place and a "
-    "calibrated score, or no answer when the documents don't say; cite document and place. 'search' ranks passages, "
+    "calibrated score. Where none is sure, `answer` is null and `parts` are the sentences that come nearest: say that "
+    "they are not sure. Cite document and place. 'search' ranks passages, "
     "'list_corpora' and 'list_documents' say what there is, 'fetch' reads a document whole."
 )
 
@@ -56,7 +57,7 @@ def server(settings: Settings) -> MCPServer:
 
     @found.tool()
     async def ask(question: str, corpus: str | None = None, k: int | None = None) -> Answer:
-        """Answer one plain question from the documents of a corpus; `answer` is null when they don't say."""
+        """Answer one plain question from the documents of a corpus; null where none is sure: then see `parts`."""
         return await _with_tool_errors(engine().ask(question, corpus, k))
 
     @found.tool()

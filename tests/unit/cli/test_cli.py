@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 import typer
@@ -16,10 +18,12 @@ from rich.text import Text
 from shardqa import cli
 from shardqa.answer_lines import Lines
 from shardqa.cli import ask, bench, connection, eval, foreground, output
+from shardqa.cli.faults import WrongSetting
 from shardqa.cli.verbs import VERBS
+from shardqa.config import Settings
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
-from shardqa.schema import Answer, Timing
+from shardqa.schema import Answer, Part, Timing
 
 COMMANDS = [
     "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
@@ -295,9 +299,17 @@ def refusal(failed: list[str]) -> Answer:
     )  # fmt: skip
 
 
-def test_a_refusal_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nothing_was_read_the_documents_do_not_say(capsys: pytest.CaptureFixture[str]) -> None:
     ask.show(refusal(failed=[]))
-    assert "no answer in the documents" in capsys.readouterr().out
+    assert "answer    the documents don't say" in capsys.readouterr().out
+
+
+def test_where_nothing_is_sure_the_best_sentences_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    part = Part(text="It is\n287 m deep.", document="lake.md", title="The lake", start=0, end=16, score=0.125)
+    ask.show(refusal(failed=[]).model_copy(update={"parts": [part]}))
+    shown = capsys.readouterr().out
+    assert "answer    no sure answer" in shown
+    assert "perhaps   It is 287 m deep. (0.125, lake.md)" in shown
 
 
 def test_a_partial_answer_names_the_shards_it_is_without(capsys: pytest.CaptureFixture[str]) -> None:
@@ -343,3 +355,19 @@ def test_a_config_file_that_names_a_cluster_is_not_passed_over_for_the_local_one
     monkeypatch.setenv("SHARDQA_CONFIG", str(tmp_path / "shardqa.toml"))
     assert connection.settings_of(None, None, None).redis == "10.0.0.5:7000"
     assert connection.settings_of("h:1", None, None).redis == "h:1"
+
+
+@pytest.mark.parametrize(("names", "asked"), [(["seeds"], "seeds"), (["handbook", "seeds"], "handbook"), ([], "seeds")])
+async def test_without_a_name_the_users_own_corpus_is_asked(names: list[str], asked: str) -> None:
+    assert await ask.own_corpus(engine_of(names), Settings()) == asked
+
+
+async def test_several_own_corpora_want_a_name() -> None:
+    with pytest.raises(WrongSetting, match="there are the corpora a, b: name one by --corpus"):
+        await ask.own_corpus(engine_of(["a", "b", "seeds"]), Settings())
+
+
+def engine_of(names: list[str]) -> Any:
+    """An engine that has these corpora."""
+    corpora = SimpleNamespace(corpora=[SimpleNamespace(name=name) for name in names])
+    return SimpleNamespace(corpora=AsyncMock(return_value=corpora))
