@@ -33,7 +33,7 @@ COMMANDS = [
     "models train qa", "models train multitask", "models distil", "models prune", "models average", "models adopt",
     "models candidates", "models calibrate", "models calibrate-evidence", "models measure",
     "models export", "models quantize", "models dequantize", "models mix",
-    "models optimize", "models verify", "models ladder", "models package",
+    "models optimize", "models verify", "models curve", "models ladder", "models package",
     "models tune", "models encoder",
     "dense push", "dense rm", "dense on", "dense off", "bridges on", "bridges off",
     "gears run", "gears ls", "gears stats", "gears logs", "gears rm",
