@@ -1,4 +1,5 @@
-"""Writes what a cluster holds and can't make again: functions, models, documents, keys.
+"""Writes what a cluster holds and can't make again: functions, models, API keys, settings and scores of corpora,
+documents, keys.
 
 Passages, tokens, rankings, answers and epochs are made from these, so they stay out, and keys are named anew where
 they are restored. The functions and the reader that come with every version stay out, too. Each document is as it was
@@ -23,7 +24,7 @@ from shardqa.engine import Engine
 from shardqa.engine.connections import Argument
 from shardqa.errors import BadBackup, BadKey, ShardFailed
 from shardqa.loader import preparation
-from shardqa.loader.backup.file import RecordKind, Writer
+from shardqa.loader.backup.file import FORM, Record, RecordKind, Writer
 from shardqa.loader.models import ShardModel
 from shardqa.loader.retry import retry
 from shardqa.models import shipped
@@ -35,8 +36,10 @@ PATIENCE = 30.0  # seconds for a node that loads or is busy
 MADE_AGAIN = re.compile(
     rb"(passage|tokens|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
 )
-SCORES = re.compile(rb"ask:[a-z0-9._-]+:scoring")  # of a corpus, as shardqa.keys spells it
+SCORES = re.compile(rb"ask:([a-z0-9._-]+):scoring")  # of a corpus, as shardqa.keys spells it
+MARKS = re.compile(rb"(dense|bridges):([a-z0-9._-]+):\{[^}]+\}")  # of a corpus that has this off, one a bucket
 OURS = "AI_"  # how the names of the module's types begin
+MODEL_FIELDS = ("backend", "device", "tag", "batchsize", "minbatchsize", "minbatchtimeout")
 NO_DOCUMENT_FIELDS = frozenset({b"passages", b"digest"})  # Ingest writes them
 
 
@@ -47,6 +50,9 @@ class Dumped:
     functions: int = 0
     models: int = 0
     documents: int = 0
+    api_keys: int = 0
+    settings: int = 0
+    scorings: int = 0
     keys: int = 0
     left_out: list[str] = field(default_factory=list)  # what is not in it and why
 
@@ -59,15 +65,21 @@ async def dump(engine: Engine, path: Path, replace: bool = False, all_keys: bool
     before = await _slots(engine)
     with Writer(path, replace) as writer:
         dumped = Dumped(str(path))
-        writer.add(RecordKind.ABOUT, [json.dumps(_about(len(before))).encode()])
+        writer.add(RecordKind.ABOUT, form=b"%d" % FORM, data=json.dumps(_about(len(before))).encode())
         await _functions(engine, writer, dumped)
         await _models(engine, writer, dumped)
+        await _api_keys(engine, writer)
+        marks = set[tuple[bytes, bytes]]()
         for node in engine.masters.nodes():
-            await _keyspace(engine, node, writer, dumped, all_keys)
+            await _keyspace(engine, node, writer, dumped, all_keys, marks)
+        for off, corpus in sorted(marks):
+            writer.add(RecordKind.SETTING, corpus=corpus, off=off)
         if await _slots(engine) != before:
             raise BadBackup("slots moved between shards meanwhile; run the backup again once they rest")
-        dumped.documents = writer.counts.get(RecordKind.DOCUMENT.name, 0)
-        dumped.keys = writer.counts.get(RecordKind.KEY.name, 0)
+        counts = writer.counts
+        dumped.documents, dumped.keys = counts.get(RecordKind.DOCUMENT, 0), counts.get(RecordKind.KEY, 0)
+        dumped.api_keys, dumped.scorings = counts.get(RecordKind.API_KEY, 0), counts.get(RecordKind.SCORING, 0)
+        dumped.settings = counts.get(RecordKind.SETTING, 0)
         dumped.bytes = writer.close()
     return dumped
 
@@ -101,9 +113,8 @@ async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
                     dumped.left_out.append(f"function {id_}: {node.name} has another script of this name")
                 continue
             seen[id_] = code
-            writer.add(
-                RecordKind.FUNCTION, [_bytes(session[name]) for name in ("ID", "user", "sessionDescription", "code")]
-            )
+            names = {"id": "ID", "user": "user", "description": "sessionDescription", "code": "code"}
+            writer.add(RecordKind.FUNCTION, **{name: _bytes(session[theirs]) for name, theirs in names.items()})
             dumped.functions += 1
         for id_ in await _inactive(engine, node):
             dumped.left_out.append(f"function {id_}: inactive on {node.name}, whose worker could not run its script")
@@ -137,26 +148,38 @@ async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
                     dumped.left_out.append(f"model {key}: another one of this name is in the backup")
                 continue
             seen[name] = meta
-            writer.add(RecordKind.MODEL, _model(name, meta, await on(engine, node, "AI.MODELGET", key, "BLOB")))
+            blob = await on(engine, node, "AI.MODELGET", key, "BLOB")
+            content = b"".join(blob) if isinstance(blob, list) else bytes(blob)
+            named = {field: _bytes(meta[field]) for field in MODEL_FIELDS}
+            writer.add(RecordKind.MODEL, name=name.encode(), **named, blob=content)
             dumped.models += 1
 
 
-def _model(name: str, meta: dict[str, Any], blob: Any) -> list[bytes]:
-    fields = ("backend", "device", "tag", "batchsize", "minbatchsize", "minbatchtimeout")
-    content = b"".join(blob) if isinstance(blob, list) else bytes(blob)
-    return [name.encode(), *(_bytes(meta[field]) for field in fields), content]
+async def _api_keys(engine: Engine, writer: Writer) -> None:
+    """Each with the digest of its secret, as it is stored: the secret itself is nowhere."""
+    stored = await retry(lambda: engine.masters.by_key(keys.API_KEYS, "HGETALL"), PATIENCE)
+    for id_, key in sorted(dict(stored).items()):
+        writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))
 
 
-async def _keyspace(engine: Engine, node: ClusterNode, writer: Writer, dumped: Dumped, all_keys: bool) -> None:
+async def _keyspace(
+    engine: Engine,
+    node: ClusterNode,
+    writer: Writer,
+    dumped: Dumped,
+    all_keys: bool,
+    marks: set[tuple[bytes, bytes]],
+) -> None:
     async for batch in _scanned(engine, node):
         for start in range(0, len(batch), AT_ONCE):
-            some = batch[start : start + AT_ONCE]
+            some = [key for key in batch[start : start + AT_ONCE] if not MADE_AGAIN.match(key)]
+            marks.update(match.groups() for key in some if (match := MARKS.fullmatch(key)))  # type: ignore[misc]
             found = await asyncio.gather(*(_item(engine, key, all_keys) for key in some))
             for key, record in zip(some, found, strict=True):
                 if isinstance(record, str):
                     dumped.left_out.append(f"key {key!r}: {record}")
                 elif record is not None:
-                    writer.add(*record)
+                    writer.add(record.kind, **record.fields)
 
 
 async def _scanned(engine: Engine, node: ClusterNode) -> AsyncIterator[list[bytes]]:
@@ -168,19 +191,24 @@ async def _scanned(engine: Engine, node: ClusterNode) -> AsyncIterator[list[byte
             return
 
 
-Found = tuple[RecordKind, list[bytes]] | str | None  # a record, why there is none, or none is wanted
+Found = Record | str | None  # a record, why there is none, or none is wanted
 
 
 async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
-    if MADE_AGAIN.match(key):
+    if MARKS.fullmatch(key) or key == keys.API_KEYS.encode() or key.startswith(keys.REQUESTS.encode()):
         return None
+    if (scores := SCORES.fullmatch(key)) is not None:
+        stored = await _on_key(engine, key, "GET")
+        return None if stored is None else Record(RecordKind.SCORING, {"corpus": scores[1], "scores": _bytes(stored)})
     if (parsed := _document(key)) is not None and (record := await _hash(engine, key, parsed)) is not None:
         return record
     kind = _text(await _on_key(engine, key, "TYPE"))
-    if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:") or SCORES.fullmatch(key)):
+    if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:")):
         return None
     content = await _on_key(engine, key, "DUMP")
-    return None if content is None else (RecordKind.KEY, [key, await _expires(engine, key), content])
+    if content is None:
+        return None
+    return Record(RecordKind.KEY, {"key": key, "expires": await _expires(engine, key), "dump": content})
 
 
 def _document(key: bytes) -> keys.DocKey | None:
@@ -198,11 +226,11 @@ async def _hash(engine: Engine, key: bytes, parsed: keys.DocKey) -> Found:
             return None
         raise
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-    words = [word for name, value in pairs if name not in NO_DOCUMENT_FIELDS for word in (name, value)]
-    if not words:
+    fields = [[name, value] for name, value in pairs if name not in NO_DOCUMENT_FIELDS]
+    if not fields:
         return None
-    expires = await _expires(engine, key)
-    return RecordKind.DOCUMENT, [parsed.corpus.encode(), parsed.document.encode(), expires, *words]
+    named = {"corpus": parsed.corpus.encode(), "id": parsed.document.encode()}
+    return Record(RecordKind.DOCUMENT, {**named, "expires": await _expires(engine, key), "fields": fields})
 
 
 async def _expires(engine: Engine, key: bytes) -> bytes:

@@ -1,81 +1,52 @@
-"""The file of a backup: records that can be read one after another, each with a checksum, and one over all.
+"""The file of a backup: gzipped JSON lines, one record each, and a last one that counts and digests all before it.
 
-    "shardqa backup 1\n"
-    records, each: kind (1 byte), size (u64), size as stored (u64), BLAKE2b-128 of number, head and content, content
-    the last: kind END, whose content is JSON: how many records of each kind, and BLAKE2b-256 of all bytes before it
+    zcat monday.shardqa | head -3
 
-Numbers are little endian. Content is a list of byte strings (u32 n, then n times u64 length and bytes), deflated where
-that makes it shorter. A record is in memory whole, one at a time. Nothing here knows of Redis.
+The first record has kind "about" and the form's number; the last, "end", how many records there are of each kind and
+BLAKE2b-256 of all lines before it. A value is text, or {"base64": …} where it is not UTF-8. A record is in memory
+whole, one at a time. Nothing here knows of Redis.
 """
 
+import base64
 import contextlib
 import json
 import os
-import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Self, TypeAlias
 
 from shardqa.errors import BadBackup
 
-NAME = b"shardqa backup "
-MAGIC = NAME + b"1\n"  # the version of the form is the number
-HEAD = struct.Struct("<BQQ")
-COUNT = struct.Struct("<I")
-LENGTH = struct.Struct("<Q")
-DIGEST = 16  # bytes, of one record
-MAX_RECORD = (1 << 30) + (1 << 20)  # bytes: the largest model, and what stands beside it
+FORM = 1
+GZIP = 31  # zlib's number of that form
 LEVEL = 1  # of deflate: texts shrink to a half, at the speed of a disk
+CHUNK = 1 << 20  # bytes read and unpacked at once
+MAX_RECORD = (3 << 30) // 2  # characters of a line: the largest model in base64, and what stands beside it
+
+Value: TypeAlias = "bytes | list[Value]"
 
 
-class RecordKind(IntEnum):
-    ABOUT = 1  # JSON: where and when it was made
-    FUNCTION = 2  # id, user, description, code
-    MODEL = 3  # name, backend, device, tag, batch size, minimal batch size, its timeout, blob
-    DOCUMENT = 4  # corpus, id, when it expires (ms of the epoch, or empty), field, value, …
-    KEY = 5  # key, when it expires, what DUMP said
-    END = 255
+class RecordKind(StrEnum):
+    ABOUT = "about"  # form; data: JSON, where and when it was made
+    FUNCTION = "function"  # id, user, description, code
+    MODEL = "model"  # name, backend, device, tag, batchsize, minbatchsize, minbatchtimeout, blob
+    API_KEY = "api-key"  # id, key (as it is stored, with the digest of its secret)
+    SETTING = "setting"  # corpus, off ("dense" or "bridges")
+    SCORING = "scoring"  # corpus, scores: JSON
+    DOCUMENT = "document"  # corpus, id, expires (ms of the epoch, or empty), fields: pairs
+    KEY = "key"  # key, expires, dump: what DUMP said
+    END = "end"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     kind: RecordKind
-    items: list[bytes]
-
-
-def pack(items: Sequence[bytes]) -> bytes:
-    return b"".join([COUNT.pack(len(items)), *(part for item in items for part in (LENGTH.pack(len(item)), item))])
-
-
-def unpack(content: bytes) -> list[bytes]:
-    """What `pack` was given. Raises ValueError."""
-    if len(content) < COUNT.size:
-        raise ValueError("it is cut off")
-    (count,) = COUNT.unpack_from(content)
-    items, at = list[bytes](), COUNT.size
-    for _ in range(count):
-        if len(content) - at < LENGTH.size:
-            raise ValueError("it is cut off")
-        (size,) = LENGTH.unpack_from(content, at)
-        at += LENGTH.size
-        if size > len(content) - at:
-            raise ValueError("it is cut off")
-        items.append(content[at : at + size])
-        at += size
-    if at != len(content):
-        raise ValueError("more follows than it says")
-    return items
-
-
-def _digest(number: int, head: bytes, stored: bytes) -> bytes:
-    digest = blake2b(number.to_bytes(8, "little") + head, digest_size=DIGEST)
-    digest.update(stored)
-    return digest.digest()
+    fields: dict[str, Any]  # bytes, or lists of them
 
 
 class Writer:
@@ -92,12 +63,11 @@ class Writer:
         self.counts: dict[str, int] = {}
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._all = blake2b(digest_size=32)
-        self._number = 0
+        self._packer = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
         try:
             self._file: IO[bytes] = os.fdopen(os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         except OSError as error:
             raise BadBackup(f"{path} can't be written: {error.strerror}; choose another place") from error
-        self._put(MAGIC)
 
     def __enter__(self) -> Self:
         return self
@@ -109,23 +79,20 @@ class Writer:
             self._file.close()
         self._part.unlink(missing_ok=True)  # not there any more after `close`
 
-    def add(self, kind: RecordKind, items: Sequence[bytes]) -> None:
+    def add(self, kind: RecordKind, **fields: Value) -> None:
         """Raises BadBackup where the disk takes no more, or one record is too large."""
-        content = pack(items)
-        if len(content) > MAX_RECORD:
-            raise BadBackup(f"{items[0][:80]!r} has {len(content):,} bytes, at most {MAX_RECORD:,} go into a backup")
-        packed = zlib.compress(content, LEVEL)
-        stored = packed if len(packed) < len(content) else content
-        head = HEAD.pack(kind, len(content), len(stored))
-        self._put(head, _digest(self._number, head, stored), stored)
-        self._number += 1
-        if kind is not RecordKind.END:
-            self.counts[kind.name] = self.counts.get(kind.name, 0) + 1
+        record = {"kind": kind.value, **{name: _shown(value) for name, value in fields.items()}}
+        line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        if len(line) > MAX_RECORD:
+            raise BadBackup(f"{kind} {str(record)[:80]} takes {len(line):,} bytes, at most {MAX_RECORD:,} can be kept")
+        self._all.update(line)
+        self._put(self._packer.compress(line))
+        self.counts[kind] = self.counts.get(kind, 0) + 1
 
     def close(self) -> int:
         """Ends the file and gives it its name; returns its bytes."""
-        end = {"records": self.counts, "digest": self._all.hexdigest()}
-        self.add(RecordKind.END, [json.dumps(end).encode()])
+        end = {"kind": RecordKind.END.value, "records": self.counts, "digest": self._all.hexdigest()}
+        self._put(self._packer.compress(json.dumps(end).encode() + b"\n") + self._packer.flush())
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -137,11 +104,9 @@ class Writer:
             raise self._full(error) from error
         return size
 
-    def _put(self, *parts: bytes) -> None:
+    def _put(self, packed: bytes) -> None:
         try:
-            for part in parts:
-                self._all.update(part)
-                self._file.write(part)
+            self._file.write(packed)
         except OSError as error:
             raise self._full(error) from error
 
@@ -161,7 +126,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 class BackupReader:
-    """One pass over a backup; each raises BadBackup at the first byte that is not as it was written."""
+    """One pass over a backup; each raises BadBackup where what it holds is not what was written."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -180,71 +145,92 @@ class BackupReader:
         """Reads all of it; how many records there are of each kind."""
         counts: dict[str, int] = {}
         for record in self.records():
-            counts[record.kind.name] = counts.get(record.kind.name, 0) + 1
+            counts[record.kind] = counts.get(record.kind, 0) + 1
         return counts
 
     def about(self) -> dict[str, object]:
         """What the first record says."""
-        record = next(self.records(), None)
-        if record is None or record.kind is not RecordKind.ABOUT:
-            raise self._bad("it does not say where it is from")
-        found = json.loads(record.items[0])
-        return found if isinstance(found, dict) else {}
+        found: dict[str, object] = json.loads(next(self.records()).fields["data"])
+        return found
 
     def records(self) -> Iterator[Record]:
         """All but the last, which says whether these were all."""
-        self._file.seek(0)
-        size = os.fstat(self._file.fileno()).st_size
-        digest, counts, number = blake2b(digest_size=32), dict[str, int](), 0
-        self._magic(digest)
-        while True:
-            so_far = digest.hexdigest()
-            record = self._record(digest, number, size)
+        digest, counts, ended = blake2b(digest_size=32), dict[str, int](), False
+        for number, line in enumerate(self._lines()):
+            record = self._record(number, line)
+            if number == 0:
+                self._check_form(record)
+            if ended:
+                raise self._bad("records follow its end")
             if record.kind is RecordKind.END:
-                break
+                ended = True
+                if record.fields != {"records": counts, "digest": digest.hexdigest()}:
+                    raise self._bad("its records are not those that were written")
+                continue
+            digest.update(line)
+            counts[record.kind] = counts.get(record.kind, 0) + 1
             yield record
-            counts[record.kind.name] = counts.get(record.kind.name, 0) + 1
-            number += 1
-        if json.loads(record.items[0]) != {"records": counts, "digest": so_far}:
-            raise self._bad("its parts are not those that were written")
-        if self._file.tell() != size:
-            raise self._bad(f"{size - self._file.tell():,} bytes follow its end")
-
-    def _magic(self, digest: "blake2b") -> None:
-        magic = self._file.read(len(MAGIC))
-        digest.update(magic)
-        if magic == MAGIC:
-            return
-        if magic.startswith(NAME):
-            raise self._bad(f"its form is {magic!r} and this version of shardqa reads {MAGIC!r}; use the newer one")
-        raise BadBackup(f"{self.path} is no backup: it does not begin with {MAGIC!r}")
-
-    def _record(self, digest: "blake2b", number: int, size: int) -> Record:
-        head, wanted = self._file.read(HEAD.size), self._file.read(DIGEST)
-        if len(wanted) < DIGEST:
+        if not ended:
             raise self._bad("it is cut off")
-        kind, length, stored_length = HEAD.unpack(head)
-        left = size - self._file.tell()
-        if stored_length > left or stored_length > length or length > MAX_RECORD:
-            raise self._bad(f"record {number} is damaged or cut off")
-        stored = self._file.read(stored_length)
-        if _digest(number, head, stored) != wanted:
-            raise self._bad(f"record {number} is damaged")
-        for part in (head, wanted, stored):
-            digest.update(part)
+
+    def _record(self, number: int, line: bytes) -> Record:
         try:
-            return Record(RecordKind(kind), unpack(stored if stored_length == length else _inflated(stored, length)))
-        except (ValueError, zlib.error) as error:
+            found = json.loads(line)
+            kind = RecordKind(found.pop("kind"))
+            fields = found if kind is RecordKind.END else {name: _raw(value) for name, value in found.items()}
+            return Record(kind, fields)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise self._bad(f"record {number} can't be read ({error})") from error
+
+    def _check_form(self, record: Record) -> None:
+        if record.kind is not RecordKind.ABOUT:
+            raise self._bad("it does not say where it is from")
+        if record.fields.get("form") != str(FORM).encode():
+            raise self._bad(
+                f"its form is {record.fields.get('form')!r}, and {FORM} is read here; use the newer shardqa"
+            )
+
+    def _lines(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        inflater, rest = zlib.decompressobj(GZIP), bytearray()
+        while not inflater.eof:
+            packed = inflater.unconsumed_tail or self._file.read(CHUNK)
+            if not packed:
+                raise self._bad("it is cut off")
+            try:
+                part = inflater.decompress(packed, CHUNK)
+            except zlib.error as error:
+                if self._file.tell() <= CHUNK and not packed.startswith(b"\x1f\x8b"):
+                    raise BadBackup(f"{self.path} is no backup: it is not a gzip file") from error
+                raise self._bad(f"it is damaged ({error})") from error
+            at = len(rest)
+            rest += part
+            while (end := rest.find(b"\n", at)) >= 0:
+                yield bytes(rest[: end + 1])
+                del rest[: end + 1]
+                at = 0
+            if len(rest) > MAX_RECORD:
+                raise self._bad(f"a record takes more than {MAX_RECORD:,} bytes")
+        if rest:
+            raise self._bad("it is cut off")
+        if follows := len(inflater.unused_data) + len(self._file.read(CHUNK)):
+            raise self._bad(f"{follows:,} bytes or more follow its end")
 
     def _bad(self, why: str) -> BadBackup:
         return BadBackup(f"{self.path} is not as it was written: {why}; take another copy of it, or another backup")
 
 
-def _inflated(stored: bytes, length: int) -> bytes:
-    """Raises ValueError, zlib.error."""
-    inflater = zlib.decompressobj()
-    content = inflater.decompress(stored, length)
-    if len(content) != length or not inflater.eof or inflater.unused_data:
-        raise ValueError("its length is another")
-    return content
+def _shown(value: Value) -> Any:
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+def _raw(value: Any) -> Value:
+    """What `_shown` was given. Raises ValueError, TypeError."""
+    if isinstance(value, list):
+        return [_raw(one) for one in value]
+    return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)

@@ -6,7 +6,7 @@ are there already cost little.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,19 +36,25 @@ class Restored:
     models: int = 0
     documents: int = 0
     passages: int = 0
+    api_keys: int = 0
+    settings: int = 0
+    scorings: int = 0
     keys: int = 0
     left_out: list[str] = field(default_factory=list)  # what was not restored and why
 
 
-Progress = Callable[[Restored], None]
 _Queue = asyncio.Queue[Record | None]
 
 
 async def restore(
-    engine: Engine, path: Path, merge: bool = False, adopt: bool = False, progress: Progress = lambda restored: None
+    engine: Engine,
+    path: Path,
+    merge: bool = False,
+    adopt: bool = False,
+    without: Collection[RecordKind] = (),
 ) -> Restored:
     """`merge` restores into a cluster that holds something already, and replaces what has the same name; `adopt`
-    registers functions of other users as the one who restores.
+    registers functions of other users as the one who restores; records of the kinds `without` are passed over.
 
     Raises BadBackup before anything is written, where the file is not as it was written or the cluster is not empty;
     and ClusterUnavailable, AnswerTimeout, ShardFailed.
@@ -58,8 +64,8 @@ async def restore(
         if not merge:
             await _check_empty(engine)
         await preparation.prepare(engine)
-        run = _Run(engine, str(path), merge, adopt, progress)
-        await run.all(reader.records())
+        run = _Run(engine, str(path), merge, adopt)
+        await run.all(record for record in reader.records() if record.kind not in without)
     return run.restored
 
 
@@ -80,11 +86,10 @@ async def _check_empty(engine: Engine) -> None:
 class _Run:
     """One call of `restore`; all its parts run in one loop."""
 
-    def __init__(self, engine: Engine, path: str, merge: bool, adopt: bool, progress: Progress) -> None:
+    def __init__(self, engine: Engine, path: str, merge: bool, adopt: bool) -> None:
         self._engine = engine
         self._merge = merge
         self._adopt = adopt
-        self._progress = progress
         self.restored = Restored(path)
 
     async def all(self, records: Iterator[Record]) -> None:
@@ -96,58 +101,83 @@ class _Run:
         while (record := await asyncio.to_thread(next, records, None)) is not None:
             match record.kind:
                 case RecordKind.FUNCTION:
-                    await self._function(record.items)  # in their order: one may need another
+                    await self._function(**record.fields)  # in their order: one may need another
                 case RecordKind.MODEL:
-                    await self._model(record.items)
+                    await self._model(**record.fields)
+                case RecordKind.API_KEY:
+                    await self._api_key(**record.fields)
+                case RecordKind.SETTING:
+                    await self._setting(**record.fields)
+                case RecordKind.SCORING:
+                    await self._scoring(**record.fields)
                 case RecordKind.DOCUMENT | RecordKind.KEY:
                     await queue.put(record)
-            self._progress(self.restored)
         for _ in range(tasks):
             await queue.put(None)
 
     async def _put_all(self, queue: _Queue) -> None:
         while (record := await queue.get()) is not None:
-            await (self._document(record.items) if record.kind is RecordKind.DOCUMENT else self._key(record.items))
-            self._progress(self.restored)
+            await (self._document if record.kind is RecordKind.DOCUMENT else self._key)(**record.fields)
 
-    async def _function(self, items: list[bytes]) -> None:
-        id_, user, description, code = items
+    async def _function(self, id: bytes, user: bytes, description: bytes, code: bytes) -> None:
         node = self._engine.masters.nodes()[0]  # it tells the others
         me = await self._on(node, "ACL", "WHOAMI")
         if user != me and not self._adopt:
             self._leave_out(
-                f"function {_text(id_)}: it has the rights of {_text(user)}, and this is {_text(me)}; restore with "
+                f"function {_text(id)}: it has the rights of {_text(user)}, and this is {_text(me)}; restore with "
                 f"--merge as that user, or with --adopt to give it yours"
             )
             return
         described = ("DESCRIPTION", description) if description else ()
         try:
-            await self._on(node, "RG.PYEXECUTE", code, "ID", id_, "UPGRADE", *described)
+            await self._on(node, "RG.PYEXECUTE", code, "ID", id, "UPGRADE", *described)
         except ShardFailed as fault:
-            self._leave_out(f"function {_text(id_)}: {fault}")
+            self._leave_out(f"function {_text(id)}: {fault}")
             return
         self.restored.functions += 1
 
-    async def _model(self, items: list[bytes]) -> None:
-        name, backend, device, label, size, least, wait, blob = items
-        for node, tag in (await preparation.register(self._engine)).shards:
-            key = keys.model(name.decode(), tag)
+    async def _model(
+        self,
+        name: bytes,
+        backend: bytes,
+        device: bytes,
+        tag: bytes,
+        batchsize: bytes,
+        minbatchsize: bytes,
+        minbatchtimeout: bytes,
+        blob: bytes,
+    ) -> None:
+        for node, slot in (await preparation.register(self._engine)).shards:
+            key = keys.model(name.decode(), slot)
             there = await label_of(self._engine, node, key)
-            if there == label.decode("utf-8", "replace"):
+            if there == tag.decode("utf-8", "replace"):
                 continue
             if there is not None and not self._merge:
                 self._leave_out(f"model {key}: the cluster has another one of this name ({there}); --merge replaces it")
                 return
-            given = (("BATCHSIZE", size), ("MINBATCHSIZE", least), ("MINBATCHTIMEOUT", wait))
+            given = (("BATCHSIZE", batchsize), ("MINBATCHSIZE", minbatchsize), ("MINBATCHTIMEOUT", minbatchtimeout))
             batches = [word for pair in given if int(pair[1]) for word in pair]
-            words = ("TAG", label, *batches, "BLOB", blob)
+            words = ("TAG", tag, *batches, "BLOB", blob)
             await self._on(node, "AI.MODELSTORE", key, backend, device, *words)
         self.restored.models += 1
 
-    async def _document(self, items: list[bytes]) -> None:
-        corpus, document, expires, *words = items
-        given = dict(zip(words[::2], words[1::2], strict=True))
-        key = keys.doc(corpus.decode(), document.decode())
+    async def _api_key(self, id: bytes, key: bytes) -> None:
+        await retry(lambda: self._engine.masters.by_key(keys.API_KEYS, "HSET", id, key), PATIENCE)
+        self.restored.api_keys += 1
+
+    async def _setting(self, corpus: bytes, off: bytes) -> None:
+        choose = self._engine.choose_dense if off == b"dense" else self._engine.choose_bridges
+        await retry(lambda: choose(corpus.decode(), False), WORKER_SECONDS)
+        self.restored.settings += 1
+
+    async def _scoring(self, corpus: bytes, scores: bytes) -> None:
+        key = keys.corpus_scoring(corpus.decode())
+        await retry(lambda: self._engine.masters.by_key(key, "SET", scores), PATIENCE)
+        self.restored.scorings += 1
+
+    async def _document(self, corpus: bytes, id: bytes, expires: bytes, fields: list[list[bytes]]) -> None:
+        given = {pair[0]: pair[1] for pair in fields}
+        key = keys.doc(corpus.decode(), id.decode())
         known = [word for name in FIELDS if name in given for word in (name, given[name])]
         other = [word for name, value in given.items() if name not in FIELDS for word in (name, value)]
         patience = PATIENCE + len(given.get(b"text", b"")) / 1e6 * PATIENCE_PER_MEGABYTE
@@ -156,18 +186,17 @@ class _Run:
             self._engine.epochs.announce(corpus.decode(), str(reply["tag"]), int(reply["epoch"]))
             self.restored.passages += int(reply["passages"])
         except FAULTS_OF_A_DOCUMENT:  # as it was: a hash that any client wrote, which is not searchable
-            other = words
+            other = [word for pair in fields for word in pair]
         if other:
             await self._on_key(key, "HSET", key, *other)
         if expires:
             await self._on_key(key, "PEXPIREAT", key, expires)
         self.restored.documents += 1
 
-    async def _key(self, items: list[bytes]) -> None:
-        key, expires, content = items
+    async def _key(self, key: bytes, expires: bytes, dump: bytes) -> None:
         replace = ("REPLACE",) if self._merge else ()
         try:
-            await self._on_key(key, "RESTORE", key, expires or b"0", content, "ABSTTL", *replace)
+            await self._on_key(key, "RESTORE", key, expires or b"0", dump, "ABSTTL", *replace)
         except ShardqaError as fault:
             if not isinstance(fault, ShardFailed):
                 raise

@@ -15,6 +15,7 @@ from redis import RedisCluster
 from typer.testing import CliRunner
 
 from shardqa import cli, keys
+from shardqa.api_keys import ApiKey, NewKey
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
@@ -61,7 +62,7 @@ def dumped(three: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Pat
     path = tmp_path_factory.mktemp("backup") / "monday.shardqa"
     told = json.loads(run(three, "backup", str(path), "--json").stdout)
     assert (told["documents"], told["functions"], told["keys"]) == (len(DOCUMENTS) + 1, 1, 1)
-    assert told["left_out"] == []
+    assert (told["api_keys"], told["settings"], told["scorings"], told["left_out"]) == (1, 2, 1, [])
     return path
 
 
@@ -100,6 +101,11 @@ def fill(cluster: LocalCluster) -> None:
         for document in DOCUMENTS:
             await engine.put(document)
 
+        await engine.create_key(NewKey(name="reporter", scopes=["ask"]))
+        await engine.choose_bridges(CORPUS, False)
+        await engine.choose_dense("numbers", False)
+        await engine.masters.by_key(keys.corpus_scoring("numbers"), "SET", '{"of": "a reader"}')
+
     on_engine(cluster, put)
     with client(cluster) as redis:
         key = keys.doc(CORPUS, "by-hand")
@@ -126,8 +132,17 @@ def documents(cluster: LocalCluster) -> dict[bytes, Any]:
     return {key: {name: value for name, value in fields.items() if name != b"digest"} for key, fields in found.items()}
 
 
+def kept_beside(cluster: LocalCluster) -> tuple[list[ApiKey], list[bytes], Any]:
+    """API keys, settings and scores of corpora."""
+    with client(cluster) as redis:
+        marks = sorted([*redis.scan_iter(match="dense:*"), *redis.scan_iter(match="bridges:*")])
+        return on_engine(cluster, lambda engine: engine.api_keys()), marks, redis.get(keys.corpus_scoring("numbers"))
+
+
 def check_same(of: LocalCluster, there: LocalCluster) -> None:
     assert documents(there) == documents(of)
+    assert kept_beside(there) == kept_beside(of)
+    assert all(kept_beside(of))
     assert answers(there) == answers(of)
     with client(there) as redis:
         assert redis.pexpiretime(keys.doc(CORPUS, "by-hand")) == 4_000_000_000_000
@@ -171,10 +186,18 @@ def test_a_cluster_that_is_not_empty_is_left_alone_unless_told(one: LocalCluster
         redis.delete("somebody-elses")
 
 
+def test_kinds_may_be_left_out(one: LocalCluster, dumped: Path) -> None:
+    empty(one)
+    words = ("restore", str(dumped), "--without", "api-key", "--without", "setting", "--without", "scoring")
+    assert "0 API keys, 0 settings and 0 scorings" in run(one, *words).stdout
+    assert kept_beside(one) == ([], [], None)
+    run(one, "restore", str(dumped), "--merge")
+
+
 def test_a_damaged_file_changes_nothing(one: LocalCluster, dumped: Path, tmp_path: Path) -> None:
     whole = dumped.read_bytes()
     before = documents(one)
-    for at in (3, 40, len(whole) // 2, len(whole) - 1):
+    for at in (0, 40, len(whole) // 2, len(whole) - 1):
         damaged = tmp_path / f"damaged-{at}"
         damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
         assert "backup" in run(one, "restore", str(damaged), "--merge", code=1).stderr
@@ -185,7 +208,7 @@ def test_the_file_is_checked_without_a_cluster(dumped: Path) -> None:
     told = json.loads(
         subprocess.check_output([sys.executable, "-m", "shardqa.cli", "restore", dumped, "--check", "--json"])
     )
-    assert told["records"]["DOCUMENT"] == len(DOCUMENTS) + 1
+    assert told["records"]["document"] == len(DOCUMENTS) + 1
     assert told["about"]["shards"] == 3
 
 

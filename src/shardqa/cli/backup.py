@@ -10,8 +10,8 @@ import typer
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.ingest import PUT_SECONDS
 from shardqa.cli.output import PARTLY, out, print_json, say
-from shardqa.loader.backup.dump import dump
-from shardqa.loader.backup.file import BackupReader
+from shardqa.loader.backup.dump import Dumped, dump
+from shardqa.loader.backup.file import BackupReader, RecordKind
 from shardqa.loader.backup.restoring import Restored, restore
 
 SHOWN = 20  # of what was left out
@@ -28,7 +28,7 @@ def backup(
     user: UserOption = None,
     password: PasswordOption = None,
 ) -> None:
-    """Write documents, readers, functions and tensors of a cluster into one file, with checksums.
+    """Write documents, readers, functions, API keys and settings of a cluster into one file, with a checksum.
 
     The file can be restored into a cluster of another number of shards. It is there whole or not at all. Documents that
     are put or deleted meanwhile are in it or not, each as it was at one moment. The file holds all that the documents
@@ -42,8 +42,7 @@ def backup(
         print_json(asdict(dumped))
     else:
         out.print(
-            f"{dumped.path}: {dumped.documents} documents, {dumped.models} models, {dumped.functions} functions, "
-            f"{dumped.keys} keys, {dumped.bytes:,} bytes",
+            f"{dumped.path}: {dumped.documents} documents, {_others(dumped)}, {dumped.bytes:,} bytes",
             markup=False,
         )
     _tell_left_out(dumped.left_out)
@@ -58,6 +57,10 @@ def restore_(
     adopt: Annotated[
         bool, typer.Option("--adopt", help="Register functions of other users with the rights of this one.")
     ] = False,
+    without: Annotated[
+        list[RecordKind] | None,
+        typer.Option("--without", help="Leave out all of a kind: api-key, setting, scoring, model, function …"),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Only check the file and tell what it holds; no cluster is needed.")
     ] = False,
@@ -76,7 +79,7 @@ def restore_(
     if check:
         return _check(file, as_json)
     settings = settings_of(redis, user, password, timeout=PUT_SECONDS)
-    restored = with_engine(settings, lambda engine: restore(engine, file, merge, adopt))
+    restored = with_engine(settings, lambda engine: restore(engine, file, merge, adopt, without or ()))
     if as_json:
         print_json(asdict(restored))
     else:
@@ -90,15 +93,20 @@ def _check(file: Path, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(file), "about": about, "records": counts})
     else:
-        held = ", ".join(f"{count} x {kind.lower()}" for kind, count in counts.items())
+        held = ", ".join(f"{count} x {kind}" for kind, count in counts.items())
         out.print(f"{file} is whole: {held}; {about}", markup=False)
 
 
 def _report(restored: Restored) -> None:
     out.print(
-        f"{restored.documents} documents ({restored.passages} passages), {restored.models} models, "
-        f"{restored.functions} functions and {restored.keys} keys restored",
-        markup=False,
+        f"restored: {restored.documents} documents ({restored.passages} passages), {_others(restored)}", markup=False
+    )
+
+
+def _others(counts: Dumped | Restored) -> str:
+    return (
+        f"{counts.models} models, {counts.functions} functions, {counts.api_keys} API keys, {counts.settings} settings "
+        f"and {counts.scorings} scorings of corpora, {counts.keys} keys"
     )
 
 
