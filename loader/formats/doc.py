@@ -12,7 +12,7 @@ from shardqa.loader.composer import Composer
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 ENCRYPTED, SECOND_TABLE = 0x0100, 0x0200  # flags of the file's head
-FLAGS, COUNT, CLX = 0x0A, 0x4C, 0x01A2  # where flags, characters of the main text, and the pieces' place stand
+FLAGS, CLX = 0x0A, 0x01A2  # where flags and the place of the pieces stand
 COMPRESSED = 1 << 30  # a piece of bytes in cp1252, at half its offset
 FIELD = re.compile("([\x13\x14\x15])")  # begins, result, ends
 MAX_FIELDS = 100  # within one another
