@@ -43,6 +43,38 @@ class Shard:
     config: Mapping[str, str]  # module arguments, names in lower case
     inner: InnerCommands = field(default_factory=InnerCommands)
 
+    @classmethod
+    def of(
+        cls,
+        link: Link,
+        calls: Calls,
+        threads: Threads,
+        cluster: Cluster,
+        models: Models,
+        requirements: Requirements,
+        statistics: WorkerStatistics,
+        config: Mapping[str, str],
+    ) -> "Shard":
+        """With parts of its own beside those that a worker and a local runner have of different kinds."""
+        settings, profiles = WorkerSettings(config), Profiles()
+        return cls(
+            link=link,
+            calls=calls,
+            threads=threads,
+            cluster=cluster,
+            peers=Peers(cluster),
+            executions=Executions(cluster, settings, profiles),
+            profiles=profiles,
+            settings=settings,
+            requirements=requirements,
+            models=models,
+            registrations=Registrations(),
+            watches=Watches(link, threads),
+            statistics=statistics,
+            ring=LogRing(),
+            config=config,
+        )
+
     def seconds_of(self, registration: Registration) -> float:
         """That a run of the registration may take in one thread."""
         if registration.reader == "CommandReader":

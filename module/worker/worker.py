@@ -23,20 +23,14 @@ from shardqa.module.worker.gears.cluster import REFRESH, Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.events import Events
 from shardqa.module.worker.gears.execution import Execution, describe, enter
-from shardqa.module.worker.gears.executions import Executions
 from shardqa.module.worker.gears.hooks import Hooks
-from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.misses import Misses
 from shardqa.module.worker.gears.newcomers import Newcomers
-from shardqa.module.worker.gears.peers import Peers
-from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.readers import Happened, text
-from shardqa.module.worker.gears.registrations import Registrations
 from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.sessions import Sessions
-from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.gears.told import Told
-from shardqa.module.worker.gears.watches import PROMOTED, Watches
+from shardqa.module.worker.gears.watches import PROMOTED
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
 from shardqa.module.worker.socket_threads import Work
@@ -75,31 +69,20 @@ class Worker:
         settings = {name.lower(): value for name, value in zip(config[::2], config[1::2], strict=True)}
         stall = int(settings.get("timeout", "0")) / 1000 or STALL
         calls, threads, statistics = Calls(link), Threads(stall, activity), WorkerStatistics()
-        cluster, gears_settings = Cluster(calls, node, clustered == "1", role), WorkerSettings(settings)
-        profiles, computing = Profiles(), threading.Lock()
+        cluster, computing = Cluster(calls, node, clustered == "1", role), threading.Lock()
         statistics.set("sandbox", confined)
-        self._shard = Shard(
-            link=link,
-            calls=calls,
-            threads=threads,
-            cluster=cluster,
-            peers=Peers(cluster),
-            executions=Executions(cluster, gears_settings, profiles),
-            profiles=profiles,
-            settings=gears_settings,
-            requirements=Requirements(installer),
-            models=Models(
-                *(link, statistics, activity, calls, int(settings.get("threads", "1"))),
-                limit=int(settings.get("execution_timeout", "0")) / 1000,
-                runs=int(settings.get("threads_per_queue", "1")),
-                computing=computing,
-            ),
-            registrations=Registrations(),
-            watches=Watches(link, threads),
-            statistics=statistics,
-            ring=LogRing(),
-            config=settings,
+        models = Models(
+            link,
+            statistics,
+            activity,
+            calls,
+            int(settings.get("threads", "1")),
+            limit=int(settings.get("execution_timeout", "0")) / 1000,
+            runs=int(settings.get("threads_per_queue", "1")),
+            computing=computing,
         )
+        installing = Requirements(installer)
+        self._shard = Shard.of(link, calls, threads, cluster, models, installing, statistics, settings)
         self._sessions = Sessions(self._shard)
         self._newcomers = Newcomers(self._shard, self._sessions)
         self._commands = Commands(self._shard, self._sessions, self._newcomers)

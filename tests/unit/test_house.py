@@ -339,16 +339,6 @@ def test_no_function_class_or_constant_is_there_for_nobody() -> None:
     assert not [f"{Path(item.filename).relative_to(ROOT)}:{item.first_lineno} {item.name}" for item in unused]
 
 
-def test_no_two_classes_have_one_name() -> None:
-    found: dict[str, list[str]] = {}
-    for path in sources():
-        if path.suffix == ".py" and room_of(path) is not None and "tests" not in path.parts:
-            for node in ast.walk(parsed(path)):
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    found.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    assert not {name: places for name, places in found.items() if len(places) > 1}
-
-
 def test_a_line_of_syntax_stands_above_each_command_handler() -> None:
     source = ROOT / "module" / "src"
     table = re.findall(r'^    \{"([\w.]+)", (\w+), ', (source / "commands.c").read_text(), re.MULTILINE)

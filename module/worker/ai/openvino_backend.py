@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import openvino
 
 from shardqa.module.worker.ai.messages import ModelError
+from shardqa.module.worker.ai.plain_model import PlainModel, refused
 from shardqa.tensors import Array
 
 ERRORS = (RuntimeError, ValueError, TypeError, OSError)
 
 
-class OpenvinoModel:
-    concurrent = False
-    splits: bool
+class OpenvinoModel(PlainModel):
+    errors = ERRORS
 
     def __init__(self, blob: bytes, device: str, threads: int) -> None:
         """Raises ModelError."""
@@ -27,31 +26,13 @@ class OpenvinoModel:
         try:
             self._model = core.compile_model(core.read_model(blob), "CPU", settings)
         except ERRORS as error:
-            raise ModelError(f"ERR {_line(error)}") from None
+            raise refused(error) from None
         values = [*self._model.inputs, *self._model.outputs]
-        self.inputs: Sequence[str] = [value.get_any_name() for value in self._model.inputs]
-        self.outputs: Sequence[str] = [value.get_any_name() for value in self._model.outputs]
+        self.inputs = [value.get_any_name() for value in self._model.inputs]
+        self.outputs = [value.get_any_name() for value in self._model.outputs]
         shapes = [value.get_partial_shape() for value in values]
         self.splits = all(len(shape) > 0 and shape[0].is_dynamic for shape in shapes)
 
-    def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
-        if len(arrays) != len(self.inputs):
-            raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
-        try:
-            found = self._model.create_infer_request().infer(dict(enumerate(arrays)))
-            return [np.array(found[output]) for output in self._model.outputs]
-        except ERRORS as error:
-            raise ModelError(f"ERR {_line(error)}") from None
-
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        return [None] * len(self.outputs)
-
-    def options(self) -> Any:
-        return None
-
-    def terminate(self, options: Any) -> None:
-        """A run of openvino is not interrupted."""
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:600] or type(error).__name__
+    def infer(self, arrays: Sequence[Array]) -> list[Array]:
+        found = self._model.create_infer_request().infer(dict(enumerate(arrays)))
+        return [np.array(found[output]) for output in self._model.outputs]

@@ -10,14 +10,14 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from shardqa.module.worker.ai.messages import ModelError
+from shardqa.module.worker.ai.plain_model import PlainModel, refused
 from shardqa.tensors import BFLOAT16, Array
 
 ERRORS = (tf.errors.OpError, RuntimeError, ValueError, TypeError, KeyError)
 
 
-class TensorflowModel:
-    concurrent = False
-    splits: bool
+class TensorflowModel(PlainModel):
+    errors = ERRORS
 
     def __init__(self, blob: bytes, device: str, inputs: Sequence[str], outputs: Sequence[str], threads: int) -> None:
         """Raises ModelError."""
@@ -28,31 +28,17 @@ class TensorflowModel:
         try:
             self._function = graph.prune(*ends)
         except ERRORS as error:
-            raise ModelError(f"ERR {_line(error)}") from None
+            raise refused(error) from None
         self._types = [tensor.dtype for tensor in ends[0]]
         self._place = place
-        self.inputs: Sequence[str] = inputs
-        self.outputs: Sequence[str] = outputs
+        self.inputs = inputs
+        self.outputs = outputs
         self.splits = not any(_has_fixed_rows(tensor.shape) for tensor in (*ends[0], *ends[1]))
 
-    def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
-        if len(arrays) != len(self.inputs):
-            raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
-        try:
-            with tf.device(self._place):
-                given = [_given(array, dtype) for array, dtype in zip(arrays, self._types, strict=True)]
-                return [_taken(output) for output in self._function(*given)]
-        except ERRORS as error:
-            raise ModelError(f"ERR {_line(error)}") from None
-
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        return [None] * len(self.outputs)
-
-    def options(self) -> Any:
-        return None
-
-    def terminate(self, options: Any) -> None:
-        """A run of tensorflow is not interrupted."""
+    def infer(self, arrays: Sequence[Array]) -> list[Array]:
+        with tf.device(self._place):
+            given = [_given(array, dtype) for array, dtype in zip(arrays, self._types, strict=True)]
+            return [_taken(output) for output in self._function(*given)]
 
 
 def _place(device: str) -> str:
@@ -90,7 +76,7 @@ def _imported(blob: bytes, place: str) -> Any:
     try:
         return tf.compat.v1.wrap_function(build, [])
     except ERRORS as error:
-        raise ModelError(f"ERR {_line(error)}") from None
+        raise refused(error) from None
 
 
 def _tensor(function: Any, name: str, kind: str) -> Any:
@@ -115,7 +101,3 @@ def _taken(output: Any) -> Array:
 
 def _has_fixed_rows(shape: Any) -> bool:
     return shape.rank is not None and (shape.rank == 0 or shape[0] is not None)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:600] or type(error).__name__

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ai_edge_litert.interpreter import Interpreter
 
 from shardqa.module.worker.ai.messages import ModelError
+from shardqa.module.worker.ai.plain_model import PlainModel, refused
 from shardqa.tensors import Array
 
 ERRORS = (RuntimeError, ValueError, TypeError)
 
 
-class TfliteModel:
-    concurrent = False
+class TfliteModel(PlainModel):
+    errors = ERRORS
     splits = True  # a file declares no free dimension: who stores it with BATCHSIZE says so
 
     def __init__(self, blob: bytes, device: str, threads: int) -> None:
@@ -25,23 +25,18 @@ class TfliteModel:
             self._interpreter = Interpreter(model_content=blob, num_threads=threads)
             self._interpreter.allocate_tensors()
         except ERRORS as error:
-            raise ModelError(f"ERR {_line(error)}") from None
+            raise refused(error) from None
         self._inputs = self._interpreter.get_input_details()
         self._outputs = self._interpreter.get_output_details()
-        self.inputs: Sequence[str] = [value["name"] for value in self._inputs]
-        self.outputs: Sequence[str] = [value["name"] for value in self._outputs]
+        self.inputs = [value["name"] for value in self._inputs]
+        self.outputs = [value["name"] for value in self._outputs]
 
-    def run(self, arrays: Sequence[Array], options: Any) -> list[Array]:
-        if len(arrays) != len(self.inputs):
-            raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
-        try:
-            self._resize(arrays)
-            for value, array in zip(self._inputs, arrays, strict=True):
-                self._interpreter.set_tensor(value["index"], array)
-            self._interpreter.invoke()
-            return [self._interpreter.get_tensor(value["index"]) for value in self._outputs]
-        except ERRORS as error:
-            raise ModelError(f"ERR {_line(error)}") from None
+    def infer(self, arrays: Sequence[Array]) -> list[Array]:
+        self._resize(arrays)
+        for value, array in zip(self._inputs, arrays, strict=True):
+            self._interpreter.set_tensor(value["index"], array)
+        self._interpreter.invoke()
+        return [self._interpreter.get_tensor(value["index"]) for value in self._outputs]
 
     def _resize(self, arrays: Sequence[Array]) -> None:
         now = [tuple(value["shape"]) for value in self._interpreter.get_input_details()]
@@ -50,16 +45,3 @@ class TfliteModel:
         for value, array in zip(self._inputs, arrays, strict=True):
             self._interpreter.resize_tensor_input(value["index"], array.shape)
         self._interpreter.allocate_tensors()
-
-    def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
-        return [None] * len(self.outputs)
-
-    def options(self) -> Any:
-        return None
-
-    def terminate(self, options: Any) -> None:
-        """A run of LiteRT is not interrupted."""
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:600] or type(error).__name__

@@ -33,19 +33,13 @@ from shardqa.module.worker.gears.builder import Builder
 from shardqa.module.worker.gears.cluster import Cluster
 from shardqa.module.worker.gears.commands import Commands
 from shardqa.module.worker.gears.execution import Execution, enter
-from shardqa.module.worker.gears.executions import Executions
-from shardqa.module.worker.gears.log_ring import LogRing
 from shardqa.module.worker.gears.newcomers import Newcomers
-from shardqa.module.worker.gears.peers import Peers
 from shardqa.module.worker.gears.plans import GIVEN
-from shardqa.module.worker.gears.profiles import Profiles
 from shardqa.module.worker.gears.readers import Happened, event_record, text
-from shardqa.module.worker.gears.registrations import Registration, Registrations
+from shardqa.module.worker.gears.registrations import Registration
 from shardqa.module.worker.gears.requirements import Requirements
 from shardqa.module.worker.gears.scripts import Script
 from shardqa.module.worker.gears.sessions import Session, Sessions
-from shardqa.module.worker.gears.settings import WorkerSettings
-from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
 from shardqa.module.worker.statistics import WorkerStatistics
@@ -210,26 +204,10 @@ def _shared_threads() -> Threads:
 
 def _shard(link: _LocalLink) -> Shard:
     ours = cast(Link, link)
-    calls, statistics, settings, profiles = Calls(ours), WorkerStatistics(), WorkerSettings({}), Profiles()
+    calls, models = Calls(ours), cast(Models, _NoModels())
     link.answered = calls.called
     cluster, threads = Cluster(calls, NODE, False, "master"), _shared_threads()
-    return Shard(
-        link=ours,
-        calls=calls,
-        threads=threads,
-        cluster=cluster,
-        peers=Peers(cluster),
-        executions=Executions(cluster, settings, profiles),
-        profiles=profiles,
-        settings=settings,
-        requirements=Requirements(None),
-        models=cast(Models, _NoModels()),
-        registrations=Registrations(),
-        watches=Watches(ours, threads),
-        statistics=statistics,
-        ring=LogRing(),
-        config={},
-    )
+    return Shard.of(ours, calls, threads, cluster, models, Requirements(None), WorkerStatistics(), {})
 
 
 class _NoModels:
