@@ -194,5 +194,6 @@ def wait_for_key(server: Server, key: str) -> None:
 def filled(root: httpx.Client, corpus: str) -> str:
     for name, year in (("Ada", 1871), ("Bob", 1901)):
         text = f"The mill was built by {name} Holm in {year}."
-        root.post("/v1/documents", json={"id": name, "corpus": corpus, "text": text, "metadata": {"year": year}})
+        sent = {"id": name, "corpus": corpus, "text": text, "metadata": {"year": year}}
+        assert root.post("/v1/documents", json=sent).status_code == 201
     return corpus

@@ -219,7 +219,7 @@ async def test_no_spelling_of_an_address_passes_the_gate(
     ],
 )
 @pytest.mark.usefixtures("filled")
-def test_no_spelling_of_plain_brings_an_answer_without_a_key(
+def test_no_spelling_brings_an_answer_without_a_key(  # nor the corpus, named after it, has the word
     locked: Server,
     corpus: str,
     query: str,
