@@ -10,7 +10,10 @@ shardqa=${SHARDQA:-.venv/bin/shardqa}
 recipes=models/toolchain/recipes
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
 
-[ "${1:-}" = status ] && exec "$shardqa" models curve build/reader-v3.work
+if [ "${1:-}" = status ]; then
+    tail -n 1 build/reader-v3.log
+    exec "$shardqa" models curve build/reader-v3.work
+fi
 
 made() { [ -e "build/$1" ] || { shift; echo "shardqa $*"; "$shardqa" "$@"; }; }
 

@@ -157,7 +157,7 @@ def _row(one: fitting.ScoringOutcome) -> tuple[str, ...]:
 
 def measure(
     reader: ReaderArgument,
-    questions: Annotated[Path, typer.Argument(help="SQuAD file, .json or .json.gz.")],
+    questions: Annotated[Path, typer.Argument(help="SQuAD file, or evidence lines (.jsonl); .gz too.")],
     limit: Annotated[
         int | None, typer.Option("--limit", help="Questions drawn at random; all unless given.", min=1)
     ] = None,
@@ -166,11 +166,17 @@ def measure(
 ) -> None:
     """Measure a reader given the right paragraph: EM and F1 of the answerable, and with refusals as SQuAD 2.0 does.
 
+    Of evidence lines: precision, recall and F1 of the words in sentences that answer, and the AUROC of relevance.
+
     Example: shardqa models measure my-reader-int8 dev-v2.0.json.gz --limit 500
     """
     from shardqa.models.toolchain import measure as reading
     from shardqa.models.toolchain import no_answer_metrics
+    from shardqa.models.toolchain.training.evidence_lines import is_lines
 
+    if is_lines(questions):
+        _measure_evidence(reader, questions, limit, threads, as_json)
+        return
     reads = list(reading.read_all(reader, questions, limit, threads))
     answerable = [one for one in reads if one.question.answers]
     forced = reading.scores(answerable) if answerable else None
@@ -188,3 +194,18 @@ def measure(
         scores = (f"{refused.exact_match:.2f}", f"{refused.f1:.2f}", f"{refused.refused:.1f}", error)
         rows.append((f"below {refused.threshold} refused", str(refused.questions), *scores))
     print_table(("", "questions", "EM", "F1", "refused %", "calibration error"), rows)
+
+
+def _measure_evidence(reader: Path, questions: Path, limit: int | None, threads: int, as_json: bool) -> None:
+    from shardqa.models.toolchain import measure_evidence
+
+    found = measure_evidence.measure(reader, questions, limit, threads)
+    if as_json:
+        print_json(asdict(found))
+        return
+    told_apart = "" if found.relevance_auroc is None else f"{found.relevance_auroc:.3f}"
+    words = found.words
+    shares = (f"{share:.1f}" for share in (words.precision, words.recall, words.f1))
+    print_table(("questions", "precision", "recall", "word F1", "AUROC"), [(str(words.rows), *shares, told_apart)])
+    if found.too_long:
+        say(f"{found.too_long} questions are too long for the reader and were left out")
