@@ -146,10 +146,10 @@ def test_one_node_is_no_cluster(client: Redis) -> None:
 
 def test_the_cluster_is_described(shards: list[Redis]) -> None:
     described_cluster: list[Any] = send(shards[0], "RG.INFOCLUSTER")
-    name, id, masters = described_cluster
-    assert (name, id, len(masters)) == ("MyId", send(shards[0], "CLUSTER", "MYID"), 3)
+    own, masters = fields(described_cluster[:4]), described_cluster[4]
+    assert (list(own), own["MyId"], len(masters)) == (["MyId", "MyRunId"], send(shards[0], "CLUSTER", "MYID"), 3)
     described = [fields(master) for master in masters]
-    assert id in [master["id"] for master in described]
+    assert (own["MyId"], own["MyRunId"]) in [(master["id"], master["runid"]) for master in described]
     assert sorted((m["minHslot"], m["maxHslot"]) for m in described)[0][0] == 0
     assert all(send(node, "RG.REFRESHCLUSTER") == "OK" for node in shards)
 

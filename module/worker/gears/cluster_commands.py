@@ -18,7 +18,7 @@ async def info_cluster(shard: Shard) -> bytes:
         return b"+no cluster mode\r\n"
     await cluster.refresh()
     masters = [node for node in cluster.nodes() if node.role == "master" and node.slots]
-    return resp.encode(["MyId", cluster.node, [_shard(node) for node in masters]])
+    return resp.encode(["MyId", cluster.node, "MyRunId", cluster.node, [_shard(node) for node in masters]])
 
 
 def _shard(node: Node) -> list[Any]:
