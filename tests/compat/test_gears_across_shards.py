@@ -73,9 +73,9 @@ def test_a_step_gives_what_one_node_would_give(shards: RedisCluster, steps: str,
 
 def test_sort_orders_the_records_of_all_shards(shards: RedisCluster) -> None:
     ordered = results(shards, KEYS.format(steps=f".filter(lambda k: ':a:' in k).map({NUMBER}).sort()"))
-    assert ordered == [str(n) for n in reversed(range(40))]
-    ordered = results(shards, KEYS.format(steps=f".filter(lambda k: ':a:' in k).map({NUMBER}).sort(reverse=False)"))
     assert ordered == [str(n) for n in range(40)]
+    ordered = results(shards, KEYS.format(steps=f".filter(lambda k: ':a:' in k).map({NUMBER}).sort(reverse=False)"))
+    assert ordered == [str(n) for n in reversed(range(40))]
 
 
 def test_repartition_puts_records_where_their_key_lives(shards: RedisCluster) -> None:

@@ -113,7 +113,8 @@ def concatenate(accumulator: list[Any] | None, records: list[Any]) -> list[Any]:
 
 
 def sorting(reverse: bool) -> Function:
-    return functools.partial(sorted, reverse=bool(reverse))
+    """RedisGears gives a sorted list from its end, so `reverse` comes out ascending."""
+    return functools.partial(sorted, reverse=not reverse)
 
 
 def gather_distinct(accumulator: dict[Any, None] | None, record: Any) -> dict[Any, None]:

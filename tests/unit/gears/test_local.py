@@ -23,7 +23,7 @@ def words(record: dict[str, Any]) -> list[str]:
         (lambda: GB().map(lambda n: n + 1), [4, 2, 3]),
         (lambda: GB().filter(lambda n: n > 1).flatmap(lambda n: [n] * n), [3, 3, 3, 2, 2]),
         (lambda: GB().count(), [3]),
-        (lambda: GB().sort(reverse=False), [1, 2, 3]),
+        (lambda: GB().sort(), [1, 2, 3]),
         (lambda: GB().avg(), [2.0]),
         (lambda: GB().limit(1, 1), [1]),
         (lambda: GB().map(lambda n: n % 2).distinct(), [1, 0]),
