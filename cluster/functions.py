@@ -133,7 +133,7 @@ def _masters(connect: Callable[[str, int], Redis], seed: tuple[str, int]) -> lis
 
 def registrations(masters: Masters) -> tuple[list[RegisteredFunction], dict[str, str]]:
     """(all of them in the order of their names, what failed)."""
-    asked = masters.everywhere("RG.DUMPREGISTRATIONS")
+    asked = masters.everywhere("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS")
     found: dict[str, RegisteredFunction] = {}
     for shard, reply in asked.replies.items():
         for entry in reply:
@@ -168,7 +168,7 @@ def _name_of(arguments: Mapping[str, Any]) -> str:
 
 def executions(masters: Masters) -> tuple[list[ExecutionOnShards], dict[str, str]]:
     """(those that run and those that are kept, what failed)."""
-    asked = masters.everywhere("RG.DUMPEXECUTIONS")
+    asked = masters.everywhere("RG.DUMPEXECUTIONS", "WITH", "STATISTICS")
     found: dict[str, ExecutionOnShards] = {}
     for shard, reply in asked.replies.items():
         for entry in map(named, reply):
@@ -198,7 +198,7 @@ def log_lines(masters: Masters, after: Mapping[str, int]) -> tuple[list[LogLine]
 
 def parts(masters: Masters, initiator: tuple[str, int], id: str) -> Iterator[dict[str, Any]]:
     """What each shard tells of its part of an execution. Raises redis.RedisError."""
-    for entry in masters.on(initiator, "RG.GETEXECUTION", id):
+    for entry in masters.on(initiator, "RG.GETEXECUTION", id, "WITH", "STATISTICS"):
         told = named(entry)
         yield {"shard": str(told["shard_id"]), **named(told["execution_plan"])}
 

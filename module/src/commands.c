@@ -162,6 +162,7 @@ static RedisArg CONFIG_ACTIONS[] = {{.name = "setting", .type = ARG_ONEOF, .toke
                                     END};
 static RedisArg CONFIG_ARGS[] = {{.name = "action", .type = ARG_ONEOF, .subargs = CONFIG_ACTIONS, NO_KEY}, END};
 static RedisArg NO_ARGS[] = {END};
+static RedisArg STATISTICS_ARGS[] = {OPTIONAL_WORD("statistics", "WITH STATISTICS"), END};
 static RedisArg PYEXECUTE_ARGS[] = {{.name = "code", .type = ARG_STRING, NO_KEY},
                                     OPTIONAL_WORD("unblocking", "UNBLOCKING"),
                                     {.name = "id", .type = ARG_STRING, .token = "ID", .flags = ARG_OPTIONAL, NO_KEY},
@@ -183,6 +184,7 @@ static RedisArg EXECUTION_ARGS[] = {{.name = "execution-id", .type = ARG_STRING,
 static RedisArg SCOPES[] = {WORD("SHARD"), WORD("CLUSTER"), END};
 static RedisArg GETEXECUTION_ARGS[] = {{.name = "execution-id", .type = ARG_STRING, NO_KEY},
                                        {.name = "scope", .type = ARG_ONEOF, .subargs = SCOPES, .flags = ARG_OPTIONAL, NO_KEY},
+                                       OPTIONAL_WORD("statistics", "WITH STATISTICS"),
                                        END};
 static RedisArg DUMPSESSIONS_ARGS[] = {OPTIONAL_WORD("ts", "TS"), OPTIONAL_WORD("verbose", "VERBOSE"), OPTIONAL_WORD("code", "CODE"),
                                        {.name = "session-id", .type = ARG_STRING, .token = "SESSIONS", .flags = ARG_OPTIONAL | ARG_MULTIPLE, NO_KEY},
@@ -245,12 +247,12 @@ static const struct command COMMANDS[] = {
     {"RG.PYEXECUTE", rg_pyexecute, "write deny-oom", 0, -2, NULL, PYEXECUTE_ARGS, "Runs Python code on the server, or registers functions", "That of the code", "write admin dangerous slow scripting"},
     {"RG.TRIGGER", rg_trigger, "may-replicate", 0, -2, NULL, TRIGGER_ARGS, "Runs the function registered under a trigger", "That of the function", "slow scripting"},
     {"RG.TRIGGERONKEY", rg_trigger, "write", 2, -3, CHANGES_SECOND, TRIGGERONKEY_ARGS, "Runs a triggered function on the shard of a key", "That of the function", "write slow scripting"},
-    {"RG.DUMPREGISTRATIONS", rg_dumpregistrations, "readonly", 0, 1, NULL, NO_ARGS, "Lists the registered functions with their statistics", "O(N) in the number of registrations", "slow scripting"},
+    {"RG.DUMPREGISTRATIONS", rg_dumpregistrations, "readonly", 0, -1, NULL, STATISTICS_ARGS, "Lists the registered functions with their statistics", "O(N) in the number of registrations", "slow scripting"},
     {"RG.UNREGISTER", rg_unregister, "write", 0, 2, NULL, ID_ARGS, "Removes a registered function", "O(1)", "write admin dangerous slow scripting"},
     {"RG.CLEARREGISTRATIONSSTATS", rg_admin, "may-replicate", 0, 1, NULL, NO_ARGS, "Sets the statistics of all registrations on this shard to zero", "O(N) in the number of registrations", "admin dangerous slow"},
     {"RG.PAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Stops stream registrations from reading, on this shard", "O(N) in the registrations named", "admin dangerous slow"},
     {"RG.UNPAUSEREGISTRATIONS", rg_admin, "may-replicate", 0, -2, NULL, REGISTRATIONS_ARGS, "Lets stream registrations read again", "O(N) in the registrations named", "admin dangerous slow"},
-    {"RG.DUMPEXECUTIONS", rg_admin, "readonly", 0, 1, NULL, NO_ARGS, "Lists the executions that run and those kept with their results", "O(N) in the number of executions", "admin dangerous slow"},
+    {"RG.DUMPEXECUTIONS", rg_admin, "readonly", 0, -1, NULL, STATISTICS_ARGS, "Lists the executions that run and those kept with their results", "O(N) in the number of executions", "admin dangerous slow"},
     {"RG.GETEXECUTION", rg_admin, "readonly", 0, -2, NULL, GETEXECUTION_ARGS, "Describes an execution: status, times, steps", "O(N) in the number of steps", "admin dangerous slow"},
     {"RG.GETRESULTS", rg_admin, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Returns the results of an execution that is done", "O(N) in the number of results", "admin dangerous slow"},
     {"RG.GETRESULTSBLOCKING", rg_wait, "readonly", 0, 2, NULL, EXECUTION_ARGS, "Waits for an execution and returns its results", "O(N) in the number of results", "admin dangerous slow"},

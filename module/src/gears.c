@@ -122,8 +122,8 @@ static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long 
 /* RG.CLEARREGISTRATIONSSTATS
  * RG.PAUSEREGISTRATIONS id ...
  * RG.UNPAUSEREGISTRATIONS id ...
- * RG.DUMPEXECUTIONS
- * RG.GETEXECUTION id [SHARD | CLUSTER]
+ * RG.DUMPEXECUTIONS [WITH STATISTICS]
+ * RG.GETEXECUTION id [SHARD | CLUSTER] [WITH STATISTICS]
  * RG.GETRESULTS id
  * RG.DROPEXECUTION id
  * RG.ABORTEXECUTION id
@@ -184,12 +184,12 @@ int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
 }
 
-/* RG.DUMPREGISTRATIONS
+/* RG.DUMPREGISTRATIONS [WITH STATISTICS]
  * What the module knows by itself where the worker can't be asked. */
 int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
     struct buffer reply = {0};
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (argc != 1) return redis.WrongArity(ctx);
+    if (argc != 1 && argc != 3) return redis.WrongArity(ctx);
     if (!worker_answers()) {
         gears_dump(&reply, "*0\r\n", 4);
         reply_with_resp(ctx, reply.data, reply.length);

@@ -78,17 +78,6 @@ static void add_data(struct buffer *out, const struct registration *r, const str
     add_arguments(out, r, prefix);
 }
 
-/* What RedisGears does not have; all of it is 0 as well. */
-static void add_statistics(struct buffer *out) {
-    add_text(out, "Statistics");
-    add_line(out, '*', 8);
-    add_number(out, "queue", 0);
-    add_number(out, "p50RunDurationUS", 0);
-    add_number(out, "p99RunDurationUS", 0);
-    add_text(out, "runHistogramUS");
-    add_line(out, '*', 0);
-}
-
 /* The items of a registration begin with reader, mode, description and prefix. */
 static void add_registration(struct buffer *out, const struct registration *r) {
     struct frame_list list = {.at = r->items.data, .end = r->items.data + r->items.length, .left = r->item_count};
@@ -98,8 +87,8 @@ static void add_registration(struct buffer *out, const struct registration *r) {
     frame_list_next(&list, &mode);
     frame_list_next(&list, &description);
     frame_list_next(&list, &prefix);
-    /* six names with their values, in RedisGears' order, and one of ours */
-    add_line(out, '*', 14);
+    /* six names with their values, in RedisGears' order */
+    add_line(out, '*', 12);
     add_text(out, "id");
     add_text(out, r->id);
     add_text(out, "reader");
@@ -116,7 +105,6 @@ static void add_registration(struct buffer *out, const struct registration *r) {
     add_text(out, session);
     add_text(out, "ExecutionThreadPool");
     add_text(out, "DefaultPool");
-    add_statistics(out);
 }
 
 /* Passes over whole values, nested ones too. */

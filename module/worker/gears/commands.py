@@ -36,6 +36,7 @@ NAMES = frozenset(
         *("PYDUMPREQS", "PYLOGS", "PYSTATS"),
     )
 )
+WITH_STATISTICS = ("RG.DUMPREGISTRATIONS", "RG.DUMPEXECUTIONS", "RG.GETEXECUTION")  # RedisGears has none
 
 
 class Commands:
@@ -75,9 +76,10 @@ class Commands:
             case "RG._PEER":
                 return await self._shard.peers.receive(arguments)
         words = [argument.decode("utf-8", "surrogateescape") for argument in arguments]
-        match name, words:
+        statistics = [word.upper() for word in words[-2:]] == ["WITH", "STATISTICS"] and name in WITH_STATISTICS
+        match name, words[:-2] if statistics else words:
             case "RG.DUMPREGISTRATIONS", []:
-                return resp.encode([r.dump(self._shard.registrations.queue_of(r)) for r in self._shard.registrations])
+                return self._dump_registrations(statistics)
             case "RG.UNREGISTER", [id]:
                 return await self._unregister(id)
             case "RG.CLEARREGISTRATIONSSTATS", []:
@@ -88,11 +90,11 @@ class Commands:
             case "RG.UNPAUSEREGISTRATIONS", [_, *_]:
                 return self._pause(words, False)
             case "RG.DUMPEXECUTIONS", []:
-                return self._executions.dump()
+                return self._executions.dump(statistics)
             case "RG.GETEXECUTION", [id]:
-                return await self._executions.get(id, None)
+                return await self._executions.get(id, None, statistics)
             case "RG.GETEXECUTION", [id, scope] if scope.upper() in ("SHARD", "CLUSTER"):
-                return await self._executions.get(id, scope.upper())
+                return await self._executions.get(id, scope.upper(), statistics)
             case "RG.GETEXECUTION", [_, scope]:
                 return resp.error(f"ERR {scope[:40]!r} is neither SHARD nor CLUSTER")
             case "RG.GETRESULTS", [id]:
@@ -126,6 +128,10 @@ class Commands:
         if name in NAMES:
             return resp.error(f"ERR wrong number of arguments for '{name}' command")
         return resp.error(f"ERR the worker does not know {name[:80]!r}; module and worker differ in version")
+
+    def _dump_registrations(self, statistics: bool) -> bytes:
+        registrations = self._shard.registrations
+        return resp.encode([r.dump(registrations.queue_of(r) if statistics else None) for r in registrations])
 
     async def _trigger(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
         if len(arguments) < (1 if name == "RG.TRIGGER" else 2):

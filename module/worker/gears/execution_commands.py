@@ -25,9 +25,9 @@ class ExecutionCommands:
         shard.peers.handle_with("DROP", self._on_drop)
         shard.peers.handle_with("ABORTED", self._on_abort)
 
-    def dump(self) -> bytes:
+    def dump(self, statistics: bool) -> bytes:
         runs = reversed(self._shard.executions.all())
-        return resp.encode([_listed(run) for run in runs])
+        return resp.encode([_listed(run, statistics) for run in runs])
 
     def results(self, id: str) -> bytes:
         run = self._shard.executions.get(id)
@@ -61,19 +61,19 @@ class ExecutionCommands:
         await run.wait()
         return resp.OK
 
-    async def get(self, id: str, scope: str | None) -> bytes:
+    async def get(self, id: str, scope: str | None, statistics: bool) -> bytes:
         run = self._shard.executions.get(id)
         if run is None:
             return resp.error(MISSING)
-        plans = [self._plan(run)]
+        plans = [self._plan(run, statistics)]
         if scope != "SHARD" and self._shard.cluster.enabled and run.kept:
             others = await self._shard.cluster.other_masters()
-            for reply in await self._shard.peers.send_all(others, "PLAN", id):
+            for reply in await self._shard.peers.send_all(others, "PLAN", id, "STATISTICS" if statistics else ""):
                 if isinstance(reply, bytes):
                     plans.append(json.loads(reply))
         return resp.encode(plans)
 
-    def _plan(self, run: Run) -> list[Any]:
+    def _plan(self, run: Run, statistics: bool) -> list[Any]:
         cluster = self._shard.cluster
         others = len(run.part.members) - 1 if run.part is not None else 0
         described = [_step(step) for step in reversed(run.plan.all_steps())]
@@ -85,8 +85,7 @@ class ExecutionCommands:
                 *("results", len(run.results) if run.is_done() else -1, "errors", run.errors),
                 *("total_duration", round(run.milliseconds)),
                 *("read_duration", round(run.read_milliseconds)),
-                *("steps", described, "records", run.records(), "errorCount", run.error_count()),
-                *("elapsedMS", round(run.elapsed())),
+                *("steps", described, *(_measured(run) if statistics else ())),
             ],
         ]
 
@@ -96,7 +95,7 @@ class ExecutionCommands:
 
     async def _on_plan(self, _sender: str, arguments: list[bytes]) -> bytes:
         run = self._shard.executions.get(arguments[0].decode())
-        return resp.NIL if run is None else resp.bulk(json.dumps(self._plan(run)).encode())
+        return resp.NIL if run is None else resp.bulk(json.dumps(self._plan(run, b"STATISTICS" in arguments)).encode())
 
     async def _on_drop(self, _sender: str, arguments: list[bytes]) -> bytes:
         run = self._shard.executions.get(arguments[0].decode())
@@ -111,11 +110,14 @@ class ExecutionCommands:
         return resp.OK
 
 
-def _listed(run: Run) -> list[Any]:
+def _listed(run: Run, statistics: bool) -> list[Any]:
     """What RedisGears has not stands last."""
     listed = ["executionId", run.id, "status", run.status, "registered", int(bool(run.registration))]
-    shown = ["records", run.records(), "errorCount", run.error_count(), "elapsedMS", round(run.elapsed())]
-    return [*listed, *shown, "session", run.session]
+    return [*listed, *_measured(run), "session", run.session] if statistics else listed
+
+
+def _measured(run: Run) -> list[Any]:
+    return ["records", run.records(), "errorCount", run.error_count(), "elapsedMS", round(run.elapsed())]
 
 
 def _step(step: GearsStep) -> list[Any]:

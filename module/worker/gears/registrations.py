@@ -159,8 +159,8 @@ class Registration:
             items += [str(len(names or ())), *(names or ())]
         return items
 
-    def dump(self, queue: int) -> list[Any]:
-        """As RG.DUMPREGISTRATIONS shows it; what RedisGears has not stands behind what it has."""
+    def dump(self, queue: int | None) -> list[Any]:
+        """As RG.DUMPREGISTRATIONS shows it; where `queue` is given, behind it what RedisGears has not."""
         s = self.statistics
         done = s.success + s.failures
         data = [
@@ -174,13 +174,15 @@ class Registration:
         data += ["lastError", s.last_error, "args", self._arguments()]
         if self.reader == "StreamReader":
             data += ["status", "PAUSED" if self.paused else "OK"]
-        told = ["queue", queue, "p50RunDurationUS", s.runs.percentile(0.5)]
-        told += ["p99RunDurationUS", s.runs.percentile(0.99), "runHistogramUS", s.runs.pairs()]
-        return [
+        shown = [
             *("id", self.id, "reader", self.reader, "desc", self.description, "RegistrationData", data),
             *("PD", f"{{'sessionName':'{self.session}', 'depsList':[]}}", "ExecutionThreadPool", "DefaultPool"),
-            *("Statistics", told),
         ]
+        if queue is not None:
+            more = ["queue", queue, "p50RunDurationUS", s.runs.percentile(0.5)]
+            more += ["p99RunDurationUS", s.runs.percentile(0.99), "runHistogramUS", s.runs.pairs()]
+            shown += ["Statistics", more]
+        return shown
 
     def _arguments(self) -> list[Any]:
         if self.reader == "CommandReader" and self.commands:

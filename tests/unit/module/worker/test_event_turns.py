@@ -49,7 +49,7 @@ def at_once(worker: WorkerClient, target: str, keys: Iterable[str]) -> None:
 
 def of_events(worker: WorkerClient, prefix: str) -> tuple[str, dict[str, Any]]:
     """(id, its numbers) of the registration for keys of this prefix."""
-    for dump in worker.request("RG.DUMPREGISTRATIONS"):
+    for dump in worker.request("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS"):
         flat = dump[7] + dump[-1]
         found = {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
         if f"{prefix}:*".encode() in found["args"]:

@@ -27,7 +27,7 @@ def keymiss(worker: WorkerClient, function: str, tail: str = TAIL) -> str:
 
 
 def counts(worker: WorkerClient, id: str) -> dict[str, Any]:
-    dump = next(dump for dump in worker.request("RG.DUMPREGISTRATIONS") if dump[1].decode() == id)
+    dump = next(dump for dump in worker.request("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS") if dump[1].decode() == id)
     flat = dump[7] + dump[-1]
     return {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 

@@ -21,7 +21,7 @@ def named(flat: list[Any]) -> dict[str, Any]:
 
 
 def data_of(worker: WorkerClient, trigger: str) -> dict[str, Any]:
-    entries = map(named, worker.request("RG.DUMPREGISTRATIONS"))
+    entries = map(named, worker.request("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS"))
     entry = next(entry for entry in entries if trigger.encode() in named(entry["RegistrationData"])["args"])
     return named(entry["RegistrationData"]) | named(entry["Statistics"])
 
@@ -56,12 +56,13 @@ def test_percentiles_are_those_of_what_was_added() -> None:
     assert percentile([], 0.5) == RunHistogram().percentile(0.99) == 0
 
 
-def test_new_fields_stand_behind_the_old_ones(worker: WorkerClient) -> None:
+def test_statistics_stand_behind_the_fields_of_redisgears_on_request(worker: WorkerClient) -> None:
     worker.execute("GB('CommandReader').map(lambda r: 1 / int(r[1])).register(trigger='counted')")
     for word in ("1", "2", "0"):
         worker.request("RG.TRIGGER", "counted", word)
     data = data_of(worker, "counted")
     assert list(data) == OLD + NEW
+    assert all(b"Statistics" not in entry for entry in worker.request("RG.DUMPREGISTRATIONS"))
     assert (data["numTriggered"], data["numSuccess"], data["numFailures"], data["queue"]) == (3, 2, 1, 0)
     assert sum(count for _, count in data["runHistogramUS"]) == 3
     assert 0 < data["p50RunDurationUS"] <= data["p99RunDurationUS"]
@@ -121,10 +122,11 @@ def test_executions_tell_records_errors_and_time(worker: WorkerClient) -> None:
     code = "def go():\n    yield from range(700)\nGB('PythonReader').map(lambda n: 1 // n).run(go)"
     id = worker.execute(code, "UNBLOCKING").decode()
     worker.request("RG.GETRESULTSBLOCKING", id)
-    listed = next(e for e in map(named, worker.request("RG.DUMPEXECUTIONS")) if e["executionId"] == id.encode())
+    entries = map(named, worker.request("RG.DUMPEXECUTIONS", "WITH", "STATISTICS"))
+    listed = next(entry for entry in entries if entry["executionId"] == id.encode())
     assert list(listed)[:3] == ["executionId", "status", "registered"]
     assert (listed["records"], listed["errorCount"]) == (700, 1)
-    plan = named(named(worker.request("RG.GETEXECUTION", id)[0])["execution_plan"])
+    plan = named(named(worker.request("RG.GETEXECUTION", id, "WITH", "STATISTICS")[0])["execution_plan"])
     assert list(plan)[-3:] == ["records", "errorCount", "elapsedMS"]
     assert plan["records"] == 700
     told = worker.wait(lambda f: f.type is Type.STATS and (b"executions_failed", b"1") in pairs(f.items()))
