@@ -93,7 +93,7 @@ VERBS = {
     "backup": Verb(
         "backup",
         "backup",
-        "Write documents, readers, functions and tensors of a cluster into one file, with checksums.",
+        "Write documents, readers, functions, API keys and settings of a cluster into one file, with a checksum.",
     ),
     "restore": Verb(
         "backup",
