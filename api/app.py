@@ -11,7 +11,7 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 import shardqa
-from shardqa import spans
+from shardqa import extras, spans
 from shardqa.api import openapi, problems, requests
 from shardqa.api.access import Access
 from shardqa.api.connection import Connection
@@ -30,7 +30,7 @@ def start_spans() -> None:
     try:
         spans.configure()
     except ImportError as error:
-        log.warning("no spans are sent, %s: install the extra, pip install 'shardqa[otel]'", error)
+        log.warning("no spans are sent, %s: %s", error, extras.remedy("otel"))
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from shardqa import extras
 from shardqa.errors import BadDocument, DocumentTooLarge
 from shardqa.loader.formats import code
 from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
@@ -34,8 +35,8 @@ class Format:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == "shardqa":
                 raise
-            extra = f"shardqa[{self.needs}]" if self.needs else "shardqa"
-            raise BadDocument(f"{self.title} needs the library {error.name}: pip install '{extra}'") from error
+            remedy = extras.remedy(self.needs or "loader")
+            raise BadDocument(f"{self.title} needs the library {error.name}; {remedy}") from error
         return found
 
 

@@ -37,11 +37,11 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(PUBLIC[name]), name)
     except ModuleNotFoundError as fault:
-        if fault.name != "httpx":
+        if fault.name != "httpx2":
             raise
-        raise ModuleNotFoundError(
-            f"shardqa.{name} needs httpx; run: pip install 'shardqa[client]'", name=fault.name
-        ) from None
+        from shardqa import extras
+
+        raise ModuleNotFoundError(f"shardqa.{name} needs httpx2; {extras.remedy('client')}", name=fault.name) from None
 
 
 def __dir__() -> list[str]:

@@ -23,4 +23,5 @@ def missing(what: str, fault: ModuleNotFoundError, extra: str) -> str:
 
 
 def remedy(extra: str) -> str:
-    return f"run: pip install 'shardqa[{extra}]'"
+    """How to install it: no package index has shardqa yet."""
+    return f"run: pip install '.[{extra}]' in a checkout of shardqa, or name its wheel: pip install 'FILE.whl[{extra}]'"

@@ -9,7 +9,7 @@ from time import sleep
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import httpx
+import httpx2
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
@@ -36,7 +36,7 @@ class Client:
     """Calls the API at `url`. Threads may share one. `key` is an API key, where the server wants one.
 
     Every call raises a ShardqaError: that of the server, by its code, or Unreachable. `retries` says which calls are
-    made again; `timeout` bounds each attempt, in seconds. `transport` is httpx', for proxies, sockets and tests.
+    made again; `timeout` bounds each attempt, in seconds. `transport` is httpx2', for proxies, sockets and tests.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Client:
         timeout: float = TIMEOUT,
         retries: Retries | None = None,
         verify: ssl.SSLContext | bool = True,
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._budget = Budget(retries or Retries())
-        self._http = httpx.Client(
+        self._http = httpx2.Client(
             base_url=self.url, headers=headers(key), timeout=timeout, verify=verify, transport=transport
         )
 
@@ -188,7 +188,7 @@ class Client:
         while True:
             try:
                 reply = self._http.request(**call.request())
-            except httpx.TransportError as error:
+            except httpx2.TransportError as error:
                 sleep(exchange.pause_after_error(error))
                 continue
             if exchange.is_done(reply):

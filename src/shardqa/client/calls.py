@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote
 
-import httpx
+import httpx2
 import orjson
 from pydantic import BaseModel, ValidationError
 
@@ -45,14 +45,14 @@ Model = TypeVar("Model", bound=BaseModel)
 class Call(Generic[Result]):
     method: str
     path: str
-    read: Callable[[httpx.Response], Result]
+    read: Callable[[httpx2.Response], Result]
     query: Mapping[str, Any] = field(default_factory=dict)
     json: bytes | None = None
     content: bytes | None = None
     gone_is_done: bool = False  # a repeated call that finds nothing was made before, and its reply was lost
 
     def request(self) -> dict[str, Any]:
-        """Arguments of httpx' `request`."""
+        """Arguments of httpx2' `request`."""
         body = self.json if self.json is not None else self.content
         headers = {"content-type": "application/json"} if self.json is not None else {}
         query = {name: value for name, value in self.query.items() if value is not None}
@@ -64,8 +64,8 @@ def headers(key: str | None) -> dict[str, str]:
     return {"accept": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
 
 
-def _as(model: type[Model]) -> Callable[[httpx.Response], Model]:
-    def read(reply: httpx.Response) -> Model:
+def _as(model: type[Model]) -> Callable[[httpx2.Response], Model]:
+    def read(reply: httpx2.Response) -> Model:
         try:
             return model.model_validate_json(reply.content)
         except ValidationError as error:

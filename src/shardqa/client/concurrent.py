@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import httpx
+import httpx2
 
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
@@ -35,7 +35,7 @@ class AsyncClient:
     """Calls the API at `url`. One event loop owns it. `key` is an API key, where the server wants one.
 
     Every call raises a ShardqaError: that of the server, by its code, or Unreachable. `retries` says which calls are
-    made again; `timeout` bounds each attempt, in seconds. `transport` is httpx', for proxies, sockets and tests.
+    made again; `timeout` bounds each attempt, in seconds. `transport` is httpx2', for proxies, sockets and tests.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class AsyncClient:
         timeout: float = TIMEOUT,
         retries: Retries | None = None,
         verify: ssl.SSLContext | bool = True,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self.url = url.rstrip("/")
         self._budget = Budget(retries or Retries())
-        self._http = httpx.AsyncClient(
+        self._http = httpx2.AsyncClient(
             base_url=self.url, headers=headers(key), timeout=timeout, verify=verify, transport=transport
         )
 
@@ -189,7 +189,7 @@ class AsyncClient:
         while True:
             try:
                 reply = await self._http.request(**call.request())
-            except httpx.TransportError as error:
+            except httpx2.TransportError as error:
                 await asyncio.sleep(exchange.pause_after_error(error))
                 continue
             if exchange.is_done(reply):

@@ -3,7 +3,7 @@
 from time import perf_counter
 from typing import Any
 
-import httpx
+import httpx2
 
 from shardqa.client import faults, retries
 from shardqa.client.calls import Call
@@ -19,24 +19,24 @@ class Exchange:
         self._attempt = 1
         self._began = perf_counter()
 
-    def is_done(self, reply: httpx.Response) -> bool:
+    def is_done(self, reply: httpx2.Response) -> bool:
         """Whether this reply is the call's."""
         done = reply.is_success or (self._call.gone_is_done and self._attempt > 1 and reply.status_code == 404)
         if done:
             self._budget.earn()
         return done
 
-    def pause_after_reply(self, reply: httpx.Response) -> float:
+    def pause_after_reply(self, reply: httpx2.Response) -> float:
         """Seconds until the next attempt. Raises the reply's fault where there is to be none."""
         fault = faults.fault_of(reply)
         if not retries.is_passing(reply.status_code, reply.headers):
             raise fault
         return self._pause(fault, retries.retry_after(reply.headers))
 
-    def pause_after_error(self, error: httpx.TransportError) -> float:
+    def pause_after_error(self, error: httpx2.TransportError) -> float:
         """The same where no reply came. Raises Unreachable."""
         fault = faults.unreachable(self._url, error)
-        if isinstance(error, httpx.UnsupportedProtocol | httpx.LocalProtocolError):
+        if isinstance(error, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
             raise fault
         return self._pause(fault, None)
 

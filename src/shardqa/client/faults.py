@@ -6,7 +6,7 @@ before it, is RequestFailed.
 
 from typing import Any
 
-import httpx
+import httpx2
 from pydantic import ValidationError
 
 from shardqa import errors
@@ -34,7 +34,7 @@ class Unreachable(ClusterUnavailable):
     code = "unreachable"
 
 
-def fault_of(reply: httpx.Response) -> ShardqaError:
+def fault_of(reply: httpx2.Response) -> ShardqaError:
     """The fault that a reply of status 400 and above means."""
     problem = _problem(reply)
     if problem is None:
@@ -47,7 +47,7 @@ def fault_of(reply: httpx.Response) -> ShardqaError:
     return fault
 
 
-def _problem(reply: httpx.Response) -> Problem | None:
+def _problem(reply: httpx2.Response) -> Problem | None:
     try:
         sent: Any = reply.json()
         return Problem.model_validate(sent)
@@ -55,8 +55,8 @@ def _problem(reply: httpx.Response) -> Problem | None:
         return None
 
 
-def unreachable(url: str, error: httpx.TransportError) -> Unreachable:
+def unreachable(url: str, error: httpx2.TransportError) -> Unreachable:
     why = str(error) or type(error).__name__
-    if url.startswith("http://") and isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
+    if url.startswith("http://") and isinstance(error, httpx2.RemoteProtocolError | httpx2.ReadError):
         why += "; where it serves https, its address begins with https://"
     return Unreachable(f"no API answers at {url}: {why}; start one with 'shardqa up', or name its address")

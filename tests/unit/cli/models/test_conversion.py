@@ -75,4 +75,4 @@ def test_a_missing_library_is_named(reader: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("shardqa.extras.find_spec", lambda name: None)
     result = runner.invoke(app, ["models", "export", str(reader), "--out", str(tmp_path / "out")])
     assert isinstance(result.exception, SetupError)
-    assert "pip install 'shardqa[models]'" in str(result.exception)
+    assert "pip install '.[models]'" in str(result.exception)
