@@ -5,6 +5,7 @@ than passing.
 """
 
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -77,11 +78,21 @@ def cluster(seed: str, connect: Connect, user: str, model: str, corpus: str) -> 
             state = info.get("cluster_state", "?")
             yield _state(seed, state, nodes)
             yield from _acl(seed, client, user, corpus)
+    except NoPermissionError as error:
+        yield _right_missing(seed, "cluster", user, error)
+        return
     except RedisError as error:
         yield Finding(seed, "cluster", "bad", str(error), "start one with 'shardqa up', or name a node with --redis")
         return
     for node in nodes:
-        yield from _node(node, connect, model)
+        yield from _node(node, connect, user, model)
+
+
+def _right_missing(place: str, check: str, user: str, refusal: NoPermissionError) -> Finding:
+    """Redis names the command that it refuses, as 'info' or 'cluster|info'; without one, it refuses a key."""
+    named = re.search(r"'([\w.|-]+)'", str(refusal))
+    remedy = f"ACL SETUSER {user} +{named[1]}" if named else f"give {user} the keys that docs/operating.md lists"
+    return Finding(place, check, "unknown", str(refusal), remedy)
 
 
 def _state(seed: str, state: str, nodes: list[Node]) -> Finding:
@@ -130,13 +141,15 @@ def _refusal_of_itself(client: Redis, words: tuple[str, str]) -> str | None:
     return None
 
 
-def _node(node: Node, connect: Connect, model: str) -> Iterator[Finding]:
+def _node(node: Node, connect: Connect, user: str, model: str) -> Iterator[Finding]:
     try:
         with connect(node.host, node.port) as client:
             for check in (_version, _module, _worker, _persistence, _memory):
                 yield from check(node, client)
             if node.role == "master" and node.slots:
                 yield from _shard(node, client, model)
+    except NoPermissionError as error:
+        yield _right_missing(node.address, "rights", user, error)
     except RedisError as error:
         yield Finding(node.address, "reachable", "bad", str(error), "start it again: 'shardqa up --detach'")
 

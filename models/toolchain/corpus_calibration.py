@@ -46,6 +46,11 @@ class Gain:
     """Nats a question: how surprised the scores are by what was right; less is better."""
     log_loss_after: float
 
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the scores are nearer to what was right, and keep no fewer right answers."""
+        return self.log_loss_after < self.log_loss_before and self.after.kept >= self.before.kept
+
 
 def check_enough(questions: Sequence[SquadQuestion]) -> None:
     """Raises BadData on too few questions with an answer."""

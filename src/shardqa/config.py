@@ -45,9 +45,12 @@ def check_names(environment: Iterable[str]) -> None:
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields} | OTHERS
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in known:
-            near = difflib.get_close_matches(name, known, 1, 0.5)
-            hint = f"did you mean {near[0]}?" if near else "unset it"
-            raise ValueError(f"the variable {name} in the environment is no setting; {hint}")
+            raise ValueError(f"the variable {name} in the environment is no setting; {_hint(name, known, 'unset it')}")
+
+
+def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, list(known), 1, 0.5)
+    return f"did you mean {near[0]}?" if near else otherwise
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -135,4 +138,10 @@ class Settings(BaseSettings):
             return init_settings, env_settings
         if not Path(path).is_file():
             raise FileNotFoundError(f"SHARDQA_CONFIG names {path!r}, which is not a file; unset it or write the file")
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, Path(path))
+        file = TomlConfigSettingsSource(settings_cls, Path(path))
+        for name in file.toml_data:
+            if name not in cls.model_fields:
+                raise ValueError(
+                    f"{path} sets {name!r}, which is no setting; {_hint(name, cls.model_fields, 'delete it')}"
+                )
+        return init_settings, env_settings, file

@@ -38,7 +38,9 @@ def calibrate(
     corpus: CorpusOption = None,
     k: Annotated[int, typer.Option("--k", min=1, max=50, help="Passages read per question.")] = 5,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Fit and report, store nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Store it even where it gains nothing.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Store it even where it gains nothing, or keeps fewer answers.")
+    ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Go back to the scores before the last calibration.")] = False,
     as_json: JsonOption = False,
     redis: RedisOption = None,
@@ -93,7 +95,7 @@ async def _calibrate(
     fitted, in_use = fitting.fit(asked, readers), previous.over(readers) if previous else readers
     gain = fitting.gain(asked, readers, in_use)
     own = CorpusScoring.of(fitted, readers, _fitted_on(asked, gain))
-    stored = not dry_run and (force or gain.log_loss_after < gain.log_loss_before)
+    stored = not dry_run and (force or gain.is_worth_it)
     if stored:
         kept = previous.model_copy(update={"previous": None}) if previous else None
         await engine.scores.store(corpus, own.model_copy(update={"previous": kept}))
@@ -151,7 +153,7 @@ def _print(report: dict[str, Any], corpus: str) -> None:
     if report["stored"]:
         say("stored; answers use it within seconds. Back again: shardqa calibrate --undo")
     else:
-        say("not stored; --force stores what gains nothing on unseen questions")
+        say("not stored; --force stores what gains nothing, or keeps fewer right answers, on unseen questions")
 
 
 def _show(own: CorpusScoring | None, corpus: str, as_json: bool) -> None:

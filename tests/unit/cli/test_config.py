@@ -57,3 +57,9 @@ def test_secrets_are_hidden_wherever_they_come_from(env: dict[str, str]) -> None
 def test_people_see_a_table(env: dict[str, str]) -> None:
     done = CliRunner().invoke(cli.app, ["config", "show"], env=env)
     assert "k\t9\tenvironment SHARDQA_K" in done.stdout.splitlines()
+
+
+def test_a_misspelt_setting_of_the_file_is_answered_with_the_nearest(env: dict[str, str]) -> None:
+    Path("shardqa.toml").write_text('corpsu = "mine"\n')
+    done = CliRunner().invoke(cli.app, ["config", "show"], env=env)
+    assert "shardqa.toml sets 'corpsu', which is no setting; did you mean corpus?" in str(done.exception)

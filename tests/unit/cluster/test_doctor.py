@@ -105,3 +105,19 @@ def test_a_node_without_the_module_is_told_how_to_load_it() -> None:
 def test_a_server_that_is_too_old_is_bad(version: str, verdict: str) -> None:
     (found,) = doctor._version(NODE, client(server={"redis_version": version}))
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("refusal", "remedy"),
+    [
+        ("User asks has no permissions to run the 'cluster|info' command", "ACL SETUSER asks +cluster|info"),
+        ("this user has no permissions to run the 'info' command", "ACL SETUSER asks +info"),
+        ("No permissions to access a key", "docs/operating.md"),
+    ],
+)
+def test_a_right_that_is_missing_is_named_and_no_node_is_called_down(refusal: str, remedy: str) -> None:
+    def connect(host: str, port: int) -> Redis:
+        raise NoPermissionError(refusal)
+
+    for found in (*doctor.cluster("h:1", connect, "asks", "m", "c"), *doctor._node(NODE, connect, "asks", "m")):
+        assert (found.verdict, found.found, remedy in found.remedy) == ("unknown", refusal, True)
