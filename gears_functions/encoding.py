@@ -6,7 +6,7 @@ hash is written by nothing else than ingest, which overwrites the text and leave
 its text, and one of another text counts as none. `Encoding` never remembers what it has done; it looks in the index for
 passages without a vector of this shard's encoder, so it goes on after a restart or a failover where it stood.
 
-    RG.TRIGGER Embed <corpus> <question>       the question's vector
+    RG.TRIGGER Embed <corpus> <question>       the question's vector; encoder null without one
 
 Masters write; the worker's loop only.
 """
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from shardqa import checks, keys
+from shardqa.errors import NoEncoder
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.shard import background
 from shardqa.models.embedding import StoredVector
@@ -47,8 +48,11 @@ class Encoding:
         corpus, asked = arguments.words(record, "Embed <corpus> <question>", 2, 2)
         keys.check_corpus(corpus)
         await permissions.to_ask(self._shard.runtime, corpus)
-        vector = await self._encoder.question(checks.question(asked))
-        return orjson.dumps({"tag": self._shard.runtime.hashtag(), **vector.record()}).decode()
+        try:
+            told = (await self._encoder.question(checks.question(asked))).record()
+        except NoEncoder:  # no fault: vectors outlive the encoder that 'shardqa dense rm' removed
+            told = {"encoder": None}
+        return orjson.dumps({"tag": self._shard.runtime.hashtag(), **told}).decode()
 
     # ---- in the background
 

@@ -279,8 +279,8 @@ class Ranks:
             return await self._encoder.question(question)
         except NoEncoder:
             replies = await self._shard.runtime.peers("RG.TRIGGER", "Embed", corpus, question)
-        came = (reply[0] for reply in replies if not isinstance(reply, Exception))
-        return next((QuestionVector.parse(orjson.loads(one)) for one in came), None)
+        came = (QuestionVector.of_reply(orjson.loads(one[0])) for one in replies if not isinstance(one, Exception))
+        return next((one for one in came if one is not None), None)
 
     async def _show(self, corpus: str, ranking: ShardRanking) -> None:
         """Sends the list to its `rank:` key, ahead of the reply on the same socket, and does not wait for it."""

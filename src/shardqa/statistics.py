@@ -51,6 +51,11 @@ class QuestionVector:
             )
         return cls(encoder, vector)
 
+    @classmethod
+    def of_reply(cls, reply: Mapping[str, object]) -> QuestionVector | None:
+        """Of a shard's Embed; None where it has no encoder. Raises BadData."""
+        return None if reply.get("encoder") is None else cls.parse(reply)
+
 
 @dataclass(frozen=True, slots=True)
 class CorpusStatistics:

@@ -120,6 +120,15 @@ async def test_passages_are_ranked_by_words_until_they_have_vectors(engine: Engi
     assert [await ranks(engine, question) for question in QUESTIONS] != list(before.values())
 
 
+async def test_without_its_encoder_a_cluster_answers_and_nothing_fails(
+    engine: Engine, encoder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await push(engine, encoder)
+    await dense.remove(engine)
+    assert await ranks(engine, QUESTIONS[1]) == await ranks_of_one_index(engine, QUESTIONS[1], None)
+    assert [record.getMessage() for record in caplog.records if "Embed" in record.getMessage()] == []
+
+
 async def test_three_shards_rank_by_vectors_as_one_index_does(engine: Engine, encoder: Path) -> None:
     await push(engine, encoder)
     for question in QUESTIONS:

@@ -82,11 +82,12 @@ class Ranking(Connected):
         first = crc32(question.encode("utf-8", "surrogatepass")) % max(1, len(nodes))
         for node in nodes[first:] + nodes[:first]:
             try:
-                return QuestionVector.parse(
-                    record_of(await self.masters.on(node, "RG.TRIGGER", "Embed", corpus, question))
-                )
+                reply = record_of(await self.masters.on(node, "RG.TRIGGER", "Embed", corpus, question))
+                found = QuestionVector.of_reply(reply)
             except ShardqaError:  # what is wrong with the question, the terms tell as well
                 continue
+            if found is not None:
+                return found
         return None
 
     async def _statistics(self, question: str, corpus: str, anew: bool, view: str) -> ShardTerms:
