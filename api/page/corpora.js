@@ -36,7 +36,10 @@ function card(corpus, isCurrent) {
   );
 }
 
-const size = (characters) => (characters < 1e6 ? `${count(Math.ceil(characters / 1000))} thousand characters` : `${(characters / 1e6).toFixed(1)} million characters`);
+function size(characters) {
+  if (characters < 1e3) return plural(characters, "character", "characters");
+  return characters < 1e6 ? `${count(Math.round(characters / 1e3))} thousand characters` : `${(characters / 1e6).toFixed(1)} million characters`;
+}
 
 function add(name) {
   byId("into").value = name;

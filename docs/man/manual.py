@@ -8,17 +8,7 @@ import typer.main
 
 import shardqa
 from shardqa.cli import app
-from shardqa.cli.output import FAILED, INTERRUPTED, NO_CLUSTER, NOTHING, PARTLY, USAGE
-
-CODES = {
-    0: "Done.",
-    NOTHING: "No answer, nothing found, or a fault that is none of the others.",
-    USAGE: "Wrong usage: an unknown option or an impossible value.",
-    NO_CLUSTER: "No cluster, or none that answers.",
-    PARTLY: "A part failed: documents left out, shards that did not answer.",
-    INTERRUPTED: "Stopped by Ctrl-C.",
-}
-assert FAILED == NOTHING
+from shardqa.cli.output import EXIT_CODES
 
 
 def page() -> str:
@@ -36,8 +26,8 @@ def page() -> str:
     for name, command in _leaves(program, ""):
         lines += _command(name, command)
     lines += [".SH EXIT STATUS"]
-    for code, meaning in sorted(CODES.items()):
-        lines += [".TP", f".B {code}", _roff(meaning)]
+    for code, meaning in EXIT_CODES.items():
+        lines += [".TP", f".B {code}", _roff(f"{meaning[0].upper()}{meaning[1:]}.")]
     return "\n".join(lines) + "\n"
 
 

@@ -224,7 +224,7 @@ def test_what_can_not_be_ingested_is_told_and_the_rest_goes_in(run: Run, tmp_pat
     (folder / "c.txt").write_bytes(b"M\xc3")
     (folder / "d.jsonl").write_text('{"id": "a.txt", "text": "The same id."}\n')
     done = run("ingest", str(folder), code=4)
-    assert "1 documents written, 0 unchanged, 3 skipped" in done.stdout
+    assert "1 document written, 0 unchanged, 3 skipped" in done.stdout
     for words in ("b.bin: binary", "c.txt: invalid UTF-8", "the id 'a.txt' was met before"):
         assert words in done.stderr
 

@@ -34,7 +34,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def shardqa_(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
     ] = False,
 ) -> None: ...
 

@@ -19,7 +19,7 @@ from shardqa.cli.connection import (
     with_engine,
 )
 from shardqa.cli.faults import WrongSetting
-from shardqa.cli.output import NOTHING, PARTLY, out, print_json, print_table, say
+from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import UnknownDocument
 from shardqa.schema import CorpusInfo, DocumentInfo, Dropping, FoundPassage
@@ -135,11 +135,12 @@ def search(
 def marked(passage: FoundPassage) -> Text:
     """A passage on one line, its highlights marked."""
     text, after = Text(), 0
-    for mark in passage.highlights:
-        words = passage.text[mark.start : mark.end]
-        text.append(_line(passage.text[after : mark.start]))
+    for mark in passage.highlights:  # in characters of the document
+        start, end = mark.start - passage.start, mark.end - passage.start
+        words = passage.text[start:end]
+        text.append(_line(passage.text[after:start]))
         text.append(_line(words) if out.is_terminal else f"{MARKS[0]}{_line(words)}{MARKS[1]}", "bold green")
-        after = mark.end
+        after = end
     text.append(_line(passage.text[after:]))
     return text
 
@@ -179,7 +180,7 @@ def drop(
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:
-        say(f"dropped {corpus}: {done.removed:,} of {done.documents:,} documents removed")
+        say(f"dropped {corpus}: {done.removed:,} of {counted(done.documents, 'document')} removed")
 
 
 def _end(failed: list[str], found: bool) -> None:

@@ -1,7 +1,8 @@
 """`shardqa ingest`: puts documents into a corpus."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -19,13 +20,13 @@ from shardqa.cli.connection import (
     with_engine,
 )
 from shardqa.cli.faults import WrongSetting
-from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
+from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, say
 from shardqa.cli.progress import showing
 from shardqa.engine import Engine
 from shardqa.extras import need
 from shardqa.loader import formats
 from shardqa.loader.files import STDIN, SourceFiles
-from shardqa.loader.ingest import Summary
+from shardqa.loader.ingest import Progress, Summary
 from shardqa.loader.known import KnownFiles, cache_of
 from shardqa.loader.source_file import Lost, Skipped
 from shardqa.loader.sync import SyncOptions, sync, sync_pages
@@ -131,8 +132,8 @@ async def _pass_of_pages(
 ) -> Summary:
     known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
     reading = WebPages(urls, wanted.prefix, None if wanted.again else known, bounds)
-    with showing(wanted.corpus, None) as show:
-        summary = await sync_pages(engine, reading, wanted, known, show)
+    with showing(wanted.corpus, None) as show, _told_when_stopped(show) as note:
+        summary = await sync_pages(engine, reading, wanted, known, note)
     _tell_summary(summary, wanted.corpus, as_json)
     return summary
 
@@ -162,10 +163,28 @@ async def _one_pass(engine: Engine, wanted: SyncOptions, as_json: bool) -> Summa
     reading = SourceFiles(
         wanted.paths, wanted.prefix, wanted.follow_links, None if wanted.again else known, ocr=wanted.ocr
     )
-    with showing(wanted.corpus, reading.total) as show:
-        summary = await sync(engine, reading, wanted, known, show)
+    with showing(wanted.corpus, reading.total) as show, _told_when_stopped(show) as note:
+        summary = await sync(engine, reading, wanted, known, note)
     _tell_summary(summary, wanted.corpus, as_json)
     return summary
+
+
+@contextmanager
+def _told_when_stopped(show: Progress) -> Iterator[Progress]:
+    """What is called after each document. A Ctrl-C says what was taken until then."""
+    taken = Summary()
+
+    def note(summary: Summary) -> None:
+        nonlocal taken
+        taken = summary
+        show(summary)
+
+    try:
+        yield note
+    except asyncio.CancelledError:
+        written = f"{counted(taken.documents, 'document')} written, {taken.unchanged:,} unchanged"
+        say(f"stopped: {written}; what is written stays, and the same command goes on from there")
+        raise
 
 
 def _tell_summary(summary: Summary, corpus: str, as_json: bool) -> None:
@@ -179,16 +198,15 @@ def _tell_summary(summary: Summary, corpus: str, as_json: bool) -> None:
 def report(s: Summary, corpus: str) -> None:
     tell("skipped", s.reasons, s.skipped)
     tell("lost", s.losses, s.lost)
-    partly = f", of some a part was lost: {s.lost} parts" if s.lost else ""
+    partly = f", of some a part was lost: {counted(s.lost, 'part')}" if s.lost else ""
     textless = ", ".join(f"{count:,} {kind}" for kind, count in sorted(s.textless.items()))
     gone = f", {s.removed} removed" if s.removed else ""
-    out.print(
-        f"corpus {corpus}: {s.documents} documents written, {s.unchanged} unchanged, {s.skipped} skipped{gone}{partly}",
-        markup=False,
-    )
+    written = f"{counted(s.documents, 'document')} written, {s.unchanged:,} unchanged, {s.skipped:,} skipped"
+    out.print(f"corpus {corpus}: {written}{gone}{partly}", markup=False)
     if textless:
         out.print(f"without text: {textless}", markup=False)
-    out.print(f"{s.passages} passages, {s.characters:,} characters in {s.seconds:.1f} s ({s.mb_per_minute:.1f} MB/min)")
+    size = f"{counted(s.passages, 'passage')}, {counted(s.characters, 'character')}"
+    out.print(f"{size} in {s.seconds:.1f} s ({s.mb_per_minute:.1f} MB/min)")
 
 
 def tell(what: str, reasons: Iterable[Skipped | Lost], total: int) -> None:

@@ -15,6 +15,15 @@ USAGE = 2  # what was asked for can't be
 NO_CLUSTER = 3  # no connection, or none that answers
 PARTLY = 4  # some of it failed; the rest is done
 INTERRUPTED = 130
+EXIT_CODES = {
+    0: "done",
+    NOTHING: "no answer, nothing found, or a fault that is none of the others",
+    USAGE: "wrong usage: an unknown option, an impossible value, a file that is not there",
+    NO_CLUSTER: "no cluster, or none that answers",
+    PARTLY: "a part failed: documents left out, shards that did not answer",
+    INTERRUPTED: "stopped by Ctrl-C",
+}
+assert FAILED == NOTHING
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -23,6 +32,11 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 def say(text: str) -> None:
     """News for the person at the terminal."""
     err.print(text, markup=False)
+
+
+def counted(count: int, one: str) -> str:
+    """`1 document`, `2 documents`."""
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
 
 
 def wants_json(words: Sequence[str]) -> bool:

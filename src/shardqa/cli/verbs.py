@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from shardqa import extras
+from shardqa.cli.output import EXIT_CODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,4 +159,18 @@ def _command(name: str, verb: Verb) -> Any:
         own = verb.name.rstrip("_")  # the example of a verb with two names is told with each
         holder.command(name, help=(found.__doc__ or "").replace(f"shardqa {own}", f"shardqa {name}"))(found)
     group: Any = typer.main.get_group(holder)
-    return group.commands[name]
+    whole = group.commands[name]
+    for command in _leaves(whole):
+        command.epilog = f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}."
+        for param in command.params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""  # else its help has <bool>, as if it took a value
+    return whole
+
+
+def _leaves(command: Any) -> Iterator[Any]:
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield command
+    for one in (below or {}).values():
+        yield from _leaves(one)

@@ -17,13 +17,13 @@ from rich.text import Text
 
 from shardqa import cli
 from shardqa.answer_lines import Lines
-from shardqa.cli import ask, bench, connection, eval, foreground, output
+from shardqa.cli import ask, bench, connection, corpora, eval, foreground, output
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.verbs import VERBS
 from shardqa.config import Settings
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
-from shardqa.schema import Answer, Part, Timing
+from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
 
 COMMANDS = [
     "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
@@ -203,6 +203,7 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "models train qa": ["--data", "nowhere.json", "--start", "nowhere", "--out", "out"],
     "models train multitask": ["--recipe", "nowhere.toml", "--out", "out"],
     "models distil": ["--teacher", "nowhere", "--out", "out", "--data", "nowhere.json"],
+    "models curve": ["nowhere"],
     "models prune": ["nowhere", "--out", "out"], "models average": ["a", "b", "--out", "out"],
     "models adopt": ["nowhere", "--words", "nowhere", "--out", "out"],
     "models candidates": ["nowhere", "--out", "found.jsonl"],
@@ -290,6 +291,26 @@ def test_the_answer_is_marked_in_its_sentence_only() -> None:
 
 def test_an_answer_at_either_end_of_the_passage_is_marked() -> None:
     assert ask.sentence("All of it", 0, 9).plain == "»All of it«"
+
+
+def test_a_searchs_words_are_marked_wherever_their_passage_begins() -> None:
+    passage = FoundPassage(
+        key="k", document="d", title="t", text="The mill\nstands.", start=100, end=116, score=1.0,
+        highlights=[Highlight(start=104, end=108, term="mill")], place=None, metadata={}, shard="s", node="n",
+    )  # fmt: skip
+    assert corpora.marked(passage).plain == "The »mill« stands."
+
+
+@pytest.mark.parametrize(("count", "told"), [(0, "0 documents"), (1, "1 document"), (1234, "1,234 documents")])
+def test_one_is_not_counted_in_the_plural(count: int, told: str) -> None:
+    assert output.counted(count, "document") == told
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_gives_no_value_to_a_switch_and_tells_the_exit_codes(words: str) -> None:
+    command = command_of(words)
+    assert {param.metavar for param in command.params if getattr(param, "is_flag", False)} <= {""}
+    assert "3 no cluster" in command.epilog
 
 
 def refusal(failed: list[str]) -> Answer:

@@ -1,4 +1,4 @@
-"""`shardqa ingest --watch` without a cluster: how it ends."""
+"""`shardqa ingest` without a cluster: how it ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shardqa.cli import ingest
+from shardqa.loader.ingest import Summary
 from shardqa.loader.sync import SyncOptions
 
 
@@ -35,3 +36,14 @@ async def test_a_ctrl_c_that_a_pass_swallows_ends_the_watch_all_the_same(
     with pytest.raises(asyncio.CancelledError):
         await watching
     assert passes == 2
+
+
+def test_a_ctrl_c_says_what_was_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped() -> None:
+        with ingest._told_when_stopped(lambda summary: None) as note:
+            note(Summary(documents=1, unchanged=2))
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        stopped()
+    assert "stopped: 1 document written, 2 unchanged;" in capsys.readouterr().err
