@@ -99,7 +99,7 @@ format: $(VENV)/stamp-dev
 	@$(BIN)/ruff format --check -q . || { echo 'some files are not formatted; run: $(BIN)/ruff format .' >&2; exit 1; }
 
 types: $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models
-	@$(BIN)/mypy --strict src/shardqa tests bench
+	@$(BIN)/mypy --strict src/shardqa tests bench tools
 
 test-c: build ## the pure C files' own tests
 	@$(MAKE) -s -j$(CORES) -C module test

@@ -136,6 +136,28 @@ async def exchange_on(node: ClusterNode, words: Sequence[Any], asking: bool = Fa
             node.release(connection)
 
 
+def exchange_through(redis: Any, node: Any, words: Sequence[Any], asking: bool = False) -> Any:
+    """The same through a client: to a node of its cluster, or where `node` is None to the one node that it knows."""
+    pool = (redis if node is None else redis.get_redis_connection(node)).connection_pool
+    connection = pool.get_connection()
+    try:
+        return exchange(connection, words, asking)
+    finally:
+        pool.release(connection)
+
+
+async def exchange_through_async(redis: Any, node: Any, words: Sequence[Any], asking: bool = False) -> Any:
+    """The same through a client of redis.asyncio."""
+    if node is not None:
+        return await exchange_on(node, words, asking)
+    pool = redis.connection_pool
+    connection = await pool.get_connection()
+    try:
+        return await exchange_async(connection, words, asking)
+    finally:
+        await pool.release(connection)
+
+
 async def _send(connection: Any, words: Sequence[Any]) -> None:
     """The loop never waits for the disk."""
     pieces = packed(words)

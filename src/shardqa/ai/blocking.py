@@ -1,11 +1,11 @@
-"""The client that blocks. Its asyncio twin is concurrent.py."""
+"""The client that blocks. tools/blocking_clients.py generates it from concurrent.py: edit that one."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from typing import Any, Self, TypeVar, Unpack
 
 from redis import Redis, RedisCluster
@@ -15,6 +15,8 @@ from redis.exceptions import AskError, MovedError, RedisError
 from shardqa import streaming
 from shardqa.ai import calls
 from shardqa.ai.calls import (
+    PAUSES,
+    REDIRECTS,
     AiCall,
     Key,
     ModelOptions,
@@ -28,9 +30,6 @@ from shardqa.ai.faults import ShardAway, explained
 from shardqa.ai.graph import OperationGraph, Results
 from shardqa.errors import BadModel
 from shardqa.tensors import Array
-
-PAUSES = (0.1, 0.5, 2.0)  # seconds before a command is sent again to a shard that was away: a failover takes that long
-REDIRECTS = 4  # followed by a command with a file in it
 
 T = TypeVar("T")
 
@@ -50,7 +49,8 @@ class ModelClient:
         """
         try:
             node: Any = Redis.from_url(url, **options)
-            if not node.info("cluster").get("cluster_enabled"):
+            info = node.info("cluster")
+            if not info.get("cluster_enabled"):
                 return cls(node)
             node.close()
             return cls(RedisCluster.from_url(url, **options))
@@ -157,7 +157,7 @@ class ModelClient:
         return [found for node in self._nodes() for found in self._on(node, call)]
 
     def _nodes(self) -> list[Any]:
-        return self._redis.get_primaries() if self._clustered else [None]
+        return list(self._redis.get_primaries()) if self._clustered else [None]
 
     def _call(self, call: AiCall[T]) -> T:
         for pause in (*PAUSES, None):
@@ -166,7 +166,7 @@ class ModelClient:
             except ShardAway:
                 if pause is None or not call.again:
                     raise
-                time.sleep(pause)
+                sleep(pause)
                 self._look_anew()
         raise AssertionError("the last try has no pause")
 
@@ -195,18 +195,10 @@ class ModelClient:
         asking = False
         for _ in range(REDIRECTS):
             try:
-                return self._stream_to(node, words, asking)
+                return streaming.exchange_through(self._redis, node, words, asking)
             except AskError as error:  # MovedError is one
                 asking = not isinstance(error, MovedError)
                 node = self._redis.get_node(error.host, error.port) if self._clustered else None
                 if node is None:
                     raise
-        return self._stream_to(node, words, asking)
-
-    def _stream_to(self, node: Any, words: Sequence[Word], asking: bool) -> Any:
-        pool = (self._redis if node is None else self._redis.get_redis_connection(node)).connection_pool
-        connection = pool.get_connection()
-        try:
-            return streaming.exchange(connection, words, asking)
-        finally:
-            pool.release(connection)
+        return streaming.exchange_through(self._redis, node, words, asking)

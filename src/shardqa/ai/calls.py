@@ -14,6 +14,8 @@ from shardqa.tensors import Array
 
 Word: TypeAlias = str | bytes | int | float | memoryview | FilePart
 Key: TypeAlias = str | bytes
+PAUSES = (0.1, 0.5, 2.0)  # seconds before a command is sent again to a shard that was away: a failover takes that long
+REDIRECTS = 4  # followed by a command with a file in it
 T = TypeVar("T")
 
 

@@ -1,8 +1,8 @@
-"""The asyncio twin of blocking.py: the same methods, awaited."""
+"""The client for asyncio. tools/blocking_clients.py generates blocking.py from this file."""
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import sleep
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +14,9 @@ from redis.exceptions import AskError, MovedError, RedisError
 
 from shardqa import streaming
 from shardqa.ai import calls
-from shardqa.ai.blocking import PAUSES, REDIRECTS
 from shardqa.ai.calls import (
+    PAUSES,
+    REDIRECTS,
     AiCall,
     Key,
     ModelOptions,
@@ -167,7 +168,7 @@ class AsyncModelClient:
             except ShardAway:
                 if pause is None or not call.again:
                     raise
-                await asyncio.sleep(pause)
+                await sleep(pause)
                 await self._look_anew()
         raise AssertionError("the last try has no pause")
 
@@ -196,20 +197,10 @@ class AsyncModelClient:
         asking = False
         for _ in range(REDIRECTS):
             try:
-                return await self._stream_to(node, words, asking)
+                return await streaming.exchange_through_async(self._redis, node, words, asking)
             except AskError as error:  # MovedError is one
                 asking = not isinstance(error, MovedError)
                 node = self._redis.get_node(error.host, error.port) if self._clustered else None
                 if node is None:
                     raise
-        return await self._stream_to(node, words, asking)
-
-    async def _stream_to(self, node: Any, words: Sequence[Word], asking: bool) -> Any:
-        if node is not None:
-            return await streaming.exchange_on(node, words, asking)
-        pool = self._redis.connection_pool
-        connection = await pool.get_connection()
-        try:
-            return await streaming.exchange_async(connection, words, asking)
-        finally:
-            await pool.release(connection)
+        return await streaming.exchange_through_async(self._redis, node, words, asking)

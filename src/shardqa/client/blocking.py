@@ -1,9 +1,8 @@
-"""The client that blocks. Threads may share one."""
+"""The client that blocks. tools/blocking_clients.py generates it from concurrent.py: edit that one."""
 
 import ssl
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import sleep
 from types import TracebackType
@@ -15,6 +14,7 @@ from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
 from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, Filter, headers
 from shardqa.client.exchange import Exchange
+from shardqa.client.in_order import answers_in_order
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import Asked, FileOutcome, Formats, Listed, NewDocument, Outcomes, Question, Ready
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 
 class Client:
-    """Calls the API at `url`. Threads may share one. `key` is an API key, where the server wants one.
+    """Calls the API at `url`. Threads may share it. `key` is an API key, where the server wants one.
 
     Every call raises a ShardqaError: that of the server, by its code, or Unreachable. `retries` says which calls are
     made again; `timeout` bounds each attempt, in seconds. `transport` is httpx2', for proxies, sockets and tests.
@@ -85,18 +85,8 @@ class Client:
         self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
     ) -> Iterator[Answer]:
         """Answers in the order of the questions, which may be without end; options are those of `ask`."""
-        waiting = deque[Future[Answer]]()
-        with ThreadPoolExecutor(concurrency) as threads:
-            try:
-                for question in questions:
-                    waiting.append(threads.submit(self.ask, question, corpus, **options))
-                    if len(waiting) == 2 * concurrency:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                for one in waiting:
-                    one.cancel()
+        ask = partial(self.ask, corpus=corpus, **options)
+        return answers_in_order(ask, questions, concurrency)
 
     def ask_batch(self, questions: Iterable[str | Question], corpus: str | None = None) -> list[Asked]:
         """Up to a hundred questions in one request, each with its answer or its problem."""

@@ -1,9 +1,9 @@
-"""The client for asyncio: the same calls as the one that blocks. One event loop owns it."""
+"""The client for asyncio. tools/blocking_clients.py generates blocking.py from this file."""
 
-import asyncio
 import ssl
-from collections import deque
+from asyncio import sleep
 from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -14,6 +14,7 @@ from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
 from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, Filter, headers
 from shardqa.client.exchange import Exchange
+from shardqa.client.in_order import answers_in_order_async
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
 from shardqa.http_schema import Asked, FileOutcome, Formats, Listed, NewDocument, Outcomes, Question, Ready
@@ -80,21 +81,12 @@ class AsyncClient:
         """The answer, a span of a document that `filter` lets through; `answer` is None where they don't say."""
         return await self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh, filter))
 
-    async def ask_many(
+    def ask_many(
         self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
     ) -> AsyncIterator[Answer]:
         """Answers in the order of the questions, which may be without end; options are those of `ask`."""
-        waiting = deque[asyncio.Task[Answer]]()
-        try:
-            for question in questions:
-                waiting.append(asyncio.create_task(self.ask(question, corpus, **options)))
-                if len(waiting) == concurrency:
-                    yield await waiting.popleft()
-            while waiting:
-                yield await waiting.popleft()
-        finally:
-            for one in waiting:
-                one.cancel()
+        ask = partial(self.ask, corpus=corpus, **options)
+        return answers_in_order_async(ask, questions, concurrency)
 
     async def ask_batch(self, questions: Iterable[str | Question], corpus: str | None = None) -> list[Asked]:
         """Up to a hundred questions in one request, each with its answer or its problem."""
@@ -190,8 +182,8 @@ class AsyncClient:
             try:
                 reply = await self._http.request(**call.request())
             except httpx2.TransportError as error:
-                await asyncio.sleep(exchange.pause_after_error(error))
+                await sleep(exchange.pause_after_error(error))
                 continue
             if exchange.is_done(reply):
                 return call.read(reply)
-            await asyncio.sleep(exchange.pause_after_reply(reply))
+            await sleep(exchange.pause_after_reply(reply))
