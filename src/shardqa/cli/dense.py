@@ -1,4 +1,4 @@
-"""`shardqa dense push`, `rm`, `on` and `off`: passages found by what they mean, beside their words."""
+"""`shardqa dense push` and `rm`: passages found by what they mean, beside their words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from shardqa.cli.connection import (
-    CorpusArgument,
     JsonOption,
     PasswordOption,
     RedisOption,
@@ -75,42 +74,3 @@ def rm(
         print_json({"removed": gone})
         return
     say(f"encoder removed from: {', '.join(gone) or 'none, there was none'}")
-
-
-@app.command()
-def on(
-    corpus: CorpusArgument,
-    as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
-) -> None:
-    """Give a corpus vectors again, after 'off'; it has them by itself where the cluster has an encoder.
-
-    Example: shardqa dense on handbook
-    """
-    _choose(corpus, True, as_json, redis, user, password)
-
-
-@app.command()
-def off(
-    corpus: CorpusArgument,
-    as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
-) -> None:
-    """Rank a corpus by its words alone, and make no vectors for it.
-
-    Example: shardqa dense off part-numbers
-    """
-    _choose(corpus, False, as_json, redis, user, password)
-
-
-def _choose(corpus: str, is_on: bool, as_json: bool, redis: str | None, user: str | None, password: str | None) -> None:
-    settings = settings_of(redis, user, password)
-    with_engine(settings, lambda engine: engine.choose_dense(corpus, is_on))
-    if as_json:
-        print_json({"corpus": corpus, "dense": is_on})
-        return
-    say(f"corpus {corpus}: vectors {'on' if is_on else 'off'}")

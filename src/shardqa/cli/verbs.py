@@ -109,7 +109,7 @@ VERBS = {
     "models": Verb("models", "app", "Train, shrink, check and package readers."),
     "dense": Verb("dense", "app", "Find passages by what they mean, beside their words."),
     "gears": Verb("gears", "app", "Functions in Redis: run, list, watch, remove."),
-    "bridges": Verb("bridges", "app", "Follow titles from one document to another."),
+    "corpus": Verb("corpus", "app", "What a corpus has or does without."),
 }
 
 

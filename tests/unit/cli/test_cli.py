@@ -35,7 +35,7 @@ COMMANDS = [
     "models export", "models quantize", "models dequantize", "models mix",
     "models optimize", "models verify", "models curve", "models ladder", "models package",
     "models tune", "models encoder",
-    "dense push", "dense rm", "dense on", "dense off", "bridges on", "bridges off",
+    "dense push", "dense rm", "corpus set",
     "gears run", "gears ls", "gears stats", "gears logs", "gears rm",
     "models list", "models card", "models add", "models push", "models drop", "models rm",
 ]  # fmt: skip
@@ -216,8 +216,7 @@ NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an 
     "models ladder": ["--checkpoint", "nowhere", "--reader", "nowhere"], "models package": ["nowhere", "--out", "out"],
     "models tune": ["--also", "nowhere"], "models encoder": ["nowhere", "--out", "out"],
     "gears run": ["nowhere.py"], "gears ls": [], "gears stats": [], "gears logs": [], "gears rm": ["x"],
-    "dense push": ["nowhere"], "dense rm": [], "dense on": ["c"], "dense off": ["c"],
-    "bridges on": ["c"], "bridges off": ["c"],
+    "dense push": ["nowhere"], "dense rm": [], "corpus set": ["c", "dense=off"],
     "models list": ["--store", "store"], "models card": ["nowhere"], "models add": ["nowhere"],
     "models push": ["nowhere"], "models drop": ["nowhere"], "models rm": ["nowhere"],
 }  # fmt: skip
@@ -240,6 +239,20 @@ def test_with_json_stdout_is_one_json_value_whatever_happens(
         assert Problem.model_validate(said).detail
         assert said["code"] != "usage", "the option is there"
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [
+        (["vectors=off"], "'vectors=off' is no choice of a corpus; there are bridges=on, bridges=off, dense=on"),
+        (["dense"], "'dense' is no choice"),
+        (["dense=off", "dense=on"], "'dense' stands twice"),
+    ],
+)
+def test_choices_of_a_corpus_that_say_nothing_clear_are_refused(run: Run, choices: list[str], said: str) -> None:
+    done = run("corpus", "set", "c", *choices, env={"SHARDQA_REDIS": NOBODY})
+    assert (done.code != 0, done.out) == (True, "")
+    assert said in " ".join(done.err.split())
 
 
 def test_words_after_two_dashes_are_no_options() -> None:

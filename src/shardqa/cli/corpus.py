@@ -1,0 +1,84 @@
+"""`shardqa corpus set`: what a corpus has or does without."""
+
+from typing import Annotated
+
+import typer
+
+from shardqa.cli.connection import (
+    CorpusArgument,
+    JsonOption,
+    PasswordOption,
+    RedisOption,
+    UserOption,
+    settings_of,
+    with_engine,
+)
+from shardqa.cli.faults import WrongSetting
+from shardqa.cli.output import print_json, say
+from shardqa.engine import Engine
+
+app = typer.Typer(name="corpus", help="What a corpus has or does without.", no_args_is_help=True)
+
+CHOOSE = {"bridges": Engine.choose_bridges, "dense": Engine.choose_dense}
+VALUES = {"on": True, "off": False}
+CHOICES = [f"{name}={value}" for name in CHOOSE for value in VALUES]
+
+
+def _completed(incomplete: str) -> list[str]:
+    return [choice for choice in CHOICES if choice.startswith(incomplete)]
+
+
+@app.callback()
+def _group() -> None:
+    """What a corpus has or does without."""
+
+
+@app.command("set")
+def set_(
+    corpus: CorpusArgument,
+    choices: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=on|off...",
+            help="'bridges': titles that the first passages name are followed. 'dense': passages have vectors, where "
+            "the cluster has an encoder, and are ranked by them, too. Both are on by default.",
+            autocompletion=_completed,
+        ),
+    ],
+    as_json: JsonOption = False,
+    redis: RedisOption = None,
+    user: UserOption = None,
+    password: PasswordOption = None,
+) -> None:
+    """Turn bridges between documents or vectors of a corpus off, or on again; both are on by default.
+
+    Example: shardqa corpus set part-numbers bridges=off dense=off
+    """
+    chosen = _chosen(choices)
+
+    async def work(engine: Engine) -> None:
+        for name, is_on in chosen.items():
+            await CHOOSE[name](engine, corpus, is_on)
+
+    with_engine(settings_of(redis, user, password), work)
+    if as_json:
+        print_json({"corpus": corpus, **chosen})
+        return
+    say(f"corpus {corpus}: {', '.join(f'{name} {_word(is_on)}' for name, is_on in chosen.items())}")
+
+
+def _chosen(choices: list[str]) -> dict[str, bool]:
+    """Raises WrongSetting before anything is changed."""
+    chosen: dict[str, bool] = {}
+    for choice in choices:
+        name, _, value = choice.partition("=")
+        if choice not in CHOICES:
+            raise WrongSetting(f"{choice[:60]!r} is no choice of a corpus; there are {', '.join(CHOICES)}")
+        if name in chosen:
+            raise WrongSetting(f"{name!r} stands twice; say {name}=on or {name}=off")
+        chosen[name] = VALUES[value]
+    return chosen
+
+
+def _word(is_on: bool) -> str:
+    return "on" if is_on else "off"
