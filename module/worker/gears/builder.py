@@ -86,6 +86,13 @@ class Builder:
         self.localgroupby(extractor, sugar.folding_by(zero, local)).repartition(sugar.key_of)
         return self.localgroupby(sugar.key_of, sugar.folding_values(zero, combine))
 
+    def _local_aggregate_by(self, extractor: Function, zero: Any, function: Function) -> Builder:
+        """The local half of `aggregateby`."""
+        _check_function("__localAggregateby__", function)
+        return self.localgroupby(extractor, sugar.folding_by(zero, function))
+
+    __localAggregateby__ = _local_aggregate_by
+
     def groupby(self, extractor: Function, reducer: Function) -> Builder:
         return self.repartition(extractor).localgroupby(extractor, reducer)
 
@@ -110,7 +117,7 @@ class Builder:
         return self.aggregate(None, sugar.gather_all, sugar.concatenate).flatmap(sugar.sorting(reverse))
 
     def distinct(self) -> Builder:
-        return self.aggregate(None, sugar.gather_distinct, sugar.unite).flatmap(list)
+        return self.aggregate(None, sugar.gather_distinct, sugar.unite).flatmap(sugar.from_end)
 
     # ---- actions ----
 

@@ -140,7 +140,8 @@ async def _keys(
 
 
 async def _messages(shard: Shard, rights: Rights, key: bytes, start: str) -> AsyncIterator[list[dict[str, Any]]]:
-    """The messages of one stream, from the id `start` on."""
+    """The messages of one stream behind the id `start`."""
+    start = start if start.startswith(("(", "-")) else f"({start}"
     while True:
         page = first(await shard.calls.run_async(rights, [("XRANGE", key, start, "+", "COUNT", PAGE)]))
         if page:
@@ -168,7 +169,7 @@ class RecordReader:
 
     async def records(self, keys: list[bytes]) -> list[dict[str, Any]]:
         if not self._read_value:
-            return [{"key": text(key), "value": None, "type": None, "event": None} for key in keys]
+            return [{"key": text(key), "event": None} for key in keys]
         guess = self._guess
         replies = await self._shard.calls.run_async(self._rights, [_read(key, guess) for key in keys])
         # An error tells of another type; nothing of a key that is not there, or an empty string.
@@ -224,7 +225,9 @@ async def event_records(
     shard: Shard, rights: Rights, events: Sequence[Happened], read_value: bool
 ) -> list[dict[str, Any]]:
     """The same of several, read in one go."""
-    read = [one for one in events if read_value and one.type in READ]
+    if not read_value:
+        return [{"key": one.key, "event": one.event} for one in events]
+    read = [one for one in events if one.type in READ]
     replies = await shard.calls.run_async(rights, [_read(one.key, one.type) for one in read]) if read else []
     values = {id(one): _value(one.type, reply) for one, reply in zip(read, replies, strict=True)}
     return [

@@ -115,7 +115,7 @@ class Map(Operation):
 class FlatMap(Operation):
     def take(self, record: Any, result: Any, out: list[Any]) -> None:
         if isinstance(result, list):
-            out.extend(result)
+            out.extend(reversed(result))  # as RedisGears: from its end
         else:  # as RedisGears: only a list is spread
             out.append(result)
 
@@ -157,7 +157,8 @@ class LocalGroupBy(Operation):
     def call(self, record: Any) -> Any:
         assert self.step.function is not None
         assert self.step.extractor is not None
-        self._key = self.step.extractor(record)
+        key = self.step.extractor(record)
+        self._key = key if isinstance(key, str | bytes) else str(key)  # as RedisGears
         return self.step.function(self._key, self._groups.get(self._key), record)
 
     def take(self, record: Any, result: Any, out: list[Any]) -> None:

@@ -113,8 +113,8 @@ def concatenate(accumulator: list[Any] | None, records: list[Any]) -> list[Any]:
 
 
 def sorting(reverse: bool) -> Function:
-    """RedisGears gives a sorted list from its end, so `reverse` comes out ascending."""
-    return functools.partial(sorted, reverse=not reverse)
+    """For flatmap, which gives a list from its end: `reverse` comes out ascending, as in RedisGears."""
+    return functools.partial(sorted, reverse=bool(reverse))
 
 
 def gather_distinct(accumulator: dict[Any, None] | None, record: Any) -> dict[Any, None]:
@@ -122,6 +122,11 @@ def gather_distinct(accumulator: dict[Any, None] | None, record: Any) -> dict[An
     seen = {} if accumulator is None else accumulator
     seen[record] = None
     return seen
+
+
+def from_end(seen: dict[Any, None]) -> list[Any]:
+    """For flatmap, which gives them in the order of arrival."""
+    return list(reversed(seen))
 
 
 def unite(accumulator: dict[Any, None] | None, other: dict[Any, None]) -> dict[Any, None]:

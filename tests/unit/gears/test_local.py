@@ -29,9 +29,12 @@ def words(record: dict[str, Any]) -> list[str]:
         (lambda: GB().map(lambda n: n % 2).distinct(), [1, 0]),
         (lambda: GB().accumulate(lambda a, n: (a or 0) + n), [6]),
         (lambda: GB().aggregate(10, lambda a, n: a + n, lambda a, n: a + n), [26]),
-        (lambda: GB().repartition(str).groupby(lambda n: n % 2, lambda k, a, n: (a or 0) + n), pairs := {1: 4, 0: 2}),
+        (
+            lambda: GB().repartition(str).groupby(lambda n: n % 2, lambda k, a, n: (a or 0) + n),
+            pairs := {"1": 4, "0": 2},
+        ),
         (lambda: GB().batchgroupby(lambda n: n % 2, lambda k, all: sum(all)), pairs),
-        (lambda: GB().countby(lambda n: n % 2), {1: 2, 0: 1}),
+        (lambda: GB().countby(lambda n: n % 2), {"1": 2, "0": 1}),
     ],
 )
 def test_each_step_does_to_given_records_what_it_does_on_a_shard(builder: Any, expected: Any) -> None:
