@@ -32,7 +32,7 @@ build: packages-build ## compile module/shardqa.so
 
 setup: packages-run $(VENV)/stamp-install build ## install what is missing, without starting anything
 
-setup-test: packages-test $(VENV)/stamp-install $(VENV)/prometheus/promtool $(VENV)/stamp-dev $(VENV)/stamp-models build
+setup-test: packages-test $(VENV)/stamp-install $(VENV)/prometheus/promtool $(VENV)/stamp-dev $(VENV)/stamp-toolchain build
 
 .PHONY: packages-run packages-build packages-test
 packages-run:
@@ -75,7 +75,11 @@ $(VENV)/stamp-models: requirements-models.lock .ci/install-torch $(VENV)/stamp-p
 	    { echo 'shardqa: pip could not install requirements-models.lock; is the package index reachable?' >&2; exit 1; }
 	@touch $@
 
-models: setup $(VENV)/stamp-models ## set up what 'shardqa models' needs beyond serving: torch and company
+$(VENV)/stamp-toolchain: toolchain/pyproject.toml $(VENV)/stamp-models $(VENV)/stamp-install
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e toolchain
+	@touch $@
+
+models: setup $(VENV)/stamp-toolchain ## set up the program shardqa-models, which makes readers: torch and company
 
 # mypy has one thread, and the sanitizers' tests wait much: they run side by side
 test: setup-test format ## set up and run all tests, JOBS=3 at once
@@ -98,8 +102,8 @@ format: $(VENV)/stamp-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q . || { echo 'some files are not formatted; run: $(BIN)/ruff format .' >&2; exit 1; }
 
-types: $(VENV)/stamp-install $(VENV)/stamp-dev $(VENV)/stamp-models
-	@$(BIN)/mypy --strict src/shardqa tests bench tools
+types: $(VENV)/stamp-dev $(VENV)/stamp-toolchain
+	@$(BIN)/mypy --strict src/shardqa tests bench tools toolchain/src/shardqa_toolchain toolchain/tests
 
 test-c: build ## the pure C files' own tests
 	@$(MAKE) -s -j$(CORES) -C module test
@@ -137,12 +141,12 @@ bench: setup $(VENV)/stamp-dev ## print the figures; some take minutes
 man: $(VENV)/stamp-install ## write the manual page, docs/man/shardqa.1; a wheel that is built then has it
 	@$(BIN)/python docs/man/manual.py
 
-bench-models: setup $(VENV)/stamp-dev $(VENV)/stamp-models ## print the figures of the models: ladder, scores, package
+bench-models: setup $(VENV)/stamp-dev $(VENV)/stamp-toolchain ## print the figures of the models: ladder, scores, package
 	@BIN=$(BIN) bench/run-models
 
 clean: ## remove what was built (not the data, not the venv, not the readers being trained in build/)
 	@$(MAKE) -s -C module clean
-	@rm -rf build/lib build/bdist.* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(VENV)/stamp-*
+	@rm -rf build/lib build/bdist.* dist toolchain/build toolchain/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(VENV)/stamp-*
 
 distclean: clean ## remove the venv too; the data of .data stays
 	@rm -rf $(VENV)

@@ -2,7 +2,7 @@
 
     python bench/dense.py ENCODER [--cache FOLDER] [--set search --set hotpot …] [--limit 2000]
 
-ENCODER is a folder of `shardqa models encoder`. Vectors are cached, and a run that was broken off goes on: the passages
+ENCODER is a folder of `shardqa-models encoder`. Vectors are cached, and a run that was broken off goes on: the passages
 of SQuAD take half an hour of a core. Then, for each set: recall of words, vectors, and their sum with several weights,
 and the weight that the other sets would have chosen. Every paragraph is a document, as in bench/retrieval.py; of
 questions with two paragraphs (hotpot) both must be found.
@@ -158,7 +158,7 @@ def summed(weight: float) -> Callable[[Scores], NDArray[np.float64]]:
 
 
 def main(
-    encoder: Annotated[Path, typer.Argument(help="folder that `shardqa models encoder` wrote")],
+    encoder: Annotated[Path, typer.Argument(help="folder that `shardqa-models encoder` wrote")],
     cache: Annotated[Path, typer.Option(help="folder of vectors that are kept")] = Path("build/dense"),
     sets: Annotated[list[str] | None, typer.Option("--set", help=f"some of {', '.join(SETS)}; all by default")] = None,
     limit: Annotated[int, typer.Option(help="questions of each set")] = 2_000,

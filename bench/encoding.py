@@ -2,7 +2,7 @@
 
     python bench/encoding.py ENCODER [--passages 300]
 
-ENCODER is a folder of `shardqa models encoder`. One shard of its own. Three ratios of one run each, so that a machine
+ENCODER is a folder of `shardqa-models encoder`. One shard of its own. Three ratios of one run each, so that a machine
 that does other work shows in both sides:
 
 * encoded: passages a second while nobody asks, against the same network on the same rows in this process; >= 0.6 wanted
@@ -112,7 +112,7 @@ async def measure(engine: Engine, encoder: Path, each: int) -> None:
 
 
 def main(
-    encoder: Annotated[Path, typer.Argument(help="folder that `shardqa models encoder` wrote")],
+    encoder: Annotated[Path, typer.Argument(help="folder that `shardqa-models encoder` wrote")],
     each: Annotated[int, typer.Option("--passages", help="paragraphs of each round")] = 300,
 ) -> None:
     """Prints the three ratios."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from common import SHARED
 
 from shardqa import machine
-from shardqa.models.toolchain.measure import Scores, measure
+from shardqa_toolchain.measure import Scores, measure
 
 CHECKPOINT = Path(os.environ.get("CHECKPOINT", SHARED / "models" / "reader-v0"))
 QUESTIONS = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
@@ -28,12 +28,12 @@ def line(name: str, scores: Scores) -> str:
 def main() -> None:
     absent = [str(path) for path in (CHECKPOINT, QUESTIONS) if not path.exists()]
     if importlib.util.find_spec("onnx") is None:
-        absent.append("the package onnx (pip install 'shardqa[models]')")
+        absent.append("the package onnx (pip install 'shardqa-toolchain')")
     if absent:
         print(f"skipped: {', '.join(absent)} not here")
         return
-    from shardqa.models.toolchain.conversion.export import export
-    from shardqa.models.toolchain.conversion.quantize import quantize
+    from shardqa_toolchain.conversion.export import export
+    from shardqa_toolchain.conversion.quantize import quantize
 
     with tempfile.TemporaryDirectory(prefix="shardqa-int8-") as folder:
         export(CHECKPOINT, Path(folder) / "float32")

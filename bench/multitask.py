@@ -22,10 +22,10 @@ import typer
 from common import SHARED
 
 from shardqa import machine
-from shardqa.models.toolchain.cards import Card
-from shardqa.models.toolchain.multitask.session import MultitaskSession
-from shardqa.models.toolchain.training import loop, multitask
-from shardqa.models.toolchain.training.multitask_recipe import MultitaskRecipe, TaskEntry
+from shardqa.models.cards import Card
+from shardqa_toolchain.multitask.session import MultitaskSession
+from shardqa_toolchain.training import loop, multitask
+from shardqa_toolchain.training.multitask_recipe import MultitaskRecipe, TaskEntry
 
 KINDS = {"qa": "span", "said": "answerable", "topic": "sequence", "capitals": "tokens", "quantities": "tokens"}
 SCHEMES = {"capitals": "plain"}

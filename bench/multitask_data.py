@@ -25,8 +25,8 @@ from common import SHARED
 
 from shardqa.models import squad
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.models.toolchain.multitask.tasks import BIO
-from shardqa.models.toolchain.multitask.words import Mark, Misaligned, Words, label_words
+from shardqa_toolchain.multitask.tasks import BIO
+from shardqa_toolchain.multitask.words import Mark, Misaligned, Words, label_words
 
 ARTICLES = 40
 DEV_SHARE = 0.2

@@ -19,10 +19,10 @@ from statistics import median
 from shardqa import machine
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.models.toolchain.ladder import inputs, weights
-from shardqa.models.toolchain.ladder.job import ONNX, TRANSFORMERS, Job
-from shardqa.models.toolchain.ladder.processes import Ran, time_step
-from shardqa.models.toolchain.ladder.results import Figures, figures
+from shardqa_toolchain.ladder import inputs, weights
+from shardqa_toolchain.ladder.job import ONNX, TRANSFORMERS, Job
+from shardqa_toolchain.ladder.processes import Ran, time_step
+from shardqa_toolchain.ladder.results import Figures, figures
 
 TOKENS = 128
 ROWS = 4  # different ones, read again and again

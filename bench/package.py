@@ -2,7 +2,7 @@
 
     python bench/package.py [READER]
 
-Made for the Python that runs this and from the libraries installed here, so that nothing is fetched; `shardqa models
+Made for the Python that runs this and from the libraries installed here, so that nothing is fetched; `shardqa-models
 package` makes the same for Lambda's own runtime.
 """
 
@@ -19,8 +19,8 @@ import typer
 
 from shardqa import machine
 from shardqa.models import shipped
-from shardqa.models.toolchain.packaging import bundles, runtime_api, trial, wheels
-from shardqa.models.toolchain.packaging.target import Target
+from shardqa_toolchain.packaging import bundles, runtime_api, trial, wheels
+from shardqa_toolchain.packaging.target import Target
 
 MARKS = "wanted: zip 90 MB, unzipped 250 MB, first answer 1 s, memory 250 MB, warm 15 ms"
 

@@ -27,9 +27,9 @@ from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.machine import label
 from shardqa.models import shipped, squad
-from shardqa.models.toolchain.conversion.checked import Check
-from shardqa.models.toolchain.conversion.dequantize import dequantize
 from shardqa.schema import Document
+from shardqa_toolchain.conversion.checked import Check
+from shardqa_toolchain.conversion.dequantize import dequantize
 
 sys.path.append(str(ROOT))  # a bench is run as a file
 from tests.environments import NotInstallable, made

@@ -1,6 +1,6 @@
 """The shipped reader's speed by batch and length, and against float32 when a checkpoint is at hand.
 
-    python bench/reader.py [--float-reader DIR] [--also DIR]     # DIR: what `shardqa models export` or `quantize` wrote
+    python bench/reader.py [--float-reader DIR] [--also DIR]     # DIR: what `shardqa-models export` or `quantize` wrote
 
 All readers take turns in one run, so that their ratios mean something on a busy machine.
 """

@@ -15,10 +15,10 @@ from common import SHARED
 
 from shardqa import machine
 from shardqa.models import shipped
+from shardqa.models.cards import address
 from shardqa.models.scoring import Scoring
-from shardqa.models.toolchain import measure, no_answer_metrics
-from shardqa.models.toolchain.cards import address
-from shardqa.models.toolchain.measure import Read
+from shardqa_toolchain import measure, no_answer_metrics
+from shardqa_toolchain.measure import Read
 
 READER = Path(os.environ.get("READER", shipped.folder()))
 CHECKPOINT = Path(os.environ["CHECKPOINT"]) if "CHECKPOINT" in os.environ else None
@@ -35,12 +35,12 @@ def forms(work: Path) -> dict[str, Path]:
         return found
     absent = [] if CHECKPOINT.exists() else [f"{CHECKPOINT} is not here (name the reader's own: CHECKPOINT=DIR)"]
     if importlib.util.find_spec("onnx") is None:
-        absent.append("onnx is not installed (pip install 'shardqa[models]')")
+        absent.append("onnx is not installed (pip install 'shardqa-toolchain')")
     if absent:
         print(f"  float32 skipped: {', '.join(absent)}")
         return found
-    from shardqa.models.toolchain.conversion.export import export
-    from shardqa.models.toolchain.ladder.run import quantized_from
+    from shardqa_toolchain.conversion.export import export
+    from shardqa_toolchain.ladder.run import quantized_from
 
     if quantized_from(READER) != address(CHECKPOINT):
         print(f"  float32 skipped: {READER.name} was not made from {CHECKPOINT}")

@@ -43,7 +43,7 @@ def check_encoder(folder: Path) -> None:
     wanted = [(embedding.OUTPUT, "tensor(int8)", embedding.WIDTH)]
     if outputs != wanted:
         raise BadModel(
-            f"{folder} has the outputs {outputs}, {wanted} is needed; write it with 'shardqa models encoder'"
+            f"{folder} has the outputs {outputs}, {wanted} is needed; write it with 'shardqa-models encoder'"
         )
     try:
         positions = json.loads((folder / CONFIG_FILE).read_bytes())["max_position_embeddings"]

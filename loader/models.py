@@ -43,7 +43,7 @@ class ShardModel:
     @classmethod
     def encoder(cls, name: str, folder: Path) -> "ShardModel":
         """Under the one name that encoders have. Raises BadModel when the folder has no model file."""
-        file, digest = _looked_at(folder / MODEL_FILE, "write it with 'shardqa models encoder'")
+        file, digest = _looked_at(folder / MODEL_FILE, "write it with 'shardqa-models encoder'")
         return cls(keys.ENCODER, file, embedding.label(name, digest))
 
     @classmethod

@@ -32,9 +32,9 @@ def check_reader(folder: Path, row_tokens: int) -> None:
 def _way_to(name: str) -> str:
     if name == SCORING_FILE:
         return (
-            "fit the scores of the folder that was quantized: shardqa models candidates, then shardqa models calibrate"
+            "fit the scores of the folder that was quantized: shardqa-models candidates, then shardqa-models calibrate"
         )
-    return "name a reader's folder, as shardqa models quantize writes it"
+    return "name a reader's folder, as shardqa-models quantize writes it"
 
 
 def _positions(path: Path) -> object:

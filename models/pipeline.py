@@ -105,7 +105,7 @@ class QuestionAnswering:
     def __init__(self, folder: Path, threads: int, batch_size: int | None, parameters: Mapping[str, Any]) -> None:
         for name in (MODEL_FILE, TOKENIZER_FILE):
             if not (folder / name).is_file():
-                raise BadModel(f"{folder} has no {name}; make a reader of a checkpoint with 'shardqa models export'")
+                raise BadModel(f"{folder} has no {name}; make a reader of a checkpoint with 'shardqa-models export'")
         self.task = TASK
         self.folder = folder
         self._batch_rows = batch_size or MAX_BATCH_ROWS

@@ -8,7 +8,7 @@ Three logistic models, all the reader's own (``scoring.json`` beside its network
 * a **sentence** among all that were read: whether it is evidence.
 
 All signals are of what the shards' replies have together, so a score does not depend on how the corpus is sharded. The
-weights are fitted by `toolchain/calibrate.py`; docs/scores.md says what a score means.
+weights are fitted by `calibrate.py`; docs/scores.md says what a score means.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Scoring:
         try:
             return cls.parse(json.loads(path.read_bytes()))
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise BadModel(f"{path} can't be read: {error!r}; fit it again with 'shardqa models calibrate'") from None
+            raise BadModel(f"{path} can't be read: {error!r}; fit it again with 'shardqa-models calibrate'") from None
 
     @classmethod
     def parse(cls, record: object) -> Scoring:

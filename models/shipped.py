@@ -15,7 +15,7 @@ CHECKSUMS_FILE = "checksums.json"
 """SHA-256 (hex) of each other file of a reader's folder, by name."""
 
 CARD_FILE = "card.json"
-"""What is known about a model (`toolchain/cards.py`)."""
+"""What is known about a model (`cards.py`)."""
 
 # Compared with a checkpoint's git-lfs pointer or a copy cut short, a file differs long before it fails to load.
 _CHUNK_BYTES = 1 << 20

@@ -5,13 +5,13 @@ from importlib.util import find_spec
 from shardqa.errors import SetupError
 
 
-def need(*libraries: str, extra: str = "models") -> None:
-    """Raise SetupError that says how to install them unless every one of these libraries is there."""
+def need(*libraries: str, package: str) -> None:
+    """Raise SetupError that says how to install them, by this package, unless every one of these libraries is there."""
     missing = [name for name in libraries if find_spec(name) is None]
     if missing:
         raise SetupError(
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, which this command needs; "
-            f"{remedy(extra)}"
+            f"run: pip install '{package}'"
         )
 
 

@@ -16,9 +16,9 @@ from shardqa.models.pipeline import QuestionAnswering
 from tests.environments import interpreter_of
 
 pytest.importorskip("torch", reason="the oracle runs on torch, and so does the export of its checkpoint")
-from shardqa.models.toolchain.conversion.checked import Check
-from shardqa.models.toolchain.conversion.dequantize import dequantize
-from shardqa.models.toolchain.conversion.export import export
+from shardqa_toolchain.conversion.checked import Check
+from shardqa_toolchain.conversion.dequantize import dequantize
+from shardqa_toolchain.conversion.export import export
 
 HERE = Path(__file__).parent
 SEEDS = HERE.parents[1] / "seeds"

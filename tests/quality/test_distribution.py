@@ -82,6 +82,13 @@ def test_a_wheel_from_an_sdist_holds_what_is_needed_to_run(installed: Path) -> N
     assert list(package.rglob("*.c")) == []
 
 
+def test_neither_sdist_nor_wheel_holds_the_toolchain(sdist: Path, installed: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = archive.getnames()
+    names += [path.relative_to(installed).as_posix() for path in installed.rglob("*")]
+    assert [name for name in names if "toolchain" in name] == []
+
+
 def test_a_wheel_from_an_sdist_holds_the_stubs_for_scripts(installed: Path) -> None:
     for name in ("shardqa/py.typed", "shardqa/gears/__init__.pyi", "redisAI-stubs/__init__.pyi"):
         assert (installed / name).is_file(), name

@@ -39,9 +39,10 @@ def shardqa_(
 ) -> None: ...
 
 
-def main() -> None:
+def main(program: typer.Typer = app) -> None:
+    """Run a program, and turn a fault of its user into a line and an exit code."""
     try:
-        ended = app(standalone_mode=False)
+        ended = program(standalone_mode=False)
     except (ShardqaError, OSError, UsageError, typer.Abort) as error:
         from shardqa.cli import faults  # what a run without a fault need not import
 

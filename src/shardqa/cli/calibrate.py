@@ -27,8 +27,8 @@ from shardqa.models.scoring import Scoring
 from shardqa.models.squad import SquadQuestion
 
 if TYPE_CHECKING:
-    from shardqa.models.toolchain.calibrate import CalibrationQuestion, ScoringOutcome
-    from shardqa.models.toolchain.corpus_calibration import Gain
+    from shardqa.models.calibrate import CalibrationQuestion, ScoringOutcome
+    from shardqa.models.corpus_calibration import Gain
 
 
 def calibrate(
@@ -86,7 +86,7 @@ async def _undone(engine: Engine) -> CorpusScoring | None:
 async def _calibrate(
     engine: Engine, questions: tuple[SquadQuestion, ...], k: int, dry_run: bool, force: bool
 ) -> dict[str, Any]:
-    from shardqa.models.toolchain import corpus_calibration as fitting
+    from shardqa.models import corpus_calibration as fitting
 
     corpus = engine.settings.corpus
     fitting.check_enough(questions)
@@ -111,7 +111,7 @@ async def _calibrate(
 async def _read(
     engine: Engine, questions: tuple[SquadQuestion, ...], k: int
 ) -> tuple[list["CalibrationQuestion"], Scoring]:
-    from shardqa.models.toolchain import corpus_calibration as fitting
+    from shardqa.models import corpus_calibration as fitting
 
     found = await ask_each(questions, lambda one: engine.read_passages(one.text, None, 2 * k), CONCURRENCY, "reading")
     readers = {one.readers for one in found}

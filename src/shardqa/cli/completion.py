@@ -48,7 +48,7 @@ def functions(incomplete: str) -> list[str]:
 def models(incomplete: str) -> list[str]:
     """Names in the models' store."""
     try:
-        from shardqa.models.toolchain.store import Store, default_root
+        from shardqa.models.store import Store, default_root
 
         root = os.environ.get("SHARDQA_STORE")
         entries = Store(Path(root) if root else default_root()).entries()

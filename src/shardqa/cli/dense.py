@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,6 @@ from shardqa.cli.connection import (
     with_engine,
 )
 from shardqa.cli.output import print_json, say
-from shardqa.extras import need
 from shardqa.loader import dense
 from shardqa.loader.models import STORE_SECONDS
 
@@ -26,12 +24,7 @@ app = typer.Typer(name="dense", help="Find passages by what they mean, beside th
 
 @app.command()
 def push(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Folder that 'shardqa models encoder' wrote; the encoder of the extra 'dense' is converted."
-        ),
-    ] = None,
+    folder: Annotated[Path, typer.Argument(help="Folder that 'shardqa-models encoder' wrote.")],
     as_json: JsonOption = False,
     redis: RedisOption = None,
     user: UserOption = None,
@@ -39,25 +32,15 @@ def push(
 ) -> None:
     """Store an encoder on every shard. Passages then get vectors in the background, and are ranked by them, too.
 
-    Example: shardqa dense push --redis 10.0.0.5:7000
+    Example: shardqa dense push my-encoder --redis 10.0.0.5:7000
     """
     settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
-    with tempfile.TemporaryDirectory(prefix="shardqa-encoder-") as temporary:
-        made = folder or _converted(Path(temporary) / "all-MiniLM-L6-v2")
-        done = with_engine(settings, lambda engine: dense.push(engine, made))
+    done = with_engine(settings, lambda engine: dense.push(engine, folder))
     if as_json:
         print_json({"encoder": done.label.split()[0], "stored": done.stored})
         return
     say(f"encoder {done.label.split()[0]} stored on: {', '.join(done.stored) or 'none, it was there'}")
     say("passages get their vectors now; 'shardqa corpora' shows how many have one")
-
-
-def _converted(out: Path) -> Path:
-    need("onnx", "safetensors", extra="dense")
-    from shardqa.models.toolchain.conversion import embedding
-
-    embedding.write_encoder(embedding.packaged(), out)
-    return out
 
 
 @app.command()

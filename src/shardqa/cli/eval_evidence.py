@@ -12,8 +12,8 @@ from shardqa.cli.marked_texts import MarkedTexts, spread
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import parts
 from shardqa.models import evidence_metrics, shipped
+from shardqa.models.evidence_lines import EvidenceRecord
 from shardqa.models.evidence_metrics import EvidenceCounts, EvidenceScores
-from shardqa.models.toolchain.training.evidence_lines import EvidenceRecord
 
 COLUMNS = ("file", "rows", "precision", "recall", "word F1", "IoU F1", "containment F1", "over the other reader")
 Counted = dict[str, list[EvidenceCounts]]  # by file

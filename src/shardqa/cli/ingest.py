@@ -100,9 +100,9 @@ def ingest_(
         ocr,
     )
     if ocr:
-        need("rapidocr", extra="ocr")
+        need("rapidocr", package="shardqa[ocr]")
     if watch:
-        need("watchfiles", extra="loader")
+        need("watchfiles", package="shardqa[loader]")
         if STDIN in wanted.paths:
             raise WrongSetting("stdin can't be watched; leave --watch or - out")
     if urls:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.progress import track
 
 from shardqa import keys
@@ -13,14 +12,11 @@ from shardqa.engine import parts
 from shardqa.engine.parts import ScoredSentence
 from shardqa.errors import BadData, QuestionTooLong
 from shardqa.gears_functions.splitting import split
-from shardqa.models import evidence, reader, sentences
-from shardqa.models.evidence_metrics import counted
+from shardqa.models import evidence, evidence_lines, reader, sentences
+from shardqa.models.evidence_lines import EvidenceRecord
 from shardqa.models.scoring import Scoring
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.models.toolchain.evidence_calibration import MarkedRow
-from shardqa.models.toolchain.training import evidence_lines
-from shardqa.models.toolchain.training.evidence_lines import EvidenceRecord
 
 CORPUS, TAG = "eval", "eval"
 
@@ -38,16 +34,6 @@ def spread(file: Path, split_name: str | None, limit: int | None) -> list[Eviden
     return [records[n * len(records) // count] for n in range(count)]
 
 
-def _marked(record: EvidenceRecord, sentences: Sequence[ScoredSentence]) -> MarkedRow:
-    each = [counted(record.context, [(one.start, one.end)], record.spans) for one in sentences]
-    return MarkedRow(
-        np.array([one.margin for one in sentences]),
-        np.array([one.predicted_words for one in each], np.int64),
-        np.array([one.true_words for one in each], np.int64),
-        counted(record.context, [], record.spans).marked_words,
-    )
-
-
 class MarkedTexts:
     """A reader of such texts."""
 
@@ -61,11 +47,6 @@ class MarkedTexts:
         """All sentences of each text, likeliest first, none twice; none where the question is too long to be read."""
         for record in track(records, f"Reading {name}", console=err, disable=not err.is_terminal):
             yield self._sentences(record)
-
-    def rows(self, file: Path, split_name: str | None, limit: int) -> list[MarkedRow]:
-        """What `evidence_calibration` fits: ``limit`` rows of a file, evenly spread. Raises BadData."""
-        records = spread(file, split_name, limit)
-        return [_marked(*one) for one in zip(records, self.read(records, file.name), strict=True)]
 
     def _sentences(self, record: EvidenceRecord) -> list[ScoredSentence]:
         try:

@@ -16,7 +16,7 @@ def mcp(
 
     Example: shardqa mcp --corpus handbook
     """
-    need("mcp", extra="mcp")
+    need("mcp", package="shardqa[mcp]")
     from shardqa.integrations.mcp_server import server
 
     server(settings_of(redis, user, password, corpus=corpus)).run("stdio")

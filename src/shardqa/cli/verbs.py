@@ -106,7 +106,7 @@ VERBS = {
     "keys": Verb("keys", "app", "Keys to the HTTP API: make, list, revoke."),
     "eval": Verb("eval", "app", "Measure retrieval and answers on a file of questions."),
     "bench": Verb("stages", "app", "Measure times."),  # stages.py adds its own command to those of bench.py
-    "models": Verb("models", "app", "Train, shrink, check and package readers."),
+    "models": Verb("models", "app", "Keep models by name, and store them on a cluster."),
     "dense": Verb("dense", "app", "Find passages by what they mean, beside their words."),
     "gears": Verb("gears", "app", "Functions in Redis: run, list, watch, remove."),
     "corpus": Verb("corpus", "app", "What a corpus has or does without."),

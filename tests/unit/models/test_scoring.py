@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.errors import BadData, BadModel
+from shardqa.models import calibrate
 from shardqa.models.scoring import (
     SCORING_FILE,
     AnswerWeights,
@@ -24,7 +25,6 @@ from shardqa.models.scoring import (
     shipped_scoring,
     signals_of,
 )
-from shardqa.models.toolchain import calibrate
 
 SCORING = Scoring(
     span=SpanWeights(bias=-3.0, margin=0.5, lag=-0.2),

@@ -1,0 +1,378 @@
+"""Fit ``scoring.json``: how likely an answer is right, and the scores below which nothing is answered.
+
+    shardqa-models candidates READER --squad train-v1.1.json.gz --squad unanswerable.json.gz --out squad.jsonl
+    shardqa-models candidates READER --domain qed-nq.json.gz --out qed.jsonl
+    shardqa-models calibrate READER --candidates squad.jsonl --candidates qed.jsonl
+
+Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..], "ranks": [..], "candidates":
+[{"text", "span_logit", "null_logit", "rank_score"}, ..]}``. Kinds: **answerable**; **absent**, whose document is not
+in the corpus; **trick**, which the corpus only seems to answer. A line without a kind is answerable if it has answers.
+
+The span's model is a logistic regression over all candidates, levelled on the best of each question of the domains
+with trick questions. The answer's is one over each question's best candidate. In both, domains weigh the same and kinds
+are in the proportions of MIX; so a score is a probability for such a mixture, and a passage that ranks far below the
+best must be read much better to win, as an absent question's all are. `left_out` fits without a domain and reports on
+it, which is what a corpus never seen has to expect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
+
+from shardqa.answer_lines import AnswerWhen, Lines
+from shardqa.errors import BadData
+from shardqa.models import metrics
+from shardqa.models.scoring import FARTHEST, AnswerWeights, Scoring, Signals, Spanned, SpanWeights, signals_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Kind = Literal["answerable", "absent", "trick"]
+
+MIX: Mapping[Kind, float] = {"answerable": 0.5, "absent": 0.45, "trick": 0.05}
+"""Shares of the questions a system meets: nothing is known of a user's corpus, so half of what is asked is covered;
+hardly anyone asks trick questions, which only look like covered ones."""
+
+RIGHT_F1 = 0.8
+"""A candidate this near to a reference answer is right."""
+
+LONG_REFERENCE = 8
+"""Words from which a reference answer is a whole clause: two words or more out of it are right then."""
+
+ANSWERABLE = 3 / 5
+"""Of the span's model, the share of questions taken to have an answer: between a half, as if nothing were known of a
+user's questions, and the two thirds of SQuAD 2.0's training set."""
+
+AS_GOOD = 0.0025
+"""Shares of questions nearer than this are the same: of 3,000 questions a share is known to 0.8 %, and the best line
+among many near ones is an accident."""
+
+KEPT_UNSURE, REFUSED_SURE = 0.98, 0.96
+"""The line "unsure" keeps this share of the right answers, "sure" refuses this share of the absent questions."""
+
+RIDGE = 1e-3
+"""Keeps Newton's method from running away where right and wrong can be told apart perfectly."""
+
+NEWTON_STEPS = 30
+"""Far more than it needs; it converges in about eight."""
+
+LINES = np.arange(1, 100) / 100
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationQuestion:
+    """A question and what was found."""
+
+    domain: str
+    kind: Kind
+    question: str
+    found: tuple[Spanned, ...]
+    signals: tuple[Signals, ...]
+    """Of each candidate."""
+    right: NDArray[np.bool_]
+    """Whether each candidate is right, [candidates]."""
+
+    @property
+    def answerable(self) -> bool:
+        return self.kind == "answerable"
+
+    def best(self, scoring: Scoring) -> int:
+        """The candidate that is given: the likeliest by itself."""
+        return int(_span_odds(scoring.span, self).argmax())
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringOutcome:
+    """How a scoring treats questions, percent unless said otherwise."""
+
+    domain: str
+    questions: int
+    right: float
+    """Of the answerable ones: the best candidate is right, given or not."""
+    kept: float
+    """Of those right answers: given."""
+    refused: float
+    """Of the absent questions."""
+    tricks_refused: float | None
+    """Of the trick questions; None where there are none."""
+    auroc: float | None
+    """0 to 1: right answers against wrong ones, of the answerable questions; None where all are of one kind."""
+    calibration_error: float
+    """0 to 1: distance between score and share of right answers over ten bins of width 0.1, answerable and absent."""
+
+
+def read_candidates(path: Path) -> list[CalibrationQuestion]:
+    """Read questions with candidates; raises BadData with the line, OSError as open() does."""
+    asked = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            asked.append(_asked(json.loads(line), path.stem))
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadData(
+                f"{path}, line {number}: {error!r}; write it again with 'shardqa-models candidates'"
+            ) from None
+    return asked
+
+
+def _asked(record: dict[str, Any], domain: str) -> CalibrationQuestion:
+    answers = [str(answer) for answer in record["answers"]]
+    found = tuple(
+        Spanned(str(one["text"]), float(one["span_logit"]), float(one["null_logit"]), float(one["rank_score"]))
+        for one in record["candidates"]
+    )
+    kind = _kind(record.get("kind") or ("answerable" if answers else "trick"))
+    ranks = [float(rank) for rank in record.get("ranks") or [one.rank_score for one in found]]
+    question = str(record["question"])
+    signals = signals_of(found, ranks, question)
+    right = np.array([bool(answers) and is_right(one.text, answers) for one in found], dtype=np.bool_)
+    return CalibrationQuestion(str(record.get("domain", domain)), kind, question, found, tuple(signals), right)
+
+
+def _kind(name: object) -> Kind:
+    for kind in get_args(Kind):
+        if kind == name:
+            return cast("Kind", kind)
+    raise ValueError(f"kind {name!r} is none of {', '.join(MIX)}")
+
+
+def is_right(answer: str, references: Sequence[str]) -> bool:
+    """Near enough to a reference, or words out of one that is a whole clause."""
+    if metrics.f1(answer, references) >= RIGHT_F1:
+        return True
+    words = metrics.normalize(answer)
+    return " " in words and any(
+        len(reference.split()) >= LONG_REFERENCE and words in metrics.normalize(reference) for reference in references
+    )
+
+
+# ---- fitting
+
+
+def fit(asked: Sequence[CalibrationQuestion], kept: Scoring | None = None) -> Scoring:
+    """Fit weights and lines; raises BadData unless there are both answerable and other questions.
+
+    With ``kept`` its span's model and line stay as they are.
+    """
+    kinds = Counter(one.kind for one in asked)
+    if kinds["answerable"] in (0, len(asked)):
+        raise BadData(
+            f"{kinds['answerable']} of {len(asked)} questions are answerable; some of both kinds are needed: "
+            "give shardqa-models candidates a file of each, one in the form of SQuAD 2.0, or --domain"
+        )
+    span, no_answer_below = (kept.span, kept.no_answer_below) if kept else _fit_span(asked)
+    level = Scoring(span, AnswerWeights(0, 0, 0, 0, 0, 0), Lines(0, 0, 0), no_answer_below)
+    level = replace(level, answer=_fit_answer(level, asked))
+    return replace(level, below=lines(level, asked))
+
+
+def _fit_span(asked: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
+    order = _fit_order([one for one in asked if one.found])
+    with_tricks = {one.domain for one in asked if one.kind == "trick"}
+    of_tricks = [one for one in asked if one.domain in with_tricks]
+    levelled = of_tricks if any(one.answerable for one in of_tricks) else list(asked)
+    level = _level(order, levelled)
+    return level, _span_line(level, levelled)
+
+
+def _fit_order(told: Sequence[CalibrationQuestion]) -> SpanWeights:
+    """Over all candidates: how much a passage's rank counts against what the reader says of it."""
+    counts = [len(one.found) for one in told]
+    return SpanWeights(
+        *logistic(
+            np.concatenate([_span_signals(one) for one in told]),
+            np.concatenate([one.right for one in told]),
+            np.repeat(shares(told), counts),
+        )
+    )
+
+
+def _level(order: SpanWeights, asked: Sequence[CalibrationQuestion]) -> SpanWeights:
+    """The same order with scores of each question's best, which is more often right than others with its signals.
+
+    Platt 1999, equation 2.
+    """
+    answerable = sum(one.answerable for one in asked)
+    share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(asked) - answerable)}
+    told = [one for one in asked if one.found]
+    odds = [_span_odds(order, one) for one in told]
+    shift, stretch = logistic(
+        np.array([own.max() for own in odds])[:, None],
+        np.array([one.right[own.argmax()] for one, own in zip(told, odds, strict=True)]),
+        np.array([share[one.answerable] for one in told]),
+    )
+    return SpanWeights(shift + stretch * order.bias, stretch * order.margin, stretch * order.lag)
+
+
+def _span_signals(one: CalibrationQuestion) -> NDArray[np.float64]:
+    """Margin and lag of each candidate, [candidates, 2]."""
+    return np.array([(own.margin, own.lag) for own in one.signals])
+
+
+def _span_odds(weights: SpanWeights, one: CalibrationQuestion) -> NDArray[np.float64]:
+    return np.asarray(weights.bias + _span_signals(one) @ np.array([weights.margin, weights.lag]))
+
+
+def _span_line(weights: SpanWeights, asked: Sequence[CalibrationQuestion]) -> float:
+    """The middle of the scores with the highest share of questions treated rightly, in hundredths."""
+    best = np.zeros(len(asked))
+    right = np.zeros(len(asked), dtype=np.bool_)
+    for number, one in enumerate(asked):
+        if one.found:
+            odds = _span_odds(weights, one)
+            best[number], right[number] = chances(odds.max()), one.right[odds.argmax()]
+    answerable = np.array([one.answerable for one in asked])
+    rightly = [
+        ANSWERABLE * ((best[answerable] >= line) & right[answerable]).mean()
+        + (1 - ANSWERABLE) * (best[~answerable] < line).mean()
+        for line in LINES
+    ]
+    return round(float(np.median(LINES[np.array(rightly) >= max(rightly) - AS_GOOD])), 2)
+
+
+def _fit_answer(level: Scoring, asked: Sequence[CalibrationQuestion]) -> AnswerWeights:
+    told = [one for one in asked if one.found]
+    return AnswerWeights(
+        *logistic(
+            np.array([astuple(one.signals[one.best(level)]) for one in told]),
+            np.array([one.right[one.best(level)] for one in told]),
+            shares(told),
+        )
+    )
+
+
+def shares(asked: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
+    """What each question weighs, [questions]: domains weigh the same, kinds as in MIX."""
+    counts = Counter((one.domain, one.kind) for one in asked)
+    return np.array([MIX[one.kind] / counts[one.domain, one.kind] for one in asked])
+
+
+def lines(level: Scoring, asked: Sequence[CalibrationQuestion]) -> Lines:
+    """By the shares of right answers kept and absent questions refused, both averaged over domains."""
+    kept, refused = _trade(level, asked)
+    both = kept + refused
+    return Lines(
+        unsure=float(LINES[kept >= min(KEPT_UNSURE, kept.max())].max()),
+        balanced=round(float(np.median(LINES[both >= both.max() - AS_GOOD])), 2),
+        sure=float(LINES[refused >= min(REFUSED_SURE, refused.max())].min()),
+    )
+
+
+def _trade(level: Scoring, asked: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """At each of LINES, the share of right answers kept and of other questions refused, 0 to 1."""
+    score, right = scores(level, asked)
+    weights = shares(asked)
+    absent = np.array([one.kind == "absent" for one in asked])
+    others = absent if absent.any() else ~np.array([one.answerable for one in asked])
+    kept = [
+        float((weights * (right & (score >= line))).sum()) / max(1e-9, float(weights[right].sum())) for line in LINES
+    ]
+    gone = [
+        float((weights * (others & (score < line))).sum()) / max(1e-9, float(weights[others].sum())) for line in LINES
+    ]
+    return np.array(kept), np.array(gone)
+
+
+def logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]) -> list[float]:
+    """Weighted logistic regression with a little ridge: bias, then a coefficient per signal."""
+    weights = weights * len(weights) / weights.sum()
+    design = np.concatenate([np.ones((len(signals), 1)), signals], axis=1)
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(NEWTON_STEPS):
+        chance = chances(design @ coefficients)
+        slope = design.T @ (weights * (right - chance)) - RIDGE * coefficients
+        curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design
+        coefficients += np.linalg.solve(curvature + RIDGE * np.eye(len(coefficients)), slope)
+    return [float(value) for value in coefficients]
+
+
+def chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities of log-odds, none of them exactly 0 or 1."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(odds, -FARTHEST, FARTHEST))))
+
+
+# ---- reporting
+
+
+def scores(scoring: Scoring, asked: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Each question's score (0 without candidates) and whether what would be given is right, [questions] each."""
+    score, right = np.zeros(len(asked)), np.zeros(len(asked), dtype=np.bool_)
+    for number, one in enumerate(asked):
+        if one.found:
+            best = one.best(scoring)
+            score[number], right[number] = scoring.confidence(one.signals[best]), one.right[best]
+    return score, right
+
+
+def outcomes(
+    scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced"
+) -> Iterator[ScoringOutcome]:
+    """What a scoring does with the questions of each domain."""
+    for domain in dict.fromkeys(one.domain for one in asked):
+        yield outcome(scoring, [one for one in asked if one.domain == domain], when)
+
+
+def left_out(
+    asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced", kept: Scoring | None = None
+) -> Iterator[ScoringOutcome]:
+    """The same of each domain by a scoring that was fitted without it; nothing for a single domain."""
+    for domain in dict.fromkeys(one.domain for one in asked):
+        others = [one for one in asked if one.domain != domain]
+        if others:
+            yield outcome(fit(others, kept), [one for one in asked if one.domain == domain], when)
+
+
+def outcome(scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced") -> ScoringOutcome:
+    """What a scoring does with questions of one domain; a kind of which there are none counts as 0."""
+    score, right = scores(scoring, asked)
+    return outcome_of(asked, score, right, score >= scoring.below.of(when))
+
+
+def outcome_of(
+    asked: Sequence[CalibrationQuestion],
+    score: NDArray[np.float64],
+    right: NDArray[np.bool_],
+    given: NDArray[np.bool_],
+) -> ScoringOutcome:
+    """The same of scores and answers given by whatever scoring, [questions] each."""
+    kinds = {kind: np.array([one.kind == kind for one in asked], dtype=np.bool_) for kind in get_args(Kind)}
+    met = ~kinds["trick"]
+    tricks = kinds["trick"]
+    return ScoringOutcome(
+        domain=asked[0].domain,
+        questions=len(asked),
+        right=_percent(right[kinds["answerable"]]),
+        kept=_percent(given[kinds["answerable"] & right]),
+        refused=_percent(~given[kinds["absent"]]),
+        tricks_refused=_percent(~given[tricks]) if tricks.any() else None,
+        auroc=auroc(score[kinds["answerable"]], right[kinds["answerable"]]),
+        calibration_error=_calibration_error(score[met], right[met]),
+    )
+
+
+def _percent(values: NDArray[np.bool_]) -> float:
+    return 100 * float(values.mean()) if len(values) else 0.0
+
+
+def auroc(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float | None:
+    """The chance that a right answer scores above a wrong one, ties half; None where all are of one kind."""
+    above, below = score[right], score[~right]
+    if not len(above) or not len(below):
+        return None
+    order = np.sort(below)
+    wins = np.searchsorted(order, above, side="left") + np.searchsorted(order, above, side="right")
+    return float(wins.sum()) / (2 * len(above) * len(below))
+
+
+def _calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 10) -> float:
+    """Guo et al. 2017, equation 3."""
+    places = np.minimum((score * bins).astype(np.int64), bins - 1)
+    held = [places == number for number in range(bins)]
+    parts = [abs(float(score[own].mean() - right[own].mean())) * own.sum() for own in held if own.any()]
+    return float(sum(parts)) / max(1, len(score))

@@ -1,0 +1,164 @@
+"""Fit a corpus's own scores on its own questions: `shardqa calibrate`, engine/calibration.py.
+
+Thirty questions are few for six weights, so the reader's own are where the fit begins and what it is drawn back to:
+the most likely weights given the questions and a normal distribution around the reader's (Bishop 2006, 4.5). The
+span's model, which orders candidates on the shards, stays. What the fit gains is told on questions it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shardqa.errors import BadData
+from shardqa.models import calibrate
+from shardqa.models.calibrate import CalibrationQuestion, Kind, ScoringOutcome, is_right
+from shardqa.models.corpus_scoring import ReadPassage
+from shardqa.models.scoring import AnswerWeights, Scoring, signals_of
+from shardqa.models.squad import SquadQuestion
+
+LEAST = 30
+"""Questions with an answer; fewer say nothing that ten questions more would not unsay."""
+
+FOLDS = 5
+
+SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3])
+"""What is a usual difference of each signal (bias, margin, lag, gap, fall, length) between questions of a corpus."""
+
+LEAST_STEP = 1e-6
+"""Of any weight; smaller ones are no gain."""
+
+DRAW = 0.5
+"""Log-odds by which a usual difference of a signal may weigh otherwise than in the reader's weights: the standard
+deviation of the distribution around them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a corpus's own scores are worth, on questions that the fit had not seen."""
+
+    before: ScoringOutcome
+    after: ScoringOutcome
+    log_loss_before: float
+    """Nats a question: how surprised the scores are by what was right; less is better."""
+    log_loss_after: float
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether the scores are nearer to what was right, and keep no fewer right answers."""
+        return self.log_loss_after < self.log_loss_before and self.after.kept >= self.before.kept
+
+
+def check_enough(questions: Sequence[SquadQuestion]) -> None:
+    """Raises BadData on too few questions with an answer."""
+    answerable = sum(bool(one.answers) for one in questions)
+    if answerable < LEAST:
+        raise BadData(f"{answerable} questions with an answer are too few, {LEAST} are needed; write some more")
+
+
+def asked_of(question: SquadQuestion, passages: Sequence[ReadPassage], k: int) -> Iterator[CalibrationQuestion]:
+    """A question as it is fitted on, of its best passages, twice ``k`` of them.
+
+    One with answers gives a second, absent one: without the documents that answer it, so the next ``k`` passages are
+    those that a corpus without them would have found.
+    """
+    if question.answers:
+        yield _asked("answerable", question, passages[:k])
+        told = {one.document for one in passages[:k] if any(is_right(s.text, question.answers) for s in one.spans)}
+        gone = told | {question.document}
+        yield _asked("absent", question, [one for one in passages if one.document not in gone][:k])
+    else:
+        yield _asked("absent" if question.document is None else "trick", question, passages[:k])
+
+
+def _asked(kind: Kind, question: SquadQuestion, passages: Sequence[ReadPassage]) -> CalibrationQuestion:
+    found = tuple(span for one in passages for span in one.spans)
+    signals = signals_of(found, [one.rank_score for one in passages], question.text)
+    is_answerable = kind == "answerable"
+    right = np.array([is_answerable and is_right(one.text, question.answers) for one in found], dtype=np.bool_)
+    return CalibrationQuestion("own", kind, question.text, found, tuple(signals), right)
+
+
+def fit(asked: Sequence[CalibrationQuestion], readers: Scoring) -> Scoring:
+    """The reader's scoring with the answer's weights and lines fitted."""
+    fitted = replace(readers, answer=_fit_answer(asked, readers))
+    return replace(fitted, below=calibrate.lines(fitted, asked))
+
+
+def _fit_answer(asked: Sequence[CalibrationQuestion], readers: Scoring) -> AnswerWeights:
+    told = [one for one in asked if one.found]
+    weights = calibrate.shares(told)
+    right = np.array([one.right[one.best(readers)] for one in told])
+    design = np.array([(1.0, *astuple(one.signals[one.best(readers)])) for one in told])
+    own = np.array(astuple(readers.answer))
+    return AnswerWeights(*map(float, _most_likely(design, right, weights * len(told) / weights.sum(), own)))
+
+
+def _most_likely(
+    design: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64], prior: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Newton's method on the log-odds, each step halved until it gains; ``design`` is [questions, weights]."""
+    precision = np.square(SPREAD / DRAW)
+
+    def loss(weights_of: NDArray[np.float64]) -> float:
+        odds = design @ weights_of
+        surprise = np.logaddexp(0, np.where(right, -odds, odds))
+        return float(weights @ surprise + precision @ np.square(weights_of - prior) / 2)
+
+    found = prior.copy()
+    for _ in range(calibrate.NEWTON_STEPS):
+        chance = calibrate.chances(design @ found)
+        slope = design.T @ (weights * (right - chance)) - precision * (found - prior)
+        curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design + np.diag(precision)
+        step = np.linalg.solve(curvature, slope)
+        while loss(found + step) > loss(found) and np.abs(step).max() > LEAST_STEP:
+            step = step / 2
+        if np.abs(step).max() <= LEAST_STEP:
+            break
+        found = found + step
+    return found
+
+
+def gain(asked: Sequence[CalibrationQuestion], readers: Scoring, in_use: Scoring) -> Gain:
+    """Each fifth of the questions scored by a fit to the others, against what is ``in_use``; same questions."""
+    before, after = _scored(in_use, asked), _scored_unseen(asked, readers)
+    return Gain(
+        calibrate.outcome_of(asked, *before),
+        calibrate.outcome_of(asked, *after),
+        _log_loss(asked, *before[:2]),
+        _log_loss(asked, *after[:2]),
+    )
+
+
+Scores = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]  # score, whether right, whether given
+
+
+def _scored(scoring: Scoring, asked: Sequence[CalibrationQuestion]) -> Scores:
+    score, right = calibrate.scores(scoring, asked)
+    return score, right, score >= scoring.below.balanced
+
+
+def _scored_unseen(asked: Sequence[CalibrationQuestion], readers: Scoring) -> Scores:
+    fold = _folds(asked)
+    found = np.zeros(len(asked)), np.zeros(len(asked), dtype=np.bool_), np.zeros(len(asked), dtype=np.bool_)
+    for number in range(FOLDS):
+        others = [one for one, own in zip(asked, fold, strict=True) if own != number]
+        held = [n for n, own in enumerate(fold) if own == number]
+        for values, own in zip(found, _scored(fit(others, readers), [asked[n] for n in held]), strict=True):
+            values[held] = own
+    return found
+
+
+def _folds(asked: Sequence[CalibrationQuestion]) -> NDArray[np.int64]:
+    """Each question's fifth: all that is asked in the same words is in the same one."""
+    order: dict[str, int] = {}
+    return np.array([order.setdefault(one.question, len(order)) % FOLDS for one in asked])
+
+
+def _log_loss(asked: Sequence[CalibrationQuestion], score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    weights = calibrate.shares(asked)
+    chance = np.clip(np.where(right, score, 1 - score), 1e-9, 1)
+    return float(-(weights * np.log(chance)).sum() / weights.sum())

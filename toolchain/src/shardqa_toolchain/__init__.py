@@ -1,0 +1,1 @@
+"""The toolchain makes readers: it trains, shrinks, checks, calibrates, measures and packages them."""

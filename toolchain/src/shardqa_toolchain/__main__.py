@@ -1,0 +1,3 @@
+from shardqa_toolchain.cli import main
+
+main()

@@ -1,0 +1,49 @@
+"""`shardqa-models …`: from a trained BERT to a small, fast, checked reader."""
+
+import typer
+
+from shardqa import cli
+from shardqa_toolchain.cli import (
+    calibration,
+    conversion,
+    encoder,
+    ladder,
+    multitask,
+    packaging,
+    training,
+    tuning,
+)
+
+app = typer.Typer(
+    name="shardqa-models",
+    help="Train, shrink, check and package readers. 'shardqa models' stores them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(training.train_app, name="train")
+training.train_app.command("multitask")(multitask.train_multitask)
+app.command("distil")(training.distil)
+app.command("prune")(training.prune)
+app.command("mix")(training.mix)
+app.command("curve")(training.curve)
+app.command("average")(training.average)
+app.command("adopt")(training.adopt)
+app.command("candidates")(calibration.candidates)
+app.command("calibrate")(calibration.calibrate)
+app.command("calibrate-evidence")(calibration.calibrate_evidence)
+app.command("measure")(calibration.measure)
+app.command("export")(conversion.export)
+app.command("quantize")(conversion.quantize)
+app.command("dequantize")(conversion.dequantize)
+app.command("encoder")(encoder.encoder)
+app.command("optimize")(conversion.optimize)
+app.command("verify")(conversion.verify)
+app.command("ladder")(ladder.ladder)
+app.command("package")(packaging.package)
+app.command("tune")(tuning.tune)
+
+
+def main() -> None:
+    """Run the program `shardqa-models`; its faults end it as those of `shardqa` do."""
+    cli.main(app)

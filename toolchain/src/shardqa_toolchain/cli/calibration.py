@@ -1,0 +1,212 @@
+"""`shardqa-models candidates`, `calibrate`, `measure`: from logits to probabilities, and how good a reader is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from shardqa.answer_lines import AnswerWhen
+from shardqa.cli.connection import JsonOption
+from shardqa.cli.output import print_json, print_table, say
+from shardqa.errors import BadData
+from shardqa.models import shipped
+from shardqa.models.scoring import SCORING_FILE, Scoring
+
+if TYPE_CHECKING:
+    from shardqa.models import calibrate as fitting
+
+ReaderArgument = Annotated[Path, typer.Argument(help="Folder of an ONNX reader.")]
+ThreadsOption = Annotated[int, typer.Option("--threads", help="Threads of the network.", min=1)]
+
+
+def candidates(
+    reader: ReaderArgument,
+    out: Annotated[Path, typer.Option("--out", help="File to write, JSON lines.")],
+    squad: Annotated[
+        list[Path] | None, typer.Option("--squad", help="SQuAD files; the first has the documents.")
+    ] = None,
+    domain: Annotated[
+        list[Path] | None,
+        typer.Option("--domain", help="Files of SQuAD's form, each a corpus; questions also without their document."),
+    ] = None,
+    seeds: Annotated[Path | None, typer.Option("--seeds", help="A folder like seeds/ instead.")] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option("--held-out", help="Ask only about this share of the articles, as training's held_out."),
+    ] = None,
+    paragraphs: Annotated[int, typer.Option("--paragraphs", help="Documents to take.", min=1)] = 3000,
+    limit: Annotated[int, typer.Option("--limit", help="Questions of each kind.", min=1)] = 1000,
+    k: Annotated[int, typer.Option("--k", help="Passages read per question.", min=1, max=100)] = 5,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice.")] = 0,
+    threads: ThreadsOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the reader's candidates for many questions, found as the shards find them: the input of calibrate.
+
+    Example: shardqa-models candidates my-reader-int8 --squad train-v2.0.json.gz --held-out 0.02 --out found.jsonl
+    """
+    from shardqa_toolchain.cli import candidates as sampling
+
+    if sum(map(bool, (squad, domain, seeds))) != 1:
+        raise BadData("give one of --squad, --domain and --seeds")
+    if domain:
+        samples = [sampling.domain(file, limit, seed) for file in domain]
+    elif seeds:
+        samples = [sampling.seeds(seeds)]
+    else:
+        samples = [sampling.articles(squad or [], paragraphs, limit, held_out, seed)]
+    passages = sampling.write(samples, reader, out, k, threads)
+    questions = sum(len(one.questions) for one in samples)
+    if as_json:
+        print_json({"questions": questions, "passages": passages, "out": str(out)})
+        return
+    say(f"{questions} questions over {passages} passages; wrote {out}")
+    say(f"next: shardqa-models calibrate {reader} --candidates {out}")
+
+
+def calibrate(
+    reader: ReaderArgument,
+    found: Annotated[list[Path], typer.Option("--candidates", help="What 'shardqa-models candidates' wrote.")],
+    test: Annotated[
+        list[Path] | None, typer.Option("--test", help="More such files; the report covers them, the fit does not.")
+    ] = None,
+    keep_spans: Annotated[
+        bool, typer.Option("--keep-spans", help="Keep the scores of spans and their threshold as they are.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit the reader's scores to probabilities, choose the lines below which nothing is answered, write scoring.json.
+
+    Several domains: the report has each one left out of the fit, then inside it.
+
+    Example: shardqa-models calibrate my-reader-int8 --candidates found.jsonl
+    """
+    from shardqa.models import calibrate as fitting
+
+    asked = [one for path in found for one in fitting.read_candidates(path)]
+    tests = [one for path in test or [] for one in fitting.read_candidates(path)]
+    kept = Scoring.load(reader) if keep_spans else None
+    scoring = fitting.fit(asked, kept)
+    if (reader / SCORING_FILE).exists():
+        scoring = replace(scoring, evidence=Scoring.load(reader).evidence)
+    results = {
+        "left out": list(fitting.left_out(asked, kept=kept)),
+        **{when: list(fitting.outcomes(scoring, [*asked, *tests], when)) for when in get_args(AnswerWhen)},
+    }
+    scoring.save(reader)
+    shipped.write_checksums(reader)
+    if as_json:
+        outcomes = {name: [asdict(one) for one in found] for name, found in results.items()}
+        print_json({"scoring": scoring.record(), "outcomes": outcomes})
+        return
+    say(f"wrote {reader / SCORING_FILE}: {scoring}")
+    print_table(
+        ("fit", "domain", "right %", "kept %", "refused %", "tricks refused %", "AUROC", "calibration error"),
+        [(name, *_row(one)) for name, found in results.items() for one in found],
+    )
+
+
+def calibrate_evidence(
+    reader: ReaderArgument,
+    files: Annotated[
+        list[Path], typer.Argument(help="JSON lines with marked sentences; rows of the split train count.")
+    ],
+    test: Annotated[
+        list[Path] | None, typer.Option("--test", help="More such files; the report covers all their rows.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="Rows of each file, evenly spread.", min=1)] = 500,
+    threads: ThreadsOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit how likely a sentence is evidence, and from where on it is shown; write it into scoring.json.
+
+    The report has the word F1 on each file by a fit without it.
+
+    Example: shardqa-models calibrate-evidence my-reader-int8 news.jsonl.gz tables.jsonl.gz
+    """
+    from shardqa.cli.marked_texts import MarkedTexts
+    from shardqa.models.evidence_lines import TRAIN
+    from shardqa_toolchain import evidence_calibration
+    from shardqa_toolchain.cli import marked
+
+    texts = MarkedTexts(reader, threads)
+    learnt = {file.name: marked.rows(texts, file, TRAIN, limit) for file in files}
+    tests = {file.name: marked.rows(texts, file, None, limit) for file in test or []}
+    scoring = replace(texts.scoring, evidence=evidence_calibration.fit(learnt))
+    outcomes = list(evidence_calibration.left_out(learnt, tests))
+    scoring.save(reader)
+    shipped.write_checksums(reader)
+    if as_json:
+        print_json({"evidence": asdict(scoring.evidence), "outcomes": [asdict(one) for one in outcomes]})
+        return
+    say(f"wrote {reader / SCORING_FILE}: {scoring.evidence}")
+    print_table(
+        ("file", "rows", "word F1, left out", "with its best line"),
+        [(one.file, str(one.rows), f"{one.f1:.1f}", f"{one.best:.1f}") for one in outcomes],
+    )
+
+
+def _row(one: fitting.ScoringOutcome) -> tuple[str, ...]:
+    tricks = "" if one.tricks_refused is None else f"{one.tricks_refused:.1f}"
+    told_apart = "" if one.auroc is None else f"{one.auroc:.3f}"
+    shares = (f"{share:.1f}" for share in (one.right, one.kept, one.refused))
+    return (one.domain, *shares, tricks, told_apart, f"{one.calibration_error:.3f}")
+
+
+def measure(
+    reader: ReaderArgument,
+    questions: Annotated[Path, typer.Argument(help="SQuAD file, or evidence lines (.jsonl); .gz too.")],
+    limit: Annotated[
+        int | None, typer.Option("--limit", help="Questions drawn at random; all unless given.", min=1)
+    ] = None,
+    threads: ThreadsOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a reader given the right paragraph: EM and F1 of the answerable, and with refusals as SQuAD 2.0 does.
+
+    Of evidence lines: precision, recall and F1 of the words in sentences that answer, and the AUROC of relevance.
+
+    Example: shardqa-models measure my-reader-int8 dev-v2.0.json.gz --limit 500
+    """
+    from shardqa.models.evidence_lines import is_lines
+    from shardqa_toolchain import measure as reading
+    from shardqa_toolchain import no_answer_metrics
+
+    if is_lines(questions):
+        _measure_evidence(reader, questions, limit, threads, as_json)
+        return
+    reads = list(reading.read_all(reader, questions, limit, threads))
+    answerable = [one for one in reads if one.question.answers]
+    forced = reading.scores(answerable) if answerable else None
+    refused = (
+        no_answer_metrics.no_answer_metrics(reads, Scoring.load(reader)) if (reader / SCORING_FILE).exists() else None
+    )
+    if as_json:
+        print_json({"forced": forced and asdict(forced), "with_refusals": refused and asdict(refused)})
+        return
+    rows: list[tuple[str, ...]] = []
+    if forced:
+        rows.append(("always answered", str(forced.questions), f"{forced.exact_match:.2f}", f"{forced.f1:.2f}", "", ""))
+    if refused:
+        error = f"{refused.calibration_error:.3f}"
+        scores = (f"{refused.exact_match:.2f}", f"{refused.f1:.2f}", f"{refused.refused:.1f}", error)
+        rows.append((f"below {refused.threshold} refused", str(refused.questions), *scores))
+    print_table(("", "questions", "EM", "F1", "refused %", "calibration error"), rows)
+
+
+def _measure_evidence(reader: Path, questions: Path, limit: int | None, threads: int, as_json: bool) -> None:
+    from shardqa_toolchain import measure_evidence
+
+    found = measure_evidence.measure(reader, questions, limit, threads)
+    if as_json:
+        print_json(asdict(found))
+        return
+    told_apart = "" if found.relevance_auroc is None else f"{found.relevance_auroc:.3f}"
+    words = found.words
+    shares = (f"{share:.1f}" for share in (words.precision, words.recall, words.f1))
+    print_table(("questions", "precision", "recall", "word F1", "AUROC"), [(str(words.rows), *shares, told_apart)])
+    if found.too_long:
+        say(f"{found.too_long} questions are too long for the reader and were left out")

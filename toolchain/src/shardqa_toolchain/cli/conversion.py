@@ -1,0 +1,214 @@
+"""`shardqa-models export`, `quantize`, `optimize` and `verify`: what a person gives, and the verdict they are shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shardqa.cli.connection import JsonOption
+from shardqa.cli.output import print_json, print_table, say
+from shardqa.models.scoring import SCORING_FILE
+from shardqa_toolchain.cli.needs import need
+
+if TYPE_CHECKING:
+    from shardqa_toolchain.conversion.checked import Check
+    from shardqa_toolchain.conversion.verify import Verdict
+
+
+class ExportForm(StrEnum):
+    onnx = "onnx"
+    torchscript = "torchscript"
+
+
+class QuantizeForm(StrEnum):
+    dynamic = "dynamic"
+    static = "static"
+    bf16 = "bf16"
+
+
+class Tolerance(StrEnum):
+    float = "float"
+    quantized = "quantized"
+
+
+FolderArgument = Annotated[Path, typer.Argument(help="Folder of a BERT, DistilBERT or ELECTRA checkpoint.")]
+OutOption = Annotated[Path, typer.Option("--out", help="New folder to write to.")]
+QuestionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--questions", help="SQuAD file to compare on; questions of seeds/ or random wordpieces unless given."
+    ),
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", help="Questions drawn from it; all unless given.", min=1)]
+KeepOption = Annotated[bool, typer.Option("--keep-failing", help="Keep a result that does not pass the comparison.")]
+
+
+def export(
+    folder: FolderArgument,
+    out: OutOption,
+    form: Annotated[ExportForm, typer.Option("--form", help="What to write.")] = ExportForm.onnx,
+    questions: QuestionsOption = None,
+    limit: LimitOption = None,
+    keep_failing: KeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a checkpoint's reader as ONNX or TorchScript, float32, for rows of any number and length.
+
+    The result is compared with the checkpoint; one that answers otherwise is thrown away.
+
+    Example: shardqa-models export my-reader --out my-reader-onnx
+    """
+    need("onnx", "safetensors", *(["torch"] if form is ExportForm.torchscript else []))
+    from shardqa_toolchain.conversion import export as exporting
+
+    _report(exporting.export(folder, out, form.value, _check(questions, limit, keep_failing)), out, as_json)
+
+
+def quantize(
+    folder: FolderArgument,
+    out: OutOption,
+    form: Annotated[
+        QuantizeForm,
+        typer.Option(
+            "--form", help="dynamic: int8 as shipped. static: int8 with measured ranges. bf16: TorchScript, needs AMX."
+        ),
+    ] = QuantizeForm.dynamic,
+    calibration: Annotated[
+        Path | None, typer.Option("--calibration", help="SQuAD file that static ranges are measured on.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", help="Questions drawn from it, 128 unless given.", min=1)
+    ] = None,
+    percentile: Annotated[
+        float | None, typer.Option("--percentile", help="Percent of the activations within a range.", min=90, max=100)
+    ] = None,
+    questions: QuestionsOption = None,
+    limit: LimitOption = None,
+    keep_failing: KeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a checkpoint's reader with fewer bits: a quarter of the size and half the time.
+
+    The result is compared with the checkpoint; one that answers otherwise is thrown away.
+
+    Example: shardqa-models quantize my-reader --out my-reader-int8
+    """
+    need("onnx", "safetensors", *(["torch"] if form is QuantizeForm.bf16 else []))
+    from shardqa_toolchain.conversion import quantize as quantizing
+
+    measured_on = None
+    if calibration is not None:
+        measured_on = quantizing.Calibration(calibration)
+        if samples is not None:
+            measured_on = replace(measured_on, samples=samples)
+        if percentile is not None:
+            measured_on = replace(measured_on, percentile=percentile)
+    check = _check(questions, limit, keep_failing)
+    _report(quantizing.quantize(folder, out, form.value, measured_on, check), out, as_json)
+    if form is not QuantizeForm.bf16 and not as_json and not (out / SCORING_FILE).exists():
+        say(f"next: shardqa-models candidates {out} --squad FILE --out found.jsonl, from which its scores are fitted")
+
+
+def dequantize(
+    folder: Annotated[Path, typer.Argument(help="Folder of an int8 reader that `quantize` wrote.")],
+    out: OutOption,
+    questions: QuestionsOption = None,
+    limit: LimitOption = None,
+    keep_failing: KeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take an int8 reader back to a checkpoint, to train on or convert anew; what int8 rounded stays rounded.
+
+    Example: shardqa-models dequantize models/reader-v2-int8 --out build/reader-v2
+    """
+    need("onnx", "safetensors")
+    from shardqa_toolchain.conversion import dequantize as dequantizing
+
+    _report(dequantizing.dequantize(folder, out, _check(questions, limit, keep_failing)), out, as_json)
+
+
+def optimize(
+    source: Annotated[Path, typer.Argument(metavar="FILE_OR_FOLDER", help="ONNX file, or folder with model.onnx.")],
+    out: OutOption,
+    questions: QuestionsOption = None,
+    limit: LimitOption = None,
+    keep_failing: KeepOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fuse a transformer's operators in an ONNX file that torch or optimum exported.
+
+    The result is compared with the file; one that answers otherwise is thrown away.
+
+    Example: shardqa-models optimize exported/model.onnx --out my-reader-fused
+    """
+    need("onnx", "sympy")
+    from shardqa_toolchain.conversion import optimize as optimizing
+
+    _report(optimizing.optimize(source, out, _check(questions, limit, keep_failing)), out, as_json)
+
+
+def verify(
+    a: Annotated[Path, typer.Argument(metavar="A", help="The reference: a folder, or an ONNX file.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
+    questions: QuestionsOption = None,
+    limit: LimitOption = None,
+    threshold: Annotated[
+        Tolerance | None,
+        typer.Option("--threshold", help="Thresholds to apply; by the type of B unless given."),
+    ] = None,
+    f1_loss: Annotated[float | None, typer.Option("--f1-loss", help="F1 that B may lose, in percent.", min=0)] = None,
+    threads: Annotated[int, typer.Option("--threads", help="Threads of each network.", min=1)] = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two models on the same inputs: differences of logits, agreement of spans, EM, F1, a verdict.
+
+    Exit code 1 when B does not pass.
+
+    Example: shardqa-models verify my-reader my-reader-int8 --questions dev-v1.1.json.gz --limit 500
+    """
+    need("onnx", "safetensors")
+    from shardqa_toolchain.conversion import verify as verifying
+
+    chosen = {Tolerance.float: verifying.FLOAT, Tolerance.quantized: verifying.QUANTIZED}
+    thresholds = chosen[threshold] if threshold else verifying.thresholds_for(b)
+    if f1_loss is not None:
+        thresholds = replace(thresholds, f1_loss=f1_loss)
+    _report(verifying.verify(a, b, questions, limit, thresholds, threads), None, as_json)
+
+
+def _check(questions: Path | None, limit: int | None, keep_failing: bool) -> Check:
+    from shardqa_toolchain.conversion.checked import Check
+
+    return Check(questions, limit, keep_failing)
+
+
+def _report(verdict: Verdict, out: Path | None, as_json: bool) -> None:
+    """Print the verdict; exit code 1 when it is against B."""
+    if as_json:
+        print_json(verdict.as_json())
+    else:
+        print_table(("compared", "A", "B"), _rows(verdict))
+        for failure in verdict.failures:
+            say(failure)
+        say(f"{'passed' if verdict.passed else 'failed'}{f'; wrote {out}' if out else ''}")
+    if not verdict.passed:
+        raise typer.Exit(1)
+
+
+def _rows(verdict: Verdict) -> list[tuple[str, str, str]]:
+    rows = [
+        ("inputs", verdict.inputs, "the same"),
+        ("largest difference of a logit", "", f"{verdict.largest_difference:.3g}"),
+        ("mean difference of the logits", "", f"{verdict.mean_difference:.3g}"),
+        ("the same, root mean square, in spreads", "", f"{verdict.error:.3g}"),
+    ]
+    if verdict.span_agreement is not None:
+        rows.append(("best spans that agree, %", "", f"{verdict.span_agreement:.1f}"))
+    for name, pair in (("EM", verdict.exact_match), ("F1", verdict.f1)):
+        if pair is not None:
+            rows.append((name, f"{pair[0]:.2f}", f"{pair[1]:.2f}"))
+    return rows

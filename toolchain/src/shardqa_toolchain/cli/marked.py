@@ -1,0 +1,28 @@
+"""Rows for `calibrate-evidence`: the sentences of texts as a reader scores them, with those that people marked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from shardqa.cli.marked_texts import MarkedTexts, spread
+from shardqa.engine.parts import ScoredSentence
+from shardqa.models.evidence_lines import EvidenceRecord
+from shardqa.models.evidence_metrics import counted
+from shardqa_toolchain.evidence_calibration import MarkedRow
+
+
+def rows(texts: MarkedTexts, file: Path, split_name: str | None, limit: int) -> list[MarkedRow]:
+    """What `evidence_calibration` fits: ``limit`` rows of a file, evenly spread. Raises BadData."""
+    records = spread(file, split_name, limit)
+    return [_marked(*one) for one in zip(records, texts.read(records, file.name), strict=True)]
+
+
+def _marked(record: EvidenceRecord, sentences: Sequence[ScoredSentence]) -> MarkedRow:
+    each = [counted(record.context, [(one.start, one.end)], record.spans) for one in sentences]
+    return MarkedRow(
+        np.array([one.margin for one in sentences]),
+        np.array([one.predicted_words for one in each], np.int64),
+        np.array([one.true_words for one in each], np.int64),
+        counted(record.context, [], record.spans).marked_words,
+    )

@@ -1,0 +1,7 @@
+"""The check for libraries that an installation without its dependencies lacks."""
+
+from functools import partial
+
+from shardqa import extras
+
+need = partial(extras.need, package="shardqa-toolchain")

@@ -1,0 +1,181 @@
+"""`shardqa-models package`: a reader as a bundle for serverless platforms, what it weighs and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from shardqa.cli.connection import JsonOption
+from shardqa.cli.models import StoreOption, store_of
+from shardqa.cli.output import print_json, print_table, say
+from shardqa.errors import BadData, BadModel, SetupError
+
+if TYPE_CHECKING:
+    from shardqa_toolchain.packaging.bundles import Bundle
+    from shardqa_toolchain.packaging.runtime_api import FunctionReply
+    from shardqa_toolchain.packaging.trial import RamPoint, Trial
+
+KINDS = ("lambda", "functions")
+
+Row = tuple[str, str, str]
+"""What, measured, wanted."""
+
+
+def package(
+    out: Annotated[Path, typer.Option("--out", help="The zip to write; with --kind functions, the folder.")],
+    reader: Annotated[
+        str | None, typer.Argument(help="A reader's name, address or folder; the shipped one unless given.")
+    ] = None,
+    store: StoreOption = None,
+    kind: Annotated[str, typer.Option("--kind", help="lambda (a zip) or functions (a folder).")] = "lambda",
+    python: Annotated[str, typer.Option("--python", help="Python of the runtime.")] = "3.12",
+    machine: Annotated[str, typer.Option("--machine", help="x86_64, or aarch64 for Lambda's arm64.")] = "x86_64",
+    glibc: Annotated[
+        str | None, typer.Option("--glibc", help="C library there, when it is not Lambda's own, such as 2.36.")
+    ] = None,
+    lock: Annotated[
+        Path | None,
+        typer.Option("--lock", help="File of name==version lines; the versions installed here unless given."),
+    ] = None,
+    wheels: Annotated[
+        Path | None, typer.Option("--wheels", help="Folder of wheels to use instead of a package index.")
+    ] = None,
+    interpreter: Annotated[
+        str | None, typer.Option("--interpreter", help="A Python of that version, to compile and measure with.")
+    ] = None,
+    measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Start the bundle and time it.")] = True,
+    ram_curve: Annotated[
+        bool, typer.Option("--ram-curve", help="Time it at the processor shares of Lambda's RAM.")
+    ] = False,
+    try_: Annotated[
+        bool, typer.Option("--try", help="Answer through AWS' runtime interface client (awslambdaric).")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Pack a reader, its libraries and a handler: a zip for AWS Lambda, or a folder for Cloud Functions and Cloud Run.
+
+    Example: shardqa-models package --out reader.zip --try --ram-curve
+    """
+    from shardqa.models import shipped
+    from shardqa_toolchain.packaging import bundles, target
+    from shardqa_toolchain.packaging import wheels as libraries
+
+    if kind not in KINDS:
+        raise BadData(f"--kind is {kind!r}; choose one of {', '.join(KINDS)}")
+    wanted = target.Target.of(python, machine, glibc)
+    folder, versions = store_of(store).find(reader or shipped.NAME).folder, libraries.pins(lock)
+    if kind == "functions":
+        _tell_folder(bundles.functions_folder(folder, out, wanted, versions), as_json)
+        return
+    interpreter = target.interpreter(wanted, interpreter)
+    if interpreter is None and (ram_curve or try_):
+        raise SetupError(f"there is no {wanted.python} here to run the bundle with; name one with --interpreter")
+    bundle = bundles.lambda_zip(folder, out, wanted, versions, wheels, interpreter)
+    trial, points, replies = _tried(bundle, interpreter, measure, ram_curve, try_)
+    if as_json:
+        print_json(_record(bundle, trial, points, replies))
+        return
+    print_table(("what", "measured", "wanted"), [*_sizes(bundle), *_costs(trial), *_client(replies)])
+    if points:
+        _print_curve(points)
+    _tell(bundle, trial)
+
+
+def _tried(
+    bundle: Bundle, interpreter: str | None, measure: bool, ram_curve: bool, try_: bool
+) -> tuple[Trial | None, list[RamPoint], list[FunctionReply]]:
+    """What was asked for; nothing where no interpreter runs the bundle."""
+    from shardqa_toolchain.packaging import runtime_api, trial
+
+    if interpreter is None or not (measure or ram_curve or try_):
+        return None, [], []
+    with trial.unpacked(bundle.path) as root:
+        found = trial.measure(root, interpreter) if measure else None
+        points = trial.ram_curve(root, interpreter) if ram_curve else []
+        replies = []
+        if try_:
+            event = {"question": trial.QUESTION, "passage": trial.PASSAGE}
+            with runtime_api.function(root, interpreter) as api:
+                replies = [api.invoke(event) for _ in range(2)]
+        if any(reply.failed for reply in replies):
+            raise BadModel(f"the bundle failed in the runtime interface client: {replies[0].payload}")
+    return found, points, replies
+
+
+def _sizes(bundle: Bundle) -> list[Row]:
+    return [
+        ("zip", f"{bundle.zipped / 1e6:.1f} MB", "90 MB"),
+        ("unzipped", f"{bundle.unzipped / 1e6:.1f} MB", "250 MB"),
+        *((f"  {name}", f"{size / 1e6:.1f} MB", "") for name, size in bundle.parts.items() if size >= 50_000),
+    ]
+
+
+def _costs(trial: Trial | None) -> list[Row]:
+    if trial is None:
+        return []
+    return [
+        ("process start to first answer", f"{trial.first_answer:.2f} s", "1 s"),
+        ("memory at most", f"{trial.peak_memory / 1e6:.0f} MB", "250 MB"),
+        ("warm, 128 tokens, one processor, p50", f"{1e3 * trial.warm_p50:.1f} ms", "15 ms"),
+        ("the same, p99", f"{1e3 * trial.warm_p99:.1f} ms", ""),
+    ]
+
+
+def _client(replies: Sequence[FunctionReply]) -> list[Row]:
+    names = ("through the runtime interface client, first answer", "the same, second answer")
+    return [(name, f"{reply.seconds:.3f} s", "") for name, reply in zip(names, replies, strict=False)]
+
+
+def _print_curve(points: Sequence[RamPoint]) -> None:
+    rows = [
+        (
+            f"{point.ram_mb} MB",
+            f"{point.share:.2f}",
+            f"{1e3 * point.p50:.1f} ms",
+            f"{1e3 * point.p99:.1f} ms",
+            point.throttle,
+        )
+        for point in points
+    ]
+    print_table(("memory", "processor", "p50", "p99", "rationed by"), rows)
+
+
+def _tell(bundle: Bundle, trial: Trial | None) -> None:
+    from shardqa_toolchain.packaging.bundles import MAX_UPLOAD_BYTES
+
+    libraries = ", ".join(f"{name} {version}" for name, version in bundle.libraries.items())
+    say(f"wrote {bundle.path} for {bundle.target}; {libraries}, from {bundle.source}")
+    if bundle.zipped > MAX_UPLOAD_BYTES:
+        say(f"it is over {MAX_UPLOAD_BYTES / 1e6:.0f} MB: upload it by way of S3")
+    if not bundle.compiled:
+        say(
+            f"no Python {bundle.target.python} was found here, so nothing is compiled or timed "
+            "and cold starts take longer; name one with --interpreter"
+        )
+    elif trial is None:
+        say("nothing was timed")
+    say(f"next: set the handler to lambda_function.handler, the runtime to python{bundle.target.python}")
+
+
+def _tell_folder(bundle: Bundle, as_json: bool) -> None:
+    if as_json:
+        print_json(_record(bundle, None, [], []))
+        return
+    say(f"wrote {bundle.path} ({bundle.unzipped / 1e6:.1f} MB); next: gcloud run deploy --source {bundle.path}")
+
+
+def _record(
+    bundle: Bundle, trial: Trial | None, points: Sequence[RamPoint], replies: Sequence[FunctionReply]
+) -> dict[str, Any]:
+    return {
+        **asdict(bundle),
+        "path": str(bundle.path),
+        "target": str(bundle.target),
+        "trial": asdict(trial) if trial else None,
+        "ram_curve": [asdict(point) for point in points],
+        "client": [asdict(reply) for reply in replies],
+    }

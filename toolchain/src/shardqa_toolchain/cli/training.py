@@ -1,0 +1,317 @@
+"""`shardqa-models train qa`, `distil` and `prune`: what a person gives, sees while it runs, and is told at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from shardqa.cli.connection import JsonOption
+from shardqa.cli.output import err, print_json, print_table, say
+from shardqa.errors import BadData
+from shardqa_toolchain.cli.needs import need
+
+if TYPE_CHECKING:
+    from shardqa_toolchain.training import loop
+    from shardqa_toolchain.training.qa import Report
+    from shardqa_toolchain.training.recipe import Recipe
+
+train_app = typer.Typer(help="Fine-tune a checkpoint.", no_args_is_help=True)
+
+RecipeOption = Annotated[Path | None, typer.Option("--recipe", help="TOML with all settings; options override it.")]
+StartOption = Annotated[str | None, typer.Option("--start", help="Folder of the checkpoint to start from.")]
+DataOption = Annotated[list[str] | None, typer.Option("--data", help="SQuAD file; give it several times for several.")]
+OutOption = Annotated[Path, typer.Option("--out", help="Folder to write the new checkpoint to.")]
+WorkOption = Annotated[
+    Path | None, typer.Option("--work", help="Folder for what resuming needs; beside --out unless given.")
+]
+PassesOption = Annotated[float | None, typer.Option("--passes", help="Times to go through the data.", min=0.001)]
+RateOption = Annotated[float | None, typer.Option("--rate", help="Highest learning rate.", min=1e-9)]
+SeedOption = Annotated[int | None, typer.Option("--seed", help="Seed of every random choice.")]
+SkipOption = Annotated[
+    bool, typer.Option("--skip-faulty", help="Leave out questions whose answers do not stand where the file says.")
+]
+
+
+@train_app.command("qa")
+def train_qa(
+    out: OutOption,
+    recipe: RecipeOption = None,
+    start: StartOption = None,
+    data: DataOption = None,
+    passes: PassesOption = None,
+    rate: RateOption = None,
+    seed: SeedOption = None,
+    skip_faulty: SkipOption = False,
+    work: WorkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fine-tune a BERT into a reader, on SQuAD files, unanswerable questions included.
+
+    The same command resumes an interrupted run. Preloading tcmalloc makes it faster.
+
+    Example: shardqa-models train qa --start my-bert --data train.json.gz --passes 2 --out my-reader
+    """
+    need("torch", "safetensors", "matplotlib")
+    from shardqa_toolchain.training import qa
+
+    settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty, wants_start=True)
+    with shown() as report:
+        found = qa.train(settings, out, work or work_beside(out), report)
+    tell(found, out, as_json)
+
+
+def distil(
+    out: OutOption,
+    recipe: RecipeOption = None,
+    teacher: Annotated[
+        list[str] | None, typer.Option("--teacher", help="Checkpoint to learn from; several are an ensemble.")
+    ] = None,
+    start: StartOption = None,
+    layers: Annotated[
+        int | None, typer.Option("--layers", help="Layers of a student cut from the teacher.", min=1)
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option("--units", help="Hidden units of a student cut from the teacher.", min=1)
+    ] = None,
+    data: DataOption = None,
+    passes: PassesOption = None,
+    rate: RateOption = None,
+    seed: SeedOption = None,
+    skip_faulty: SkipOption = False,
+    work: WorkOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a smaller reader on the outputs of larger ones: fewer layers, narrower, or a checkpoint of yours.
+
+    Example: shardqa-models distil --teacher my-reader --layers 3 --data train.json.gz --out my-small-reader
+    """
+    need("torch", "safetensors", "matplotlib")
+    from shardqa_toolchain.training import distil as distillation
+
+    settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty)
+    teaching = settings.teaching
+    teaching = replace(
+        teaching,
+        teachers=tuple(teacher or teaching.teachers),
+        layers=layers or teaching.layers,
+        units=units or teaching.units,
+    )
+    with shown() as report:
+        found = distillation.distil(replace(settings, teaching=teaching), out, work or work_beside(out), report)
+    tell(found, out, as_json)
+
+
+def prune(
+    folder: Annotated[Path, typer.Argument(help="Folder of the checkpoint.")],
+    out: OutOption,
+    heads: Annotated[float, typer.Option("--heads", help="Share of the attention heads to remove.")] = 0.0,
+    columns: Annotated[float, typer.Option("--columns", help="Share of the feed-forward's columns to remove.")] = 0.0,
+    weights: Annotated[
+        float | None, typer.Option("--weights", help="Share of the weights to set to zero, instead.")
+    ] = None,
+    data: Annotated[
+        list[Path] | None, typer.Option("--data", help="SQuAD file on which importance is measured; else by norm.")
+    ] = None,
+    rows: Annotated[int, typer.Option("--rows", help="Rows of it to measure on.", min=1)] = 1024,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove heads and feed-forward columns (smaller and faster), or set weights to zero (no faster).
+
+    What was lost comes back by training on: shardqa-models train qa --start OUT, or distil --start OUT.
+
+    Example: shardqa-models prune my-reader --heads 0.25 --columns 0.5 --data train.json.gz --out my-pruned-reader
+    """
+    need("torch", "safetensors")
+    from shardqa_toolchain.training import prune as pruning
+
+    if weights is None and not (heads or columns):
+        raise BadData("there is nothing to remove; give --heads, --columns or --weights")
+    if weights is not None and (heads or columns):
+        raise BadData("--weights sets weights to zero, --heads and --columns remove parts; give one kind")
+    if weights is not None:
+        found = pruning.prune_weights(folder, out, weights)
+    else:
+        found = pruning.prune_structures(folder, out, heads, columns, data or (), rows)
+    if as_json:
+        print_json({**asdict(found), "out": str(out)})
+        return
+    before, after = found.parameters_before, found.parameters_after
+    say(f"{before:,} parameters before, {after:,} after ({after / before:.1%}); wrote {out}")
+    if found.layers:
+        print_table(("layer", "heads", "columns"), [(number, *size) for number, size in enumerate(found.layers)])
+    else:
+        print_table(("matrix", "zeros"), [(name, f"{share:.1%}") for name, share in found.sparsity.items()])
+        say("Zeros are multiplied like any number: this saves no time; remove --heads or --columns for that")
+
+
+def mix(
+    mixture: Annotated[Path, typer.Argument(help="TOML with the files and the share of each.")],
+    out: OutOption,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make one training file out of many: documents held out, questions restyled, hard negatives from a search.
+
+    Example: shardqa-models mix toolchain/recipes/mixtures/reader-v2.toml --out build/mixture
+    """
+    from shardqa_toolchain.training import mixture as mixing
+
+    settings = mixing.Mixture.read(mixture)
+    told = mixing.mix(settings if seed is None else replace(settings, seed=seed), out)
+    if as_json:
+        print_json({**told, "out": str(out)})
+        return
+    print_table(("file", "taken", "held out"), [(name, *counts.values()) for name, counts in told["taken"].items()])
+    say(f"{told['questions']} questions, {told['negatives']} of them asked of a passage that does not answer them")
+    say(f"wrote {out}; next: shardqa-models train qa --data {out / mixing.TRAIN_FILE} --start … --out …")
+
+
+def curve(
+    work: Annotated[Path, typer.Argument(help="The run's --work, OUT.work unless given.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show a run's learning curve so far: figures on what is held out against the rows learnt from.
+
+    Example: shardqa-models curve build/my-reader.work
+    """
+    from shardqa_toolchain.training import curve as curves
+
+    points = curves.read(work)
+    if as_json:
+        print_json([asdict(point) for point in points])
+        return
+    names = [name for name in points[-1].figures if ":" not in name]
+    print_table(
+        ("rows", "of", "rows/s", "at", "loss learnt", *names),
+        [
+            (
+                point.rows,
+                point.of,
+                f"{point.rows_a_second:.1f}",
+                point.at,
+                f"{point.loss:.3f}",
+                *(f"{point.figures[name]:.3f}" if name in point.figures else "" for name in names),
+            )
+            for point in points
+        ],
+    )
+
+
+def average(
+    folders: Annotated[list[Path], typer.Argument(help="Checkpoints, each trained on from another of them.")],
+    out: OutOption,
+    share: Annotated[
+        list[float] | None, typer.Option("--share", help="Weight of each, in their order; equal unless given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Average the weights of checkpoints. A reader and what was trained from it often read better so.
+
+    Example: shardqa-models average old-reader new-reader --out my-reader
+    """
+    need("torch", "safetensors")
+    from shardqa_toolchain.training.average import average as averaged
+
+    averaged(folders, out, share or ())
+    if as_json:
+        print_json({"out": str(out)})
+    else:
+        say(f"wrote {out}; next: shardqa-models quantize {out} --out {out}-int8")
+
+
+def adopt(
+    folder: Annotated[Path, typer.Argument(help="Folder of the MPNet, as transformers saves it.")],
+    words: Annotated[Path, typer.Option("--words", help="Folder with the tokenizer.json of readers it will teach.")],
+    out: OutOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn an MPNet into a checkpoint that can be trained and can teach, with a reader's wordpiece numbers.
+
+    Example: shardqa-models adopt all-mpnet-base-v2 --words my-reader --out mpnet
+    """
+    need("safetensors")
+    from shardqa_toolchain.training.adopt import adopt as adopted
+
+    adopted(folder, words, out)
+    if as_json:
+        print_json({"out": str(out)})
+        return
+    say(f"wrote {out}; next: shardqa-models train qa --start {out} --data train.json.gz --out {out}-reader")
+
+
+def recipe_of(
+    path: Path | None,
+    start: str | None,
+    data: list[str] | None,
+    passes: float | None,
+    rate: float | None,
+    seed: int | None,
+    skip_faulty: bool,
+    wants_start: bool = False,
+) -> Recipe:
+    """The recipe's settings, those given as options in their place."""
+    from shardqa_toolchain.training.recipe import Recipe
+
+    base = Recipe.read(path) if path else Recipe()
+    schedule = base.schedule
+    schedule = replace(
+        schedule,
+        passes=passes or schedule.passes,
+        rate=rate or schedule.rate,
+        seed=schedule.seed if seed is None else seed,
+    )
+    recipe = replace(
+        base,
+        start=start or base.start,
+        data=replace(base.data, train=tuple(data or base.data.train), skip_faulty=skip_faulty or base.data.skip_faulty),
+        schedule=schedule,
+    )
+    if wants_start and not recipe.start:
+        raise BadData("there is no checkpoint to start from; give --start, or a --recipe with `start`")
+    return recipe
+
+
+def work_beside(out: Path) -> Path:
+    """The default folder of a run's state: an interrupted command finds it again."""
+    return out.with_name(f"{out.name}.work")
+
+
+@contextmanager
+def shown() -> Iterator[Callable[[loop.Progress], None]]:
+    """A bar with loss, speed and time left; in a pipe a line now and then."""
+    columns = (
+        TextColumn("step {task.completed}/{task.total}"),
+        BarColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:.0f} rows/s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
+        line = bar.add_task("", total=None, loss=0.0, speed=0.0)
+
+        def report(progress: loop.Progress) -> None:
+            speed = progress.rows / max(progress.seconds, 1e-9)
+            bar.update(line, total=progress.steps, completed=progress.step, loss=progress.loss, speed=speed)
+            if not err.is_terminal:
+                say(f"step {progress.step}/{progress.steps}  loss {progress.loss:.3f}  {speed:.0f} rows/s")
+
+        yield report
+
+
+def tell(report: Report, out: Path, as_json: bool) -> None:
+    """Say what came of a run."""
+    if as_json:
+        print_json({**asdict(report), "out": str(out)})
+        return
+    for fault in report.faults[:10]:
+        say(f"left out: {fault}")
+    if len(report.faults) > 10:
+        say(f"left out: {len(report.faults) - 10} more")
+    held_out = "nothing held out" if report.held_out_loss is None else f"held out {report.held_out_loss:.3f}"
+    say(f"{report.questions} questions, {report.steps} steps, loss {report.loss:.3f}, {held_out}")
+    say(f"wrote {out}; next: shardqa-models quantize {out} --out {out}-int8")

@@ -1,0 +1,227 @@
+"""int8: how tables and products are stored and computed.
+
+Every weight matrix is stored in int8 with one scale per output column, the word table with one per row. The products
+run as plain int8 products. What differs is where the scale of the activations comes from:
+
+* `TokenLayers` takes it from each token's own largest activation, so that nothing in a row depends on the row beside
+  it. onnxruntime's usual dynamic quantization takes one range for the whole batch instead; that costs 1.1 to 1.5 F1
+  and makes an answer depend on what it happened to be batched with. A few inputs of the products that follow a
+  normalisation are ten times as large as the others: they are evened out, an input divided by what the weight's row is
+  multiplied by (Xiao et al. 2023, SmoothQuant, equation 4 with alpha 0.5). The narrowing half of the feed-forward sums
+  over many activations of which a few are large: there every group of 384 inputs has a scale per token of its own, and
+  what GELU gives is lifted above zero, so that the little below zero does not take half of the steps.
+* `StaticLayers` has it fixed, from ranges measured on data: fewer operations, twice the error. The narrowing half is
+  left to `TokenLayers`; with a fixed range there, too, reader-v0 does not pass the check.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import TensorProto
+
+from shardqa_toolchain.conversion.graph import CONTRIB, GraphBuilder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TABLE_STEPS = 127
+"""Steps each side of zero in a table's int8."""
+
+COLUMN_STEPS = 64
+"""Steps each side of zero in a product's int8 weights: the most with which sums are exact on every processor. Before
+VNNI, x86-64 adds two products in 16 bits and saturates (vpmaddubsw); 2 * 255 * 64 fits. With 100 a tenth of the largest
+sums are wrong there (`tests/unit/models/test_processors.py`). uint8 weights are exact as well, but a quarter slower."""
+
+GELU_FLOOR = 0.17
+"""GELU gives more than minus this (its least is -0.16997), so that what is lifted by it is above zero."""
+
+GROUP_INPUTS = 384
+"""Inputs that share a scale per token in a product named SENSITIVE."""
+
+SENSITIVE = "narrow"
+"""Products whose names end so have their inputs in groups."""
+
+EVENED = ("qkv", "widen")
+"""Products whose names end so are made of what a normalisation gives. Evening out the inputs of the others, which are
+of a size already, gains nothing."""
+
+MOST_EVENING = math.log(100)
+"""Bounds a factor's logarithm: the rows that inputs were measured on may have left one asleep."""
+
+LEAST = 1e-30
+"""Stands for the largest activation of a token whose activations are all zero."""
+
+STATIC_STEPS = 255
+"""Steps of a static range, from its lower to its upper end."""
+
+
+class _Tables:
+    """The word table in int8, in either way."""
+
+    def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
+        steps, scale = quantized(table, axis=1, steps=TABLE_STEPS)
+        rows = graph.node("Gather", [graph.constant(f"{name}.table", steps.astype(np.int8)), index], f"{name}.steps")
+        scales = graph.node("Gather", [graph.constant(f"{name}.scale", scale), index], f"{name}.scales")
+        floats = graph.node("Cast", [rows], f"{name}.float", to=TensorProto.FLOAT)
+        return graph.node("Mul", [floats, scales], name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """How activations become uint8."""
+
+    name: str
+    scale: float
+    """Of activations whose largest is 1."""
+    zero: int
+    """What stands for zero."""
+    signed: bool
+
+    def largest(self, graph: GraphBuilder, name: str, value: str) -> str:
+        """Each token's largest activation."""
+        if not self.signed:
+            return graph.node("ReduceMax", [value], f"{name}.largest", axes=[-1])
+        size = graph.node("Abs", [value], f"{name}.abs")
+        least = graph.constant("least", np.array(LEAST, dtype=np.float32))
+        return graph.node("Max", [graph.node("ReduceMax", [size], f"{name}.top", axes=[-1]), least], f"{name}.largest")
+
+    def constants(self, graph: GraphBuilder) -> tuple[str, str]:
+        """Names of scale and zero."""
+        scale = graph.constant(f"{self.name}.scale", np.array(self.scale, dtype=np.float32))
+        return scale, graph.constant(f"{self.name}.zero", np.array(self.zero, dtype=np.uint8))
+
+
+SIGNED, POSITIVE = _Steps("unit", 1 / 127, 128, signed=True), _Steps("positive", 1 / 255, 0, signed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """A product's weight: int8 with a scale per column."""
+
+    steps: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    """[1, columns]."""
+
+    @classmethod
+    def of(cls, weight: NDArray[np.float32]) -> _Columns:
+        return cls(*quantized(weight, axis=0, steps=COLUMN_STEPS))
+
+    @property
+    def sums(self) -> NDArray[np.float32]:
+        """Of each column, as it is stored."""
+        return np.asarray(self.steps.sum(axis=0) * self.scale[0])
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLayers(_Tables):
+    """A scale per token, for the sensitive products one per token and group of inputs."""
+
+    largest: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    """How large each input of a product gets, about: float32 [inputs]. What is not named is not evened out."""
+    group_inputs: int = GROUP_INPUTS
+    """About so many inputs share a scale."""
+
+    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
+        if name.endswith(SENSITIVE):
+            return self._lifted_product(graph, name, value, weight)
+        if name.endswith(EVENED) and name in self.largest:
+            factors = evening(self.largest[name], weight)
+            value = graph.node("Mul", [value, graph.constant(f"{name}.even", 1 / factors)], f"{name}.evened")
+            weight = weight * factors[:, None]
+        return _token_product(graph, name, value, _Columns.of(weight), SIGNED)
+
+    def _lifted_product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
+        """In groups of inputs, which GELU gives."""
+        groups = max(1, round(len(weight) / self.group_inputs))
+        lift = graph.constant("gelu.floor", np.array(GELU_FLOOR, dtype=np.float32))
+        lifted = graph.node("Add", [value, lift], f"{name}.lifted")
+        columns = [_Columns.of(part) for part in np.array_split(weight, groups)]
+        names = [f"{name}.{number}" for number in range(groups)]
+        values = graph.split(lifted, [f"{one}.inputs" for one in names], [len(one.steps) for one in columns])
+        products = [_token_product(graph, *one, POSITIVE) for one in zip(names, values, columns, strict=True)]
+        added = np.stack([one.sums for one in columns]).sum(axis=0) * np.float32(-GELU_FLOOR)
+        return graph.node("Sum", [*products, graph.constant(f"{name}.added", added)], name)
+
+
+def evening(largest: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What to divide each input by and multiply its row of the weight by, so that both get as large: float32 [inputs].
+
+    Their geometric mean is about 1. What never shows, or counts for nothing, stays as it is.
+    """
+    rows = np.abs(weight).max(axis=1)
+    seen = (largest > 0) & (rows > 0)
+    if not seen.any():
+        return np.ones_like(largest)
+    powers = np.zeros_like(largest)
+    powers[seen] = (np.log(largest[seen]) - np.log(rows[seen])) / 2
+    powers[seen] -= powers[seen].mean()
+    return np.exp(np.clip(powers, -MOST_EVENING, MOST_EVENING))
+
+
+def _token_product(graph: GraphBuilder, name: str, value: str, columns: _Columns, kind: _Steps) -> str:
+    """One scale per token of the value and one per column of the weight."""
+    scale, zero = kind.constants(graph)
+    largest = kind.largest(graph, name, value)
+    unit = graph.node("Div", [value, largest], f"{name}.unit")
+    steps = graph.node("QuantizeLinear", [unit, scale, zero], f"{name}.steps")
+    raw = _int8_product(graph, name, f"{name}.raw", steps, scale, zero, columns)
+    return graph.node("Mul", [raw, largest], name)
+
+
+def _int8_product(
+    graph: GraphBuilder, name: str, output: str, steps: str, scale: str, zero: str, columns: _Columns
+) -> str:
+    """uint8 steps with their scale and zero, times int8 columns with a scale each."""
+    inputs = [
+        steps,
+        graph.constant(f"{name}.weight", columns.steps.astype(np.int8)),
+        scale,
+        graph.constant(f"{name}.scale", columns.scale[0]),
+        zero,
+        graph.constant("column.zero", np.array(0, dtype=np.int8)),
+    ]
+    return graph.node("MatMulIntegerToFloat", inputs, output, CONTRIB)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The activations that a product is made of lie mostly between these."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class StaticLayers(_Tables):
+    """A scale and a zero per product, fixed; for the sensitive products as `TokenLayers`."""
+
+    ranges: Mapping[str, Range]
+    """By product."""
+
+    def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
+        if name.endswith(SENSITIVE):
+            return TokenLayers().product(graph, name, value, weight)
+        unit, centre = static_scale(self.ranges[name])
+        scale, zero = graph.constant(f"{name}.unit", unit), graph.constant(f"{name}.zero", centre)
+        steps = graph.node("QuantizeLinear", [value, scale, zero], f"{name}.steps")
+        return _int8_product(graph, name, name, steps, scale, zero, _Columns.of(weight))
+
+
+def static_scale(found: Range) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """Scale and zero so that uint8 covers a range and 0 itself, which is exact."""
+    low, high = min(found.low, 0.0), max(found.high, 0.0)
+    scale = max((high - low) / STATIC_STEPS, LEAST)
+    return np.array(scale, dtype=np.float32), np.array(round(-low / scale), dtype=np.uint8)
+
+
+def quantized(values: NDArray[np.float32], axis: int, steps: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Whole steps within +-steps, and the scale (axis kept, length 1) so that steps * scale is about the values."""
+    largest = np.abs(values).max(axis=axis, keepdims=True)
+    least = np.finfo(np.float32).tiny  # below, a scale has too few digits: the steps would go beyond their ends
+    scale = np.where(largest == 0, np.float32(1), np.maximum(largest / np.float32(steps), least))
+    return np.round(values / scale), scale

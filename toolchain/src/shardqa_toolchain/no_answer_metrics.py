@@ -1,0 +1,81 @@
+"""How well a reader knows what it does not know: SQuAD 2.0's measures, calibration error, and the fit of a score.
+
+    shardqa-models measure models/reader-v2-int8 ../shared/data/squad/dev-v2.0.json.gz
+
+The right paragraph is given, or one that only looks right. A question without an answer counts 1 when nothing is
+answered, else 0 (Rajpurkar et al. 2018, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from shardqa.models.calibrate import RIGHT_F1
+from shardqa.models.scoring import Scoring
+from shardqa_toolchain.measure import Read
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BINS = 15
+"""Of the calibration error, of equal width (Guo et al. 2017, section 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswerMetrics:
+    """A reader's result on questions of which some have no answer; percent."""
+
+    questions: int
+    exact_match: float
+    f1: float
+    answerable_f1: float
+    """Of the questions that have an answer."""
+    refused: float
+    """Of the questions that have none."""
+    calibration_error: float
+    """Mean distance between score and share of right answers, 0 to 1, over BINS bins."""
+    threshold: float
+    """Score below which nothing was answered, 0 to 1."""
+
+
+def no_answer_metrics(reads: Sequence[Read], scoring: Scoring) -> NoAnswerMetrics:
+    """Measure with the reader's own threshold; ``reads`` has one at least."""
+    score = scores(reads, scoring)
+    answered = score >= scoring.no_answer_below
+    answerable = np.array([bool(one.question.answers) for one in reads])
+    f1 = np.where(answered, [one.f1 for one in reads], ~answerable)
+    exact = np.where(answered, [one.exact_match for one in reads], ~answerable)
+    right = np.array([one.f1 >= RIGHT_F1 for one in reads])
+    return NoAnswerMetrics(
+        questions=len(reads),
+        exact_match=100 * float(exact.mean()),
+        f1=100 * float(f1.mean()),
+        answerable_f1=_mean_percent(f1[answerable]),
+        refused=_mean_percent(~answered[~answerable]),
+        calibration_error=expected_calibration_error(score, right),
+        threshold=scoring.no_answer_below,
+    )
+
+
+def scores(reads: Sequence[Read], scoring: Scoring) -> NDArray[np.float64]:
+    """Each best span's score, as that of the best ranked passage, [reads]."""
+    return np.array([scoring.score(one.span_logit, one.null_logit, 1.0, 1.0) for one in reads])
+
+
+def expected_calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Guo et al. 2017, equation 3, with BINS bins of equal width over 0 to 1."""
+    bins = np.minimum((score * BINS).astype(np.int64), BINS - 1)
+    error = 0.0
+    for number in range(BINS):
+        held = bins == number
+        if held.any():
+            error += float(held.mean()) * abs(float(score[held].mean()) - float(right[held].mean()))
+    return error
+
+
+def _mean_percent(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+    return 100 * float(values.mean()) if len(values) else 0.0

@@ -1,0 +1,177 @@
+"""A bundle tried: unpacked, answered from alone on one processor, and what that costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardqa.errors import BadModel
+from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.packaging.throttle import throttled
+
+ROW_TOKENS = 128
+"""Of the question whose latency is measured, its passage and special tokens included."""
+
+STARTS = 5
+"""Fresh processes timed; the median counts."""
+
+CALLS = 60
+"""Timed answers of a warm process, after WARMING more."""
+
+WARMING = 10
+
+VCPU_MB = 1769
+"""Memory at which Lambda gives a function one whole processor; less gives less in proportion."""
+
+RAM_MB = (128, 256, 512, 768, 1024, 1536, VCPU_MB)
+
+QUESTION = "Who planned the reed beds?"
+
+PASSAGE = "The biologist Marta Ilves, who planned the reed beds, counted 4,800 adult fish in her last survey."
+
+Json = dict[str, Any]
+"""A JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a bundle costs on one processor of this machine; seconds and bytes."""
+
+    first_answer: float
+    """From the start of the process, the files in the page cache; median of STARTS."""
+    peak_memory: int
+    """The most that the process held, after all calls."""
+    warm_p50: float
+    """Of a row of ROW_TOKENS tokens, from event to reply."""
+    warm_p99: float
+    answer: Json
+    """What it said to QUESTION."""
+
+
+@dataclass(frozen=True, slots=True)
+class RamPoint:
+    """Latency at an amount of memory, with the share of a processor that Lambda gives to it; seconds."""
+
+    ram_mb: int
+    share: float
+    p50: float
+    p99: float
+    throttle: str
+    """How the processor was rationed here."""
+
+
+class Process:
+    """A fresh process that answers from a bundle, held to one processor."""
+
+    def __init__(self, root: Path, python: str) -> None:
+        driver = Path(__file__).with_name("driver.py")
+        command = [python, "-I", "-S", "-B", str(driver), str(root)]
+        processor = max(os.sched_getaffinity(0))
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=root,
+            preexec_fn=lambda: os.sched_setaffinity(0, {processor}),
+        )
+        self.pid = self._process.pid
+
+    def ask(self, event: object) -> Json:
+        """The reply to an event with its cost; raises BadModel when the process ended instead."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        line = ""
+        try:
+            self._process.stdin.write(json.dumps(event) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            pass
+        if not line:
+            raise BadModel(f"the bundle can't answer on its own: its process ended with {self._process.wait()}")
+        found: Json = json.loads(line)
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@contextmanager
+def unpacked(bundle: Path) -> Iterator[Path]:
+    """A Lambda zip's files in a temporary folder."""
+    with tempfile.TemporaryDirectory(prefix="shardqa-bundle-") as folder:
+        with zipfile.ZipFile(bundle) as archive:
+            archive.extractall(folder)
+        yield Path(folder)
+
+
+@contextmanager
+def started(root: Path, python: str) -> Iterator[Process]:
+    """A fresh process over an unpacked bundle."""
+    process = Process(root, python)
+    try:
+        yield process
+    finally:
+        process.close()
+
+
+def measure(root: Path, python: str) -> Trial:
+    """Start, ask and time an unpacked bundle with an interpreter of its version; raises BadModel."""
+    first = []
+    for _ in range(STARTS):
+        began = time.perf_counter()
+        with started(root, python) as process:
+            answer = process.ask({"question": QUESTION, "passage": PASSAGE})["reply"]
+            first.append(time.perf_counter() - began)
+    with started(root, python) as process:
+        seconds, peak = _calls(process, row_event(root / "model"))
+    return Trial(statistics.median(first), peak, _percentile(seconds, 50), _percentile(seconds, 99), answer)
+
+
+def ram_curve(root: Path, python: str, ram_mb: Sequence[int] = RAM_MB) -> list[RamPoint]:
+    """Latency of a row of ROW_TOKENS tokens at each amount of memory; raises BadModel when the bundle can't answer."""
+    event = row_event(root / "model")
+    points = []
+    for ram in ram_mb:
+        share = min(1.0, ram / VCPU_MB)
+        with started(root, python) as process:
+            process.ask(event)
+            with throttled(process.pid, share) as throttle:
+                seconds, _ = _calls(process, event)
+        points.append(RamPoint(ram, share, _percentile(seconds, 50), _percentile(seconds, 99), throttle))
+    return points
+
+
+def row_event(model: Path) -> Json:
+    """A question that makes a row of ROW_TOKENS tokens; raises BadModel when the tokenizer lacks the word for it."""
+    tokenizer = Tokenizer.load(model)
+    words = ROW_TOKENS - 3 - len(tokenizer.question(QUESTION))
+    passage = "a " * words
+    if len(tokenizer.passage(passage)) != words:
+        raise BadModel(f"{model / 'tokenizer.json'} does not know the word 'a'; measure with an English one")
+    return {"question": QUESTION, "passage": passage}
+
+
+def _calls(process: Process, event: Json) -> tuple[list[float], int]:
+    """Seconds of each timed call, and the most memory held at the end, bytes."""
+    for _ in range(WARMING):
+        process.ask(event)
+    replies = [process.ask(event) for _ in range(CALLS)]
+    return [float(reply["seconds"]) for reply in replies], int(replies[-1]["peak_kb"]) * 1024
+
+
+def _percentile(seconds: Sequence[float], percent: int) -> float:
+    return statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1]

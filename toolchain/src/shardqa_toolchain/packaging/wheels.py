@@ -1,0 +1,99 @@
+"""The libraries of a bundle: which versions, and where they come from."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from shardqa.errors import BadData, SetupError
+from shardqa_toolchain.packaging.target import Target, here
+
+LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
+"""What a reader imports. What these ask for besides (protobuf, huggingface-hub ...) reading does not need."""
+
+LEAST_GLIBC = (2, 28)
+"""That onnxruntime's wheels need; only to say so."""
+
+
+def pins(lock: Path | None = None, names: Sequence[str] = LIBRARIES) -> dict[str, str]:
+    """The versions that a lock file names, else those installed here.
+
+    Raises BadData when the lock file lacks one, OSError as open() does, SetupError for one that is not installed.
+    """
+    if lock is None:
+        return {name: _installed_version(name) for name in names}
+    found = dict(re.findall(r"^([A-Za-z0-9_.-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise BadData(f"{lock} has no line {missing[0]}==VERSION; add it, or name another --lock")
+    return {name: found[name] for name in names}
+
+
+def gather(target: Target, versions: Mapping[str, str], out: Path, wheels: Path | None = None) -> str:
+    """Lay the libraries out in a folder as they would be installed, and say where they came from.
+
+    Those installed here are copied when they are of these versions and run on the target; else pip fetches wheels,
+    from the folder ``wheels`` alone where it is given. Raises SetupError when there is none that runs there.
+    """
+    if wheels is None and here(target) and all(_fits(name, version, target) for name, version in versions.items()):
+        for name in versions:
+            _copy(metadata.distribution(name), out)
+        return "the libraries installed here"
+    _fetch(target, versions, out, wheels)
+    return f"wheels of {wheels}" if wheels else "wheels of the package index"
+
+
+def _installed_version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        raise SetupError(f"{name} is not installed; run: pip install shardqa") from None
+
+
+def _fits(name: str, version: str, target: Target) -> bool:
+    """Whether the installed library is of this version and came from a wheel that runs on the target."""
+    try:
+        found = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    wheel = found.read_text("WHEEL") or ""
+    platforms = {tag.rpartition("-")[2] for line in re.findall(r"^Tag: (\S+)", wheel, re.MULTILINE) for tag in [line]}
+    return found.version == version and bool(platforms & set(target.platforms()))
+
+
+def _copy(found: metadata.Distribution, out: Path) -> None:
+    for file in found.files or ():
+        if ".." not in file.parts and "__pycache__" not in file.parts:
+            path = out / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(str(file.locate()), path)
+
+
+def _fetch(target: Target, versions: Mapping[str, str], out: Path, wheels: Path | None) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--no-compile", "--only-binary", ":all:", "--target", str(out), "--implementation", "cp"]
+    command += ["--python-version", target.python]
+    command += [word for name in target.platforms() for word in ("--platform", name)]
+    if wheels is not None:
+        command += ["--no-index", "--find-links", str(wheels)]
+    command += [f"{name}=={version}" for name, version in versions.items()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SetupError(_fault(target, done.stderr, wheels))
+
+
+def _fault(target: Target, said: str, wheels: Path | None) -> str:
+    if "No space left" in said:
+        return "the disk is full while unpacking wheels; free some space, or name another folder"
+    if "No module named pip" in said:
+        return f"{sys.executable} has no pip, which fetches the wheels; run: {sys.executable} -m ensurepip"
+    lines = [line for line in said.splitlines() if line.startswith("ERROR")] or said.splitlines()[-1:]
+    told = f"pip found no wheels for {target}: {lines[-1] if lines else 'it said nothing'}"
+    if target.glibc < LEAST_GLIBC:
+        return f"{told}; Lambda's Python {target.python} is too old a system for them, choose --python 3.12 or newer"
+    return f"{told}; look whether {wheels or 'the package index'} has them"

@@ -1,0 +1,133 @@
+"""How a network for several tasks is made, as a file: the start, each task's data, how long, how fast."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from shardqa.errors import BadData
+from shardqa_toolchain.multitask.tasks import (
+    ANSWERABLE,
+    BIO,
+    FORMS,
+    HEADS,
+    KINDS,
+    SCHEMES,
+    SEQUENCE,
+    SPAN,
+    TOKENS,
+)
+from shardqa_toolchain.training.loop import Schedule
+from shardqa_toolchain.training.recipe import read_toml, section
+
+NAME = re.compile("[a-z][a-z0-9_]*")
+"""A task's name is part of an output's name."""
+
+LISTS = "train", "dev", "labels"
+"""Settings that are lists of strings."""
+
+TAKEN = {"start", "end", "control"}
+"""Names whose outputs would be called as others are."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEntry:
+    """A ``[[task]]`` of a recipe."""
+
+    name: str = ""
+    kind: str = ""
+    """span, answerable, sequence or tokens."""
+    train: tuple[str, ...] = ()
+    """Files, .jsonl or SQuAD's .json, each also .gz; paths are relative to where the command is run."""
+    dev: tuple[str, ...] = ()
+    """Files to measure on; none: the task is not measured."""
+    weight: float = 1.0
+    """Of its loss."""
+    labels: tuple[str, ...] = ()
+    """Of sequences or words, in the order that numbers in the data refer to; types of entities in the scheme bio. Taken
+    from the training files, in the order of the alphabet, unless given."""
+    scheme: str = BIO
+    """Of words: bio or plain."""
+
+    def checked(self, where: str) -> TaskEntry:
+        """Itself; raises BadData with the first setting out of its range."""
+        name_fits = NAME.fullmatch(self.name) is not None and self.name not in TAKEN
+        for name, fits, wanted in (
+            ("name", name_fits, f"a word of small letters, digits and _ other than {', '.join(sorted(TAKEN))}"),
+            ("kind", self.kind in KINDS, f"one of {', '.join(KINDS)}"),
+            ("train", bool(self.train), "one file or more"),
+            *((name, all(isinstance(one, str) for one in getattr(self, name)), "strings") for name in LISTS),
+            ("weight", self.weight > 0, "a number above 0"),
+            ("labels", len(set(self.labels)) == len(self.labels), "each label once"),
+            ("labels", not self.labels or self.kind in (SEQUENCE, TOKENS), "none for this kind"),
+            ("scheme", self.scheme in SCHEMES, f"one of {', '.join(SCHEMES)}"),
+        ):
+            if not fits:
+                raise BadData(f"{where}: {name} is {getattr(self, name)!r}, {wanted} is needed")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class MultitaskRecipe:
+    """A run's settings."""
+
+    start: str = ""
+    """Folder of the checkpoint to start from."""
+    form: str = HEADS
+    """heads: an output for each task, all in one pass; control: one classifier, a row and a control token a task."""
+    dropout: float = 0.0
+    max_row: int = 320
+    """Tokens of a row in training; longer texts are read in windows."""
+    fresh_rate: float = 1.0
+    """Times the schedule's rate, for heads that the start lacks."""
+    keep: float = 0.0
+    """Weight of answering as the start does in the tasks that it knows, beside what the labels say."""
+    skip_faulty: bool = False
+    """Leave out examples that can't be learnt from, rather than refuse their file."""
+    task: tuple[TaskEntry, ...] = ()
+    schedule: Schedule = field(default_factory=Schedule)
+
+    @classmethod
+    def read(cls, path: Path) -> MultitaskRecipe:
+        """Read a recipe's TOML; raises BadData with the setting that is unknown, of the wrong kind or out of range."""
+        found = read_toml(path)
+        entries = found.pop("task", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise BadData(f"{path}: tasks are written as [[task]]")
+        tasks = [section(path, f"task {number}", TaskEntry, entry) for number, entry in enumerate(entries, 1)]
+        schedule = section(path, "schedule", Schedule, found.pop("schedule", {}))
+        plain = section(path, "", cls, {**found, "schedule": schedule})
+        return replace(plain, task=tuple(tasks)).checked(str(path))
+
+    def checked(self, where: str = "the recipe") -> MultitaskRecipe:
+        """Itself; raises BadData with the first thing in it that can't be."""
+        for name, fits, wanted in (
+            ("start", bool(self.start), "a checkpoint's folder"),
+            ("form", self.form in FORMS, f"one of {', '.join(FORMS)}"),
+            ("dropout", 0 <= self.dropout < 1, "0 or more, below 1"),
+            ("keep", self.keep >= 0, "a number from 0"),
+            ("fresh_rate", self.fresh_rate > 0, "a number above 0"),
+            ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
+            ("task", bool(self.task), "one [[task]] or more"),
+        ):
+            if not fits:
+                raise BadData(f"{where}: {name} is {getattr(self, name)!r}, {wanted} is needed")
+        names = [task.checked(f"{where}, task {number}").name for number, task in enumerate(self.task, 1)]
+        for name in names:
+            if names.count(name) > 1:
+                raise BadData(f"{where}: the task {name!r} is there {names.count(name)} times; give each its own name")
+        self._check_single_kinds(where)
+        return self
+
+    def _check_single_kinds(self, where: str) -> None:
+        for kind in (SPAN, ANSWERABLE):
+            names = [task.name for task in self.task if task.kind == kind]
+            if len(names) > 1:
+                which = ", ".join(names)
+                raise BadData(f"{where}: {which} are of the kind {kind}, of which one can be; join their files")
+
+    def as_json(self) -> dict[str, Any]:
+        """For cards and reports."""
+        return asdict(self)

@@ -1,0 +1,124 @@
+"""Fine-tuning a BERT into a reader: data prepared, trained, written as a checkpoint with card and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shardqa.models import cards
+from shardqa.models.shipped import sha256
+from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.folders import written_atomically
+from shardqa_toolchain.training import curves, loop
+from shardqa_toolchain.training.data import PreparedData, prepare
+from shardqa_toolchain.training.held_out import LOSS
+from shardqa_toolchain.training.network import SpanReader
+from shardqa_toolchain.training.recipe import Data, Recipe
+from shardqa_toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
+from shardqa_toolchain.training.spans import SpanTask
+
+PICTURE = "training.png"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run had and where it ended."""
+
+    questions: int
+    """Learnt from."""
+    held_out: int
+    """Questions set apart."""
+    negatives: int
+    """To draw from."""
+    faults: tuple[str, ...]
+    """Questions left out, each with its reason."""
+    steps: int
+    loss: float
+    """Mean over the last steps, in nats."""
+    figures: dict[str, float]
+    """On what was held out, see `held_out.figures`."""
+
+    @property
+    def held_out_loss(self) -> float | None:
+        """Mean, in nats; None where nothing was held out."""
+        return self.figures.get(LOSS)
+
+
+def train(
+    recipe: Recipe, out: Path, work: Path, report: Callable[[loop.Progress], None] = lambda progress: None
+) -> Report:
+    """Make a reader as the recipe says and write it to ``out``; ``work`` holds what resuming needs.
+
+    Raises BadModel for a start that is no BERT, BadData for data or settings that can't be used, or an ``out`` that is
+    there already, SetupError for a full disk.
+    """
+    start = Path(recipe.start)
+    with written_atomically(out) as folder:
+        loop.sow(recipe.schedule.seed)
+        network = load_reader(start, recipe.dropout, recipe.evidence)
+        prepared = prepare(recipe.data, Tokenizer.load(start))
+        task = span_task(network, prepared, recipe.data, recipe.schedule.seed)
+        last = loop.train(task, recipe.schedule, work, identity(recipe), report)
+        write_checkpoint(network, start, folder)
+        found = reported(prepared, last, task)
+        finish(folder, start, work, step("train qa", recipe, found))
+    return found
+
+
+def span_task(network: SpanReader, prepared: PreparedData, data: Data, seed: int) -> SpanTask:
+    """The task of learning spans from prepared data."""
+    return SpanTask(
+        network,
+        prepared.rows(data.max_row),
+        prepared.negative_rows(data.max_row),
+        data,
+        seed,
+        prepared.held_out_rows(data.max_row),
+    )
+
+
+def identity(recipe: Recipe) -> dict[str, Any]:
+    """What makes a run this one: its settings, and the content of data and start."""
+    files = {name: sha256(Path(name)) for name in recipe.data.train}
+    return {"recipe": changed(recipe), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
+
+
+def changed(recipe: Recipe) -> dict[str, Any]:
+    """A recipe's settings that are not as they come: a setting that is new does not make a run another one."""
+    usual, settings = Recipe().as_json(), recipe.as_json()
+    parts = {name: value if isinstance(value, dict) else {"": value} for name, value in settings.items()}
+    return {
+        f"{name}.{key}": value
+        for name, part in parts.items()
+        for key, value in part.items()
+        if value != (usual[name][key] if key else usual[name])
+    }
+
+
+def reported(prepared: PreparedData, last: loop.Progress, task: SpanTask) -> Report:
+    """The report of a run that has ended."""
+    with loop.measuring(task.trained):
+        figures = task.held_out_figures(loop.CPU)
+    return Report(
+        questions=len(prepared.learnt),
+        held_out=len(prepared.held_out),
+        negatives=len(prepared.negatives),
+        faults=tuple(f"{fault.question}: {fault.what}" for fault in prepared.faults),
+        steps=last.steps,
+        loss=last.loss,
+        figures=figures,
+    )
+
+
+def step(name: str, recipe: Recipe, report: Report) -> cards.CardStep:
+    """The card's entry of a run."""
+    ended = {"questions": report.questions, "faults": len(report.faults), "steps": report.steps, "loss": report.loss}
+    return cards.CardStep(name, {**recipe.as_json(), **ended, "held_out": report.figures})
+
+
+def finish(folder: Path, start: Path, work: Path, made: cards.CardStep) -> None:
+    """Put the card and the run's picture beside a new checkpoint."""
+    cards.derive(start, folder, made)
+    curves.draw(work / loop.LOG_FILE, folder / PICTURE)

@@ -1,0 +1,136 @@
+"""How a reader is made, as a file: which checkpoint to start from, which data, how long, how fast."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from shardqa.errors import BadData
+from shardqa_toolchain.training.loop import Schedule
+
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What is learnt from."""
+
+    train: tuple[str, ...] = ()
+    """SQuAD files and files of evidence lines (.jsonl); paths are relative to where the command is run."""
+    negatives: float = 0.1
+    """Hard negatives a pass, as a share of the answerable questions."""
+    crops: float = 0.0
+    """Share of the rows of which a pass sees only a piece around the answer, another in each pass."""
+    blanks: float = 0.0
+    """Share of the wordpieces that a pass sees as [MASK], others in each pass."""
+    held_out: float = 0.02
+    """Share of the articles that is never learnt from, for calibration and for the held-out loss."""
+    measured: str = ""
+    """Folder of files that the run's figures are of, and that are never learnt from; see `mix`."""
+    max_row: int = 320
+    """Tokens of a row; longer paragraphs are read in windows."""
+    skip_faulty: bool = False
+    """Leave out questions whose answers do not stand where the file says, rather than refuse the file."""
+
+    def checked(self) -> Data:
+        """Itself; raises BadData with the first setting out of its range."""
+        for name, fits, wanted in (
+            ("train", bool(self.train), "one SQuAD file or more"),
+            ("negatives", 0 <= self.negatives <= 1, "0 to 1"),
+            ("crops", 0 <= self.crops <= 1, "0 to 1"),
+            ("blanks", 0 <= self.blanks < 1, "0 or more, below 1"),
+            ("held_out", 0 <= self.held_out < 1, "0 or more, below 1"),
+            ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
+        ):
+            if not fits:
+                raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Teaching:
+    """What distillation adds."""
+
+    teachers: tuple[str, ...] = ()
+    """Folders of checkpoints; several are an ensemble."""
+    soft: float = 0.7
+    """Share of the loss that compares with the teachers' probabilities; the rest compares with the labels."""
+    temperature: float = 2.0
+    """Divides the logits of both: above 1, what the teachers hold for unlikely counts for more."""
+    hidden: float = 0.0
+    """Weight of the distance between hidden units; it takes some of the teachers' inner life along."""
+    layers: int = 0
+    """Of a student cut from the first teacher; 0 keeps all."""
+    units: int = 0
+    """Hidden units of such a student; 0 keeps all."""
+    kept: str = ""
+    """Folder for what the teachers say of each row, so that they read no row twice; without it they always read."""
+
+    def checked(self) -> Teaching:
+        """Itself; raises BadData with the first setting out of its range."""
+        for name, fits, wanted in (
+            ("teachers", bool(self.teachers), "one folder or more"),
+            ("soft", 0 <= self.soft <= 1, "0 to 1"),
+            ("temperature", self.temperature > 0, "a number above 0"),
+            ("hidden", self.hidden >= 0, "0 or more"),
+            ("layers", self.layers >= 0, "0 or more"),
+            ("units", self.units >= 0, "0 or more"),
+            ("kept", not (self.kept and self.hidden), "no folder with hidden, since logits alone are kept"),
+        ):
+            if not fits:
+                raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A training run's settings."""
+
+    start: str = ""
+    """Folder of the checkpoint to start from."""
+    dropout: float = 0.0
+    data: Data = field(default_factory=Data)
+    schedule: Schedule = field(default_factory=Schedule)
+    teaching: Teaching = field(default_factory=Teaching)
+    evidence: bool = False
+    """Whether the reader gets the outputs evidence and relevance where the start has none."""
+
+    @classmethod
+    def read(cls, path: Path) -> Recipe:
+        """Read a recipe's TOML; raises BadData with the setting that is unknown or of the wrong kind."""
+        found = read_toml(path)
+        data = section(path, "data", Data, found.pop("data", {}))
+        schedule = section(path, "schedule", Schedule, found.pop("schedule", {}))
+        teaching = section(path, "teaching", Teaching, found.pop("teaching", {}))
+        return section(path, "", cls, {**found, "data": data, "schedule": schedule, "teaching": teaching})
+
+    def as_json(self) -> dict[str, Any]:
+        """For cards and reports."""
+        return asdict(self)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file; raises BadData when it is none."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadData(f"{path} is not a recipe: {error}") from None
+
+
+def section(path: Path, name: str, kind: type[Section], found: dict[str, Any]) -> Section:
+    """A table of a recipe as a dataclass; raises BadData with the setting that is unknown or of the wrong kind."""
+    where = f"{path}, [{name}]" if name else f"{path}"
+    defaults = {one.name: getattr(kind(), one.name) for one in fields(kind)}  # type: ignore[arg-type]
+    for key, value in found.items():
+        if key not in defaults:
+            raise BadData(f"{where}: {key!r} is unknown; known are {', '.join(defaults)}")
+        wanted = type(defaults[key])
+        if isinstance(value, list):
+            found[key] = value = tuple(value)
+        if wanted is float and type(value) is int:
+            found[key] = value = float(value)
+        if type(value) is not wanted:
+            raise BadData(f"{where}: {key} is {value!r}, {wanted.__name__} is needed")
+    return kind(**found)

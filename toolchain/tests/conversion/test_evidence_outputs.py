@@ -1,0 +1,84 @@
+"""Readers with the outputs evidence and relevance: exported, quantized, checked, taken back."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolchain.tests import tiny
+from toolchain.tests.tiny_models import tiny_batch
+
+onnx = pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
+pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
+
+from shardqa.models.session import ReaderSession  # noqa: E402
+from shardqa_toolchain.conversion.checkpoint import Checkpoint  # noqa: E402
+from shardqa_toolchain.conversion.dequantize import dequantize  # noqa: E402
+from shardqa_toolchain.conversion.export import export  # noqa: E402
+from shardqa_toolchain.conversion.networks import open_network  # noqa: E402
+from shardqa_toolchain.conversion.quantize import quantize  # noqa: E402
+from shardqa_toolchain.conversion.verify import QUANTIZED, verify  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.checkpoint(tmp_path_factory.mktemp("reader") / "checkpoint", evidence=True)
+
+
+@pytest.fixture(scope="module")
+def exported(reader: Path) -> Path:
+    export(reader, reader.with_name("onnx"))
+    return reader.with_name("onnx")
+
+
+def test_an_exported_reader_has_four_outputs(exported: Path) -> None:
+    found = open_network(exported).network.outputs(tiny_batch())
+    assert {name: value.shape for name, value in found.items()} == {
+        "start_logits": (2, 24),
+        "end_logits": (2, 24),
+        "evidence": (2, 24),
+        "relevance": (2,),
+    }
+
+
+def test_the_outputs_are_those_of_the_network_that_was_trained(reader: Path, exported: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from shardqa_toolchain.training.saved import load_reader
+
+    batch = tiny_batch()
+    network = load_reader(reader).eval()
+    with torch.no_grad():
+        hidden = network.encoder(*(torch.from_numpy(value) for value in batch.feeds().values()))[-1]
+        trained = network.logits(hidden)
+    assert trained.evidence is not None
+    assert trained.relevance is not None
+    found = open_network(exported).network.outputs(batch)
+    real = batch.attention_mask == 1
+    np.testing.assert_allclose(found["evidence"][real], trained.evidence.numpy()[real], atol=1e-4)
+    np.testing.assert_allclose(found["relevance"], trained.relevance.numpy(), atol=1e-4)
+
+
+def test_a_reader_with_four_outputs_still_reads(exported: Path) -> None:
+    start, end = ReaderSession(exported).logits(tiny_batch())
+    assert start.shape == end.shape == (2, 24)
+
+
+def test_int8_keeps_the_outputs_and_they_come_back(reader: Path, tmp_path: Path) -> None:
+    assert quantize(reader, tmp_path / "int8").passed
+    assert dequantize(tmp_path / "int8", tmp_path / "back").passed
+    before, after = Checkpoint.load(reader).weights, Checkpoint.load(tmp_path / "back").weights
+    for name in ("evidence.weight", "evidence.bias", "relevance.weight", "relevance.bias"):
+        np.testing.assert_array_equal(after[name], before[name])
+
+
+@pytest.mark.parametrize("name", ["evidence", "relevance"])
+def test_a_wrong_output_does_not_pass_however_right_the_others_are(reader: Path, exported: Path, name: str) -> None:
+    model = onnx.load(exported / "model.onnx")
+    weight = next(one for one in model.graph.initializer if one.name == f"{name}.weight")
+    turned = onnx.numpy_helper.to_array(weight)[::-1]
+    weight.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(turned), weight.name))
+    wrong = exported.with_name(f"wrong-{name}.onnx")
+    onnx.save(model, wrong)
+    verdict = verify(reader, wrong, thresholds=QUANTIZED)
+    assert verdict.output == name
+    assert [f"logits of {name} differ" in failure for failure in verdict.failures] == [True]

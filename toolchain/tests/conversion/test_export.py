@@ -1,0 +1,175 @@
+"""Exports: what is written, that it appears whole or not at all, and what is said when it can't be."""
+
+import errno
+import json
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shardqa.errors import BadData, BadModel, SetupError
+from toolchain.tests.tiny_models import VOCABULARY, small_tokenizer, tiny_batch, tiny_weights, write_tiny
+
+pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
+pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
+
+from shardqa.models import shipped
+from shardqa.models.cards import Card, CardStep, address
+from shardqa_toolchain.conversion.checked import Check, convert
+from shardqa_toolchain.conversion.export import export
+from shardqa_toolchain.conversion.networks import open_network
+from shardqa_toolchain.conversion.verify import FLOAT
+from shardqa_toolchain.folders import written_atomically
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("reader"))
+
+
+@pytest.fixture(scope="module")
+def exported(reader: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("exported") / "reader-onnx"
+    export(reader, out)
+    return out
+
+
+def test_an_onnx_folder_holds_all_that_a_reader_needs(exported: Path) -> None:
+    names = {path.name for path in exported.iterdir()}
+    assert names == {"model.onnx", "tokenizer.json", "config.json", "checksums.json", "card.json"}
+    assert shipped.checked_folder(exported) == exported
+
+
+def test_the_card_tells_step_source_verdict_and_size(reader: Path, exported: Path) -> None:
+    card = Card.load(exported)
+    assert card.name == "reader-onnx"
+    assert card.steps[-1].settings == {"source": address(reader), "form": "onnx", "opset": 17}
+    assert card.steps[-1].verdict is not None
+    assert card.steps[-1].verdict["passed"] is True
+    assert card.sizes[0].what == "model.onnx"
+
+
+def test_the_same_checkpoint_gives_the_same_file(reader: Path, exported: Path, tmp_path: Path) -> None:
+    export(reader, tmp_path / "again")
+    assert (tmp_path / "again" / "model.onnx").read_bytes() == (exported / "model.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 120])
+def test_torchscript_loads_in_plain_torch_and_gives_the_same_logits(reader: Path, tmp_path: Path, tokens: int) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
+    export(reader, tmp_path / "out", "torchscript", Check(limit=4))
+    batch = tiny_batch(tokens, max(1, tokens - 3))
+    module = torch.jit.load(str(tmp_path / "out" / "model.pt"))
+    start, end = module(*(torch.from_numpy(value) for value in batch.feeds().values()))
+    wanted = open_network(reader).network.outputs(batch)
+    real = batch.attention_mask == 1
+    np.testing.assert_allclose(start.numpy()[real], wanted["start_logits"][real], atol=1e-4)
+    np.testing.assert_allclose(end.numpy()[real], wanted["end_logits"][real], atol=1e-4)
+
+
+def test_an_unknown_form_is_refused(reader: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadData, match="form is 'tflite', onnx or torchscript is needed"):
+        export(reader, tmp_path / "out", "tflite")
+
+
+def test_an_encoder_without_a_span_head_is_no_reader(tmp_path: Path) -> None:
+    weights = {name: value for name, value in tiny_weights().items() if "qa_outputs" not in name}
+    with pytest.raises(BadModel, match="no span head"):
+        export(write_tiny(tmp_path / "encoder", weights), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+    source = write_tiny(tmp_path / "reader", tokenizer=False)
+    with pytest.raises(BadModel, match=r"tokenizer\.json can't be read"):
+        export(source, tmp_path / "out")
+
+
+def test_a_tokenizer_with_more_words_than_the_network_is_refused(tmp_path: Path) -> None:
+    source = write_tiny(tmp_path / "reader")
+    (source / "tokenizer.json").write_bytes((shipped.folder() / "tokenizer.json").read_bytes())
+    with pytest.raises(BadModel, match=f"has 30,522 words, the network's table {VOCABULARY:,}"):
+        export(source, tmp_path / "out")
+
+
+def test_a_tokenizer_whose_special_tokens_lie_elsewhere_is_refused(tmp_path: Path) -> None:
+    source = write_tiny(tmp_path / "reader")
+    tokenizer = small_tokenizer()
+    vocabulary = tokenizer["model"]["vocab"]
+    vocabulary["[CLS]"], vocabulary["[SEP]"] = vocabulary["[SEP]"], vocabulary["[CLS]"]
+    tokenizer["added_tokens"] = []
+    (source / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(BadModel, match=r"\[CLS\] is 102, 101 is needed"):
+        export(source, tmp_path / "out")
+
+
+def test_a_folder_with_something_in_it_is_not_overwritten(reader: Path, tmp_path: Path) -> None:
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(BadData, match="is there already; name a new folder"):
+        export(reader, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["note"]
+
+
+def spoilt(folder: Path) -> None:
+    """Writes a reader that is not the source's."""
+    write_tiny(folder, tiny_weights(seed=7))
+
+
+def test_a_result_that_answers_otherwise_is_thrown_away(reader: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match=r"what export made does not answer as .* does: a logit of the span differs by"):
+        convert(reader, tmp_path / "out", CardStep("export"), spoilt, FLOAT, Check(limit=4))
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_result_that_answers_otherwise_is_kept_when_asked_for_with_its_verdict(reader: Path, tmp_path: Path) -> None:
+    verdict = convert(reader, tmp_path / "out", CardStep("export"), spoilt, FLOAT, Check(limit=4, keep_failing=True))
+    assert not verdict.passed
+    kept = Card.load(tmp_path / "out").steps[-1].verdict
+    assert kept is not None
+    assert kept["passed"] is False
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file may grow past 100 KB."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, old[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_file_that_can_not_be_written_whole_leaves_nothing(reader: Path, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=f"can't be written: {os.strerror(errno.EFBIG)}; free some space"):
+        export(reader, tmp_path / "out")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_full_disk_leaves_nothing(reader: Path, tmp_path: Path) -> None:
+    command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("may not mount a small file system here")
+    try:
+        with pytest.raises(SetupError, match="can't be written: No space left on device; free some space"):
+            export(reader, tmp_path / "out")
+        assert not any(tmp_path.iterdir())
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+def test_a_fault_while_writing_leaves_nothing(tmp_path: Path) -> None:
+    def write_half(folder: Path) -> None:
+        (folder / "model.onnx").write_text("half")
+        raise BadModel("half")
+
+    with pytest.raises(BadModel, match="half"), written_atomically(tmp_path / "out") as folder:
+        write_half(folder)
+    assert not any(tmp_path.iterdir())

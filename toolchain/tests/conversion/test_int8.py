@@ -1,0 +1,216 @@
+"""int8: near the exact network, independent of the batch, right at the edges of its ranges."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from shardqa.errors import BadData, SetupError
+from toolchain.tests.tiny_models import LAYERS, tiny_batch, tiny_config, tiny_weights, write_tiny
+
+pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
+pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
+
+import onnxruntime
+
+from shardqa.models.cards import Card
+from shardqa.models.reader import Batch
+from shardqa_toolchain.conversion import quantize as quantizing
+from shardqa_toolchain.conversion.checked import Check
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.conversion.graph import BertShape, FloatLayers, Layers, SpanHead, network
+from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, Range, TokenLayers, evening, quantized, static_scale
+from shardqa_toolchain.conversion.quantize import Calibration, quantize
+from shardqa_toolchain.conversion.ranges import measure_largest, measure_ranges
+
+floats = st.floats(-1e6, 1e6, width=32)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("reader"))
+
+
+def squad_file(path: Path, questions: int) -> Path:
+    qas = [
+        {"id": str(n), "question": f"who is {n}", "answers": [{"text": "me", "answer_start": 0}]}
+        for n in range(questions)
+    ]
+    paragraph = {"context": "me and you and all of them " * 5, "qas": qas}
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": [paragraph]}]}))
+    return path
+
+
+@given(arrays.arrays(np.float32, (5, 3), elements=floats))
+@example(np.full((5, 3), 1.281e-42, dtype=np.float32))  # a scale made of these would be off by 2 %
+def test_a_quantized_matrix_is_within_half_a_step(values: np.ndarray[Any, np.dtype[np.float32]]) -> None:
+    steps, scale = quantized(values, axis=0, steps=100)
+    assert np.abs(steps).max() <= 100
+    assert (np.abs(steps * scale - values) <= scale * 0.5001).all()
+
+
+@given(floats, floats)
+def test_a_static_range_holds_zero_exactly_and_its_ends_within_a_step(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    scale, zero = static_scale(Range(low, high))
+    for value in (0.0, low, high):
+        step = np.clip(np.round(value / scale) + zero, 0, 255)
+        assert abs((step - float(zero)) * scale - value) <= (scale if value else 0)
+
+
+@given(
+    arrays.arrays(np.float32, 6, elements=st.floats(0, 1e4, width=32)),
+    arrays.arrays(np.float32, (6, 3), elements=st.floats(-1e3, 1e3, width=32)),
+)
+def test_evening_changes_sizes_and_no_product(largest: Any, weight: Any) -> None:
+    factors = evening(largest, weight)
+    assert (factors > 0).all()
+    np.testing.assert_allclose((largest / factors) @ (weight * factors[:, None]), largest @ weight, rtol=1e-4, atol=10)
+
+
+def test_what_never_shows_and_what_counts_for_nothing_is_not_evened() -> None:
+    weight = np.array([[2], [0], [8]], np.float32)
+    np.testing.assert_allclose(evening(np.array([0, 9, 2], np.float32), weight), [1, 1, 1])
+
+
+def test_a_large_input_and_its_small_row_get_as_large_as_each_other() -> None:
+    largest, weight = np.array([16, 1, 1], np.float32), np.array([[0.25], [1], [1]], np.float32)
+    factors = evening(largest, weight)
+    times_as_large = largest / factors / (weight[:, 0] * factors)
+    np.testing.assert_allclose(times_as_large, times_as_large[0], rtol=1e-5)
+
+
+def run(model: Any, batch: Batch) -> Any:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return np.stack(session.run(["start_logits", "end_logits"], batch.feeds()), axis=-1)
+
+
+def int8_of(layers: tuple[tuple[int, int], ...], weights: Any = None) -> Any:
+    weights = tiny_weights(layers) if weights is None else weights
+    return network(weights, BertShape.of(tiny_config(layers)), TokenLayers(), [SpanHead.of(weights)])
+
+
+def error(layers: Layers, weights: Any) -> float:
+    """How far int8 moves the logits, root mean square in spreads."""
+    shape, batch = BertShape.of(tiny_config()), tiny_batch()
+    exact, found = (run(network(weights, shape, one, [SpanHead.of(weights)]), batch) for one in (FloatLayers(), layers))
+    return float(np.sqrt(np.mean((found - exact) ** 2)) / exact.std())
+
+
+def test_evened_inputs_halve_the_error_where_a_few_are_large(tmp_path: Path) -> None:
+    weights = tiny_weights()
+    for name in (name for name in weights if name.endswith("LayerNorm.weight")):
+        weights[name][[3, 17]] *= 30
+    for name in (
+        name for name in weights if name.endswith(("query.weight", "key.weight", "intermediate.dense.weight"))
+    ):
+        weights[name][:, [3, 17]] /= 30
+    largest, measured_on = measure_largest(Checkpoint.load(write_tiny(tmp_path / "large", weights)))
+    assert measured_on
+    assert error(TokenLayers(largest), weights) < error(TokenLayers(), weights) / 2
+
+
+def test_a_wide_feed_forward_is_summed_in_groups_of_unequal_size() -> None:
+    model = int8_of(((4, 1000),))
+    split = next(node for node in model.graph.node if node.output[0] == "layer.0.narrow.0.inputs")
+    assert len(split.output) == 3
+    assert np.isfinite(run(model, tiny_batch())).all()
+
+
+def test_a_feed_forward_that_is_silent_does_no_harm() -> None:
+    weights = tiny_weights(((4, 64),))
+    weights["bert.encoder.layer.0.intermediate.dense.weight"] *= 0
+    weights["bert.encoder.layer.0.intermediate.dense.bias"] *= 0
+    assert np.isfinite(run(int8_of(((4, 64),), weights), tiny_batch())).all()
+
+
+def test_a_rows_logits_do_not_depend_on_its_batch() -> None:
+    model, both = int8_of(LAYERS), tiny_batch(24, 17)
+    alone = Batch((0,), both.input_ids[1:, :17], both.attention_mask[1:, :17], both.token_type_ids[1:, :17])
+    np.testing.assert_allclose(run(model, both)[1, :17], run(model, alone)[0], atol=1e-4)
+
+
+def test_dynamic_int8_passes_and_says_how_it_was_made(reader: Path, tmp_path: Path) -> None:
+    verdict = quantize(reader, tmp_path / "out")
+    assert verdict.passed
+    card = Card.load(tmp_path / "out")
+    assert card.steps[-1].settings["form"] == "dynamic"
+    assert "seeds" in card.steps[-1].settings["evened_on"]
+    assert card.steps[-1].verdict is not None
+    assert card.steps[-1].verdict["passed"] is True
+    assert (tmp_path / "out" / "model.onnx").stat().st_size < (reader / "model.safetensors").stat().st_size
+
+
+def test_static_int8_takes_its_ranges_from_data(reader: Path, tmp_path: Path) -> None:
+    calibration = Calibration(squad_file(tmp_path / "train.json", 9), samples=4, percentile=100)
+    verdict = quantize(reader, tmp_path / "out", "static", calibration, Check(keep_failing=True))
+    assert verdict.error < 0.5
+    settings = Card.load(tmp_path / "out").steps[-1].settings
+    assert (settings["questions"], settings["samples"], settings["percentile"]) == ("train.json", 4, 100)
+
+
+def test_every_product_has_a_range_and_the_extremes_hold_the_percentiles(reader: Path, tmp_path: Path) -> None:
+    checkpoint, data = Checkpoint.load(reader), squad_file(tmp_path / "train.json", 3)
+    extremes, most = (measure_ranges(checkpoint, data, 3, percentile) for percentile in (100, 99))
+    products = ("qkv", "mix", "widen", "narrow")
+    assert set(extremes) == {f"layer.{n}.{part}" for n in range(len(LAYERS)) for part in products}
+    for name, inner in most.items():
+        assert extremes[name].low <= inner.low <= inner.high <= extremes[name].high
+
+
+def test_an_empty_calibration_set_is_refused(reader: Path, tmp_path: Path) -> None:
+    empty = squad_file(tmp_path / "train.json", 0)
+    with pytest.raises(BadData, match=r"train\.json has no question with an answer"):
+        quantize(reader, tmp_path / "out", "static", Calibration(empty))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("samples", "percentile", "message"), [(0, 99, "samples is 0"), (1, 50, "percentile is 50")])
+def test_settings_of_the_calibration_out_of_range_are_refused(
+    reader: Path, tmp_path: Path, samples: int, percentile: float, message: str
+) -> None:
+    calibration = Calibration(squad_file(tmp_path / "train.json", 2), samples, percentile)
+    with pytest.raises(BadData, match=message):
+        quantize(reader, tmp_path / "out", "static", calibration)
+
+
+@pytest.mark.parametrize(("form", "calibrated"), [("static", False), ("dynamic", True), ("bf16", True)])
+def test_calibration_goes_with_static_only(reader: Path, tmp_path: Path, form: str, calibrated: bool) -> None:
+    calibration = Calibration(tmp_path / "train.json") if calibrated else None
+    with pytest.raises(BadData, match="calibration data goes with static"):
+        quantize(reader, tmp_path / "out", form, calibration)
+
+
+def test_an_unknown_form_is_refused(reader: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadData, match="form is 'int4', dynamic, static or bf16 is needed"):
+        quantize(reader, tmp_path / "out", "int4")
+
+
+def test_bfloat16_that_does_not_pay_is_refused_with_what_was_measured(
+    reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quantizing, "bf16_gain", lambda checkpoint: 0.8)
+    with pytest.raises(SetupError, match=r"bfloat16 is 0\.80 times as fast as float32"):
+        quantize(reader, tmp_path / "out", "bf16")
+    assert not (tmp_path / "out").exists()
+
+
+def test_bfloat16_that_pays_is_written_as_torchscript(
+    reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
+    assert quantizing.bf16_gain(Checkpoint.load(reader)) > 0
+    monkeypatch.setattr(quantizing, "bf16_gain", lambda checkpoint: 2.0)
+    verdict = quantize(reader, tmp_path / "out", "bf16", check=Check(keep_failing=True))
+    assert 1e-4 < verdict.error < 0.2
+    assert Card.load(tmp_path / "out").steps[-1].settings["times_as_fast"] == 2.0
+    assert (tmp_path / "out" / "model.pt").exists()
+
+
+def test_two_products_of_the_largest_steps_fit_in_16_bits() -> None:
+    assert 2 * 255 * COLUMN_STEPS < 2**15

@@ -1,0 +1,107 @@
+"""Fusions on files that others exported: the same answers from fewer operators, or a clear refusal."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardqa.errors import BadModel
+from toolchain.tests.tiny_models import tiny_config, tiny_weights, write_tiny
+
+pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
+pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
+pytest.importorskip("sympy", reason="needs sympy (pip install 'shardqa-toolchain')")
+
+import onnx
+
+from shardqa.models.cards import Card
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.conversion.export import export
+from shardqa_toolchain.conversion.optimize import optimize
+from shardqa_toolchain.conversion.verify import verify
+
+LAYERS = ((4, 64), (4, 64))
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("reader"), tiny_weights(LAYERS), tiny_config(LAYERS))
+
+
+@pytest.fixture(scope="module")
+def traced(reader: Path) -> Path:
+    """The reader as torch's own exporter writes it, beside its tokenizer and settings."""
+    torch = pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
+    from shardqa_toolchain.conversion.torchscript import TracedReader
+
+    checkpoint = Checkpoint.load(reader)
+    inputs, outputs = ["input_ids", "attention_mask", "token_type_ids"], ["start_logits", "end_logits"]
+    example = tuple(torch.ones(2, 5, dtype=torch.int64) for _ in inputs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(
+            TracedReader(checkpoint.weights, checkpoint.shape).eval(),
+            example,
+            str(reader / "traced.onnx"),
+            input_names=inputs,
+            output_names=outputs,
+            dynamic_axes={name: {0: "batch", 1: "sequence"} for name in inputs + outputs},
+            opset_version=17,
+            dynamo=False,
+        )
+    return reader / "traced.onnx"
+
+
+def changed(file: Path, out: Path, change: Any) -> Path:
+    model = onnx.load(file)
+    change(model)
+    onnx.save(model, out)
+    return out
+
+
+def test_a_traced_network_is_fused_and_answers_the_same(reader: Path, traced: Path, tmp_path: Path) -> None:
+    verdict = optimize(traced, tmp_path / "out")
+    assert verdict.passed
+    fused = Card.load(tmp_path / "out").steps[-1].settings["fused"]
+    assert fused["LayerNormalization"] == 5
+    assert fused["BiasGelu"] == 2
+    before, after = (len(onnx.load(file).graph.node) for file in (traced, tmp_path / "out" / "model.onnx"))
+    assert after <= before / 2
+    assert verify(reader, tmp_path / "out").passed
+
+
+def test_a_file_cut_short_is_refused(traced: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.onnx").write_bytes(traced.read_bytes()[:30_000])
+    with pytest.raises(BadModel, match=r"cut\.onnx is not an ONNX file"):
+        optimize(tmp_path / "cut.onnx", tmp_path / "out")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match=r"model\.onnx is not an ONNX file: .*No such file"):
+        optimize(tmp_path, tmp_path / "out")
+
+
+def test_an_opset_that_is_too_new_is_refused(traced: Path, tmp_path: Path) -> None:
+    def ask(model: Any) -> None:
+        model.opset_import[0].version = 99
+
+    file = changed(traced, tmp_path / "new.onnx", ask)
+    with pytest.raises(BadModel, match=r"is of opset 99, at most \d+ can be run; export it with an older one"):
+        optimize(file, tmp_path / "out")
+
+
+def test_an_operator_that_is_not_there_is_named(traced: Path, tmp_path: Path) -> None:
+    def ask(model: Any) -> None:
+        model.graph.node[-1].op_type = "Divine"
+
+    file = changed(traced, tmp_path / "strange.onnx", ask)
+    with pytest.raises(BadModel, match=r"can't be loaded.*Divine"):
+        optimize(file, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_fused_already_stays_as_it_is(reader: Path, tmp_path: Path) -> None:
+    export(reader, tmp_path / "onnx")
+    assert optimize(tmp_path / "onnx", tmp_path / "out").passed
+    assert [step.name for step in Card.load(tmp_path / "out").steps] == ["export", "optimize"]

@@ -1,0 +1,104 @@
+"""The ladder's figures: medians, percentiles, and shares of the gain that add up."""
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shardqa_toolchain.ladder.processes import Ran
+from shardqa_toolchain.ladder.worker import Timed
+
+pytest.importorskip("onnx")
+
+from shardqa_toolchain.ladder.results import Figures, Ladder, Rung, figures, percentiles, shares, with_shares
+
+THROUGHPUTS = st.lists(st.floats(0.01, 1e5), min_size=2, max_size=9)
+
+
+def ran(*times: float, start: float = 1.0, memory: int = 100_000_000) -> Ran:
+    return Ran(start, Timed(len(times), sum(times), list(times), memory, memory // 2))
+
+
+def rung(name: str, throughput: float | None, counted: bool = True) -> Rung:
+    known = None if throughput is None else Figures(throughput, 1.0, 2.0, 100.0, 100.0, 0.5)
+    return Rung(name, "", counted, 1, 1, 1.0, known, "" if known else "it died")
+
+
+def ladder(*rungs: Rung) -> Ladder:
+    return Ladder("a machine", "questions", 1, with_shares(rungs))
+
+
+@given(THROUGHPUTS)
+def test_the_shares_of_all_steps_add_up_to_1(throughputs: list[float]) -> None:
+    assume(abs(math.log(throughputs[-1] / throughputs[0])) > 1e-3)
+    found = shares(throughputs)
+    assert len(found) == len(throughputs) - 1
+    assert math.fsum(share for share in found if share is not None) == pytest.approx(1, abs=1e-6)
+
+
+@given(THROUGHPUTS, st.floats(0.1, 10))
+def test_shares_do_not_depend_on_how_fast_the_machine_is(throughputs: list[float], speed: float) -> None:
+    assume(abs(math.log(throughputs[-1] / throughputs[0])) > 1e-3)
+    assert shares([speed * one for one in throughputs]) == pytest.approx(shares(throughputs), abs=1e-6)
+
+
+def test_a_step_that_doubles_has_half_the_share_of_one_that_quadruples() -> None:
+    assert shares([1, 2, 8]) == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_a_step_that_loses_has_a_negative_share() -> None:
+    assert shares([1, 8, 4]) == pytest.approx([1.5, -0.5])
+
+
+def test_where_nothing_is_gained_there_are_no_shares() -> None:
+    assert shares([3, 5, 3]) == [None, None]
+    assert shares([3]) == []
+
+
+def test_steps_beside_the_ladder_have_no_share() -> None:
+    found = ladder(rung("a", 1), rung("side", 100, counted=False), rung("b", 4))
+    assert [one.share for one in found.rungs] == [None, None, 1.0]
+    assert [one.gain for one in found.rungs] == [None, None, 4.0]
+    assert found.gain == 4
+
+
+def test_a_dead_step_gives_its_share_to_the_next() -> None:
+    found = ladder(rung("a", 1), rung("b", None), rung("c", 4), rung("d", 16))
+    assert [one.share for one in found.rungs] == [None, None, 0.5, 0.5]
+    assert found.faults == ["it died"]
+    assert found.gain == 16
+
+
+@pytest.mark.parametrize("dead", [0, 2])
+def test_without_the_first_or_the_last_step_there_is_no_gain(dead: int) -> None:
+    rungs = [rung(str(number), None if number == dead else 2.0**number) for number in range(3)]
+    assert ladder(*rungs).gain is None
+
+
+def test_percentiles_are_milliseconds() -> None:
+    assert percentiles([0.001 * number for number in range(101)]) == pytest.approx((50, 99))
+    assert percentiles([0.002]) == pytest.approx((2, 2))
+
+
+@given(st.lists(st.floats(1e-6, 100), min_size=1, max_size=50))
+def test_percentiles_lie_between_the_least_and_the_most(times: list[float]) -> None:
+    p50, p99 = percentiles(times)
+    assert 1e3 * min(times) * (1 - 1e-9) <= p50 <= p99 * (1 + 1e-9) <= 1e3 * max(times) * (1 + 1e-8)
+
+
+def test_processes_side_by_side_add_their_throughput_but_not_their_memory() -> None:
+    found = figures([[ran(0.5, 0.5), ran(0.25, 0.25)]])
+    assert found.throughput == pytest.approx(2 + 4)
+    assert found.memory == found.together == 100
+    assert found.p50 == pytest.approx(375)
+
+
+def test_a_noisy_round_does_not_decide() -> None:
+    found = figures([[ran(0.1)], [ran(9.0, start=60)], [ran(0.1)]])
+    assert (found.throughput, found.p50, found.start) == pytest.approx((10, 100, 1))
+
+
+def test_questions_answered_all_at_once_have_no_latency() -> None:
+    found = figures([[Ran(1.0, Timed(8, 2.0, [], 1, 1))]])
+    assert (found.throughput, found.p50, found.p99) == (4, None, None)

@@ -1,0 +1,112 @@
+"""The ways of answering that the ladder compares give the same answers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shardqa.errors import BadModel, SetupError
+from shardqa.models import shipped
+from shardqa.models.reader import Batch
+from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.ladder import cache, inputs, serving
+from shardqa_toolchain.ladder.job import CACHE, ONNX, TORCH, TRANSFORMERS, Job
+from shardqa_toolchain.measure import QuestionRows, Read
+from toolchain.tests import tiny
+
+LOGITS = 1e-3
+"""Difference of span logits that the order of sums explains."""
+
+
+def job(folder: Path | str, backend: str = ONNX, longest: int = 384, **others: bool) -> Job:
+    return Job(backend, (str(folder),), "", 1, longest, 0.0, **others)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def readings() -> list[QuestionRows]:
+    return list(inputs.readings(inputs.draw(None, 3), Tokenizer.load(shipped.folder()), 384))
+
+
+def answers(what: Job, readings: Sequence[QuestionRows]) -> list[Read]:
+    with serving.opened(what) as server:
+        return server.answers(readings)
+
+
+def assert_same(found: Sequence[Read], wanted: Sequence[Read], within: float = LOGITS) -> None:
+    assert [one.answer for one in found] == [one.answer for one in wanted]
+    assert [one.span_logit for one in found] == pytest.approx([one.span_logit for one in wanted], abs=within)
+    assert [one.null_logit for one in found] == pytest.approx([one.null_logit for one in wanted], abs=within)
+
+
+def test_padding_adds_masked_tokens_and_moves_nothing() -> None:
+    ids = np.arange(6).reshape(2, 3)
+    found = serving.padded(Batch((4, 7), ids, np.ones_like(ids), np.ones_like(ids)), 5)
+    assert found.rows == (4, 7)
+    assert found.input_ids.tolist() == [[0, 1, 2, 0, 0], [3, 4, 5, 0, 0]]
+    assert found.attention_mask.tolist() == found.token_type_ids.tolist() == [[1, 1, 1, 0, 0]] * 2
+
+
+def test_a_batch_that_is_long_enough_stays() -> None:
+    ids = np.arange(6).reshape(2, 3)
+    batch = Batch((0, 1), ids, ids, ids)
+    assert serving.padded(batch, 3) is batch
+    assert serving.padded(batch, 0) is batch
+
+
+def test_padded_rows_are_answered_as_others(readings: list[QuestionRows]) -> None:
+    assert_same(answers(job(shipped.folder(), padded=True), readings), answers(job(shipped.folder()), readings))
+
+
+def test_questions_together_are_answered_as_alone(readings: list[QuestionRows]) -> None:
+    with serving.opened(job(shipped.folder())) as server:
+        alone = [found for reading in readings for found in server.answers([reading])]
+        assert_same(server.answers(readings), alone)
+
+
+def test_the_cache_gives_what_the_network_gave(readings: list[QuestionRows]) -> None:
+    class Once:
+        """Answers only so many questions."""
+
+        def __init__(self, server: serving.LadderServer) -> None:
+            self.server, self.asked = server, 0
+
+        def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
+            self.asked += len(readings)
+            return self.server.answers(readings)
+
+    pytest.importorskip("redis")
+    with cache.redis_server() as client, serving.opened(job(shipped.folder())) as server:
+        once = Once(server)
+        remembering = cache.CacheServer(once, client)
+        first = remembering.answers(readings)
+        assert remembering.answers(readings) == first
+        assert once.asked == len(readings)
+
+
+def test_without_redis_the_cache_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupError, match=r"redis-server is not installed.*--no-sides"):
+        answers(job(shipped.folder(), CACHE), [])
+
+
+def test_a_folder_without_a_network_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match="can't be loaded"):
+        answers(job(tmp_path), [])
+
+
+def test_transformers_and_our_network_answer_alike(tmp_path: Path, readings: list[QuestionRows]) -> None:
+    pytest.importorskip("transformers")
+    folder = tiny.checkpoint(tmp_path / "t")
+    wanted = answers(job(folder, TORCH), readings)
+    assert_same(answers(job(folder, TRANSFORMERS), readings), wanted)
+    assert_same(answers(job(folder, TRANSFORMERS, padded=True), readings), wanted)
+
+
+def test_bfloat16_answers_nearly_alike(tmp_path: Path, readings: list[QuestionRows]) -> None:
+    pytest.importorskip("transformers")
+    folder = tiny.checkpoint(tmp_path / "t")
+    exact, rough = (answers(job(folder, TRANSFORMERS, bf16=bf16), readings) for bf16 in (False, True))
+    gaps = [abs(a.span_logit - b.span_logit) for a, b in zip(exact, rough, strict=True)]
+    assert max(gaps) < 0.5
+    assert any(gap > 0 for gap in gaps)

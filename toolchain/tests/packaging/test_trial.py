@@ -1,0 +1,132 @@
+"""Trying a bundle: fresh isolated processes, a rationed processor, Lambda's Runtime API."""
+
+import http.client
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from shardqa.errors import BadModel, SetupError
+from shardqa.models import shipped
+from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.packaging import runtime_api, throttle, trial
+
+NEXT = f"{runtime_api.VERSION}/invocation/next"
+
+
+@pytest.fixture
+def api() -> Iterator[runtime_api.RuntimeApi]:
+    found = runtime_api.RuntimeApi()
+    yield found
+    found.close()
+
+
+def bundle(folder: Path, handler: str) -> Path:
+    (folder / "lambda_function.py").write_text(handler)
+    return folder
+
+
+def request(
+    api: runtime_api.RuntimeApi, method: str, path: str, body: bytes = b""
+) -> tuple[http.client.HTTPResponse, bytes]:
+    """The reply and its body."""
+    with closing(http.client.HTTPConnection(api.address, timeout=10)) as connection:
+        connection.request(method, path, body)
+        reply = connection.getresponse()
+        return reply, reply.read()
+
+
+def serve_one(api: runtime_api.RuntimeApi, verb: str) -> threading.Thread:
+    """A runtime client for one event, which replies with what it got."""
+
+    def serve() -> None:
+        event, body = request(api, "GET", NEXT)
+        name = event.headers["Lambda-Runtime-Aws-Request-Id"]
+        request(api, "POST", f"{runtime_api.VERSION}/invocation/{name}/{verb}", body)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_process_replies_to_events_one_by_one(tmp_path: Path) -> None:
+    root = bundle(tmp_path, "def handler(event, context): return {'twice': event * 2}\n")
+    with trial.started(root, sys.executable) as process:
+        assert [process.ask(number)["reply"] for number in (1, 2)] == [{"twice": 2}, {"twice": 4}]
+
+
+def test_a_process_sees_nothing_but_the_bundle(tmp_path: Path) -> None:
+    root = bundle(tmp_path, "import numpy\n")
+    with trial.started(root, sys.executable) as process, pytest.raises(BadModel, match="ended with 1"):
+        process.ask({})
+
+
+def test_the_measured_row_has_the_tokens_that_it_says() -> None:
+    event = trial.row_event(shipped.folder())
+    tokenizer = Tokenizer.load(shipped.folder())
+    assert len(tokenizer.question(event["question"])) + len(tokenizer.passage(event["passage"])) + 3 == trial.ROW_TOKENS
+
+
+@pytest.mark.parametrize("groups", [throttle.CGROUPS, Path("/nowhere")], ids=["quota", "stop and go"])
+def test_a_rationed_process_gets_less_of_a_processor(groups: Path) -> None:
+    busy = "import time\nwhile True: pass"
+    process = subprocess.Popen([sys.executable, "-c", busy])
+    try:
+        with throttle.throttled(process.pid, 0.2, groups) as how:
+            assert how in ("quota", "stop and go")
+            before = seconds_of(process.pid)
+            began = time.monotonic()
+            time.sleep(1)
+            share = (seconds_of(process.pid) - before) / (time.monotonic() - began)
+        assert share < 0.6
+    finally:
+        process.kill()
+        process.wait()
+
+
+def seconds_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_a_rationed_process_that_ends_is_no_fault() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    with throttle.throttled(process.pid, 0.5, Path("/nowhere")):
+        process.wait()
+        time.sleep(0.1)
+
+
+def test_the_runtime_api_hands_out_events_and_takes_replies(api: runtime_api.RuntimeApi) -> None:
+    thread = serve_one(api, "response")
+    reply = api.invoke({"a": 1}, seconds=10)
+    thread.join()
+    assert (reply.payload, reply.failed) == ({"a": 1}, False)
+
+
+def test_the_runtime_api_knows_a_failure(api: runtime_api.RuntimeApi) -> None:
+    serve_one(api, "error")
+    assert api.invoke({"errorType": "KeyError"}, seconds=10).failed
+
+
+def test_the_runtime_api_refuses_other_paths(api: runtime_api.RuntimeApi) -> None:
+    assert request(api, "GET", "/2018-06-01/other")[0].status == 404
+    assert request(api, "POST", "/other/response", json.dumps({}).encode())[0].status == 404
+
+
+def test_a_function_that_never_replies_is_given_up(api: runtime_api.RuntimeApi) -> None:
+    with pytest.raises(BadModel, match="did not reply"):
+        api.invoke({}, seconds=0.05)
+
+
+def test_an_interpreter_without_the_runtime_client_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    with pytest.raises(SetupError, match="awslambdaric"), runtime_api.function(tmp_path, str(script)):
+        pass

@@ -1,0 +1,58 @@
+"""SQuAD 2.0's measures and the calibration error, against numbers worked out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardqa.answer_lines import Lines
+from shardqa.models.scoring import AnswerWeights, Scoring, SpanWeights
+from shardqa.models.squad import SquadQuestion
+from shardqa_toolchain.measure import Read
+from shardqa_toolchain.no_answer_metrics import expected_calibration_error, no_answer_metrics
+
+EVEN = Scoring(SpanWeights(0.0, 1.0, -1.0), AnswerWeights(0, 0, 0, 0, 0, 0), Lines(0.5, 0.5, 0.5), no_answer_below=0.5)
+
+
+def read(answer: str, margin: float, *answers: str) -> Read:
+    return Read(SquadQuestion("q", "?", answers, "d"), answer, margin, 0.0, 0.0)
+
+
+def test_a_right_refusal_counts_in_full() -> None:
+    assert no_answer_metrics([read("a mill", -2)], EVEN).f1 == 100
+
+
+def test_an_answer_where_there_is_none_counts_nothing() -> None:
+    found = no_answer_metrics([read("a mill", 2)], EVEN)
+    assert (found.f1, found.exact_match, found.refused) == (0, 0, 0)
+
+
+def test_a_refused_answerable_question_counts_nothing() -> None:
+    found = no_answer_metrics([read("a mill", -2, "a mill")], EVEN)
+    assert (found.f1, found.answerable_f1) == (0, 0)
+
+
+def test_kinds_are_reported_apart() -> None:
+    found = no_answer_metrics(
+        [read("a mill", 2, "mill"), read("weir", 2, "old weir"), read("x", -2), read("y", 2)], EVEN
+    )
+    assert found.answerable_f1 == pytest.approx(100 * (1 + 2 / 3) / 2)
+    assert found.refused == 50
+    assert found.f1 == pytest.approx(100 * (1 + 2 / 3 + 1 + 0) / 4)
+
+
+def test_a_score_that_holds_what_it_says_has_no_error() -> None:
+    score = np.full(10, 0.5)
+    assert expected_calibration_error(score, np.arange(10) < 5) == 0
+
+
+def test_the_error_is_the_mean_distance_over_the_bins() -> None:
+    score = np.array([0.95, 0.95, 0.05, 0.05])
+    right = np.array([True, False, False, False])
+    assert expected_calibration_error(score, right) == pytest.approx((0.45 + 0.05) / 2)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50))
+def test_the_error_lies_between_0_and_1(pairs: list[tuple[float, bool]]) -> None:
+    score, right = np.array([score for score, _ in pairs]), np.array([right for _, right in pairs])
+    assert 0 <= expected_calibration_error(score, right) <= 1

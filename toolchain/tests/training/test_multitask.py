@@ -1,0 +1,272 @@
+"""Learning several tasks: both forms to the end, resumed, exported and read by the runtime."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
+pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
+
+import torch
+
+from shardqa.errors import BadData, BadModel
+from shardqa.models.cards import Card
+from shardqa.models.reader import batches
+from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.conversion.checked import Check
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.conversion.export import export
+from shardqa_toolchain.conversion.optimize import optimize
+from shardqa_toolchain.conversion.quantize import Calibration, quantize
+from shardqa_toolchain.multitask.decoding import Result, SequenceResult, SpanResult, WordsResult
+from shardqa_toolchain.multitask.session import MultitaskSession
+from shardqa_toolchain.multitask.tasks import CONTROL, FORMS, HEADS
+from shardqa_toolchain.training import loop, multitask
+from shardqa_toolchain.training.heads import distance
+from shardqa_toolchain.training.multitask_recipe import MultitaskRecipe
+from toolchain.tests import tiny, tiny_tasks
+
+if TYPE_CHECKING:
+    from shardqa_toolchain.training.multitask import MultitaskReport
+
+OUTPUTS = {
+    HEADS: {
+        "start_logits": (1, 29),
+        "end_logits": (1, 29),
+        "answerable": (1,),
+        "topic_logits": (1, 2),
+        "places_logits": (1, 29, 5),
+    },
+    CONTROL: {"control_logits": (1, 30, 11)},
+}
+QUESTION = "Which town does it flow through?"
+
+
+class Trained:
+    """A run over the tiny data, once for all tests of a form."""
+
+    def __init__(self, folder: Path, form: str) -> None:
+        self.form, self.out, self.work = form, folder / "out", folder / "work"
+        self.recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(folder, form, passes=60))
+        self.report: MultitaskReport = multitask.train(self.recipe, self.out, self.work)
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    return Trained(tmp_path_factory.mktemp(request.param), request.param)
+
+
+def test_every_task_learns_its_few_examples(trained: Trained) -> None:
+    assert trained.report.examples == {"qa": 2, "said": 2, "topic": 2, "places": 2}
+    scores = {task: result.scores for task, result in trained.report.scores["float32"].items()}
+    assert scores["qa"] == {"F1": 100, "EM": 100, "F1 with refusals": 100}
+    assert scores["said"] == scores["topic"] == {"accuracy": 100}
+    assert scores["places"] == {"entity F1": 100, "word accuracy": 100}
+
+
+def test_one_pass_learns_all_tasks_of_a_row(trained: Trained) -> None:
+    assert trained.report.rows == (5 if trained.form == HEADS else 11)
+
+
+def test_the_cards_say_every_tasks_scores(trained: Trained) -> None:
+    card = Card.load(trained.out / "int8")
+    assert {(one.set, one.metric) for one in card.scores} >= {("qa dev", "EM"), ("places dev", "entity F1")}
+    assert [step.name for step in card.steps] == ["train multitask", "quantize"]
+    assert card.steps[-1].verdict is not None
+    assert card.steps[-1].verdict["passed"]
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_the_network_has_a_named_output_for_each_thing(trained: Trained, precision: str) -> None:
+    session = MultitaskSession(trained.out / precision)
+    (found,) = session.outputs([session.rows("the " * 26)[0]])
+    assert {name: (1, *value.shape) for name, value in found.items()} == OUTPUTS[trained.form]
+
+
+def test_onnx_says_what_torch_says(trained: Trained) -> None:
+    start = Checkpoint.load(trained.out / "checkpoint")
+    session = MultitaskSession(trained.out / "float32")
+    network = multitask.load_network(start, session.tasks, 0.0).eval()
+    rows = session.rows(tiny.RIVERS, QUESTION) + session.rows(tiny.LAKES)
+    for batch in batches(rows):
+        with torch.no_grad():
+            theirs = network(*(torch.from_numpy(value) for value in batch.feeds().values()))
+        for line, number in enumerate(batch.rows):
+            for name, ours in session.outputs([rows[number]])[0].items():
+                wanted = theirs[name].numpy()[line]
+                if name in session.tasks.outputs_per_token:
+                    wanted = wanted[: len(rows[number])]
+                np.testing.assert_allclose(ours, wanted, atol=1e-4)
+
+
+def test_optimize_keeps_every_output(trained: Trained, tmp_path: Path) -> None:
+    assert optimize(trained.out / "float32", tmp_path / "fused").passed
+    session = MultitaskSession(tmp_path / "fused")
+    (found,) = session.outputs([session.rows("the " * 26)[0]])
+    assert {name: (1, *value.shape) for name, value in found.items()} == OUTPUTS[trained.form]
+
+
+def test_static_int8_reads_all_tasks(trained: Trained, tmp_path: Path) -> None:
+    data = tiny.question_set(tmp_path / "train.json")
+    checkpoint = trained.out / "checkpoint"
+    quantize(checkpoint, tmp_path / "static", "static", Calibration(data, percentile=100), Check(keep_failing=True))
+    session = MultitaskSession(tmp_path / "static")
+    assert set(session.read(tiny.RIVERS, QUESTION)) == set(tiny_tasks.KINDS)
+    assert MultitaskSession(trained.out / "float32").tasks == session.tasks
+
+
+def test_one_reading_gives_all_results_with_their_places(trained: Trained) -> None:
+    results = MultitaskSession(trained.out / "float32").read(tiny.RIVERS, QUESTION)
+    span, topic, places = results["qa"], results["topic"], results["places"]
+    assert isinstance(span, SpanResult)
+    assert isinstance(topic, SequenceResult)
+    assert isinstance(places, WordsResult)
+    assert (span.answer, tiny.RIVERS[span.start : span.end]) == ("Basel", "Basel")
+    assert topic.label == "river"
+    assert [(tiny.RIVERS[one.start : one.end], one.label) for one in places.entities] == [
+        ("Rhine", "WATER"),
+        ("Basel", "TOWN"),
+    ]
+
+
+def test_without_a_question_only_what_needs_none_is_answered(trained: Trained) -> None:
+    assert set(MultitaskSession(trained.out / "int8").read(tiny.LAKES)) == {"topic", "places"}
+
+
+def test_a_text_without_words_is_read_too(trained: Trained) -> None:
+    results = MultitaskSession(trained.out / "int8").read("", QUESTION)
+    assert results["qa"] == SpanResult("", 0, 0, -np.inf)
+    assert results["places"] == WordsResult((), ())
+
+
+def test_what_a_text_is_read_with_changes_nothing(trained: Trained) -> None:
+    session = MultitaskSession(trained.out / "float32")
+    asked = [(tiny.RIVERS, QUESTION), (tiny.LAKES, ""), ("a", "b?")]
+    for together, one in zip(session.read_all(asked), asked, strict=True):
+        alone = session.read(*one)
+        assert {name: said(result) for name, result in alone.items()} == {
+            name: said(result) for name, result in together.items()
+        }
+
+
+def said(result: Result) -> object:
+    """A result without its probabilities, which rounding may touch."""
+    if isinstance(result, SpanResult):
+        return result.start, result.end
+    return getattr(result, "label", getattr(result, "words", None))
+
+
+def test_transformers_reads_the_checkpoint(trained: Trained) -> None:
+    transformers = pytest.importorskip("transformers", reason="needs transformers (pip install 'shardqa-toolchain')")
+    kind = "AutoModelForQuestionAnswering" if trained.form == HEADS else "AutoModelForTokenClassification"
+    theirs = getattr(transformers, kind).from_pretrained(trained.out / "checkpoint").eval()
+    session = MultitaskSession(trained.out / "float32")
+    (row,) = session.rows(tiny.RIVERS, QUESTION)[:1]
+    (batch,) = batches([row])
+    with torch.no_grad():
+        found = theirs(**{name: torch.from_numpy(value) for name, value in batch.feeds().items()})
+    name = "start_logits" if trained.form == HEADS else "control_logits"
+    logits = found.start_logits if trained.form == HEADS else found.logits
+    np.testing.assert_allclose(session.outputs([row])[0][name], logits[0].numpy(), atol=1e-4)
+
+
+def test_only_heads_that_the_start_lacks_are_fresh(trained: Trained) -> None:
+    tasks = MultitaskSession(trained.out / "float32").tasks
+    start, same = Checkpoint.load(Path(trained.recipe.start)), Checkpoint.load(trained.out / "checkpoint")
+    fresh = multitask.fresh_heads(multitask.load_network(start, tasks, 0.0), start)
+    heads = {HEADS: ["heads.1", "heads.2", "heads.3"], CONTROL: ["heads.0"]}[trained.form]
+    assert fresh == [f"{head}.{part}" for head in heads for part in ("weight", "bias")]
+    assert multitask.fresh_heads(multitask.load_network(same, tasks, 0.0), same) == []
+
+
+def moved(out: Path, start: Checkpoint) -> float:
+    """How far a run's answers to spans have gone from those of its start."""
+    session = MultitaskSession(out / "float32")
+    before = multitask.known_network(start, session.tasks)
+    (batch,) = batches(session.rows(tiny.RIVERS, QUESTION))
+    with torch.no_grad():
+        said = before(*(torch.from_numpy(value) for value in batch.feeds().values()))
+    (found,) = session.outputs(session.rows(tiny.RIVERS, QUESTION))
+    return sum(float(distance(torch.from_numpy(found[name]), said[name][0])) for name in ("start_logits", "end_logits"))
+
+
+def test_keep_holds_a_task_to_what_the_start_said(tmp_path: Path) -> None:
+    recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(tmp_path, HEADS, passes=20))
+    for keep in (0.0, 100.0):
+        multitask.train(
+            replace(recipe, keep=keep), tmp_path / f"{keep}", tmp_path / f"{keep}.work", precisions=["float32"]
+        )
+    start = Checkpoint.load(Path(recipe.start))
+    assert moved(tmp_path / "100.0", start) < 0.2 * moved(tmp_path / "0.0", start)
+
+
+def test_keep_wants_a_start_that_knows_a_task(tmp_path: Path) -> None:
+    recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(tmp_path, CONTROL))
+    with pytest.raises(BadData, match="the start knows none of the tasks"):
+        multitask.train(replace(recipe, keep=1.0), tmp_path / "out", tmp_path / "work")
+
+
+def test_the_distance_of_equal_choices_is_nothing_and_of_others_their_divergence() -> None:
+    even, sure = torch.zeros(1, 1, 2), torch.tensor([[[np.log(3.0), 0.0]]])
+    assert float(distance(sure, sure)) == 0
+    assert float(distance(even, sure)) == pytest.approx(0.75 * np.log(1.5) + 0.25 * np.log(0.5), abs=1e-6)
+
+
+def test_a_head_that_is_missing_is_named(trained: Trained, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (broken / name).write_bytes((trained.out / "checkpoint" / name).read_bytes())
+    weights = load_file(trained.out / "checkpoint" / "model.safetensors")
+    missing = "heads.topic.weight" if trained.form == HEADS else "classifier.weight"
+    save_file({name: value for name, value in weights.items() if name != missing}, broken / "model.safetensors")
+    with pytest.raises(BadModel, match=f"no tensor '{missing}'"):
+        export(broken, tmp_path / "out")
+
+
+class Interrupted(Exception):
+    """Stands for whatever ends a run."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_interrupted_run_ends_as_one_that_was_not(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "LOG_STEPS", 2)
+    recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(tmp_path, form, passes=3))
+    recipe = replace(recipe, schedule=replace(recipe.schedule, save_seconds=1e-9))
+
+    def interrupt(progress: loop.Progress) -> None:
+        raise Interrupted
+
+    multitask.train(recipe, tmp_path / "whole", tmp_path / "work", precisions=())
+    with pytest.raises(Interrupted):
+        multitask.train(recipe, tmp_path / "out", tmp_path / "again", interrupt, precisions=())
+    multitask.train(recipe, tmp_path / "out", tmp_path / "again", precisions=())
+    files = [tmp_path / name / "checkpoint" / "model.safetensors" for name in ("whole", "out")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_labels_come_from_training_and_bind_dev(tmp_path: Path) -> None:
+    recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(tmp_path))
+    dev = tiny_tasks.write_lines(tmp_path / "dev.jsonl", [{"text": "a", "label": "sea"}])
+    tasks = [replace(one, dev=(str(dev),)) if one.name == "topic" else one for one in recipe.task]
+    with pytest.raises(BadData, match=r"dev.jsonl, line 1: the label 'sea' is unknown; known are lake, river"):
+        multitask.prepare(replace(recipe, task=tuple(tasks)), Tokenizer.load(Path(recipe.start)))
+
+
+def test_control_tokens_are_the_vocabularys_free_entries(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.load(tiny.checkpoint(tmp_path))
+    assert [tokenizer.id_of(f"[unused{n}]") for n in range(3)] == multitask.control_tokens(tokenizer, 3)
+
+
+def test_more_tasks_than_free_entries_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadModel, match="2000 tasks need one each"):
+        multitask.control_tokens(Tokenizer.load(tiny.checkpoint(tmp_path)), 2000)

@@ -1,0 +1,112 @@
+"""Pruning: what goes, what stays, and that nothing changes where nothing goes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from shardqa.errors import BadData
+from shardqa.models import cards
+from toolchain.tests import tiny
+
+torch = pytest.importorskip("torch")
+
+from shardqa_toolchain.cli import app  # noqa: E402
+from shardqa_toolchain.training import prune  # noqa: E402
+from shardqa_toolchain.training.saved import load_reader  # noqa: E402
+from shardqa_toolchain.training.slimming import KeptLayer, slimmed  # noqa: E402
+
+
+def logits(reader: object) -> object:
+    ids = torch.arange(1000, 1012).reshape(2, 6)
+    with torch.no_grad():
+        return reader(ids, torch.ones_like(ids), torch.zeros_like(ids))  # type: ignore[operator]
+
+
+def test_keeping_everything_changes_nothing(tmp_path: Path) -> None:
+    reader = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
+    layers = reader.encoder.sizes.layers
+    whole = [KeptLayer(n, tuple(range(size.heads)), tuple(range(size.width))) for n, size in enumerate(layers)]
+    assert torch.equal(logits(slimmed(reader, whole).eval()), logits(reader))
+
+
+def test_removing_a_column_that_is_zero_changes_nothing(tmp_path: Path) -> None:
+    reader = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
+    with torch.no_grad():
+        for number in range(2):
+            reader.get_parameter(f"encoder.layers.{number}.narrow.weight")[:, :16] = 0
+    kept = prune.chosen(prune._importance(reader, []), 0.0, 1 / 3)
+    assert [one.columns for one in kept] == [tuple(range(16, 48))] * 2
+    assert torch.allclose(logits(slimmed(reader, kept).eval()), logits(reader), atol=1e-5)
+
+
+def test_a_head_that_feeds_nothing_goes_first(tmp_path: Path) -> None:
+    reader = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
+    with torch.no_grad():
+        reader.get_parameter("encoder.layers.1.mix.weight")[:, 8:16] = 0
+    kept = prune.chosen(prune._importance(reader, []), 1 / 8, 0.0)
+    assert [one.heads for one in kept] == [(0, 1, 2, 3), (0, 2, 3)]
+    assert torch.allclose(logits(slimmed(reader, kept).eval()), logits(reader), atol=1e-5)
+
+
+def test_a_pruned_checkpoint_loads_again_with_its_unequal_layers(tmp_path: Path) -> None:
+    found = prune.prune_structures(tiny.checkpoint(tmp_path / "t"), tmp_path / "out", 0.5, 0.3)
+    again = load_reader(tmp_path / "out")
+    assert tuple((size.heads, size.width) for size in again.encoder.sizes.layers) == found.layers
+    assert found.parameters_after < found.parameters_before
+    assert cards.Card.load(tmp_path / "out").steps[-1].name == "prune"
+
+
+def test_importance_is_measured_on_questions(tmp_path: Path) -> None:
+    sample = tiny.question_set(tmp_path / "set.json")
+    found = prune.prune_structures(tiny.checkpoint(tmp_path / "t"), tmp_path / "out", 0.25, 0.0, [sample], rows=4)
+    assert sum(heads for heads, _ in found.layers) == 6
+
+
+@given(st.floats(0, 0.99), st.floats(0, 0.99), st.integers(0, 99))
+def test_every_layer_keeps_a_head_and_some_columns(heads: float, columns: float, seed: int) -> None:
+    random = torch.Generator().manual_seed(seed)
+    scores = [
+        prune.Importance(torch.rand(4, generator=random), torch.rand(96, generator=random) * (1 + number))
+        for number in range(3)
+    ]
+    for one in prune.chosen(scores, heads, columns):
+        assert 1 <= len(one.heads) <= 4
+        assert len(one.columns) in (32, 64, 96)
+
+
+@given(st.floats(0, 0.95))
+def test_the_share_of_zeros_is_the_one_asked_for(share: float) -> None:
+    value = torch.randn(20, 30, generator=torch.Generator().manual_seed(0))
+    prune._zero_smallest(value, share)
+    assert int((value == 0).sum()) == int(share * 600)
+
+
+def test_zeroed_weights_are_reported_by_matrix(tmp_path: Path) -> None:
+    found = prune.prune_weights(tiny.checkpoint(tmp_path / "t"), tmp_path / "out", 0.5)
+    assert set(found.sparsity.values()) == {0.5}
+    assert len(found.sparsity) == 2 * 4
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 2.0])
+def test_a_share_out_of_range_is_refused(share: float, tmp_path: Path) -> None:
+    with pytest.raises(BadData, match=r"0 or more and below 1"):
+        prune.prune_structures(tiny.checkpoint(tmp_path / "t"), tmp_path / "out", share, 0.0)
+
+
+def test_the_command_prints_what_is_left(tmp_path: Path) -> None:
+    folder, out = tiny.checkpoint(tmp_path / "t"), tmp_path / "out"
+    words = ["prune", str(folder), "--heads", "0.5", "--out", str(out), "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert sum(heads for heads, _ in json.loads(result.stdout)["layers"]) == 4
+
+
+def test_the_command_wants_one_kind_of_pruning(tmp_path: Path) -> None:
+    words = ["prune", str(tmp_path), "--out", str(tmp_path / "o")]
+    with pytest.raises(BadData, match="nothing to remove"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+    with pytest.raises(BadData, match="give one kind"):
+        CliRunner().invoke(app, [*words, "--weights", "0.5", "--heads", "0.5"], catch_exceptions=False)
