@@ -13,7 +13,7 @@ Masters write; the worker's loop only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -48,6 +48,7 @@ class Encoding:
         corpus, asked = arguments.words(record, "Embed <corpus> <question>", 2, 2)
         keys.check_corpus(corpus)
         await permissions.to_ask(self._shard.runtime, corpus)
+        told: Mapping[str, str | None]
         try:
             told = (await self._encoder.question(checks.question(asked))).record()
         except NoEncoder:  # no fault: vectors outlive the encoder that 'shardqa dense rm' removed
