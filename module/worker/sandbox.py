@@ -12,7 +12,7 @@ append only file or read redis.conf. Each wall is put up where the kernel has it
 * seccomp: the system calls of system_calls.py and no others: no new process or program, no listening, no signal, limit
   or priority of another process, no mode, owner, time or attribute of a file.
 * network: no socket and no connection; those to other nodes come from the module (gears/connecting.py). It stands by
-  seccomp and by Landlock, each by itself. With NETWORK any: TCP to anywhere.
+  seccomp and by Landlock, each by itself. With NETWORK any: TCP to anywhere, and names of hosts over TCP.
 * capabilities: root's are given up; with them it could read the memory of any process.
 * limits: no core files, which would hold documents.
 * user: with USER another one than Redis', changed to before all else; a worker that can't does not go on.
@@ -87,6 +87,8 @@ def confine(environment: Mapping[str, str]) -> str:
         return " ".join(["off", *asked])
     walls: list[str] = []
     any_network = environment.get(NETWORK) == "any"
+    if any_network:
+        _ask_for_names_over_tcp()
     steps: tuple[tuple[str, Callable[[], str]], ...] = (
         ("no_new_privs", lambda: _no_new_privs(libc)),
         ("capabilities", lambda: _no_capabilities(libc)),
@@ -105,6 +107,11 @@ def confine(environment: Mapping[str, str]) -> str:
             walls.append(f"{name}:missing({error})")
             print(f"sandbox: {name} is not in force: {error}", file=sys.stderr)
     return " ".join([*walls, *asked])
+
+
+def _ask_for_names_over_tcp() -> None:
+    """glibc asks the servers of /etc/resolv.conf by datagrams otherwise, which no wall lets through."""
+    os.environ["RES_OPTIONS"] = f"{os.environ.get('RES_OPTIONS', '')} use-vc".strip()
 
 
 def _prefer_for_oom() -> None:
