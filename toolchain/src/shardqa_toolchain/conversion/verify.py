@@ -18,6 +18,7 @@ from shardqa.errors import BadModel
 from shardqa.models.reader import batches, best_spans
 from shardqa.models.shipped import sha256
 from shardqa_toolchain import measure
+from shardqa_toolchain.conversion.checkpoint import EVIDENCE_HEADS
 from shardqa_toolchain.conversion.networks import SPANS, OpenNetwork, is_quantized, open_network
 from shardqa_toolchain.conversion.probes import Probe, probe
 
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from shardqa_toolchain.conversion.networks import Outputs
 
 
-SPAN = "the span"
-"""Both of a span's outputs, whose logits are added: they are looked at as one."""
+TOGETHER = "the logits"
+"""All outputs but evidence and relevance, which count by themselves. A span's logits are added, and a task of a few
+labels has too few to have spreads of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Verdict:
     spread: float
     """That standard deviation."""
     output: str
-    """That output, or SPAN."""
+    """That output, or TOGETHER."""
     thresholds: Thresholds
     span_agreement: float | None = None
     """Percent; None for networks that point at no spans."""
@@ -121,7 +123,7 @@ def compare(a: OpenNetwork, b: OpenNetwork, inputs: Probe, thresholds: Threshold
         ours, theirs = a.network.outputs(batch), b.network.outputs(batch)
         _check_outputs(a, b, ours, theirs)
         for name in ours.keys() & theirs.keys():
-            output = SPAN if name in SPANS else name
+            output = name if name in EVIDENCE_HEADS else TOGETHER
             differences.setdefault(output, _Differences()).add(*_real(batch, ours[name], theirs[name]))
         if all(name in found for name in SPANS for found in (ours, theirs)):
             spans.add(batch, ours, theirs)
