@@ -6,6 +6,7 @@ from typing import Any
 
 from lxml import etree
 from odfdo import Document, Element
+from odfdo.security import SecurityError
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
@@ -13,7 +14,7 @@ from shardqa.loader.formats import zipped
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
-FAULTS = (KeyError, ValueError, TypeError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
+FAULTS = (KeyError, ValueError, TypeError, AttributeError, IndexError, SecurityError, etree.LxmlError, *zipped.FAULTS)
 DROPPED = frozenset({"office:annotation", "text:tracked-changes", "office:forms", "text:table-of-content"})
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
