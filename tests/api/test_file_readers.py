@@ -9,7 +9,7 @@ import pytest
 from shardqa.api import file_readers
 from shardqa.api.file_readers import FileReaders
 from shardqa.errors import BadDocument, FileTooSlow
-from shardqa.loader.source_file import Skipped
+from shardqa.loader.source_file import Textless
 from shardqa.schema import Document
 
 BOUND = 512 * 1024**2  # bytes; a reader with its libraries loaded takes some hundred MiB of addresses
@@ -22,8 +22,8 @@ async def test_what_is_read_there_comes_back_as_it_is() -> None:
     (page,) = await readers.read(b"<title>Mill</title><h1>Mill</h1><p>It is old.</p>", "mill.html", 10)
     assert isinstance(page, Document)
     assert (page.id, page.title, page.places[0][1].headings) == ("mill.html", "Mill", ["Mill"])
-    (skipped,) = await readers.read(b"", "empty.txt", 10)
-    assert isinstance(skipped, Skipped)
+    (empty,) = await readers.read(b"", "empty.txt", 10)
+    assert isinstance(empty, Textless)
     lines = b'{"id": "a", "text": "One."}\n{"id": "b", "text": "Two."}\n'
     assert len(await readers.read(lines, "two.jsonl", 1)) == 1
 

@@ -68,7 +68,7 @@ def test_a_hook_sees_the_command_as_a_list_and_its_one_result_is_the_reply(clien
 def test_results_that_are_not_one_are_a_list(client: Redis) -> None:
     code = "GB('CommandReader').flatmap(lambda r: r[{from_}:]).register(hook='hset', keyprefix='hook-many:')"
     register(client, code.format(from_=1))
-    assert send(client, "HSET", "hook-many:1", "f", "v") == ["hook-many:1", "f", "v"]
+    assert send(client, "HSET", "hook-many:1", "f", "v") == ["v", "f", "hook-many:1"]  # from the end
     register(client, code.format(from_=9))
     assert send(client, "HSET", "hook-many:1", "f", "v") == []
 

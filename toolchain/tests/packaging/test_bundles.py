@@ -132,7 +132,7 @@ def test_a_reader_with_a_changed_file_is_refused(reader: Path) -> None:
 def test_a_folder_without_scoring_is_told_how_it_is_fitted(reader: Path) -> None:
     (reader / "scoring.json").unlink()
     shipped.write_checksums(reader)
-    with pytest.raises(BadModel, match=r"no scoring\.json; fit .* models candidates.* models calibrate"):
+    with pytest.raises(BadModel, match=r"no scoring\.json; fit .*shardqa-models candidates.*shardqa-models calibrate"):
         check_reader(reader, 384)
 
 
