@@ -122,7 +122,8 @@ def _unfolded(name: bytes) -> bytes:
 
 
 def _name(node: Any) -> str:
-    return str(etree.QName(node).localname) if isinstance(node.tag, str) else ""
+    """Without its namespace, or a prefix that nobody declared; empty for what is no element."""
+    return node.tag.rpartition("}")[2].rpartition(":")[2] if isinstance(node.tag, str) else ""
 
 
 class _Walk:
