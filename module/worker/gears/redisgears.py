@@ -7,7 +7,6 @@ may import them when it is imported, and pickles name them by reference.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -37,8 +36,8 @@ def install(shard: Shard) -> None:
 
 
 def _place(value: Any, name: str) -> None:
-    """Where pickle looks for it."""
-    if isinstance(value, Callable) and not isinstance(value, type) and hasattr(value, "__code__"):  # type: ignore[arg-type]
+    """Tells pickle where a function lies that was made here; others lie where they are defined."""
+    if "<locals>" in getattr(value, "__qualname__", ""):
         value.__module__, value.__name__, value.__qualname__ = NAME, name, name
 
 
