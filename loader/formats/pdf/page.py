@@ -44,15 +44,10 @@ class Word:
 
 
 @dataclass(slots=True)
-class TextLine:
-    """Words side by side; `hyphenated` where the last one ends with a hyphen and goes on in the next line."""
+class Words:
+    """Words side by side, at least one."""
 
     words: list[Word]
-    hyphenated: bool = False
-
-    @property
-    def text(self) -> str:
-        return " ".join(word.text for word in self.words)
 
     @property
     def left(self) -> float:
@@ -69,6 +64,17 @@ class TextLine:
     @property
     def top(self) -> float:
         return self.words[0].top
+
+
+@dataclass(slots=True)
+class TextLine(Words):
+    """A whole line; `hyphenated` where its last word ends with a hyphen and goes on in the next line."""
+
+    hyphenated: bool = False
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
 
     @property
     def height(self) -> float:

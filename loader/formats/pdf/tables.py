@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import median, median_low
 
-from shardqa.loader.formats.pdf.page import TextLine, Word
+from shardqa.loader.formats.pdf.page import TextLine, Word, Words
 from shardqa.loader.formats.pdf.rules import NEAR, Rule, joined
 
 GAP = 0.9  # of a line's height: as wide a gap parts two cells
@@ -36,27 +36,10 @@ class Table:
 
 
 @dataclass(slots=True)
-class _Cell:
+class _Cell(Words):
     """A piece of a line, with a gap on both sides."""
 
-    words: list[Word]
     number: int  # of its line
-
-    @property
-    def left(self) -> float:
-        return self.words[0].left
-
-    @property
-    def right(self) -> float:
-        return self.words[-1].right
-
-    @property
-    def bottom(self) -> float:
-        return self.words[0].bottom
-
-    @property
-    def top(self) -> float:
-        return self.words[0].top
 
     @property
     def middle(self) -> float:
