@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from shardqa_toolchain.conversion.networks import Outputs
 
 
-TOGETHER = "the logits"
+TOGETHER = "the network"
 """All outputs but evidence and relevance, which count by themselves. A span's logits are added, and a task of a few
 labels has too few to have spreads of its own."""
 
