@@ -10,17 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config.h"
-#include "dag.h"
-#include "execute.h"
-#include "gears.h"
-#include "hook.h"
-#include "hooked.h"
-#include "model.h"
-#include "registry.h"
-#include "script.h"
-#include "state.h"
-#include "tensor.h"
+#include "ai/config.h"
+#include "ai/dag.h"
+#include "ai/execute.h"
+#include "ai/model.h"
+#include "ai/script.h"
+#include "ai/tensor.h"
+#include "core/state.h"
+#include "gears/gears.h"
+#include "gears/hook.h"
+#include "gears/hooked.h"
+#include "gears/registry.h"
 
 #define SINCE "0.1.0"
 #define NO_KEY .key_spec = -1

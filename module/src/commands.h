@@ -1,7 +1,7 @@
 #ifndef SHARDQA_COMMANDS_H
 #define SHARDQA_COMMANDS_H
 
-#include "redis_api.h"
+#include "core/redis_api.h"
 
 /* Creates all commands of the one table; returns NULL or the name of the command that Redis
  * refused. */

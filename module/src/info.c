@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "activity.h"
-#include "ai_info.h"
-#include "model.h"
-#include "registry.h"
-#include "slice.h"
-#include "state.h"
-#include "worker_link.h"
+#include "ai/ai_info.h"
+#include "ai/model.h"
+#include "core/activity.h"
+#include "core/slice.h"
+#include "core/state.h"
+#include "core/worker_link.h"
+#include "gears/registry.h"
 
 static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis.InfoAddFieldLongLong(ctx, name, value); }
 

@@ -1,7 +1,7 @@
 #ifndef SHARDQA_INFO_H
 #define SHARDQA_INFO_H
 
-#include "redis_api.h"
+#include "core/redis_api.h"
 
 /* The sections of INFO shardqa. */
 void info_sections(RedisInfoCtx *ctx, int for_crash_report);

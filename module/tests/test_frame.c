@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "frame.h"
+#include "core/frame.h"
 
 static struct frame_writer sample(void) {
     struct frame_writer w;

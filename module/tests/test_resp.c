@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "resp.h"
+#include "core/resp.h"
 
 static bool whole(const char *text) {
     char *data = exact_copy(text, strlen(text));

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ai/tensor_layout.h"
 #include "check.h"
-#include "latency.h"
-#include "tensor_layout.h"
+#include "core/latency.h"
 
 static const struct dtype *type(const char *name) { return dtype_find(name, strlen(name)); }
 

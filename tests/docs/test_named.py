@@ -65,12 +65,13 @@ def steps() -> list[str]:
 
 def load_arguments() -> list[str]:
     code = (ROOT / "module" / "src" / "module.c").read_text()
+    numbers = (ROOT / "module" / "src" / "ai" / "config.c").read_text()
     own = re.findall(r'text_is\(name, "(\w+)"\)', code[code.index("static const char *set_argument") :])
-    return own + re.findall(r'^    \{"([A-Z_]+)", offsetof', (ROOT / "module/src/config.c").read_text(), re.MULTILINE)
+    return own + re.findall(r'^    \{"([A-Z_]+)", offsetof', numbers, re.MULTILINE)
 
 
 def model_options() -> list[str]:
-    return sorted(set(OPTION.findall((ROOT / "module" / "src" / "model_commands.c").read_text())))
+    return sorted(set(OPTION.findall((ROOT / "module" / "src" / "ai" / "model_commands.c").read_text())))
 
 
 KINDS: dict[str, tuple[Callable[[], list[str]], int]] = {  # how to list them, and how many there are at least

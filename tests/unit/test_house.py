@@ -210,7 +210,7 @@ def test_prose_is_wrapped() -> None:
 
 def test_comments_of_the_module_are_wrapped() -> None:
     comment = re.compile(rf"^(/\*| \*).{{{COLUMNS - 1},}}", re.MULTILINE)
-    paths = sorted((ROOT / "module" / "src").glob("*.[ch]"))
+    paths = sorted((ROOT / "module" / "src").rglob("*.[ch]"))
     assert len(paths) > 60
     assert not [f"{path.name}: {found.group()[:60]}" for path in paths for found in comment.finditer(path.read_text())]
 
@@ -331,7 +331,7 @@ def test_no_function_class_or_constant_is_there_for_nobody() -> None:
 def test_a_line_of_syntax_stands_above_each_command_handler() -> None:
     source = ROOT / "module" / "src"
     table = re.findall(r'^    \{"([\w.]+)", (\w+), ', (source / "commands.c").read_text(), re.MULTILINE)
-    code = "\n".join(path.read_text() for path in sorted(source.glob("*.c")))
+    code = "\n".join(path.read_text() for path in sorted(source.rglob("*.c")))
     comments = re.findall(r"(/\*(?:(?!\*/).)*\*/)\nint (\w+)\(RedisCtx", code, re.DOTALL)
     above = {name: words for words, name in comments}
     assert len(table) > 40
@@ -344,7 +344,7 @@ C_FUNCTION = re.compile(r"^\w[^\n;{}]*?(\w+)\([^;{}]*\) \{\n(?:.*\n)+?\}$", re.M
 def test_a_line_stands_above_each_function_of_the_module() -> None:
     """Above each of four lines or more: a shorter one is read as fast as a comment."""
     found, bare = 0, []
-    for path in sorted((ROOT / "module" / "src").glob("*.c")):
+    for path in sorted((ROOT / "module" / "src").rglob("*.c")):
         text = path.read_text()
         for function in C_FUNCTION.finditer(text):
             found += 1

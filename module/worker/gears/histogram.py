@@ -1,4 +1,4 @@
-"""How long runs took: counts in buckets, four for each doubling, as the module's own (module/src/latency.h).
+"""How long runs took: counts in buckets, four for each doubling, as the module's own (module/src/core/latency.h).
 
 A percentile is the top of its bucket, so at most a quarter too high. Sums of histograms are histograms.
 """

@@ -1,0 +1,107 @@
+/* Models: the values of AI__MODEL keys, and what the worker knows of them. */
+#ifndef SHARDQA_MODEL_H
+#define SHARDQA_MODEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/activity.h"
+#include "core/frame.h"
+#include "core/redis_api.h"
+
+/* The bytes of a model file. Shared by the key, by copies of it and by the queue to the worker. */
+struct blob {
+    atomic_long references;
+    size_t length;
+    char *data;              /* owned; where there is a file, its mapping */
+    struct model_file *file; /* owned; NULL: in memory */
+};
+
+#define MODEL_IN_MEMORY (FRAME_MAX_PAYLOAD - FRAME_SPARE) /* bytes of a model that goes to the worker in a frame */
+#define MODEL_IN_FILE ((size_t)16 << 30)
+
+struct blob *blob_new(char *data, size_t length); /* takes `data`; one reference */
+struct blob *blob_retain(struct blob *blob);
+void blob_release(struct blob *blob);
+
+struct names {
+    size_t count;
+    char **items; /* owned, NUL at the end */
+};
+
+enum model_kind { KIND_MODEL, KIND_SCRIPT };
+
+enum model_state {
+    MODEL_UNSENT, /* the running worker has not been given it */
+    MODEL_SENT,
+    MODEL_LOADED,
+    MODEL_FAILED, /* the worker refused it: `error` says why */
+    MODEL_BARRED  /* no worker is given it any more: `error` says why */
+};
+
+/* One reference per key that holds it, one by the list of all models, one by each request under
+ * way. A key's reference may be dropped by a lazy-free thread, so only the list's reference,
+ * dropped on the main thread, ever frees the model. */
+struct model {
+    struct model *next; /* in shardqa.models */
+    atomic_long references;
+    uint64_t id;        /* names this object to the worker; a key that is overwritten gets a new object */
+    char *key;          /* owned; where it was stored or moved to last */
+    size_t key_length;
+    enum model_kind kind;
+    char *backend;      /* owned, as are the next two */
+    char *device;       /* as it was given */
+    char *tag;          /* any bytes */
+    size_t tag_length;
+    long long batch_size;
+    long long min_batch_size;
+    long long min_batch_timeout; /* ms */
+    struct names padded;  /* inputs whose second dimension is a sequence that may be padded */
+    struct names inputs;  /* unknown (empty) until a worker has loaded it; of a script: its entry points */
+    struct names outputs;
+    struct blob *blob;    /* one reference; of a script: its source */
+    enum model_state state;
+    int blame;            /* points for deaths of the worker; BLAME_MOST bar it */
+    int load_kills;       /* SIGKILLs from outside while it was loaded, one after another; LOAD_KILLS_MOST bar it */
+    char *error;          /* owned; of MODEL_FAILED and MODEL_BARRED */
+    long long calls;      /* statistics of AI.INFO, of this process */
+    long long duration_us;
+    long long samples;
+    long long errors;
+};
+
+int model_type_create(RedisCtx *ctx);
+
+void models_send(void);           /* gives the worker every model that it has not got */
+void models_forget_worker(void);  /* it died: all models are unsent again */
+void models_cron(void);           /* frees models that no key holds any more */
+/* The worker ended while it loaded or ran this model, `alone` when it did nothing else. Twice,
+ * and no worker is given it again. */
+void model_blame(uint64_t id, enum activity_end end, bool alone);
+void models_key_moved(RedisCtx *ctx, const char *event, RedisString *key);
+
+struct model *model_retain(struct model *model);
+void model_release(void *model);
+
+/* NULL and the error replied when the key holds no model. The model is borrowed from the key. */
+struct model *model_open(RedisCtx *ctx, RedisString *key);
+
+struct pending;
+struct frame;
+struct frame_list;
+bool models_frame_ran(const struct frame *frame); /* runs of functions and scripts, for AI.INFO */
+bool models_count(struct frame_list list);        /* the same from a list: id, calls, us, samples, errors, … */
+/* The worker's REPLY to MODELLOAD: an error, or the two lists of names. */
+void model_loaded(struct pending *pending, const char *resp, size_t length);
+void model_stored(struct pending *pending, const char *resp, size_t length);
+
+int ai_modelstore(RedisCtx *ctx, RedisString **argv, int argc);
+int ai_modelset(RedisCtx *ctx, RedisString **argv, int argc);
+int ai_modelget(RedisCtx *ctx, RedisString **argv, int argc);
+int ai_modeldel(RedisCtx *ctx, RedisString **argv, int argc);
+int ai_scan(RedisCtx *ctx, RedisString **argv, int argc);
+int ai_info(RedisCtx *ctx, RedisString **argv, int argc);
+
+#endif

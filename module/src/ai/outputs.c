@@ -1,0 +1,71 @@
+/* The tensors of a frame -> keys. */
+#include "ai/outputs.h"
+
+#include <string.h>
+
+#include "ai/tensor_layout.h"
+#include "core/call.h"
+
+struct output {
+    const struct dtype *dtype;
+    long long shape[TENSOR_MAX_RANK];
+    int rank;
+    struct frame_bytes data;
+};
+
+/* The text up to `end` or to the layout's own, which is taken off it. */
+static struct frame_bytes next_word(struct frame_bytes *layout, char end) {
+    const char *found = memchr(layout->data, end, layout->length);
+    struct frame_bytes word = {.data = layout->data, .length = found ? (size_t)(found - layout->data) : layout->length};
+    size_t taken = word.length + (found ? 1 : 0);
+    layout->data += taken;
+    layout->length -= taken;
+    return word;
+}
+
+/* The next tensor, checked. False where layout and data disagree. */
+static bool read_output(struct outputs *outputs, struct output *o) {
+    size_t elements;
+    struct frame_bytes shape = next_word(&outputs->layout, ';'), name = next_word(&shape, ' ');
+    if (!frame_list_next(&outputs->data, &o->data)) return false;
+    o->dtype = dtype_find(name.data, name.length);
+    o->rank = shape_parse(shape.data, shape.length, o->shape);
+    return o->dtype && o->rank >= 0 && tensor_elements(o->dtype, o->shape, o->rank, &elements) &&
+           tensor_data_error(o->dtype, elements, o->data.data, o->data.length) == NULL;
+}
+
+/* By AI.TENSORSET, which replicates itself. */
+static bool write_output(RedisString *key, const struct output *o, char *error, size_t error_size) {
+    RedisString *argv[TENSOR_MAX_RANK + 4];
+    size_t n = 0;
+    argv[n++] = redis.HoldString(NULL, key);
+    argv[n++] = redis.CreateString(NULL, o->dtype->name, strlen(o->dtype->name));
+    for (int i = 0; i < o->rank; i++) {
+        char digits[24];
+        shape_text(&o->shape[i], 1, digits, sizeof digits);
+        argv[n++] = redis.CreateString(NULL, digits, strlen(digits));
+    }
+    argv[n++] = redis.CreateString(NULL, "BLOB", 4);
+    argv[n++] = redis.CreateString(NULL, o->data.data, o->data.length);
+    bool good = call_own("AI.TENSORSET", argv, n, "S", error, error_size);
+    while (n > 0) redis.FreeString(NULL, argv[--n]);
+    return good;
+}
+
+/* A look ahead, so that none is written where one is wrong. */
+bool outputs_are_valid(struct outputs outputs, size_t count) {
+    struct output o;
+    while (count-- > 0)
+        if (!read_output(&outputs, &o)) return false;
+    return outputs.layout.length == 0;
+}
+
+/* All of them, or up to the first that Redis refuses. */
+bool outputs_write(struct outputs *outputs, RedisString **keys, size_t count, char *error, size_t error_size) {
+    struct output o;
+    for (size_t i = 0; i < count; i++) {
+        read_output(outputs, &o);
+        if (!write_output(keys[i], &o, error, error_size)) return false;
+    }
+    return true;
+}

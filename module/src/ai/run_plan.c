@@ -1,0 +1,172 @@
+#include "ai/run_plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/frame.h"
+#include "core/text.h"
+
+/* Always false, for `return fail(…)`. */
+static bool fail(char *error, const char *text) {
+    snprintf(error, RUN_ERROR, "%s", text);
+    return false;
+}
+
+/* Names the word that nobody expected. */
+static bool fail_at(char *error, RedisString *word) {
+    size_t length;
+    const char *text = redis.StringPtrLen(word, &length);
+    snprintf(error, RUN_ERROR, "ERR Invalid argument: %.*s", (int)(length < 128 ? length : 128), text);
+    return false;
+}
+
+/* Which of the four commands it is. False where it is none. */
+bool run_plan_begin(const RedisString *command, struct run_plan *plan) {
+    bool execute = text_is(command, "AI.MODELEXECUTE") || text_is(command, "AI.SCRIPTEXECUTE");
+    bool script = text_is(command, "AI.SCRIPTEXECUTE") || text_is(command, "AI.SCRIPTRUN");
+    *plan = (struct run_plan){.script = script, .counted = execute};
+    return execute || script || text_is(command, "AI.MODELRUN");
+}
+
+int run_plan_inputs(const struct run_plan *plan) { return plan->inputs.count - (plan->dollar > 0); }
+
+/* The $ of AI.SCRIPTRUN stands among the inputs but is none. */
+int run_plan_input(const struct run_plan *plan, int index) {
+    int at = plan->inputs.first + index;
+    return plan->dollar && at >= plan->dollar ? at + 1 : at;
+}
+
+/* ---- with counts ---- */
+
+/* What is said of each kind of words. */
+struct words_of {
+    const char *name; /* before their number */
+    const char *bad_count, *not_positive, *too_few[2];
+};
+#define TOO_FEW(what, command) "ERR number of " what " keys to " command " command does not match the number of given arguments"
+static const struct words_of INPUTS = {"INPUTS", "ERR Invalid argument for input_count", "ERR Input count must be a positive integer",
+                                       {TOO_FEW("input", "AI.MODELEXECUTE"), TOO_FEW("input", "AI.SCRIPTEXECUTE")}};
+static const struct words_of OUTPUTS = {"OUTPUTS", "ERR Invalid argument for output_count", "ERR Output count must be a positive integer",
+                                        {TOO_FEW("output", "AI.MODELEXECUTE"), TOO_FEW("output", "AI.SCRIPTEXECUTE")}};
+static const struct words_of KEYS = {"KEYS", "ERR Invalid argument for KEYS count", "ERR KEYS count must be a positive integer",
+                                     {NULL, "ERR number of KEYS to AI.SCRIPTEXECUTE command does not match the number of given arguments"}};
+static const struct words_of ARGS = {"ARGS", "ERR Invalid argument for ARGS count", "ERR ARGS count must be a positive integer",
+                                     {NULL, "ERR number of ARGS to AI.SCRIPTEXECUTE command does not match the number of given arguments"}};
+
+/* `n word…` from argv[*at]. */
+static bool read_counted(RedisString **argv, int *at, int end, const struct words_of *of, bool script, struct span *span, char *error) {
+    long long n;
+    if (*at >= end || redis.StringToLongLong(argv[*at], &n) != REDIS_OK) return fail(error, of->bad_count);
+    if (n < (script ? 0 : 1)) return fail(error, of->not_positive);
+    if (n > end - *at - 1) return fail(error, of->too_few[script]);
+    *span = (struct span){.first = *at + 1, .count = (int)n};
+    *at += 1 + (int)n;
+    return true;
+}
+
+/* In a DAG the whole has a TIMEOUT, not its parts. */
+static bool read_timeout(RedisString **argv, int *at, int end, bool in_dag, long long *timeout_ms, char *error) {
+    if (in_dag) return fail(error, "ERR TIMEOUT not allowed within a DAG command");
+    if (*at >= end) return fail(error, "ERR No value provided for TIMEOUT");
+    if (!text_number(argv[(*at)++], 1, 1LL << 40, timeout_ms)) return fail(error, "ERR Invalid value for TIMEOUT");
+    return true;
+}
+
+/* INPUTS, OUTPUTS and TIMEOUT, in this order. */
+static bool read_model(RedisString **argv, int at, int end, bool in_dag, struct run_plan *plan, char *error) {
+    if (at >= end || !text_is(argv[at], "INPUTS")) return fail(error, "ERR INPUTS not specified");
+    at++;
+    if (!read_counted(argv, &at, end, &INPUTS, false, &plan->inputs, error)) return false;
+    if (at >= end || !text_is(argv[at], "OUTPUTS")) return fail(error, "ERR OUTPUTS not specified");
+    at++;
+    if (!read_counted(argv, &at, end, &OUTPUTS, false, &plan->outputs, error)) return false;
+    if (at < end && text_is(argv[at], "TIMEOUT")) {
+        at++;
+        if (!read_timeout(argv, &at, end, in_dag, &plan->timeout_ms, error)) return false;
+    }
+    return at == end || fail_at(error, argv[at]);
+}
+
+/* All parts in any order, each once. */
+static bool read_script(RedisString **argv, int at, int end, bool in_dag, struct run_plan *plan, char *error) {
+    const struct words_of *const kinds[] = {&KEYS, &INPUTS, &ARGS, &OUTPUTS};
+    struct span *const spans[] = {&plan->keys, &plan->inputs, &plan->args, &plan->outputs};
+    bool seen[4] = {false}, timeout = false;
+    while (at < end) {
+        /* which part begins here, and has it been given before */
+        int kind = 0;
+        while (kind < 4 && !text_is(argv[at], kinds[kind]->name)) kind++;
+        if (kind < 4 && !seen[kind]) {
+            at++;
+            seen[kind] = true;
+            if (!read_counted(argv, &at, end, kinds[kind], true, spans[kind], error)) return false;
+        } else if (text_is(argv[at], "TIMEOUT") && !timeout) {
+            at++;
+            timeout = true;
+            if (!read_timeout(argv, &at, end, in_dag, &plan->timeout_ms, error)) return false;
+        } else {
+            return fail_at(error, argv[at]);
+        }
+    }
+    return seen[0] || seen[1] || fail(error, "ERR KEYS or INPUTS must be specified");
+}
+
+/* ---- without counts: names go on until the next keyword ---- */
+
+/* AI.MODELRUN and AI.SCRIPTRUN. */
+static bool read_deprecated(RedisString **argv, int at, int end, bool in_dag, struct run_plan *plan, char *error) {
+    if (at < end && text_is(argv[at], "TIMEOUT")) {
+        at++;
+        if (!read_timeout(argv, &at, end, in_dag, &plan->timeout_ms, error)) return false;
+    }
+    if (at >= end || !text_is(argv[at], "INPUTS")) {
+        if (!plan->script) return fail(error, "ERR INPUTS not specified");
+    } else {
+        plan->inputs.first = ++at;
+        for (; at < end && !text_is(argv[at], "OUTPUTS"); at++, plan->inputs.count++) {
+            if (!plan->script || !text_is(argv[at], "$")) continue;
+            if (plan->dollar) return fail(error, "ERR Already encountered a variable size list of tensors");
+            plan->dollar = at;
+        }
+    }
+    if (at >= end || !text_is(argv[at], "OUTPUTS")) return plan->script && at >= end ? true : fail(error, "ERR OUTPUTS not specified");
+    plan->outputs = (struct span){.first = at + 1, .count = end - at - 1};
+    return true;
+}
+
+/* The whole command. False, and the error. */
+bool run_plan_read(RedisString **argv, int start, int end, bool in_dag, struct run_plan *plan, char error[RUN_ERROR]) {
+    if (!run_plan_begin(argv[start], plan)) return fail(error, "ERR unsupported command");
+    int at = start + (plan->script ? 3 : 2);
+    plan->key = start + 1;
+    plan->function = start + 2;
+    if (at > end) {
+        snprintf(error, RUN_ERROR, "ERR wrong number of arguments for '%s' command", redis.StringPtrLen(argv[start], NULL));
+        return false;
+    }
+    if (!plan->counted) return read_deprecated(argv, at, end, in_dag, plan, error);
+    return plan->script ? read_script(argv, at, end, in_dag, plan, error) : read_model(argv, at, end, in_dag, plan, error);
+}
+
+/* ---- on the way to the worker ---- */
+
+/* `n word …` */
+void run_plan_add_words(struct frame_writer *w, RedisString **argv, const struct span *span) {
+    frame_number(w, span->count);
+    for (int i = 0; i < span->count; i++) {
+        size_t length;
+        const char *word = redis.StringPtrLen(argv[span->first + i], &length);
+        frame_item(w, word, length);
+    }
+}
+
+/* What a script is called with, but for its tensors. */
+void run_plan_add_call(struct frame_writer *w, RedisString **argv, const struct run_plan *plan) {
+    size_t length;
+    const char *function = redis.StringPtrLen(argv[plan->function], &length);
+    frame_item(w, function, length);
+    frame_number(w, plan->dollar ? plan->dollar - plan->inputs.first : plan->counted ? 0 : -1);
+    frame_number(w, plan->counted);
+    run_plan_add_words(w, argv, &plan->keys);
+    run_plan_add_words(w, argv, &plan->args);
+}

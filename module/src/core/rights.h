@@ -1,0 +1,40 @@
+/* Whose rights the worker's commands have.
+ *
+ * The worker never names a user: it names a request that we sent it, or a stored session, and
+ * the user is the one that we noted when the client sent the request or the script. So a
+ * function can act as its caller or as whoever registered it, and as nobody else. Without
+ * either, it is the worker itself, which may look at the cluster's topology and no more. Main
+ * thread only. */
+#ifndef SHARDQA_RIGHTS_H
+#define SHARDQA_RIGHTS_H
+
+#include <stdbool.h>
+
+#include "core/frame.h"
+#include "core/state.h"
+
+struct rights {
+    RedisUser *user;  /* owned until rights_close; NULL: the worker itself */
+    const char *name; /* of the user, borrowed from the request or session; "" for the worker itself */
+};
+
+/* Resolves `r<request id>`, `s<session id>` or nothing. False: *error says why nothing may run. */
+bool rights_open(const struct frame_bytes *context, struct rights *rights, const char **error);
+void rights_close(struct rights *rights);
+
+/* The user of a RG.PYEXECUTE that was not released yet, borrowed; NULL: none. */
+const char *rights_of_script(uint64_t id);
+
+/* A script's rights outlast its reply and its client: it may go on by itself, until the worker
+ * says RELEASE. */
+void rights_hold(uint64_t id, const char *user);
+void rights_release(uint64_t id);
+void rights_forget_worker(void);
+
+/* Owned by the caller; "" for a client without a user, as of a nested call. */
+char *rights_current_user(RedisCtx *ctx);
+
+/* May `user` run this command on the keys it names? A command that does not exist: no. */
+bool rights_allow(RedisUser *user, RedisString **argv, size_t argc);
+
+#endif

@@ -1,0 +1,24 @@
+/* Sections: while one is open Redis serves the functions of that section and nobody else.
+ *
+ * `with atomic():` opens one; a trigger of mode='sync' inside a transaction or a script is one.
+ * The main thread itself reads the worker's frames then, so a section has a deadline: past it
+ * Redis goes on, and the function gets errors. */
+#ifndef SHARDQA_SECTION_H
+#define SHARDQA_SECTION_H
+
+#include <stdbool.h>
+
+#include "core/frame.h"
+#include "core/state.h"
+
+enum { SECTION_MS = 1000, SECTION_FIRST = 2 /* numbers below are other flags of a CALL */ };
+#define SECTION_CLOSED "TIMEOUT the atomic block took longer than 1000 ms: it was ended there, and its later commands did not run"
+
+bool section_frame_lock(const struct frame *frame);
+bool section_frame_unlock(const struct frame *frame);
+void section_run(void); /* until the open section ends; none is open: returns at once */
+
+/* A RG.TRIGGER where its client can't be blocked: waits for the function's reply. */
+int section_trigger(RedisCtx *ctx, RedisString **argv, int argc);
+
+#endif

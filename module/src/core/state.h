@@ -1,0 +1,242 @@
+/* The one global struct of the module. Everything in it is touched by Redis' main thread alone,
+ * except where a field says otherwise (the reference counts of models and blobs, which a
+ * lazy-free thread may lower). */
+#ifndef SHARDQA_STATE_H
+#define SHARDQA_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/buffer.h"
+#include "core/chunk_queue.h"
+#include "core/frame.h"
+#include "core/latency.h"
+#include "core/redis_api.h"
+
+struct activity_page; /* activity.h */
+struct blob;
+struct causing; /* hooked.h */
+struct model;
+struct pending;
+struct registration;
+struct session;
+
+/* What this Redis takes of ACL categories. */
+enum acl_categories {
+    ACL_NONE,     /* the commands of modules have none (7.0) */
+    ACL_STANDARD, /* its own for our commands (7.2) */
+    ACL_OWN       /* `ai` and `gears` as well (7.4) */
+};
+
+enum pyexecute { PYEXECUTE_NO, PYEXECUTE_LOCAL, PYEXECUTE_YES };
+
+struct settings {
+    char *python;             /* owned; NULL: no worker */
+    bool workerless;          /* PYTHON none */
+    char *readable;           /* owned; paths with colons between them that functions may read besides the libraries; NULL */
+    char *writable;           /* owned; the same for writing */
+    bool no_sandbox;          /* SANDBOX no: the worker may do what Redis may */
+    bool any_network;         /* NETWORK any: it may connect wherever the node may */
+    long long memory_mb;      /* it may allocate; 0: as much as there is */
+    char *requirements;       /* owned; where scripts' requirements come from: a folder of wheels, `no` or, as NULL, `index` */
+    char *user;               /* owned; "uid:gid" of the worker; NULL: those of Redis */
+    long long threads;        /* of the worker's models */
+    long long timeout_ms;     /* deadline of requests and misses; 0 none */
+    long long max_pending;    /* clients that may wait at once */
+    long long heartbeat_ms;   /* of silence after which a worker is killed; 0: it never is */
+    long long backoff_ms;     /* longest pause before a worker is started anew */
+    enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
+    const char *name;         /* in MODULE LIST and before the sections of INFO; static text */
+    char *models;             /* owned; folder of large models; NULL: they are in memory */
+    long long model_file_bytes; /* of a model that is large */
+    /* RedisAI's, of which the last two are only shown */
+    char *backends_path;            /* owned; NULL: none was given */
+    long long chunk_size;           /* bytes of a string of AI.MODELGET */
+    long long execution_timeout_ms; /* a run of ONNX longer than this is ended; 0 none */
+    long long intra_op;             /* as `threads`; 0: that */
+    long long threads_per_queue;    /* runs of one model at once */
+    long long inter_op;
+    long long memory_limit_mb;
+    /* RedisGears' that have an effect; -1: not said, the worker has its own */
+    long long max_executions;                  /* that are kept */
+    long long max_executions_per_registration; /* the same of each */
+    long long execution_max_idle_ms;           /* a run may take, where that is longer than timeout_ms */
+    long long profile_executions;              /* 1: functions are profiled */
+};
+
+enum { ZOMBIES = 8 };
+
+enum link_state {
+    LINK_OFF,      /* no PYTHON argument, or Redis shuts down */
+    LINK_DOWN,     /* died or could not be started; a timer will try again */
+    LINK_STARTING, /* runs, READY has not come yet: requests are held */
+    LINK_READY
+};
+
+struct worker_link {
+    enum link_state state;
+    pid_t pid;                  /* 0: none */
+    pid_t zombies[ZOMBIES];     /* killed, not collected yet; 0: free place */
+    int fd;                     /* our end of the socketpair; -1: none */
+    int error_fd;               /* read end of the worker's stderr; -1: none */
+    int pidfd;                  /* -1: none */
+    bool reading;               /* READABLE is registered for fd */
+    bool writing;               /* WRITABLE is registered for fd */
+    bool broken;                /* set by descriptor callbacks; the next tick takes the link down */
+    bool started;               /* START was sent in this life of the worker */
+    const char *broken_why;     /* static text */
+    char last_end[128];         /* why and how the last worker ended; "" while none has */
+    struct buffer in;           /* received bytes */
+    size_t in_handled;          /* bytes of `in` whose frames are done */
+    struct chunk_queue out;     /* sent as the socket takes it */
+    struct chunk_queue held;    /* requests that wait for READY */
+    struct buffer error_line;   /* unfinished line of stderr */
+    size_t sent_of_first;       /* bytes of out.first that are gone already */
+    uint64_t written_us;        /* monotonic: the last write */
+    RedisTimer gather_timer;    /* valid while gathering */
+    bool gathering;             /* `out` is written when that timer ends, or sooner */
+    long long backoff_ms;       /* until the next start */
+    RedisTimer restart_timer;   /* valid while restart_armed */
+    bool restart_armed;
+    long long restarts;         /* starts after the first */
+    uint64_t ready_since_us;    /* monotonic */
+    char versions[512];         /* "python 3.11.7 onnxruntime=…" of READY */
+};
+
+/* A frame that waits until writing is allowed again (CLIENT PAUSE, failover, shutdown). */
+struct deferred {
+    struct deferred *next;
+    struct frame frame;
+    char data[]; /* frame.payload points here */
+};
+
+struct deferred_queue {
+    struct deferred *first; /* owned, with all that follow */
+    struct deferred *last;
+    size_t bytes;
+};
+
+/* What the module knows of its worker's heartbeat (activity.c). */
+struct activity {
+    const struct activity_page *page; /* mapped; NULL before the first worker */
+    uint64_t beat;       /* the last one seen; 0: none came yet */
+    uint64_t looked_us;  /* when, of CLOCK_MONOTONIC */
+    uint64_t silent_us;  /* since the last beat */
+    uint64_t sampled_us; /* of silence, when its processor time was looked at */
+    uint64_t cpu_ticks;  /* the worker had used then, or at its last beat */
+    bool computing;      /* it used its processor before that look */
+    bool stopped;        /* it was stopped then */
+    bool silent;         /* requests are refused */
+    bool killed;         /* the module ends this worker */
+    bool blamed;         /* … for what it computed, not because it was stopped */
+    bool traced;         /* in this silence it was asked where its threads are */
+    char last_running[1024]; /* what the worker computed when it last ended */
+};
+
+enum { PEERS_MOST = 64 };
+
+/* Connections to other nodes on their way (peers.c). */
+struct peers {
+    int fd; /* our end; -1: none */
+    int count;
+    struct {
+        char id[8]; /* of the request */
+        int fd;     /* owned */
+    } under_way[PEERS_MOST];
+};
+
+struct counters {
+    long long hits;             /* GETs of a hooked prefix that found a value */
+    long long misses;           /* … that went to the worker */
+    long long shared;           /* … that joined a computation under way */
+    long long nil_misses;       /* … in MULTI, scripts or while loading: nil */
+    long long requests;         /* RG.* commands sent to the worker */
+    long long executes;         /* AI.MODELEXECUTE */
+    long long calls;            /* commands run for the worker */
+    long long call_frames;
+    long long events;           /* EVENT frames */
+    long long events_lost;      /* dropped because the queue was full; a RESYNC followed */
+    long long timeouts;
+    long long cancelled;        /* clients that left */
+    long long busy;             /* refused: MAXPENDING or queue full */
+    long long failed_by_worker; /* answered TRYAGAIN because the worker died or was silent */
+    long long silences;         /* of the worker, long enough to refuse requests */
+    long long killed_silent;    /* workers killed because they were silent for too long */
+    long long killed_late;      /* … because a function could not be stopped at its deadline */
+    long long sections;         /* times the main thread served one function alone */
+    long long sections_closed;  /* … and ended it at its deadline */
+    long long late_replies;     /* replies to requests that were gone */
+    long long unreadable_replies; /* … that were no RESP, or outputs that contradict themselves */
+    long long ticks;
+};
+
+enum {
+    VALKEY_MIGRATIONS = 0x090000, /* first Valkey that can move slots without SETSLOT */
+    VALKEY_SAFE_SLOTS = 0x090001, /* before, SLOTS and SHARDS look for the connection of a client that a module's call has not */
+};
+
+struct shardqa {
+    RedisCtx *ctx; /* detached: runs the calls of the worker, logs, arms timers; never freed */
+    struct settings settings;
+    struct worker_link link;
+    struct activity activity;
+    struct peers peers;
+
+    int valkey;            /* its version, a byte each of major, minor and patch; 0: the server is Redis */
+    enum acl_categories acl;
+    char node_id[41];      /* hex, NUL at the end */
+    bool cluster;
+    bool master;           /* role, kept by the role event */
+    bool loaded;           /* the first tick came: the keyspace is in memory */
+    bool keyspace_loaded;  /* another data set is in memory since the last tick */
+    bool shutting_down;
+    int calling;           /* > 0 while a command runs that we started */
+
+    RedisDict *pending;    /* request id (8 bytes big endian) -> struct pending, owned */
+    RedisDict *scripts;    /* request id -> user (owned) of each RG.PYEXECUTE that the worker has not released */
+    RedisDict *waiters;    /* RedisBlocked pointer -> struct waiter (owned by its pending) */
+    RedisDict *flights;    /* registration NUL key -> struct pending of the miss under way */
+    uint64_t last_id;
+    long long waiting;     /* blocked clients */
+    struct deferred_queue deferred;
+
+    RedisDict *sessions;   /* session id -> struct session, owned */
+    struct registration **active; /* owned array of the registrations in force, borrowed from the sessions */
+    long long registrations;      /* entries of `active` */
+    RedisDict *hooked;     /* name of a command -> struct hooked, owned */
+    long long hooks;       /* registrations that hook commands */
+    uint64_t section;      /* number of the open one (section.h); 0: none */
+    struct causing *causing; /* NULL, or what notes the events of the hooked command under way */
+    uint64_t last_session; /* how many sessions have been kept so far */
+    long long event_registrations;
+    struct prefix *watches; /* owned list; gone when the worker dies */
+    bool events_overflowed;
+
+    struct model *models;  /* list of all live models; each holds one reference of its own */
+    uint64_t last_model;
+    struct model *storing; /* the validated model that the running AI.MODELSTORE of ours shall store; borrowed */
+    long long models_unsent;
+    long long models_loading; /* sent anew to a new worker and not answered yet */
+    long long model_count;
+
+    RedisDict *worker_stats; /* name -> value text (owned) of STATS frames */
+
+    RedisType *tensor_type;
+    RedisType *model_type;
+    RedisType *script_type;
+    RedisType *gears_type; /* only for its aux data: registrations in the RDB */
+
+    struct counters counters;
+    struct latency execute_latency;
+    struct latency miss_latency;
+    struct latency trigger_latency;
+    struct latency frame_latency; /* processor time of the main thread for each frame of the worker */
+    uint64_t longest_frame_us;
+    const char *longest_frame; /* its type, static text; NULL: none came yet */
+};
+
+extern struct shardqa shardqa;
+
+#endif

@@ -1,0 +1,326 @@
+/* The one place where frames of the worker take effect: inside BEFORE_SLEEP, never within a
+ * script, a transaction or a load.
+ *
+ * A tick handles at most TICK_FRAMES frames or TICK_US of work; a one-shot event wakes the loop
+ * for the rest. While clients are paused (CLIENT PAUSE, failover, shutdown) writing would abort
+ * Redis, so frames that write wait in `deferred`, in order; frames that only read or reply go
+ * on. After the pause their commands meet the role of the node as it is then: READONLY on a
+ * replica.
+ *
+ * Redis writes the replies of clients unblocked in a tick when the tick is over. So after the
+ * answer to a miss a tick runs no more commands that write: a client that tracks its keys must
+ * see the answer before the invalidation that storing it causes. */
+#include "core/tick.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "ai/dag.h"
+#include "ai/execute.h"
+#include "ai/model.h"
+#include "core/activity.h"
+#include "core/call.h"
+#include "core/pending.h"
+#include "core/resp.h"
+#include "core/rights.h"
+#include "core/section.h"
+#include "core/text.h"
+#include "core/worker_link.h"
+#include "gears/events.h"
+#include "gears/hooked.h"
+#include "gears/registry.h"
+
+enum {
+    TICK_FRAMES = 64,
+    TICK_US = 1000
+};
+
+/* ---- what each frame does; false: it is malformed ---- */
+
+/* READY: the worker has loaded its libraries; it names their versions. */
+static bool on_ready(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes item;
+    char *versions = shardqa.link.versions;
+    size_t size = sizeof shardqa.link.versions, at = 0;
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &item)) return false;
+    if (!frame_bytes_equal(&item, FRAME_VERSION_TEXT)) return false;
+    frame_list_next(&list, &item); /* its pid is known */
+    versions[0] = '\0';
+    while (frame_list_next(&list, &item) && at + item.length + 2 < size) {
+        if (at > 0) versions[at++] = ' ';
+        for (size_t i = 0; i < item.length; i++) versions[at++] = item.data[i] < ' ' ? '?' : item.data[i];
+        versions[at] = '\0';
+    }
+    link_ready();
+    return true;
+}
+
+/* For INFO: misses and triggers. */
+static void count_latency(const struct pending *pending) {
+    uint64_t us = redis.MonotonicMicroseconds() - pending->started_us;
+    if (pending->kind == PENDING_MISS) latency_add(&shardqa.miss_latency, us);
+    if (pending->timed_trigger) latency_add(&shardqa.trigger_latency, us);
+}
+
+/* The stream is whole, only this value is not: its own request pays for it. */
+static void unreadable(struct frame *frame) {
+    static const char error[] = "-ERR the worker's answer can't be read: it is not one RESP value of at most 16 levels\r\n";
+    redis.Log(shardqa.ctx, "warning", "the worker answered request %llu with %zu bytes that can't be read", (unsigned long long)frame->id,
+              frame->length);
+    shardqa.counters.unreadable_replies++;
+    frame->payload = error;
+    frame->length = sizeof error - 1;
+}
+
+/* RG.DUMPREGISTRATIONS gets what only the module knows. */
+static void dumped(struct pending *pending, const char *resp, size_t length) {
+    struct buffer reply = {0};
+    gears_dump(&reply, resp, length);
+    pending_finish(pending, reply.data, reply.length);
+    buffer_free(&reply);
+}
+
+/* REPLY: to whom it goes depends on the kind of the request. */
+static void on_worker_reply(struct frame frame) {
+    struct pending *pending = pending_find(frame.id);
+    if (!resp_is_one_value(frame.payload, frame.length)) unreadable(&frame);
+    if (pending == NULL) {
+        shardqa.counters.late_replies++;
+        return;
+    }
+    count_latency(pending);
+    switch (pending->kind) {
+    case PENDING_RELOAD: model_loaded(pending, frame.payload, frame.length); break;
+    case PENDING_STORE: model_stored(pending, frame.payload, frame.length); break;
+    case PENDING_REPLAY: gears_replayed(pending, frame.payload, frame.length); break;
+    case PENDING_DUMP: dumped(pending, frame.payload, frame.length); break;
+    case PENDING_HOOKED: hooked_answered(pending, frame.payload, frame.length); break;
+    case PENDING_EXECUTE: execute_failed(pending, frame.payload, frame.length); break;
+    default: pending_finish(pending, frame.payload, frame.length); break;
+    }
+}
+
+/* LOG: level and text. */
+static bool on_log(const struct frame *frame) {
+    static const char *const levels[] = {"debug", "verbose", "notice", "warning"};
+    struct frame_list list;
+    struct frame_bytes level, text;
+    const char *name = "notice";
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &level) || !frame_list_next(&list, &text))
+        return false;
+    for (size_t i = 0; i < 4; i++)
+        if (frame_bytes_equal(&level, levels[i])) name = levels[i];
+    redis.Log(shardqa.ctx, name, "worker: %.*s", (int)(text.length < 4000 ? text.length : 4000), text.data);
+    return true;
+}
+
+/* STATS: pairs for INFO. The worker can't fill our memory: number and lengths are bounded. */
+static bool on_stats(const struct frame *frame) {
+    enum { MAX_STATS = 256 };
+    struct frame_list list;
+    struct frame_bytes key, value;
+    if (!frame_list_open(frame->payload, frame->length, &list) || list.left % 2 != 0) return false;
+    while (frame_list_next(&list, &key) && frame_list_next(&list, &value)) {
+        char *old = NULL;
+        if (key.length == 0 || key.length > 64 || value.length > 512) continue;
+        if (redis.DictDelC(shardqa.worker_stats, (void *)key.data, key.length, &old) == REDIS_OK) redis.Free(old);
+        if (value.length > 0 && redis.DictSize(shardqa.worker_stats) < MAX_STATS) /* "": there is none any more */
+            redis.DictSetC(shardqa.worker_stats, (void *)key.data, key.length, text_copy(value.data, value.length));
+    }
+    return true;
+}
+
+/* One frame takes effect. False where it is malformed. */
+static bool dispatch(const struct frame *frame) {
+    switch (frame->type) {
+    case FRAME_READY: return on_ready(frame);
+    case FRAME_REPLY: on_worker_reply(*frame); return true;
+    case FRAME_TENSORS: return execute_frame_tensors(frame);
+    case FRAME_CALL: return call_run(frame);
+    case FRAME_REGISTER: return gears_frame_register(frame);
+    case FRAME_UNREGISTER: return gears_frame_unregister(frame);
+    case FRAME_WATCH: return events_frame_watch(frame);
+    case FRAME_LOG: return on_log(frame);
+    case FRAME_STATS: return on_stats(frame);
+    case FRAME_LOCK: return section_frame_lock(frame);
+    case FRAME_UNLOCK: return section_frame_unlock(frame);
+    case FRAME_RELEASE: return rights_release(frame->id), true;
+    case FRAME_PROGRESS: return pending_goes_on(frame->id), true;
+    case FRAME_RAN: return models_frame_ran(frame);
+    case FRAME_DAG_DONE: return dag_frame_done(frame);
+    default: return false;
+    }
+}
+
+/* ---- frames that must wait for the end of a pause ---- */
+
+/* Whether the frame has to wait while Redis takes no writes. */
+static bool writes(const struct frame *frame) {
+    struct pending *pending;
+    switch (frame->type) {
+    case FRAME_CALL: return !call_only_reads(frame);
+    case FRAME_TENSORS:
+    case FRAME_DAG_DONE:
+    case FRAME_REGISTER:
+    case FRAME_LOCK:
+    case FRAME_UNREGISTER: return true;
+    case FRAME_RELEASE: return shardqa.deferred.first != NULL; /* a REGISTER of that script may be among them */
+    case FRAME_REPLY:
+        pending = pending_find(frame->id);
+        return pending && (pending->kind == PENDING_STORE || (pending->after_registrations && shardqa.deferred.first));
+    default: return false;
+    }
+}
+
+/* A copy: the buffer it lies in goes on. */
+void tick_defer(const struct frame *frame) {
+    struct deferred *d = redis.Alloc(sizeof *d + frame->length);
+    struct deferred_queue *queue = &shardqa.deferred;
+    d->next = NULL;
+    d->frame = *frame;
+    d->frame.payload = d->data;
+    memcpy(d->data, frame->payload, frame->length);
+    if (queue->last)
+        queue->last->next = d;
+    else
+        queue->first = d;
+    queue->last = d;
+    queue->bytes += frame->length;
+}
+
+/* The caller frees it. */
+static struct deferred *take_deferred(void) {
+    struct deferred_queue *queue = &shardqa.deferred;
+    struct deferred *d = queue->first;
+    queue->first = d->next;
+    if (queue->first == NULL) queue->last = NULL;
+    queue->bytes -= d->frame.length;
+    return d;
+}
+
+void deferred_clear(void) {
+    while (shardqa.deferred.first) redis.Free(take_deferred());
+}
+
+/* ---- the tick ---- */
+
+struct budget {
+    uint64_t until_us;
+    int frames;
+    uint64_t misses_before; /* misses answered before this tick */
+};
+
+static bool spent(struct budget *budget) { return budget->frames <= 0 || redis.MonotonicMicroseconds() > budget->until_us; }
+
+/* Processor time of the main thread: on a busy machine the clock on the wall counts others too. */
+static uint64_t used_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* For INFO: what held the main thread, and the frame that did so longest. */
+static void count_frame(const struct frame *frame, uint64_t us) {
+    latency_add(&shardqa.frame_latency, us);
+    if (us <= shardqa.longest_frame_us) return;
+    shardqa.longest_frame_us = us;
+    shardqa.longest_frame = frame_name(frame->type);
+}
+
+/* A malformed frame ends the worker: nothing after it can be trusted. */
+void tick_handle(const struct frame *frame) {
+    uint64_t begin = used_us();
+    bool valid = frame_from_worker_is_valid(frame) && dispatch(frame);
+    count_frame(frame, used_us() - begin);
+    if (!valid) {
+        redis.Log(shardqa.ctx, "warning", "the worker sent a malformed frame: type %d, id %llu, %zu bytes", (int)frame->type,
+                  (unsigned long long)frame->id, frame->length);
+        link_break("it sent a malformed frame");
+    }
+}
+
+/* After a pause: what waited goes first. */
+static void run_deferred(struct budget *budget) {
+    while (shardqa.deferred.first && !shardqa.link.broken && !spent(budget)) {
+        struct deferred *d = take_deferred();
+        tick_handle(&d->frame);
+        redis.Free(d);
+        section_run();
+        budget->frames--;
+    }
+}
+
+/* False when no whole frame is left. */
+static bool run_received(struct budget *budget, bool paused) {
+    struct worker_link *link = &shardqa.link;
+    struct frame frame;
+    size_t wanted;
+    while (!link->broken && !spent(budget)) {
+        enum frame_result result = frame_decode(link->in.data + link->in_handled, link->in.length - link->in_handled, &frame, &wanted);
+        if (result == FRAME_PARTIAL) return false;
+        if (result == FRAME_MALFORMED) {
+            link_break("it sent something that is no frame");
+            return false;
+        }
+        /* order is kept: once one frame waits, all that write wait behind it */
+        bool writing = writes(&frame);
+        if (writing && (paused || shardqa.deferred.first)) {
+            if (shardqa.deferred.bytes > DEFERRED_LIMIT) return false;
+            tick_defer(&frame);
+        } else if (writing && shardqa.miss_latency.total > budget->misses_before) {
+            return true;
+        } else {
+            tick_handle(&frame);
+        }
+        link->in_handled += wanted;
+        section_run();
+        budget->frames--;
+    }
+    return !link->broken;
+}
+
+/* The frames of this tick, within its budget. */
+void tick_frames(void) {
+    struct worker_link *link = &shardqa.link;
+    if (link->in.length <= link->in_handled && shardqa.deferred.first == NULL) return;
+    struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES,
+                            .misses_before = shardqa.miss_latency.total};
+    bool paused = redis.AvoidReplicaTraffic();
+    if (!paused) run_deferred(&budget);
+    bool more = link->in.length > link->in_handled && run_received(&budget, paused);
+    if (link->in_handled > 0 && !link->broken) {
+        buffer_consume(&link->in, link->in_handled);
+        link->in_handled = 0;
+    }
+    if (!link->broken && shardqa.deferred.bytes <= DEFERRED_LIMIT) link_pause_reading(false);
+    if (more || (!paused && shardqa.deferred.first)) link_wake();
+}
+
+/* The first tick: what was to be loaded at start is in memory. */
+static void first_tick(void) {
+    size_t length;
+    shardqa.loaded = true;
+    shardqa.master = redis.GetContextFlags(shardqa.ctx) & CTX_MASTER;
+    RedisReply *reply = redis.Call(shardqa.ctx, "CONFIG", "cc", "GET", "aof-use-rdb-preamble");
+    const char *text = reply ? redis.CallReplyProto(reply, &length) : NULL;
+    if (text && length > 4 && memcmp(text + length - 4, "no\r\n", 4) == 0)
+        redis.Log(shardqa.ctx, "warning",
+                  "aof-use-rdb-preamble is no: an AOF rewrite would lose the registered functions, which only the RDB format can hold; set it to yes");
+    if (reply) redis.FreeCallReply(reply);
+}
+
+/* Once per loop, before Redis sleeps. */
+void tick_run(void) {
+    struct worker_link *link = &shardqa.link;
+    shardqa.counters.ticks++;
+    if (!shardqa.loaded) first_tick();
+    if (shardqa.shutting_down) link_continue();
+    events_tell_loaded();
+    activity_check();
+    link_tick();
+    if (link->fd < 0) return;
+    if (link->started && shardqa.models_unsent > 0) models_send();
+    events_tick();
+    link_write();
+}

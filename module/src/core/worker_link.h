@@ -1,0 +1,49 @@
+/* The link to the worker: the byte streams to and from it, and its life. */
+#ifndef SHARDQA_WORKER_LINK_H
+#define SHARDQA_WORKER_LINK_H
+
+#include <stdbool.h>
+
+#include "core/frame.h"
+#include "core/state.h"
+
+struct blob; /* model.h */
+
+enum { QUEUE_LIMIT = 64 << 20 }; /* bytes waiting for the worker, past which requests are refused and events dropped */
+
+/* What the layers above do about the worker; module.c says which functions. Called in link_tick. */
+struct link_hooks {
+    void (*started)(void);    /* a new worker: sends the frames that it gets before START */
+    void (*frames)(void);     /* handles frames that came, or that waited */
+    void (*down)(int signal); /* the worker is gone; the signal that ended it, 0 where none did */
+};
+
+void link_init(const struct link_hooks *hooks);
+void link_spawn(void);             /* starts the worker and greets it; on failure arms the next try */
+void link_tick(void);              /* takes a broken link down; sends START once the keyspace is there; handles frames */
+void link_cron(void);              /* collects killed workers */
+void link_stop(void);              /* Redis shuts down: no more workers */
+void link_continue(void);          /* the shutdown was given up (a save failed) */
+void link_ready(void);             /* READY came: releases the held requests */
+void link_break(const char *why);  /* the next tick takes the link down; `why` is static text */
+bool link_usable(void);            /* can a request be queued now? */
+bool link_has_room(void);          /* is the queue below QUEUE_LIMIT? */
+bool link_has_room_for_model(void); /* are the model files on their way below QUEUE_LIMIT? */
+const char *link_unusable_error(void);
+const char *link_state_name(void);
+
+/* Ends the frame and queues it; takes the writer's buffer. `tail`, if any, is referenced and
+ * sent behind it. */
+void link_send(struct frame_writer *writer, struct blob *tail);
+void link_request(struct frame_writer *writer); /* the same, but waits for READY */
+void link_send_patient(struct frame_writer *writer); /* as link_send, of what may wait for more of its kind for a moment */
+void link_leave_room(struct buffer *buffer);
+void link_send_filled(enum frame_type type, uint64_t id, struct buffer *buffer); /* after link_leave_room; takes the bytes */
+void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size_t length);
+void link_write(void);   /* link_flush, unless all there is may wait */
+void link_flush(void);   /* writes what the socket takes, at most 256 KB */
+void link_read(void);    /* moves what has come into `in` */
+void link_pause_reading(bool pause);
+void link_wake(void);    /* the loop turns once more, and with it the tick */
+
+#endif

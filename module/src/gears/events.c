@@ -1,0 +1,282 @@
+/* Key events -> EVENT frames; changes of role and of the whole keyspace -> ROLE and RESYNC.
+ *
+ * Callbacks only queue: a write inside a notification would lose its own events, and keys are
+ * opened only where the event alone does not tell the type. Registrations act on masters;
+ * watches (which keep a replica's state warm) act everywhere. Nothing is reported while a data
+ * set is being loaded: RESYNC follows. */
+#include "gears/events.h"
+
+#include <string.h>
+
+#include "ai/model.h"
+#include "core/text.h"
+#include "core/tick.h"
+#include "core/worker_link.h"
+#include "gears/hooked.h"
+#include "gears/registry.h"
+
+/* ---- key events ---- */
+
+/* The names of redis-cli's TYPE. */
+static const char *type_name(int type) {
+    switch (type) {
+    case KEYTYPE_STRING: return "string";
+    case KEYTYPE_LIST: return "list";
+    case KEYTYPE_HASH: return "hash";
+    case KEYTYPE_SET: return "set";
+    case KEYTYPE_ZSET: return "zset";
+    case KEYTYPE_STREAM: return "stream";
+    case KEYTYPE_MODULE: return "module";
+    default: return "none";
+    }
+}
+
+/* Whether the key is gone once this event comes. */
+static bool removes(const char *event) {
+    static const char *const words[] = {"del", "unlink", "expired", "evicted", "rename_from", "move_from", "keymiss", NULL};
+    for (const char *const *word = words; *word; word++)
+        if (strcmp(event, *word) == 0) return true;
+    return false;
+}
+
+/* The key's type. It is opened only where the event's class does not tell. */
+static const char *type_of_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
+    if (removes(event)) return "none";
+    if (class & NOTIFY_STRING) return "string";
+    if (class & NOTIFY_HASH) return "hash";
+    if (class & NOTIFY_LIST) return "list";
+    if (class & NOTIFY_SET) return "set";
+    if (class & NOTIFY_ZSET) return "zset";
+    if (class & NOTIFY_STREAM) return "stream";
+    if (class & NOTIFY_MODULE) return "module";
+    RedisKey *open = redis.OpenKey(ctx, key, REDIS_LOOK);
+    const char *name = open ? type_name(redis.KeyType(open)) : "none";
+    if (open) redis.CloseKey(open);
+    return name;
+}
+
+struct happening {
+    RedisCtx *ctx;
+    int class;
+    const char *event;
+    RedisString *key;
+    const char *text; /* of the key */
+    size_t length;
+    const char *type; /* NULL until somebody asks */
+};
+
+/* Found at most once per event, however many ask. */
+static const char *happening_type(struct happening *h) {
+    if (h->type == NULL) h->type = type_of_event(h->ctx, h->class, h->event, h->key);
+    return h->type;
+}
+
+/* One EVENT frame. When the queue is full, events are lost and RESYNC follows instead. */
+static void send_event(struct happening *h, const char *target) {
+    struct frame_writer w;
+    if (shardqa.events_overflowed || !link_has_room()) {
+        shardqa.events_overflowed = true;
+        shardqa.counters.events_lost++;
+        return;
+    }
+    frame_begin(&w, FRAME_EVENT, 0);
+    frame_text(&w, target);
+    frame_text(&w, h->event);
+    frame_item(&w, h->text, h->length);
+    frame_text(&w, happening_type(h));
+    link_send_patient(&w);
+    shardqa.counters.events++;
+}
+
+/* Whether the registration asked for such an event of such a key. */
+static bool is_for(const struct registration *r, struct happening *h) {
+    if (!prefix_matches(r->prefix, h->text, h->length) || !words_hold(&r->events, h->event)) return false;
+    if (r->events.count == 0 && h->class & NOTIFY_KEY_MISS) return false; /* misses must be asked for */
+    return r->key_types.count == 0 || strcmp(happening_type(h), "none") == 0 || words_hold(&r->key_types, h->type);
+}
+
+/* Called for every registration: sends the event to those that want it. */
+static bool offer_to_registration(struct registration *r, void *data) {
+    struct happening *h = data;
+    if (r->wants_events && is_for(r, h)) send_event(h, r->id);
+    return false;
+}
+
+/* The client of the command under way waits for the functions of these. */
+static void offer_to_hooks(struct happening *h) {
+    const struct hooked *hooked = shardqa.causing->hooked;
+    for (size_t i = 0; i < hooked->count; i++) {
+        const struct registration *r = hooked->registrations[i];
+        if (r->keys_reader && is_for(r, h)) hooked_caused(shardqa.causing, r, h->event, h->text, h->length, happening_type(h));
+    }
+}
+
+/* One frame is enough, however many watches match. */
+static void offer_to_watches(struct happening *h) {
+    if (h->class & NOTIFY_KEY_MISS) return;
+    for (struct prefix *watch = shardqa.watches; watch; watch = watch->next)
+        if (prefix_matches(watch, h->text, h->length)) {
+            send_event(h, "watch");
+            return;
+        }
+}
+
+/* Every key event of the server comes here, so the cheap tests stand first. */
+static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
+    struct happening h = {.ctx = ctx, .class = class, .event = event, .key = key};
+    if (class & NOTIFY_GENERIC && shardqa.model_count > 0) models_key_moved(ctx, event, key);
+    if (!shardqa.link.started || (shardqa.watches == NULL && shardqa.event_registrations == 0 && !shardqa.causing)) return REDIS_OK;
+    if (redis.GetContextFlags(ctx) & (CTX_LOADING | CTX_IS_CHILD) || redis.GetSelectedDb(ctx) != 0) return REDIS_OK;
+    h.text = redis.StringPtrLen(key, &h.length);
+    offer_to_watches(&h);
+    if (shardqa.causing) offer_to_hooks(&h);
+    if (shardqa.master && shardqa.event_registrations > 0) gears_find(offer_to_registration, &h);
+    return REDIS_OK;
+}
+
+/* WATCH: the worker wants all events of keys with a prefix. */
+bool events_frame_watch(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes item;
+    char *pattern;
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &item)) return false;
+    pattern = redis.Alloc(item.length + 1); /* a watch is always a prefix */
+    memcpy(pattern, item.data, item.length);
+    pattern[item.length] = '*';
+    struct prefix *prefix = prefix_new(pattern, item.length > 0 && item.data[item.length - 1] == '*' ? item.length : item.length + 1);
+    redis.Free(pattern);
+    for (struct prefix *w = shardqa.watches; w; w = w->next)
+        if (w->length == prefix->length && memcmp(w->text, prefix->text, w->length) == 0) {
+            redis.Free(prefix);
+            return true;
+        }
+    prefix->next = shardqa.watches;
+    shardqa.watches = prefix;
+    return true;
+}
+
+/* Watches belong to one worker and end with it. */
+void events_forget_watches(void) {
+    while (shardqa.watches) {
+        struct prefix *next = shardqa.watches->next;
+        redis.Free(shardqa.watches);
+        shardqa.watches = next;
+    }
+    shardqa.events_overflowed = false;
+}
+
+/* ---- everything at once ---- */
+
+/* Events were lost, or everything changed at once: the worker reads the keyspace anew. */
+static void resync(const char *reason) {
+    struct frame_writer w;
+    if (!shardqa.link.started) return;
+    frame_begin(&w, FRAME_RESYNC, 0);
+    frame_text(&w, reason);
+    link_send(&w, NULL);
+}
+
+/* The registrations came with the data set, so the worker gets them again. Told in the tick,
+ * because an asynchronous load ends with two events, in an order that differs between versions
+ * of Redis. A worker that was not started yet is given all by link_tick. */
+void events_tell_loaded(void) {
+    if (!shardqa.keyspace_loaded) return;
+    shardqa.keyspace_loaded = false;
+    if (shardqa.link.started) gears_send_sessions();
+    resync("loaded");
+}
+
+/* After an overflow: once half of the queue is free, events go on. */
+void events_tick(void) {
+    if (!shardqa.events_overflowed || shardqa.link.out.bytes > QUEUE_LIMIT / 2) return;
+    shardqa.events_overflowed = false;
+    resync("overflow");
+}
+
+/* Master or replica: the worker's functions act on masters only. */
+static void on_role(RedisCtx *ctx, RedisEvent event, uint64_t now, void *data) {
+    struct frame_writer w;
+    (void)ctx;
+    (void)event;
+    (void)data;
+    shardqa.master = now == ROLE_NOW_MASTER;
+    frame_begin(&w, FRAME_ROLE, 0);
+    frame_text(&w, shardqa.master ? "master" : "replica");
+    link_send(&w, NULL);
+}
+
+/* FLUSHALL and FLUSHDB of database 0. */
+static void on_flush(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
+    RedisFlushInfo *info = data;
+    (void)ctx;
+    (void)event;
+    if (sub == FLUSHDB_END && (info->dbnum == 0 || info->dbnum == -1)) resync("flush");
+}
+
+/* Only notes it: events_tell_loaded sends. */
+static void on_loading(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
+    (void)ctx;
+    (void)event;
+    (void)data;
+    if (sub == LOADING_ENDED || sub == LOADING_FAILED) shardqa.keyspace_loaded = true;
+}
+
+/* As on_loading, for a replica that serves its old data meanwhile. */
+static void on_async_load(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
+    (void)ctx;
+    (void)event;
+    (void)data;
+    if (sub != ASYNC_LOAD_STARTED) shardqa.keyspace_loaded = true;
+}
+
+/* SWAPDB concerns us where database 0 takes part. */
+static void on_swap(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
+    RedisSwapInfo *info = data;
+    (void)ctx;
+    (void)event;
+    (void)sub;
+    if (info->first == 0 || info->second == 0) resync("swapdb");
+}
+
+/* No new worker is started from here on. */
+static void on_shutdown(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
+    (void)ctx;
+    (void)event;
+    (void)sub;
+    (void)data;
+    link_stop();
+}
+
+/* Ten times a second. */
+static void on_cron(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
+    (void)ctx;
+    (void)event;
+    (void)sub;
+    (void)data;
+    link_cron();
+    models_cron();
+}
+
+/* Everything else happens in the tick. */
+static void on_loop(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
+    (void)ctx;
+    (void)event;
+    (void)data;
+    if (sub == LOOP_BEFORE_SLEEP) tick_run();
+}
+
+/* All of the above, at load. */
+int events_subscribe(RedisCtx *ctx) {
+    static const struct {
+        uint64_t id;
+        RedisEventHandler handler;
+    } handlers[] = {{EVENT_ROLE_CHANGED, on_role}, {EVENT_FLUSHDB, on_flush},   {EVENT_LOADING, on_loading}, {EVENT_REPL_ASYNC_LOAD, on_async_load},
+                    {EVENT_SWAPDB, on_swap},       {EVENT_SHUTDOWN, on_shutdown}, {EVENT_CRON_LOOP, on_cron},  {EVENT_LOOP, on_loop}};
+    int classes = NOTIFY_GENERIC | NOTIFY_STRING | NOTIFY_LIST | NOTIFY_SET | NOTIFY_HASH | NOTIFY_ZSET | NOTIFY_EXPIRED | NOTIFY_EVICTED |
+                  NOTIFY_STREAM | NOTIFY_MODULE | NOTIFY_KEY_MISS;
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
+        RedisEvent event = {.id = handlers[i].id, .data_version = 1};
+        if (redis.SubscribeToServerEvent(ctx, event, handlers[i].handler) != REDIS_OK) return REDIS_ERR;
+    }
+    return redis.SubscribeToKeyspaceEvents(ctx, classes, on_key_event);
+}

@@ -1,0 +1,217 @@
+/* The RG.* commands: admission here, answers from the worker. */
+#include "gears/gears.h"
+
+#include <string.h>
+
+#include "core/activity.h"
+#include "core/pending.h"
+#include "core/reply.h"
+#include "core/rights.h"
+#include "core/section.h"
+#include "core/text.h"
+#include "core/worker_link.h"
+#include "gears/registry.h"
+
+#define REFUSAL "ERR can not run gears inside MULTI, a script, a module's call, replication or loading, because it has to wait"
+
+/* Bytes that the words take in a frame. */
+static size_t size_of(RedisString **argv, int argc) {
+    size_t total = 64, length;
+    for (int i = 0; i < argc; i++) {
+        redis.StringPtrLen(argv[i], &length);
+        total += length + 4;
+    }
+    return total;
+}
+
+enum forwarding { FORWARD_OTHER, FORWARD_TRIGGER, FORWARD_SCRIPT, FORWARD_DUMP };
+
+/* Only for clients that may block: the client of a nested call or of a loading AOF has no user,
+ * and asking for its name crashes Redis 7.0. */
+static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, enum forwarding what, const RedisString *user) {
+    struct frame_writer w;
+    size_t user_length = 0;
+    const char *user_name = user ? redis.StringPtrLen(user, &user_length) : NULL;
+    if (!pending_may_block(ctx, REFUSAL) || !pending_has_room(ctx)) return REDIS_OK;
+    /* admission: scripts that go on after their reply are bounded as well */
+    if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.settings.max_pending)
+        return redis.ReplyWithError(ctx, "BUSY as many scripts run as may (MAXPENDING); wait until some have ended");
+    if (size_of(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
+        return redis.ReplyWithError(ctx, "ERR the command is longer than 1 GiB; send it in parts");
+    /* whose rights it has is noted here, before the worker sees it */
+    struct pending *pending = pending_new(what == FORWARD_DUMP ? PENDING_DUMP : PENDING_REQUEST);
+    pending->after_registrations = what != FORWARD_TRIGGER;
+    pending->timed_trigger = what == FORWARD_TRIGGER;
+    pending->user = user ? text_copy(user_name, user_length) : rights_current_user(ctx);
+    if (what == FORWARD_SCRIPT) rights_hold(pending->id, pending->user);
+    /* the command as it came */
+    frame_begin(&w, FRAME_REQUEST, pending->id);
+    frame_text(&w, pending->user);
+    for (int i = 0; i < argc; i++) {
+        size_t length;
+        const char *text = redis.StringPtrLen(argv[i], &length);
+        frame_item(&w, text, length);
+    }
+    pending_block(ctx, pending, timeout_ms, false);
+    link_request(&w);
+    shardqa.counters.requests++;
+    return REDIS_OK;
+}
+
+static int forward(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms, enum forwarding what) {
+    return forward_for(ctx, argv, argc, timeout_ms, what, NULL);
+}
+
+/* Whether the client's user may run this command. */
+static bool may(RedisCtx *ctx, const char *command, const char *subcommand) {
+    RedisString *name = redis.GetCurrentUserName(ctx);
+    if (name == NULL) return false;
+    RedisUser *user = redis.GetModuleUserFromUserName(name);
+    RedisString *argv[] = {redis.CreateString(ctx, command, strlen(command)), redis.CreateString(ctx, subcommand, strlen(subcommand))};
+    bool good = user != NULL && rights_allow(user, argv, 2);
+    redis.FreeString(ctx, argv[0]);
+    redis.FreeString(ctx, argv[1]);
+    if (user) redis.FreeModuleUser(user);
+    redis.FreeString(ctx, name);
+    return good;
+}
+
+/* Commands that run or remove code need more than their own permission: Redis 7.0 gives module
+ * commands no ACL category, so `+@all -@dangerous` would allow them. DEBUG stands in for
+ * @dangerous. */
+static bool may_debug(RedisCtx *ctx) { return may(ctx, "DEBUG", "HELP"); }
+
+static bool worker_answers(void) { return shardqa.link.state == LINK_READY && link_usable() && !activity_silent(); }
+
+/* Loopback or a Unix socket. */
+static bool is_local(RedisCtx *ctx) {
+    RedisClientInfo info = {.version = 1};
+    if (redis.GetClientInfoById(&info, redis.GetClientId(ctx)) != REDIS_OK) return false;
+    if (info.flags & CLIENT_UNIX_SOCKET) return true;
+    return strncmp(info.addr, "127.", 4) == 0 || strcmp(info.addr, "::1") == 0 || strncmp(info.addr, "::ffff:127.", 11) == 0;
+}
+
+/* DEBUG and PYEXECUTE together decide. False: the error is replied. */
+bool may_run_code(RedisCtx *ctx, const char *command) {
+    if (!may_debug(ctx))
+        reply_error(ctx, "NOPERM %s runs code on the server: its user must be allowed to run DEBUG as well", command);
+    else if (shardqa.settings.pyexecute == PYEXECUTE_NO)
+        reply_error(ctx, "ERR %s is not allowed: the module was loaded with PYEXECUTE no; load it with PYEXECUTE local or yes", command);
+    else if (shardqa.settings.pyexecute == PYEXECUTE_LOCAL && !is_local(ctx))
+        reply_error(ctx, "ERR %s is allowed from this machine alone (PYEXECUTE local); connect over loopback or a Unix socket, or load the module with PYEXECUTE yes", command);
+    else
+        return true;
+    return false;
+}
+
+/* RG.PYEXECUTE code [UNBLOCKING] [ID id] [DESCRIPTION text] [UPGRADE] [REPLACE_WITH id]
+ *     [REQUIREMENTS name ...] */
+int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc) {
+    if (argc < 2) return redis.WrongArity(ctx);
+    if (!pending_may_block(ctx, REFUSAL) || !may_run_code(ctx, "RG.PYEXECUTE")) return REDIS_OK;
+    return forward(ctx, argv, argc, 0, FORWARD_SCRIPT); /* a batch job over the keyspace may take hours; the client may leave */
+}
+
+/* For commands that show or end what others run, or change a setting. */
+static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms) {
+    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM this command is about what others run: its user must be allowed to run DEBUG as well");
+    return forward(ctx, argv, argc, timeout_ms, FORWARD_OTHER);
+}
+
+/* RG.CLEARREGISTRATIONSSTATS
+ * RG.PAUSEREGISTRATIONS id ...
+ * RG.UNPAUSEREGISTRATIONS id ...
+ * RG.DUMPEXECUTIONS [WITH STATISTICS]
+ * RG.GETEXECUTION id [SHARD | CLUSTER] [WITH STATISTICS]
+ * RG.GETRESULTS id
+ * RG.DROPEXECUTION id
+ * RG.ABORTEXECUTION id
+ * RG.CONFIGSET name value ...
+ * RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id ...]
+ * RG.PYLOGS [after]
+ * RG.PYPROFILE verb session [order] */
+int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, shardqa.settings.timeout_ms); }
+
+/* RG.GETRESULTSBLOCKING id */
+int rg_wait(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, 0); }
+
+/* RG.UNREGISTER id
+ * A worker that has the function ends what the function has begun, and then tells us. What it
+ * has not, or while it does not answer, is removed without it: what no worker can run must be
+ * removable all the same. */
+int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
+    size_t length;
+    if (argc != 2) return redis.WrongArity(ctx);
+    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG.UNREGISTER removes code from the server: its user must be allowed to run DEBUG as well");
+    const char *id = redis.StringPtrLen(argv[1], &length);
+    struct session *session = gears_session_of(id, length);
+    if (session && session->inactive == NULL && worker_answers()) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
+    if (!gears_unregister(id, length))
+        return reply_error(ctx, "ERR execution %.*s does not exist; RG.DUMPREGISTRATIONS lists what does", (int)(length < 80 ? length : 80), id);
+    redis.Replicate(ctx, "RG._UNREGISTER", "s", argv[1]);
+    return redis.ReplyWithSimpleString(ctx, "OK");
+}
+
+/* RG.TRIGGER trigger [argument ...]
+ * RG.TRIGGERONKEY trigger key [argument ...] */
+int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
+    int least = text_is(argv[0], "rg.triggeronkey") ? 3 : 2;
+    if (argc < least) return redis.WrongArity(ctx);
+    size_t length;
+    const char *trigger = redis.StringPtrLen(argv[1], &length);
+    struct registration *inactive = gears_inactive_trigger(trigger, length);
+    if (inactive) return reply_error(ctx, "ERR registration %s is not active: %s", inactive->id, inactive->session->inactive);
+    int within = CTX_MULTI | CTX_LUA, no = CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE, flags = redis.GetContextFlags(ctx);
+    if (flags & within && !(flags & no) && gears_trigger_is_sync(trigger, length)) return section_trigger(ctx, argv, argc);
+    return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_TRIGGER);
+}
+
+/* RG._PEER sender token verb …; RUN execution python session user …: a part of what that user
+ *     began on another shard, READ likewise; PREPARE and
+ * COMMIT likewise: what that user registers there. The worker asks for proof that a peer sent
+ * it; here counts that its connection may act for others anyway, as one that may change ACLs
+ * can. Another one acts for itself. */
+int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
+    if (argc < 4) return redis.WrongArity(ctx);
+    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
+    if (text_is(argv[3], "REQUIRE")) return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* pip takes its time */
+    bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "READ") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
+    if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
+    /* no deadline: its functions may import large packages, and the peer has a patience of its own */
+    return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
+}
+
+/* RG.DUMPREGISTRATIONS [WITH STATISTICS]
+ * What the module knows by itself where the worker can't be asked. */
+int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct buffer reply = {0};
+    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (argc != 1 && argc != 3) return redis.WrongArity(ctx);
+    if (!worker_answers()) {
+        gears_dump(&reply, "*0\r\n", 4);
+        reply_with_resp(ctx, reply.data, reply.length);
+        buffer_free(&reply);
+        return REDIS_OK;
+    }
+    return forward_for(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_DUMP, NULL);
+}
+
+/* RG.CONFIGGET name ...
+ * RG.PYDUMPREQS
+ * RG.PYSTATS
+ * RG.INFOCLUSTER
+ * RG.REFRESHCLUSTER */
+int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER); }
+
+/* Statistics of a worker end with it. */
+void gears_forget_worker(void) {
+    char *value;
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.worker_stats, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&value) != NULL) redis.Free(value);
+    redis.DictIteratorStop(iterator);
+    redis.FreeDict(NULL, shardqa.worker_stats);
+    shardqa.worker_stats = redis.CreateDict(NULL);
+}

@@ -1,0 +1,22 @@
+/* RG.*: the commands that the worker answers. The sessions and registrations themselves:
+ *     registry.h. */
+#ifndef SHARDQA_GEARS_H
+#define SHARDQA_GEARS_H
+
+#include <stdbool.h>
+
+#include "core/state.h"
+
+void gears_forget_worker(void); /* the worker died: its statistics are void */
+bool may_run_code(RedisCtx *ctx, const char *command); /* may this client bring code to the server? Else the error is replied. */
+
+int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc);
+int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc);
+int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc); /* RG.TRIGGER and RG.TRIGGERONKEY */
+int rg_admin(RedisCtx *ctx, RedisString **argv, int argc);   /* answered by the worker, for users who may run DEBUG */
+int rg_wait(RedisCtx *ctx, RedisString **argv, int argc);    /* the same, without a deadline */
+int rg_peer(RedisCtx *ctx, RedisString **argv, int argc);
+int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc);
+int rg_request(RedisCtx *ctx, RedisString **argv, int argc); /* any other command that the worker answers */
+
+#endif

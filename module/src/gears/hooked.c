@@ -1,0 +1,305 @@
+/* What a hooked command becomes: `shardqa.hook` (or `shardqa.hookread`) and the command.
+ *
+ * The filter (hook.c) only renames; here it is known whether the client may wait. Where it may
+ * not (a transaction, a script), and where nobody hooks the command any more, Redis runs it as
+ * the client's. */
+#include "gears/hooked.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/call.h"
+#include "core/pending.h"
+#include "core/reply.h"
+#include "core/rights.h"
+#include "core/text.h"
+#include "core/worker_link.h"
+#include "gears/registry.h"
+
+#define KEEP "-KEEP\r\n" /* of the worker: no function overrode what Redis replied */
+#define OURS "shardqa."
+
+enum { NAME_MOST = 64 };
+
+/* ---- the table ---- */
+
+/* The name as the table has it; false for what is no name of a command. */
+static bool lower(char name[NAME_MOST], const char *text, size_t length) {
+    if (length == 0 || length >= NAME_MOST) return false;
+    for (size_t i = 0; i < length; i++) name[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 32) : text[i];
+    name[length] = '\0';
+    return true;
+}
+
+/* Before the table is made anew. */
+void hooked_clear(void) {
+    struct hooked *hooked;
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.hooked, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&hooked) != NULL) {
+        redis.Free(hooked->registrations);
+        redis.Free(hooked);
+    }
+    redis.DictIteratorStop(iterator);
+    redis.FreeDict(NULL, shardqa.hooked);
+    shardqa.hooked = redis.CreateDict(NULL);
+}
+
+/* `word`: name, `r` or `w`, first and last key. Anything else hooks nothing. */
+static void add_one(struct registration *registration, const char *word) {
+    char given[NAME_MOST], name[NAME_MOST], kind;
+    int first, last;
+    if (sscanf(word, "%63s %c %d %d", given, &kind, &first, &last) != 4 || !lower(name, given, strlen(given))) return;
+    struct hooked *hooked = redis.DictGetC(shardqa.hooked, name, strlen(name), NULL);
+    if (hooked == NULL) {
+        hooked = redis.Calloc(1, sizeof *hooked);
+        *hooked = (struct hooked){.writes = kind == 'w', .first = first > 0 ? first : 0, .last = last};
+        redis.DictSetC(shardqa.hooked, name, strlen(name), hooked);
+    }
+    hooked->registrations = redis.Realloc(hooked->registrations, sizeof registration * (hooked->count + 1));
+    hooked->registrations[hooked->count++] = registration;
+}
+
+/* All commands that it hooks. */
+void hooked_add(struct registration *registration) {
+    for (size_t i = 0; i < registration->commands.count; i++) add_one(registration, registration->commands.items[i]);
+}
+
+/* Runs for every command while anything is hooked. */
+const struct hooked *hooked_find(const char *name, size_t length) {
+    char lowered[NAME_MOST];
+    if (!lower(lowered, name, length)) return NULL;
+    return redis.DictGetC(shardqa.hooked, lowered, length, NULL);
+}
+
+/* A KeysReader looks at the keys of the events where a command has several keys. */
+bool hooked_takes(const struct hooked *hooked, const struct registration *registration, const char *key, size_t length) {
+    bool events_tell = registration->keys_reader && (key == NULL || hooked->last != hooked->first);
+    if (events_tell || (!registration->prefix->exact && registration->prefix->length == 0)) return true;
+    return key != NULL && prefix_matches(registration->prefix, key, length);
+}
+
+/* ---- as Redis would run it ---- */
+
+/* The keys are those of the command behind our name. */
+static int positions(RedisCtx *ctx, RedisString **argv, int argc) {
+    int count = 0, *flags = NULL;
+    size_t length = 0;
+    const char *name = argc > 1 ? redis.StringPtrLen(argv[1], &length) : "";
+    if (length >= strlen(OURS) && bytes_are(name, strlen(OURS), OURS)) return REDIS_OK; /* it would ask itself */
+    int *places = argc > 1 ? redis.GetCommandKeysWithFlags(ctx, argv + 1, argc - 1, &count, &flags) : NULL;
+    for (int i = 0; i < count; i++) redis.KeyAtPosWithFlags(ctx, places[i] + 1, flags[i]);
+    redis.Free(places);
+    redis.Free(flags);
+    return REDIS_OK;
+}
+
+/* Its reply as RESP of the client's version. */
+static void run(RedisCtx *ctx, RedisString **argv, int argc, bool reads, struct buffer *resp) {
+    size_t length;
+    const char *name = redis.StringPtrLen(argv[0], &length);
+    bool nobody = redis.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING); /* its client has no user */
+    const char *flags = nobody ? (reads ? "!ESMW0v" : "!ESM0v") : reads ? "!ESMCW0v" : "!ESMC0v";
+    if (length >= strlen(OURS) && bytes_are(name, strlen(OURS), OURS)) {
+        static const char refused[] = "-ERR what hooks commands hooks none of its own\r\n";
+        return buffer_add(resp, refused, sizeof refused - 1);
+    }
+    errno = 0;
+    RedisReply *reply = redis.Call(ctx, name, flags, argv + 1, (size_t)argc - 1);
+    call_add_reply(resp, reply, errno);
+}
+
+/* As if nobody hooked it. */
+static int run_and_reply(RedisCtx *ctx, RedisString **argv, int argc, bool reads) {
+    struct buffer resp = {0};
+    run(ctx, argv, argc, reads, &resp);
+    reply_with_resp(ctx, resp.data, resp.length);
+    buffer_free(&resp);
+    return REDIS_OK;
+}
+
+/* ---- by way of the worker ---- */
+
+/* Called inside the command, so it only copies. */
+void hooked_caused(struct causing *causing, const struct registration *registration, const char *event, const char *key, size_t length, const char *type) {
+    struct caused *caused = redis.Calloc(1, sizeof *caused);
+    caused->registration = text_copy(registration->id, strlen(registration->id));
+    caused->event = text_copy(event, strlen(event));
+    caused->key = text_copy(key, length);
+    caused->key_length = length;
+    caused->type = type;
+    *causing->end = caused;
+    causing->end = &caused->next;
+}
+
+/* With all that follow. */
+static void free_caused(struct caused *caused) {
+    while (caused) {
+        struct caused *next = caused->next;
+        redis.Free(caused->registration);
+        redis.Free(caused->event);
+        redis.Free(caused->key);
+        redis.Free(caused);
+        caused = next;
+    }
+}
+
+/* What Redis replied, until the functions have ended. */
+struct real_reply {
+    size_t length;
+    char resp[];
+};
+
+/* KEEP leaves the client what Redis replied; anything else is the reply. */
+void hooked_answered(struct pending *pending, const char *resp, size_t length) {
+    struct real_reply *real = pending->data;
+    if (length != sizeof KEEP - 1 || memcmp(resp, KEEP, length) != 0) return pending_finish(pending, resp, length);
+    pending->data = NULL; /* pending_finish frees the request, but not before the reply is copied */
+    pending_finish(pending, real->resp, real->length);
+    redis.Free(real);
+}
+
+/* Whether it can travel in one frame. */
+static bool fits(RedisString **argv, int argc) {
+    size_t total = 0, length;
+    for (int i = 0; i < argc; i++) {
+        redis.StringPtrLen(argv[i], &length);
+        total += length + 4;
+    }
+    return total <= FRAME_MAX_PAYLOAD - FRAME_SPARE;
+}
+
+/* A HOOK frame and its request, with the client's user. */
+static void begin(struct frame_writer *w, RedisCtx *ctx, enum pending_kind kind, struct pending **pending) {
+    *pending = pending_new(kind);
+    (*pending)->user = rights_current_user(ctx);
+    frame_begin(w, FRAME_HOOK, (*pending)->id);
+    frame_text(w, (*pending)->user);
+}
+
+/* `n argument …` */
+static void add_command(struct frame_writer *w, RedisString **argv, int argc) {
+    frame_number(w, argc);
+    for (int i = 0; i < argc; i++) {
+        size_t length;
+        const char *text = redis.StringPtrLen(argv[i], &length);
+        frame_item(w, text, length);
+    }
+}
+
+/* The client waits from here on. */
+static int send_off(RedisCtx *ctx, struct frame_writer *w, struct pending *pending) {
+    pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
+    link_request(w);
+    shardqa.counters.requests++;
+    return REDIS_OK;
+}
+
+/* The registrations that take the command in place of Redis, the newest first. */
+static int ask_functions(RedisCtx *ctx, RedisString **argv, int argc, struct registration **chain, long long count) {
+    struct frame_writer w;
+    struct pending *pending;
+    if (!pending_has_room(ctx)) return REDIS_OK;
+    begin(&w, ctx, PENDING_REQUEST, &pending);
+    frame_number(&w, count);
+    for (long long i = 0; i < count; i++) frame_text(&w, chain[i]->id);
+    add_command(&w, argv, argc);
+    return send_off(ctx, &w, pending);
+}
+
+/* Redis has run it; the functions of what it caused come before its reply. */
+static int await_events(RedisCtx *ctx, RedisString **argv, int argc, const struct caused *caused, const struct buffer *resp) {
+    struct frame_writer w;
+    struct pending *pending;
+    struct real_reply *real = redis.Alloc(sizeof *real + resp->length);
+    real->length = resp->length;
+    memcpy(real->resp, resp->data, resp->length);
+    begin(&w, ctx, PENDING_HOOKED, &pending);
+    pending->data = real;
+    pending->free_data = redis.Free;
+    frame_number(&w, 0);
+    add_command(&w, argv, argc);
+    for (; caused; caused = caused->next) {
+        frame_text(&w, caused->registration);
+        frame_text(&w, caused->event);
+        frame_item(&w, caused->key, caused->key_length);
+        frame_text(&w, caused->type);
+    }
+    return send_off(ctx, &w, pending);
+}
+
+/* Where nothing was caused, nobody waits. */
+static int run_and_await(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const struct hooked *hooked) {
+    struct causing causing = {.hooked = hooked, .end = &causing.first};
+    struct buffer resp = {0};
+    if (!pending_has_room(ctx)) return REDIS_OK; /* before it runs: what runs must not be run again */
+    shardqa.causing = &causing;
+    run(ctx, argv, argc, reads, &resp);
+    shardqa.causing = NULL;
+    if (causing.first && resp.data[0] != '-')
+        await_events(ctx, argv, argc, causing.first, &resp);
+    else
+        reply_with_resp(ctx, resp.data, resp.length);
+    free_caused(causing.first);
+    buffer_free(&resp);
+    return REDIS_OK;
+}
+
+/* As in hook.c. */
+static bool must_not_wait(RedisCtx *ctx) {
+    int no = CTX_MULTI | CTX_LUA | CTX_DENY_BLOCKING | CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE;
+    return redis.GetContextFlags(ctx) & no || redis.GetSelectedDb(ctx) != 0;
+}
+
+/* Whether this client may run the command that its hook takes. */
+static bool may_run(RedisCtx *ctx, RedisString **argv, int argc) {
+    RedisString *name = redis.GetCurrentUserName(ctx);
+    RedisUser *user = name ? redis.GetModuleUserFromUserName(name) : NULL;
+    bool may = user && rights_allow(user, argv, (size_t)argc);
+    if (user) redis.FreeModuleUser(user);
+    if (name) redis.FreeString(ctx, name);
+    return may;
+}
+
+/* Hooks come first: what they take, Redis does not run. */
+static int serve(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const struct hooked *hooked) {
+    size_t length = 0;
+    bool keyed = hooked->first > 0 && hooked->first < argc, awaited = false;
+    const char *key = keyed ? redis.StringPtrLen(argv[hooked->first], &length) : NULL;
+    struct registration **chain = redis.Alloc(sizeof *chain * (hooked->count + 1));
+    long long count = 0;
+    for (size_t i = hooked->count; i-- > 0;) {
+        struct registration *r = hooked->registrations[i];
+        if (!hooked_takes(hooked, r, key, length)) continue;
+        if (r->keys_reader)
+            awaited = true;
+        else
+            chain[count++] = r;
+    }
+    const char *inactive = count > 0 ? chain[0]->session->inactive : NULL;
+    if (inactive)
+        reply_error(ctx, "ERR registration %s is not active: %s", chain[0]->id, inactive);
+    else if (count > 0 && !may_run(ctx, argv, argc))
+        reply_error(ctx, "NOPERM this user has no permissions to run '%s' on these keys", redis.StringPtrLen(argv[0], NULL));
+    else if (count > 0)
+        ask_functions(ctx, argv, argc, chain, count);
+    else if (awaited)
+        run_and_await(ctx, argv, argc, reads, hooked);
+    else
+        run_and_reply(ctx, argv, argc, reads);
+    redis.Free(chain);
+    return REDIS_OK;
+}
+
+/* shardqa.hook command [argument ...] shardqa.hookread command [argument ...]: what a hooked
+ * command becomes, one that writes and one that reads */
+int shardqa_hook(RedisCtx *ctx, RedisString **argv, int argc) {
+    if (redis.IsKeysPositionRequest(ctx)) return positions(ctx, argv, argc);
+    if (argc < 2) return redis.WrongArity(ctx);
+    size_t length;
+    bool reads = text_is(argv[0], OURS "hookread");
+    const char *name = redis.StringPtrLen(argv[1], &length);
+    const struct hooked *hooked = hooked_find(name, length);
+    if (hooked == NULL || must_not_wait(ctx) || !fits(argv, argc)) return run_and_reply(ctx, argv + 1, argc - 1, reads);
+    return serve(ctx, argv + 1, argc - 1, reads, hooked);
+}

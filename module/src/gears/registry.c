@@ -1,0 +1,567 @@
+/* Sessions (the code of one RG.PYEXECUTE) and their registrations: in memory, in the RDB, in the
+ * AOF and on replicas.
+ *
+ * The worker announces a session with one REGISTER frame. It is committed by running our own
+ * internal command RG._REGISTER, whose argument is the frame's payload: so replicas and the AOF
+ * get exactly what the RDB's aux field holds. */
+#include "gears/registry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ai/model.h"
+#include "core/call.h"
+#include "core/pending.h"
+#include "core/rights.h"
+#include "core/worker_link.h"
+#include "gears/events.h"
+#include "gears/hooked.h"
+
+enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536, DEATHS_MOST = 2 };
+
+/* ---- memory ---- */
+
+/* Leaves an empty list. */
+static void words_free(struct words *words) {
+    for (size_t i = 0; i < words->count; i++) redis.Free(words->items[i]);
+    redis.Free(words->items);
+    *words = (struct words){0};
+}
+
+/* The session's list must not hold it any more. */
+static void registration_free(struct registration *registration) {
+    redis.Free(registration->id);
+    redis.Free(registration->trigger);
+    redis.Free(registration->prefix);
+    words_free(&registration->events);
+    words_free(&registration->key_types);
+    words_free(&registration->commands);
+    buffer_free(&registration->items);
+    redis.Free(registration);
+}
+
+/* With all its registrations. */
+static void session_free(struct session *session) {
+    while (session->first) {
+        struct registration *next = session->first->next;
+        registration_free(session->first);
+        session->first = next;
+    }
+    redis.Free(session->id);
+    redis.Free(session->inactive);
+    redis.Free(session->user);
+    redis.Free(session->code);
+    redis.Free(session);
+}
+
+/* Whether a word is among them. None at all means any. */
+bool words_hold(const struct words *words, const char *word) {
+    for (size_t i = 0; i < words->count; i++)
+        if (bytes_are(words->items[i], strlen(words->items[i]), word)) return true;
+    return words->count == 0;
+}
+
+/* ---- decoding ---- */
+
+/* The next item as an owned text. */
+static bool read_text(struct frame_list *list, char **text, size_t *length) {
+    struct frame_bytes item;
+    if (!frame_list_next(list, &item)) return false;
+    *text = text_copy(item.data, item.length);
+    if (length) *length = item.length;
+    return true;
+}
+
+/* `n word …`; at most as many as the frame has items. */
+static bool read_words(struct frame_list *list, struct words *words) {
+    long long count;
+    if (!frame_list_number(list, &count) || count < 0 || count > MAX_ITEMS || count > list->left) return false;
+    words->items = redis.Calloc((size_t)count + 1, sizeof *words->items);
+    words->count = (size_t)count;
+    for (size_t i = 0; i < words->count; i++) read_text(list, &words->items[i], NULL);
+    return true;
+}
+
+/* An item begins with a command's name; hooked.c reads the rest. */
+static bool hooks_get(const struct words *commands) {
+    for (size_t i = 0; i < commands->count; i++)
+        if (bytes_are(commands->items[i], strcspn(commands->items[i], " "), "get")) return true;
+    return false;
+}
+
+/* What a registration is about (docs/frames.md, REGISTER). */
+static bool read_body(struct frame_list *list, struct registration *registration) {
+    struct frame_bytes reader, mode, description, prefix, trigger;
+    if (!frame_list_next(list, &reader) || !frame_list_next(list, &mode) || !frame_list_next(list, &description) ||
+        !frame_list_next(list, &prefix) || !frame_list_next(list, &trigger))
+        return false;
+    bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) &&
+                 read_words(list, &registration->commands);
+    registration->keys_reader = frame_bytes_equal(&reader, "KeysReader");
+    registration->sync = frame_bytes_equal(&mode, "sync");
+    registration->trigger = text_copy(trigger.data, trigger.length);
+    registration->prefix = prefix_new(prefix.data, prefix.length);
+    registration->hooks_get = registration->keys_reader && hooks_get(&registration->commands) && registration->events.count == 1 &&
+                              words_hold(&registration->events, "keymiss");
+    registration->wants_events = (registration->keys_reader && registration->commands.count == 0) || frame_bytes_equal(&reader, "StreamReader");
+    return valid;
+}
+
+/* Keeps its items as they came, so that they are written as they came. */
+static struct registration *read_registration(struct frame_list *list) {
+    struct registration *registration = redis.Calloc(1, sizeof *registration);
+    bool valid = read_text(list, &registration->id, NULL);
+    const char *start = list->at;
+    uint32_t before = list->left;
+    if (!valid || !read_body(list, registration)) {
+        registration_free(registration);
+        return NULL;
+    }
+    registration->item_count = before - list->left;
+    buffer_add(&registration->items, start, (size_t)(list->at - start));
+    return registration;
+}
+
+/* A whole session, or NULL where the payload is malformed. */
+static struct session *read_session(const char *payload, size_t length) {
+    struct frame_list list;
+    long long count = 0;
+    if (!frame_list_open(payload, length, &list)) return NULL;
+    struct session *session = redis.Calloc(1, sizeof *session);
+    bool valid = read_text(&list, &session->id, NULL) && read_text(&list, &session->user, NULL) &&
+                 read_text(&list, &session->code, &session->code_length) && frame_list_number(&list, &count) && count >= 0;
+    /* registrations in the order in which the script made them */
+    struct registration **end = &session->first;
+    while (valid && count-- > 0) {
+        *end = read_registration(&list);
+        valid = *end != NULL;
+        if (!valid) break;
+        (*end)->session = session;
+        end = &(*end)->next;
+    }
+    if (valid && list.left == 0) return session;
+    session_free(session);
+    return NULL;
+}
+
+/* ---- encoding ---- */
+
+/* The payload of REGISTER: what read_session reads. */
+void gears_encode(const struct session *session, struct buffer *payload) {
+    struct frame_writer w;
+    long long count = 0;
+    for (struct registration *r = session->first; r; r = r->next) count++;
+    frame_begin(&w, FRAME_REGISTER, 0);
+    frame_text(&w, session->id);
+    frame_text(&w, session->user);
+    frame_item(&w, session->code, session->code_length);
+    frame_number(&w, count);
+    for (struct registration *r = session->first; r; r = r->next) {
+        frame_text(&w, r->id);
+        buffer_add(&w.buffer, r->items.data, r->items.length);
+        w.items += r->item_count;
+    }
+    frame_end(&w);
+    buffer_consume(&w.buffer, FRAME_HEADER);
+    *payload = w.buffer;
+}
+
+/* Why it does not run, or NULL where it does. */
+static void set_inactive(struct session *session, const char *why, size_t length) {
+    redis.Free(session->inactive);
+    session->inactive = why ? text_copy(why, length) : NULL;
+}
+
+/* SESSION: the worker runs the code and gives its registrations these ids. */
+static void send_now(const struct session *session, uint64_t request, bool drop) {
+    struct frame_writer w;
+    long long count = 0;
+    for (struct registration *r = session->first; r; r = r->next) count++;
+    frame_begin(&w, FRAME_SESSION, request);
+    frame_text(&w, session->id);
+    frame_text(&w, session->user);
+    frame_item(&w, session->code, session->code_length);
+    frame_number(&w, count);
+    for (struct registration *r = session->first; r; r = r->next) frame_text(&w, drop ? "" : r->id);
+    for (struct registration *r = session->first; r && !drop; r = r->next) {
+        buffer_add(&w.buffer, r->items.data, r->items.length);
+        w.items += r->item_count;
+    }
+    link_send(&w, NULL);
+}
+
+/* With all ids empty the worker drops the session. */
+static void drop_from_worker(const struct session *session) { send_now(session, 0, true); }
+
+/* The worker runs the code again; its answer goes to gears_replayed. */
+static void send_session(struct session *session) {
+    if (session->barred) return;
+    struct pending *pending = pending_new(PENDING_REPLAY);
+    pending->data = text_copy(session->id, strlen(session->id));
+    pending->free_data = redis.Free;
+    set_inactive(session, NULL, 0);
+    send_now(session, pending->id, false);
+}
+
+/* NULL where it was removed meanwhile. */
+static struct session *session_replayed_by(const struct pending *pending) {
+    const char *id = pending->data;
+    return redis.DictGetC(shardqa.sessions, (void *)id, strlen(id), NULL);
+}
+
+/* The worker has run the code again, or could not. */
+void gears_replayed(struct pending *pending, const char *resp, size_t length) {
+    struct session *session = session_replayed_by(pending);
+    if (session && resp[0] == '-') set_inactive(session, resp + 1, length - 3);
+    if (session && resp[0] != '-') session->deaths = 0;
+    pending_free(pending);
+}
+
+/* The worker ended while it ran this code again. */
+void gears_blame(struct pending *pending) {
+    static const char why[] = "it ended the worker twice when it was run again and is in quarantine; send its script again, or remove it by RG.UNREGISTER";
+    struct session *session = session_replayed_by(pending);
+    if (session == NULL || ++session->deaths < DEATHS_MOST) return;
+    session->barred = true;
+    set_inactive(session, why, sizeof why - 1);
+    redis.Log(shardqa.ctx, "warning", "session %s: %s", session->id, why);
+}
+
+/* ---- the registry ---- */
+
+/* `active` lists what gears_find walks: it is asked for every GET and every key event. */
+static void add_active(struct registration *r) {
+    long long n = shardqa.registrations++;
+    shardqa.active = redis.Realloc(shardqa.active, sizeof r * (size_t)(n + 1));
+    shardqa.active[n] = r;
+    shardqa.hooks += r->commands.count > 0;
+    hooked_add(r);
+    shardqa.event_registrations += r->wants_events;
+}
+
+/* For gears_each_session. */
+static void count_session(const struct session *session, void *data) {
+    (void)data;
+    for (struct registration *r = session->first; r; r = r->next)
+        if (r->id[0] != '\0') add_active(r);
+}
+
+/* After each change of the sessions. */
+static void recount(void) {
+    shardqa.registrations = shardqa.hooks = shardqa.event_registrations = 0;
+    hooked_clear();
+    gears_each_session(count_session, NULL);
+}
+
+/* The first active registration that the test accepts. */
+struct registration *gears_find(RegistrationTest test, void *data) {
+    for (long long i = 0; i < shardqa.registrations; i++)
+        if (test(shardqa.active[i], data)) return shardqa.active[i];
+    return NULL;
+}
+
+/* For qsort. */
+static int by_order(const void *one, const void *other) {
+    const struct session *a = *(struct session *const *)one, *b = *(struct session *const *)other;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* In the order in which they came. The action must not add or remove sessions. */
+void gears_each_session(void (*action)(const struct session *, void *), void *data) {
+    size_t count = 0;
+    struct session *session, **all = redis.Alloc(sizeof *all * (redis.DictSize(shardqa.sessions) + 1));
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL) all[count++] = session;
+    redis.DictIteratorStop(iterator);
+    qsort(all, count, sizeof *all, by_order);
+    for (size_t i = 0; i < count; i++) action(all[i], data);
+    redis.Free(all);
+}
+
+/* For gears_each_session. */
+static void send_each(const struct session *session, void *data) {
+    (void)data;
+    send_session((struct session *)session);
+}
+
+/* For gears_each_session. */
+static void drop_each(const struct session *session, void *data) {
+    (void)data;
+    drop_from_worker(session);
+}
+
+void gears_send_sessions(void) { gears_each_session(send_each, NULL); }
+
+/* The caller calls recount(). */
+static void forget(const char *id) {
+    struct session *old = NULL;
+    redis.DictDelC(shardqa.sessions, (void *)id, strlen(id), &old);
+    if (old) session_free(old);
+}
+
+/* Stores a session in place of an older one of its id. */
+static struct session *keep(const char *payload, size_t length) {
+    struct session *session = read_session(payload, length);
+    if (session == NULL) return NULL;
+    forget(session->id);
+    session->order = ++shardqa.last_session;
+    redis.DictSetC(shardqa.sessions, session->id, strlen(session->id), session);
+    recount();
+    return session;
+}
+
+bool gears_store(const char *payload, size_t length) { return keep(payload, length) != NULL; }
+
+/* Before a data set is loaded. */
+void gears_clear(void) {
+    struct session *session;
+    if (shardqa.link.started) gears_each_session(drop_each, NULL);
+    while (redis.DictSize(shardqa.sessions) > 0) {
+        RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+        redis.DictNextC(iterator, NULL, (void **)&session);
+        redis.DictIteratorStop(iterator);
+        forget(session->id);
+    }
+    recount();
+}
+
+/* ---- the internal commands ---- */
+
+/* From ourselves, the AOF or the master alone. False: the error is replied. */
+static bool internal_allowed(RedisCtx *ctx) {
+    if (shardqa.calling > 0 || command_is_replayed(ctx)) return true;
+    redis.ReplyWithError(ctx, "ERR this command is internal: replicas and the AOF receive it; use RG.PYEXECUTE and RG.UNREGISTER");
+    return false;
+}
+
+/* RG._REGISTER payload */
+int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc) {
+    size_t length;
+    if (argc != 2) return redis.WrongArity(ctx);
+    if (!internal_allowed(ctx)) return REDIS_OK;
+    const char *payload = redis.StringPtrLen(argv[1], &length);
+    struct session *session = keep(payload, length);
+    if (session == NULL) return redis.ReplyWithError(ctx, "ERR the session is not of the form this version writes; upgrade this node");
+    redis.ReplicateVerbatim(ctx);
+    if (shardqa.calling == 0 && shardqa.link.started) send_session(session);
+    return redis.ReplyWithSimpleString(ctx, "OK");
+}
+
+struct by_id {
+    const char *id;
+    size_t length;
+};
+
+/* A test for gears_find. */
+static bool has_id(struct registration *registration, void *data) {
+    struct by_id *wanted = data;
+    return strlen(registration->id) == wanted->length && memcmp(registration->id, wanted->id, wanted->length) == 0;
+}
+
+/* Whether all its registrations are removed. */
+static bool is_empty(const struct session *session) {
+    for (struct registration *r = session->first; r; r = r->next)
+        if (r->id[0] != '\0') return false;
+    return true;
+}
+
+/* FORGET: nothing is run again. */
+static void tell_worker_to_forget(const struct by_id *wanted) {
+    struct frame_writer w;
+    if (!shardqa.link.started) return;
+    frame_begin(&w, FRAME_FORGET, 0);
+    frame_item(&w, wanted->id, wanted->length);
+    link_send(&w, NULL);
+}
+
+/* False where there is no such registration. */
+static bool unregister(const struct by_id *wanted, bool tell) {
+    struct registration *registration = gears_find(has_id, (void *)wanted);
+    if (registration == NULL) return false;
+    struct session *session = registration->session;
+    if (tell) tell_worker_to_forget(wanted);
+    registration->id[0] = '\0';
+    recount();
+    if (is_empty(session)) forget(session->id);
+    return true;
+}
+
+/* RG._UNREGISTER id */
+int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
+    struct by_id wanted;
+    if (argc != 2) return redis.WrongArity(ctx);
+    if (!internal_allowed(ctx)) return REDIS_OK;
+    wanted.id = redis.StringPtrLen(argv[1], &wanted.length);
+    if (!unregister(&wanted, shardqa.calling == 0)) return redis.ReplyWithError(ctx, "ERR unknown registration id");
+    redis.ReplicateVerbatim(ctx);
+    return redis.ReplyWithSimpleString(ctx, "OK");
+}
+
+/* The session that a registration belongs to, or NULL. */
+struct session *gears_session_of(const char *id, size_t length) {
+    struct by_id wanted = {.id = id, .length = length};
+    struct registration *registration = gears_find(has_id, &wanted);
+    return registration ? registration->session : NULL;
+}
+
+/* The worker is told as well. */
+bool gears_unregister(const char *id, size_t length) {
+    struct by_id wanted = {.id = id, .length = length};
+    return unregister(&wanted, true);
+}
+
+/* Whether RG.TRIGGER of it may stand in a transaction or a script. */
+bool gears_trigger_is_sync(const char *trigger, size_t length) {
+    for (long long i = 0; i < shardqa.registrations; i++) {
+        struct registration *r = shardqa.active[i];
+        if (strlen(r->trigger) == length && length > 0 && memcmp(r->trigger, trigger, length) == 0) return r->sync;
+    }
+    return false;
+}
+
+/* A trigger that nobody can answer now, for an error that says why. */
+struct registration *gears_inactive_trigger(const char *trigger, size_t length) {
+    for (long long i = 0; i < shardqa.registrations; i++) {
+        struct registration *r = shardqa.active[i];
+        if (r->session->inactive && strlen(r->trigger) == length && length > 0 && memcmp(r->trigger, trigger, length) == 0) return r;
+    }
+    return NULL;
+}
+
+/* An internal command of ours: replicas and the AOF get it. */
+static bool commit(const char *command, const char *argument, size_t length) {
+    char error[256];
+    RedisString *string = redis.CreateString(NULL, argument, length);
+    bool good = call_own(command, &string, 1, "S", error, sizeof error);
+    if (!good) redis.Log(shardqa.ctx, "warning", "%s was refused: %s", command, error);
+    redis.FreeString(NULL, string);
+    return good;
+}
+
+/* The node became a replica, or takes no writes now: the worker must not go on with what Redis
+ * did not keep. */
+static void take_back(const struct session *session) {
+    struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
+    if (!shardqa.link.started) return;
+    if (kept)
+        send_session(kept);
+    else
+        drop_from_worker(session);
+}
+
+/* Whose session it is: the user whose script the frame belongs to; without one (a stored script
+ * registers otherwise than it did) the one it had, if the code is the same. Never whom the
+ * worker names. */
+static const char *owner_of(const struct frame *frame, const struct session *session) {
+    const char *user = rights_of_script(frame->id);
+    const struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
+    if (user != NULL || kept == NULL) return user;
+    bool same = kept->code_length == session->code_length && memcmp(kept->code, session->code, kept->code_length) == 0;
+    return same ? kept->user : NULL;
+}
+
+/* REGISTER: a script has registered functions. The worker must not keep what Redis does not. */
+bool gears_frame_register(const struct frame *frame) {
+    struct buffer payload = {0};
+    struct session *session = read_session(frame->payload, frame->length);
+    if (session == NULL) return false;
+    const char *owner = owner_of(frame, session);
+    if (owner) {
+        redis.Free(session->user);
+        session->user = text_copy(owner, strlen(owner));
+        gears_encode(session, &payload);
+    } else {
+        redis.Log(shardqa.ctx, "warning", "session %s belongs to no script under way and is not kept", session->id);
+    }
+    if (owner == NULL || !commit("RG._REGISTER", payload.data, payload.length)) take_back(session);
+    buffer_free(&payload);
+    session_free(session);
+    return true;
+}
+
+/* UNREGISTER: the worker has ended what the function had begun. */
+bool gears_frame_unregister(const struct frame *frame) {
+    struct frame_list list;
+    struct frame_bytes id;
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &id)) return false;
+    struct by_id wanted = {.id = id.data, .length = id.length};
+    if (commit("RG._UNREGISTER", id.data, id.length)) return true;
+    struct registration *kept = gears_find(has_id, &wanted);
+    if (kept) take_back(kept->session);
+    return true;
+}
+
+/* ---- in the RDB ---- */
+
+/* For gears_each_session. */
+static void save_session(const struct session *session, void *io) {
+    struct buffer payload;
+    gears_encode(session, &payload);
+    redis.SaveStringBuffer(io, payload.data, payload.length);
+    buffer_free(&payload);
+}
+
+/* Before the keys, so that functions stand when they are loaded. */
+static void aux_save(RedisIO *io, int when) {
+    (void)when;
+    redis.SaveUnsigned(io, redis.DictSize(shardqa.sessions));
+    gears_each_session(save_session, io);
+}
+
+/* Replaces all sessions. The worker gets them in events_tell_loaded. */
+static int aux_load(RedisIO *io, int encoding, int when) {
+    (void)when;
+    if (encoding != GEARS_ENCODING) {
+        redis.LogIOError(io, "warning", "registrations are saved in version %d, this module reads version %d; use the module that wrote them", encoding, GEARS_ENCODING);
+        return REDIS_ERR;
+    }
+    /* a data set replaces everything, functions too */
+    uint64_t count = redis.LoadUnsigned(io);
+    if (redis.IsIOError(io)) return REDIS_ERR;
+    gears_clear();
+    while (count-- > 0) {
+        size_t length;
+        char *payload = redis.LoadStringBuffer(io, &length);
+        if (redis.IsIOError(io) || payload == NULL) return REDIS_ERR;
+        bool good = gears_store(payload, length);
+        redis.Free(payload);
+        if (!good) return REDIS_ERR;
+    }
+    return REDIS_OK;
+}
+
+/* No key ever has this type; Redis asks for these all the same. */
+static void *no_load(RedisIO *io, int encoding) {
+    (void)encoding;
+    redis.LogIOError(io, "warning", "a key of the type that only carries registrations was met; the payload is damaged");
+    return NULL;
+}
+
+/* As no_load. */
+static void no_save(RedisIO *io, void *value) {
+    (void)io;
+    (void)value;
+}
+
+/* As no_load. */
+static void no_rewrite(RedisIO *io, RedisString *key, void *value) {
+    (void)io;
+    (void)key;
+    (void)value;
+}
+
+static void no_free(void *value) { (void)value; }
+
+/* A type without keys: it only carries the aux field. */
+int gears_type_create(RedisCtx *ctx) {
+    RedisTypeMethods methods = {.version = TYPE_METHODS_VERSION,
+                                .rdb_load = no_load,
+                                .rdb_save = no_save,
+                                .aof_rewrite = no_rewrite,
+                                .free = no_free,
+                                .aux_load = aux_load,
+                                .aux_save = aux_save,
+                                .aux_save_triggers = AUX_BEFORE_RDB};
+    shardqa.gears_type = redis.CreateDataType(ctx, "SHARDQARG", GEARS_ENCODING, &methods);
+    return shardqa.gears_type ? REDIS_OK : REDIS_ERR;
+}
