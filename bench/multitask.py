@@ -29,15 +29,15 @@ from shardqa_toolchain.training.multitask_recipe import MultitaskRecipe, TaskEnt
 
 KINDS = {"qa": "span", "said": "answerable", "topic": "sequence", "capitals": "tokens", "quantities": "tokens"}
 SCHEMES = {"capitals": "plain"}
+# The metric that a task is judged by.
 MAIN = {"qa": "F1", "said": "accuracy", "topic": "accuracy", "capitals": "word accuracy", "quantities": "entity F1"}
-"""The metric that a task is judged by."""
 
 JOINT = "joint"
+# Of the joint losses. With equal ones the others hardly learn: at the start the gradient of spans has the norm 24, the
+# others' have 0.6 to 2.3.
 WEIGHTS = {"qa": 0.3, "said": 3.0, "topic": 4.0, "capitals": 8.0, "quantities": 150.0}
-"""Of the joint losses. With equal ones the others hardly learn: at the start the gradient of spans has the norm 24, the
-others' have 0.6 to 2.3."""
+# Of the joint recipe: spans, which the start knows, are held to what it says while the other heads begin.
 FRESH_RATE, KEEP = 30.0, 8.0
-"""Of the joint recipe: spans, which the start knows, are held to what it says while the other heads begin."""
 TIMED_ROWS, ROUNDS = 64, 7
 LEAST_RATIO, MOST_LOSS = 4.0, 0.5
 

@@ -29,16 +29,14 @@ from shardqa_toolchain.multitask.tasks import BIO
 from shardqa_toolchain.multitask.words import Mark, Misaligned, Words, label_words
 
 ARTICLES = 40
-DEV_SHARE = 0.2
-"""Of these articles' paragraphs, measured on."""
-DEV_QUESTIONS = 4
-"""Of such a paragraph."""
-SQUAD_DEV_QUESTIONS = 3000
-"""Of each of SQuAD's dev sets."""
+DEV_SHARE = 0.2  # of these articles' paragraphs, measured on
+DEV_QUESTIONS = 4  # of such a paragraph
+SQUAD_DEV_QUESTIONS = 3000  # of each of SQuAD's dev sets
 
 _YEAR = r"1[0-9]{3}s?|20[0-2][0-9]s?"
 _MONTH = "(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _NUMBER = r"[0-9](?:[0-9,.]*[0-9])?"
+# What begins with none but a sign of money and ends a word.
 QUANTITY = re.compile(
     rf"(?<!\w)(?:(?P<MONEY>[$£€]\s?{_NUMBER}(?:\s(?:million|billion|trillion))?)"
     rf"|(?P<PERCENT>{_NUMBER}\s?(?:%|percent(?!\w)|per\scent(?!\w)))"
@@ -46,7 +44,6 @@ QUANTITY = re.compile(
     rf"|{_MONTH}\s[0-9]{{1,2}}|(?:{_YEAR}))"
     rf"|(?P<NUMBER>{_NUMBER}))(?!\w)"
 )
-"""What begins with none but a sign of money and ends a word."""
 
 
 @dataclass(frozen=True, slots=True)

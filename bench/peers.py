@@ -38,8 +38,8 @@ PACKAGES = ("haystack-ai==2.31.0", "transformers==4.57.6", "accelerate==1.12.0")
 ORACLE = Path(__file__).with_name("peers_oracle.py")
 BLOCKS = 3
 K = 5
+# By the score from which no more is read.
 FORMS = {"shardqa": Settings.model_fields["sure"].default, "shardqa, all five read": 1.0}
-"""By the score from which no more is read."""
 
 
 def peers_python() -> Path:

@@ -9,11 +9,9 @@ from shardqa.models import shipped
 from toolchain.tests.tiny_models import Weights, evidence_heads, tiny_config, tiny_weights, write_tiny
 
 HEADS, WIDTH = 4, 48
-VOCABULARY, POSITIONS = 30522, 512
-"""The shipped reader's tokenizer's, and room for rows of any text."""
+VOCABULARY, POSITIONS = 30522, 512  # the shipped reader's tokenizer's, and room for rows of any text
 
-DEVIATION = 0.2
-"""Of the weights: calmer than others, so that int8 keeps the best span of most rows."""
+DEVIATION = 0.2  # of the weights: calmer than others, so that int8 keeps the best span of most rows
 
 
 def checkpoint(folder: Path, layers: int = 2, seed: int = 0, evidence: bool = False) -> Path:

@@ -15,11 +15,9 @@ Weights = dict[str, NDArray[np.float32]]
 
 HIDDEN, HEAD_SIZE, VOCABULARY, POSITIONS = 32, 8, 1200, 256
 
-LAYERS = ((4, 64), (2, 40), (1, 7))
-"""Heads and columns of the feed-forward of each layer."""
+LAYERS = ((4, 64), (2, 40), (1, 7))  # heads and columns of the feed-forward of each layer
 
-DEVIATION = 0.3
-"""Of the weights: ten times BERT's, so that a random network's logits are of some size."""
+DEVIATION = 0.3  # of the weights: ten times BERT's, so that a random network's logits are of some size
 
 
 def tiny_config(layers: Sequence[tuple[int, int]] = LAYERS, **changes: Any) -> dict[str, Any]:

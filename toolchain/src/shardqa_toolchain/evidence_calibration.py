@@ -26,18 +26,13 @@ if TYPE_CHECKING:
 class MarkedRow:
     """A question's text as the reader sees it."""
 
-    margins: NDArray[np.float64]
-    """Of each sentence, logits above its passage's "does not say", [sentences]."""
-    words: NDArray[np.int64]
-    """Of each sentence, [sentences]."""
-    right: NDArray[np.int64]
-    """Those of them that are marked, [sentences]."""
-    marked: int
-    """Words of the text that are marked, in these sentences or not."""
+    margins: NDArray[np.float64]  # of each sentence, logits above its passage's "does not say", [sentences]
+    words: NDArray[np.int64]  # of each sentence, [sentences]
+    right: NDArray[np.int64]  # those of them that are marked, [sentences]
+    marked: int  # words of the text that are marked, in these sentences or not
 
 
-Marked = Mapping[str, Sequence[MarkedRow]]
-"""Rows by file."""
+Marked = Mapping[str, Sequence[MarkedRow]]  # rows by file
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +41,8 @@ class EvidenceOutcome:
 
     file: str
     rows: int
-    f1: float
-    """With weights and line that were fitted without this file."""
-    best: float
-    """With the same weights and the line that suits this file best."""
+    f1: float  # with weights and line that were fitted without this file
+    best: float  # with the same weights and the line that suits this file best
 
 
 def fit(files: Marked) -> EvidenceWeights:

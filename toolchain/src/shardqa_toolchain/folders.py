@@ -11,8 +11,8 @@ from pathlib import Path
 
 from shardqa.errors import BadData, SetupError
 
+# What the system says when no more can be written: disk, quota, or the largest file allowed.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says when no more can be written: disk, quota, or the largest file allowed."""
 
 
 @contextmanager

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-CHUNK_QUESTIONS = 64
-"""Questions whose rows are batched together; bounds memory."""
+CHUNK_QUESTIONS = 64  # questions whose rows are batched together; bounds memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,9 @@ class Scores:
     """A reader's result on a set of questions."""
 
     questions: int
-    exact_match: float
-    """Percent."""
-    f1: float
-    """Percent."""
-    seconds: float
-    """Time in the network."""
+    exact_match: float  # percent
+    f1: float  # percent
+    seconds: float  # time in the network
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +47,7 @@ class QuestionRows:
     question: squad.SquadQuestion
     text: str
     tokens: PassageTokens
-    windows: tuple[tuple[int, Row], ...]
-    """First token of the paragraph in each row, and the row."""
+    windows: tuple[tuple[int, Row], ...]  # first token of the paragraph in each row, and the row
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +55,10 @@ class Read:
     """What a reader found for a question."""
 
     question: squad.SquadQuestion
-    answer: str
-    """The best span's text."""
+    answer: str  # the best span's text
     span_logit: float
-    null_logit: float
-    """Of the window that is surest to hold an answer: the lowest."""
-    seconds: float
-    """Time in the network, the question's share of its chunk."""
+    null_logit: float  # of the window that is surest to hold an answer: the lowest
+    seconds: float  # time in the network, the question's share of its chunk
 
     @property
     def f1(self) -> float:

@@ -35,12 +35,10 @@ if TYPE_CHECKING:
 class SentenceScores:
     """A reader's result on a set of questions with marked sentences."""
 
-    words: EvidenceScores
-    """Of the sentences shown, over all texts; percent."""
-    too_long: int
-    """Questions that the reader does not take, left out."""
+    words: EvidenceScores  # of the sentences shown, over all texts; percent
+    too_long: int  # questions that the reader does not take, left out
+    # The chance that a text that answers has the higher relevance, 0 to 1; None where all do, or none.
     relevance_auroc: float | None
-    """The chance that a text that answers has the higher relevance, 0 to 1; None where all do, or none."""
 
 
 def measure(folder: Path, file: Path, limit: int | None = None, threads: int = 1, seed: int = 0) -> SentenceScores:

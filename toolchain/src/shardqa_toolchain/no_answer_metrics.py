@@ -21,8 +21,8 @@ from shardqa_toolchain.measure import Read
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Of the calibration error, of equal width (Guo et al. 2017, section 2).
 BINS = 15
-"""Of the calibration error, of equal width (Guo et al. 2017, section 2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,10 @@ class NoAnswerMetrics:
     questions: int
     exact_match: float
     f1: float
-    answerable_f1: float
-    """Of the questions that have an answer."""
-    refused: float
-    """Of the questions that have none."""
-    calibration_error: float
-    """Mean distance between score and share of right answers, 0 to 1, over BINS bins."""
-    threshold: float
-    """Score below which nothing was answered, 0 to 1."""
+    answerable_f1: float  # of the questions that have an answer
+    refused: float  # of the questions that have none
+    calibration_error: float  # mean distance between score and share of right answers, 0 to 1, over BINS bins
+    threshold: float  # score below which nothing was answered, 0 to 1
 
 
 def no_answer_metrics(reads: Sequence[Read], scoring: Scoring) -> NoAnswerMetrics:

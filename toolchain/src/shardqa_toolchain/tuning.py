@@ -16,14 +16,12 @@ import numpy as np
 from shardqa.models.reader import Row, join
 from shardqa.models.session import Logits, ReaderSession
 
-ROWS = (96, 112, 128, 128, 160)
-"""Tokens of the passages of one question."""
+ROWS = (96, 112, 128, 128, 160)  # tokens of the passages of one question
 
+# Largest difference of a logit for which another form counts as the same reader; int8 itself is 0.3 off float32.
 TOLERANCE = 0.5
-"""Largest difference of a logit for which another form counts as the same reader; int8 itself is 0.3 off float32."""
 
-GAIN = 0.9
-"""Share of the time that a form must take at most to be worth another setting."""
+GAIN = 0.9  # share of the time that a form must take at most to be worth another setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +31,7 @@ class ReaderForm:
     name: str
     threads: int
     read: Callable[[Sequence[Row]], list[Logits]]
-    is_shipped: bool = True
-    """Whether it runs the shipped network."""
+    is_shipped: bool = True  # whether it runs the shipped network
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +40,8 @@ class Tried:
 
     name: str
     threads: int
-    ms: float
-    """Of one question's rows, the median."""
-    difference: float
-    """Largest, of any logit, from the first form's."""
+    ms: float  # of one question's rows, the median
+    difference: float  # largest, of any logit, from the first form's
     is_shipped: bool
 
     @property

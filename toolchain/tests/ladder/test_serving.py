@@ -15,8 +15,7 @@ from shardqa_toolchain.ladder.job import CACHE, ONNX, TORCH, TRANSFORMERS, Job
 from shardqa_toolchain.measure import QuestionRows, Read
 from toolchain.tests import tiny
 
-LOGITS = 1e-3
-"""Difference of span logits that the order of sums explains."""
+LOGITS = 1e-3  # difference of span logits that the order of sums explains
 
 
 def job(folder: Path | str, backend: str = ONNX, longest: int = 384, **others: bool) -> Job:

@@ -27,8 +27,7 @@ from shardqa_toolchain.training.prune import prune_structures  # noqa: E402
 from shardqa_toolchain.training.recipe import Data, Recipe, Teaching  # noqa: E402
 from shardqa_toolchain.training.saved import load_reader  # noqa: E402
 
-TEXT = tiny.RIVERS * 12
-"""Long enough that distances of every bucket occur."""
+TEXT = tiny.RIVERS * 12  # long enough that distances of every bucket occur
 
 
 def mpnet(folder: Path) -> Path:

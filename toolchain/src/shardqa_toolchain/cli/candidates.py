@@ -27,8 +27,7 @@ from shardqa.models.reader import best_spans, join, null_logit
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
 
-SPANS = 2
-"""Per passage: the second teaches the score what wrong ones look like."""
+SPANS = 2  # per passage: the second teaches the score what wrong ones look like
 
 CORPUS = "candidates"
 
@@ -37,13 +36,10 @@ CORPUS = "candidates"
 class Sample:
     """Which questions to ask over which documents."""
 
-    documents: list[tuple[str, str, str]]
-    """Id, title, text."""
+    documents: list[tuple[str, str, str]]  # id, title, text
     questions: list[squad.SquadQuestion]
-    name: str = "squad"
-    """Of the domain."""
-    absent: bool = False
-    """Ask each answerable question once more, without the document it is about."""
+    name: str = "squad"  # of the domain
+    absent: bool = False  # ask each answerable question once more, without the document it is about
 
 
 @dataclass(slots=True)

@@ -16,11 +16,10 @@ from shardqa_toolchain.cli.needs import need
 if TYPE_CHECKING:
     from shardqa_toolchain.ladder.results import Ladder, Rung
 
+# Beside a checkout, where somebody has put it.
 DEFAULT_CHECKPOINT = Path(__file__).resolve().parents[5] / "shared" / "models" / "reader-v0"
-"""Beside a checkout, where somebody has put it."""
 
-QUICK = {"count": 4, "scored": 8, "rounds": 1, "seconds": 0.0, "sides": False}
-"""Settings of a trial."""
+QUICK = {"count": 4, "scored": 8, "rounds": 1, "seconds": 0.0, "sides": False}  # settings of a trial
 
 COLUMNS = ("step", "gain", "share", "questions/s", "p50 ms", "p99 ms", "memory MB", "start s", "file MB", "EM", "F1")
 

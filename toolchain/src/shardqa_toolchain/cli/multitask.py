@@ -16,8 +16,7 @@ from shardqa_toolchain.cli.training import SkipOption, WorkOption, shown, work_b
 if TYPE_CHECKING:
     from shardqa_toolchain.training.multitask import MultitaskReport
 
-MAX_FAULTS = 10
-"""Examples left out that are named; the others are counted."""
+MAX_FAULTS = 10  # examples left out that are named; the others are counted
 
 
 def train_multitask(

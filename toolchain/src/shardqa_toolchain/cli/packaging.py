@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 KINDS = ("lambda", "functions")
 
-Row = tuple[str, str, str]
-"""What, measured, wanted."""
+Row = tuple[str, str, str]  # what, measured, wanted
 
 
 def package(

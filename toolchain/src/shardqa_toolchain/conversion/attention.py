@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from shardqa_toolchain.conversion.graph import GraphBuilder
 
-MASKED = -10_000.0
-"""Added to the attention logits of padding: e^-10000 is 0 in float32."""
+MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0 in float32
 
 
 def padding(graph: GraphBuilder, mask: str) -> str:

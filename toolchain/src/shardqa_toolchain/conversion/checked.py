@@ -17,12 +17,9 @@ from shardqa_toolchain.folders import written_atomically
 class Check:
     """How a conversion's result is looked at."""
 
-    questions: Path | None = None
-    """SQuAD file; see `verify.verify` for what is taken without one."""
-    limit: int | None = None
-    """Questions drawn from it; all unless given."""
-    keep_failing: bool = False
-    """Keep a result that fails, with the verdict in its card, rather than throw it away."""
+    questions: Path | None = None  # SQuAD file; see `verify.verify` for what is taken without one
+    limit: int | None = None  # questions drawn from it; all unless given
+    keep_failing: bool = False  # keep a result that fails, with the verdict in its card, rather than throw it away
 
 
 def convert(

@@ -22,11 +22,10 @@ CONFIG_FILE = "config.json"
 
 WEIGHTS_FILE = "model.safetensors"
 
-SPAN_HEAD = "qa_outputs"
-"""The span head's tensors begin so."""
+SPAN_HEAD = "qa_outputs"  # the span head's tensors begin so
 
+# The tensors of a reader's two other heads begin so, and its outputs are named so; it has both or none.
 EVIDENCE, RELEVANCE = EVIDENCE_HEADS = ("evidence", "relevance")
-"""The tensors of a reader's two other heads begin so, and its outputs are named so; it has both or none."""
 
 _FLOATS: dict[str, Any] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
 
@@ -36,10 +35,8 @@ class Checkpoint:
     """What a reader is exported from."""
 
     folder: Path
-    config: dict[str, Any]
-    """In BERT's words, whatever the family was."""
-    weights: Weights
-    """By BERT's names, float32."""
+    config: dict[str, Any]  # in BERT's words, whatever the family was
+    weights: Weights  # by BERT's names, float32
     shape: BertShape
 
     @classmethod

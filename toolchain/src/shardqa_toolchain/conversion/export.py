@@ -23,8 +23,7 @@ from shardqa_toolchain.multitask.tasks import SETTING
 
 FORMS = ("onnx", "torchscript")
 
-MOST_BYTES = 2**31 - 1
-"""Protobuf's bound on a message, which an ONNX file is."""
+MOST_BYTES = 2**31 - 1  # Protobuf's bound on a message, which an ONNX file is
 
 AS_IT_COMES = Check()
 

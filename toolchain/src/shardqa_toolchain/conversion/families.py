@@ -13,19 +13,17 @@ from typing import Any
 
 from shardqa.errors import BadModel
 
-READER = "BertForQuestionAnswering"
-"""What transformers calls a BERT with a span head."""
+READER = "BertForQuestionAnswering"  # what transformers calls a BERT with a span head
 
 KNOWN = "BERT, DistilBERT and ELECTRA can be read"
 
-MPNET = "mpnet"
-"""The family that numbers BERT's wordpieces in its own way and has RELATIVE places."""
+MPNET = "mpnet"  # the family that numbers BERT's wordpieces in its own way and has RELATIVE places
 
+# Our name for MPNet's places: besides BERT's, each attention logit is added a number for its tokens' distance.
 RELATIVE = "absolute_and_relative"
-"""Our name for MPNet's places: besides BERT's, each attention logit is added a number for its tokens' distance."""
 
+# Those numbers, [buckets of distances, heads]; all layers share them.
 RELATIVE_TABLE = "bert.encoder.relative_attention_bias.weight"
-"""Those numbers, [buckets of distances, heads]; all layers share them."""
 
 _DISTIL_SETTINGS = {
     "dim": "hidden_size",
@@ -35,8 +33,7 @@ _DISTIL_SETTINGS = {
     "activation": "hidden_act",
 }
 
-_DISTIL_EPSILON = 1e-12
-"""Not in its settings; written in transformers' code."""
+_DISTIL_EPSILON = 1e-12  # not in its settings; written in transformers' code
 
 _DISTIL_TENSORS = (
     (r"^distilbert\.", "bert."),

@@ -22,14 +22,11 @@ from shardqa_toolchain.conversion.attention import attention, padding
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OPSET = 17
-"""First opset with LayerNormalization."""
+OPSET = 17  # first opset with LayerNormalization
 
-CONTRIB = "com.microsoft"
-"""The domain of onnxruntime's own operators."""
+CONTRIB = "com.microsoft"  # the domain of onnxruntime's own operators
 
-Weights = Mapping[str, "NDArray[np.float32]"]
-"""A checkpoint's tensors by their names in transformers, float32."""
+Weights = Mapping[str, "NDArray[np.float32]"]  # a checkpoint's tensors by their names in transformers, float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +37,8 @@ class BertShape:
     """
 
     layers: int
-    head_size: int
-    """Columns of one attention head."""
-    epsilon: float
-    """Added to the variance in layer normalisation."""
+    head_size: int  # columns of one attention head
+    epsilon: float  # added to the variance in layer normalisation
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> BertShape:
@@ -114,15 +109,14 @@ class Output:
     """An output of the network, or an input."""
 
     name: str
-    sizes: tuple[str | int, ...]
-    """Such as ("batch", "sequence")."""
+    sizes: tuple[str | int, ...]  # such as ("batch", "sequence")
     type: int = TensorProto.FLOAT
 
 
+# A whole network's inputs.
 TOKENS_IN = tuple(
     Output(name, ("batch", "sequence"), TensorProto.INT64) for name in ("input_ids", "attention_mask", "token_type_ids")
 )
-"""A whole network's inputs."""
 
 
 class Head(Protocol):
@@ -136,10 +130,8 @@ class Head(Protocol):
 class SpanHead:
     """Start and end logits of each token (Devlin et al. 2019, section 4.2)."""
 
-    weight: NDArray[np.float32]
-    """[2, hidden size]: starts, ends."""
-    bias: NDArray[np.float32]
-    """[2]."""
+    weight: NDArray[np.float32]  # [2, hidden size]: starts, ends
+    bias: NDArray[np.float32]  # [2]
 
     @classmethod
     def of(cls, weights: Weights) -> SpanHead:
@@ -187,8 +179,7 @@ class _Watched:
     """Layers that note what each product is made of."""
 
     layers: Layers
-    inputs: dict[str, str] = field(default_factory=dict)
-    """The value that goes into a product, by the product's name."""
+    inputs: dict[str, str] = field(default_factory=dict)  # the value that goes into a product, by the product's name
 
     def lookup(self, graph: GraphBuilder, name: str, table: NDArray[np.float32], index: str) -> str:
         return self.layers.lookup(graph, name, table, index)

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from shardqa.models.reader import Batch
     from shardqa_toolchain.conversion.networks import Outputs
 
+# The token classifier of the control form, as transformers' BertForTokenClassification names it.
 CLASSIFIER = "classifier"
-"""The token classifier of the control form, as transformers' BertForTokenClassification names it."""
 
 
 def head_tensor(task: Task) -> str:
@@ -44,12 +44,9 @@ class LinearHead:
     """Logits of every token, or of a row's first."""
 
     output: Output
-    weight: NDArray[np.float32]
-    """[labels, hidden size]."""
-    bias: NDArray[np.float32]
-    """[labels]."""
-    at_first: bool
-    """Whether only [CLS] is asked."""
+    weight: NDArray[np.float32]  # [labels, hidden size]
+    bias: NDArray[np.float32]  # [labels]
+    at_first: bool  # whether only [CLS] is asked
 
     def write(self, graph: GraphBuilder, hidden: str) -> list[Output]:
         name = self.output.name

@@ -29,35 +29,30 @@ from shardqa_toolchain.conversion.graph import CONTRIB, GraphBuilder
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TABLE_STEPS = 127
-"""Steps each side of zero in a table's int8."""
+TABLE_STEPS = 127  # steps each side of zero in a table's int8
 
+# Steps each side of zero in a product's int8 weights: the most with which sums are exact on every processor. Before
+# VNNI, x86-64 adds two products in 16 bits and saturates (vpmaddubsw); 2 * 255 * 64 fits. With 100 a tenth of the
+# largest sums are wrong there (`tests/unit/models/test_processors.py`). uint8 weights are exact as well, but a quarter
+# slower.
 COLUMN_STEPS = 64
-"""Steps each side of zero in a product's int8 weights: the most with which sums are exact on every processor. Before
-VNNI, x86-64 adds two products in 16 bits and saturates (vpmaddubsw); 2 * 255 * 64 fits. With 100 a tenth of the largest
-sums are wrong there (`tests/unit/models/test_processors.py`). uint8 weights are exact as well, but a quarter slower."""
 
-GELU_FLOOR = 0.17
-"""GELU gives more than minus this (its least is -0.16997), so that what is lifted by it is above zero."""
+GELU_FLOOR = 0.17  # GELU gives more than minus this (its least is -0.16997), so that what is lifted by it is above zero
 
-GROUP_INPUTS = 384
-"""Inputs that share a scale per token in a product named SENSITIVE."""
+GROUP_INPUTS = 384  # inputs that share a scale per token in a product named SENSITIVE
 
-SENSITIVE = "narrow"
-"""Products whose names end so have their inputs in groups."""
+SENSITIVE = "narrow"  # products whose names end so have their inputs in groups
 
+# Products whose names end so are made of what a normalisation gives. Evening out the inputs of the others, which are of
+# a size already, gains nothing.
 EVENED = ("qkv", "widen")
-"""Products whose names end so are made of what a normalisation gives. Evening out the inputs of the others, which are
-of a size already, gains nothing."""
 
+# Bounds a factor's logarithm: the rows that inputs were measured on may have left one asleep.
 MOST_EVENING = math.log(100)
-"""Bounds a factor's logarithm: the rows that inputs were measured on may have left one asleep."""
 
-LEAST = 1e-30
-"""Stands for the largest activation of a token whose activations are all zero."""
+LEAST = 1e-30  # stands for the largest activation of a token whose activations are all zero
 
-STATIC_STEPS = 255
-"""Steps of a static range, from its lower to its upper end."""
+STATIC_STEPS = 255  # steps of a static range, from its lower to its upper end
 
 
 class _Tables:
@@ -76,10 +71,8 @@ class _Steps:
     """How activations become uint8."""
 
     name: str
-    scale: float
-    """Of activations whose largest is 1."""
-    zero: int
-    """What stands for zero."""
+    scale: float  # of activations whose largest is 1
+    zero: int  # what stands for zero
     signed: bool
 
     def largest(self, graph: GraphBuilder, name: str, value: str) -> str:
@@ -104,8 +97,7 @@ class _Columns:
     """A product's weight: int8 with a scale per column."""
 
     steps: NDArray[np.float32]
-    scale: NDArray[np.float32]
-    """[1, columns]."""
+    scale: NDArray[np.float32]  # [1, columns]
 
     @classmethod
     def of(cls, weight: NDArray[np.float32]) -> _Columns:
@@ -121,10 +113,9 @@ class _Columns:
 class TokenLayers(_Tables):
     """A scale per token, for the sensitive products one per token and group of inputs."""
 
+    # How large each input of a product gets, about: float32 [inputs]. What is not named is not evened out.
     largest: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    """How large each input of a product gets, about: float32 [inputs]. What is not named is not evened out."""
-    group_inputs: int = GROUP_INPUTS
-    """About so many inputs share a scale."""
+    group_inputs: int = GROUP_INPUTS  # about so many inputs share a scale
 
     def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         if name.endswith(SENSITIVE):
@@ -200,8 +191,7 @@ class Range:
 class StaticLayers(_Tables):
     """A scale and a zero per product, fixed; for the sensitive products as `TokenLayers`."""
 
-    ranges: Mapping[str, Range]
-    """By product."""
+    ranges: Mapping[str, Range]  # by product
 
     def product(self, graph: GraphBuilder, name: str, value: str, weight: NDArray[np.float32]) -> str:
         if name.endswith(SENSITIVE):

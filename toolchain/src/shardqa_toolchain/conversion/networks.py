@@ -29,21 +29,20 @@ from shardqa_toolchain.conversion.heads import MultitaskReference
 from shardqa_toolchain.conversion.reference import Reference
 from shardqa_toolchain.multitask.tasks import SETTING
 
+# What onnx raises for a file that is none; protobuf comes with it, without types.
 DecodeError: Any = import_module("google.protobuf.message").DecodeError
-"""What onnx raises for a file that is none; protobuf comes with it, without types."""
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    # Float outputs by name; the first axis is rows, the second, where an output is of tokens, tokens.
     Outputs = dict[str, NDArray[np.float32]]
-    """Float outputs by name; the first axis is rows, the second, where an output is of tokens, tokens."""
 
 TORCHSCRIPT_FILE = "model.pt"
 
 SPANS = ("start_logits", "end_logits")
 
-SAFE_VOCABULARY = 1_000
-"""Where nothing says how many words there are, ids below this are in any BERT's table."""
+SAFE_VOCABULARY = 1_000  # where nothing says how many words there are, ids below this are in any BERT's table
 
 
 class Network(Protocol):
@@ -60,10 +59,8 @@ class OpenNetwork:
     path: Path
     network: Network
     tokenizer: Path | None
-    vocabulary: int
-    """Ids below this may be fed."""
-    positions: int
-    """Tokens of the longest row."""
+    vocabulary: int  # ids below this may be fed
+    positions: int  # tokens of the longest row
 
 
 def open_network(path: Path, threads: int = 1) -> OpenNetwork:

@@ -26,8 +26,7 @@ from shardqa_toolchain.conversion.export import AS_IT_COMES
 from shardqa_toolchain.conversion.networks import OnnxNetwork, read_onnx
 from shardqa_toolchain.conversion.verify import Verdict, thresholds_for
 
-COMPANIONS = (TOKENIZER_FILE, CONFIG_FILE, SCORING_FILE)
-"""Copied where they lie beside the network."""
+COMPANIONS = (TOKENIZER_FILE, CONFIG_FILE, SCORING_FILE)  # copied where they lie beside the network
 
 
 def optimize(source: Path, out: Path, check: Check = AS_IT_COMES) -> Verdict:

@@ -18,28 +18,23 @@ from shardqa_toolchain.measure import STRIDE_TOKENS, WINDOW_TOKENS, QuestionRows
 
 SEEDS = Path(shardqa.__file__).parent / "seeds"
 
-DEFAULT_QUESTIONS = 64
-"""Taken when no question file is named: seconds on one core."""
+DEFAULT_QUESTIONS = 64  # taken when no question file is named: seconds on one core
 
 RANDOM_ROWS = 32
-RANDOM_LENGTHS = (12, 128)
-"""Shortest and longest row of random wordpieces."""
+RANDOM_LENGTHS = (12, 128)  # shortest and longest row of random wordpieces
 
-FIRST_WORD = 104
-"""Ids below this are special tokens in BERT's vocabularies."""
+FIRST_WORD = 104  # ids below this are special tokens in BERT's vocabularies
 
+# A network with fewer can't read the longest question with a window.
 LEAST_POSITIONS = MAX_QUESTION_TOKENS + 3 + STRIDE_TOKENS
-"""A network with fewer can't read the longest question with a window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
     """What both networks are fed."""
 
-    inputs: str
-    """Where it comes from, for people."""
-    readings: tuple[QuestionRows, ...]
-    """Questions with their windows; empty for random rows."""
+    inputs: str  # where it comes from, for people
+    readings: tuple[QuestionRows, ...]  # questions with their windows; empty for random rows
     rows: tuple[Row, ...]
 
 

@@ -24,8 +24,7 @@ from shardqa_toolchain.conversion.verify import QUANTIZED, Verdict
 
 FORMS = ("dynamic", "static", "bf16")
 
-LEAST_GAIN = 1.1
-"""Times as fast as float32 that bfloat16 must be to pay."""
+LEAST_GAIN = 1.1  # times as fast as float32 that bfloat16 must be to pay
 
 TIMED_TOKENS, TIMED_ROUNDS = 128, 9
 
@@ -34,12 +33,9 @@ TIMED_TOKENS, TIMED_ROUNDS = 128, 9
 class Calibration:
     """What static ranges are measured on."""
 
-    questions: Path
-    """SQuAD file."""
-    samples: int = SAMPLES
-    """Questions drawn from it."""
-    percentile: float = PERCENTILE
-    """Percent of the activations within the range; 100 for all."""
+    questions: Path  # SQuAD file
+    samples: int = SAMPLES  # questions drawn from it
+    percentile: float = PERCENTILE  # percent of the activations within the range; 100 for all
 
 
 def quantize(

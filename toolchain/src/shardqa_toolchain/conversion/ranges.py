@@ -20,12 +20,11 @@ from shardqa_toolchain.conversion.probes import Probe, probe
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SAMPLES = 128
-"""Questions that ranges are measured on."""
+SAMPLES = 128  # questions that ranges are measured on
 
+# Percent of a row's activations within its range. Clipping costs more than finer steps gain: at 99.999 the logits'
+# error doubles.
 PERCENTILE = 100.0
-"""Percent of a row's activations within its range. Clipping costs more than finer steps gain: at 99.999 the logits'
-error doubles."""
 
 
 def measure_ranges(

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-MASKED = np.float32(-1e9)
-"""Added to the attention logits of padding."""
+MASKED = np.float32(-1e9)  # added to the attention logits of padding
 
 
 @dataclass(frozen=True, slots=True)

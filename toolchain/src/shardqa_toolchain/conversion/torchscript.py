@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from shardqa_toolchain.conversion.checkpoint import Checkpoint
     from shardqa_toolchain.conversion.graph import BertShape, Weights
 
-MASKED = -1e9
-"""Added to the attention logits of padding."""
+MASKED = -1e9  # added to the attention logits of padding
 
 
 class _Dense(nn.Module):

@@ -29,30 +29,27 @@ if TYPE_CHECKING:
     from shardqa_toolchain.conversion.networks import Outputs
 
 
+# All outputs but evidence and relevance, which count by themselves. A span's logits are added, and a task of a few
+# labels has too few to have spreads of its own.
 TOGETHER = "the network"
-"""All outputs but evidence and relevance, which count by themselves. A span's logits are added, and a task of a few
-labels has too few to have spreads of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """What B must keep to be taken for A; None is not looked at."""
 
+    # Of any logit, in spreads: standard deviations of A's logits of that output.
     largest_difference: float | None = None
-    """Of any logit, in spreads: standard deviations of A's logits of that output."""
-    error: float | None = None
-    """Root mean square of the differences of any output, in its spreads."""
-    span_agreement: float | None = None
-    """Percent of the rows whose best span is the same, at least."""
-    f1_loss: float | None = None
-    """F1 of A less F1 of B, percent; looked at where questions have answers."""
+    error: float | None = None  # root mean square of the differences of any output, in its spreads
+    span_agreement: float | None = None  # percent of the rows whose best span is the same, at least
+    f1_loss: float | None = None  # F1 of A less F1 of B, percent; looked at where questions have answers
 
 
+# Float32 written otherwise: only the order of sums differs.
 FLOAT = Thresholds(largest_difference=1e-3, error=1e-4, span_agreement=99, f1_loss=0.1)
-"""Float32 written otherwise: only the order of sums differs."""
 
+# Numbers of fewer bits: answers stay, logits move a little. int8 as shipped differs by 0.03 spreads.
 QUANTIZED = Thresholds(error=0.1, span_agreement=80, f1_loss=2.0)
-"""Numbers of fewer bits: answers stay, logits move a little. int8 as shipped differs by 0.03 spreads."""
 
 
 def thresholds_for(path: Path) -> Thresholds:
@@ -66,25 +63,17 @@ class Verdict:
 
     inputs: str
     rows: int
-    largest_difference: float
-    """Of any logit of a real token."""
-    mean_difference: float
-    """Mean absolute difference of the logits."""
+    largest_difference: float  # of any logit of a real token
+    mean_difference: float  # mean absolute difference of the logits
+    # Root mean square of the differences in standard deviations of A's logits, of the output where it is largest.
     error: float
-    """Root mean square of the differences in standard deviations of A's logits, of the output where it is largest."""
-    spread: float
-    """That standard deviation."""
-    output: str
-    """That output, or TOGETHER."""
+    spread: float  # that standard deviation
+    output: str  # that output, or TOGETHER
     thresholds: Thresholds
-    span_agreement: float | None = None
-    """Percent; None for networks that point at no spans."""
-    exact_match: tuple[float, float] | None = None
-    """A's and B's, percent; None without questions."""
-    f1: tuple[float, float] | None = None
-    """A's and B's, percent."""
-    failures: tuple[str, ...] = ()
-    """Each threshold that was missed, in a sentence."""
+    span_agreement: float | None = None  # percent; None for networks that point at no spans
+    exact_match: tuple[float, float] | None = None  # A's and B's, percent; None without questions
+    f1: tuple[float, float] | None = None  # A's and B's, percent
+    failures: tuple[str, ...] = ()  # each threshold that was missed, in a sentence
 
     @property
     def passed(self) -> bool:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from shardqa_toolchain.ladder.serving import LadderServer
     from shardqa_toolchain.measure import QuestionRows
 
-REDIS_SECONDS = 10.0
-"""A Redis that has not answered by then does not come up."""
+REDIS_SECONDS = 10.0  # a Redis that has not answered by then does not come up
 
 
 @dataclass(frozen=True, slots=True)

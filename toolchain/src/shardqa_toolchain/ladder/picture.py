@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".png", ".svg")
 
-COUNTED, BESIDE = "#2a6f97", "#b8c4cc"
-"""Colours of the ladder's steps and of those beside it."""
+COUNTED, BESIDE = "#2a6f97", "#b8c4cc"  # colours of the ladder's steps and of those beside it
 
 Value = Callable[["Rung"], float | None]
 

@@ -17,16 +17,14 @@ from shardqa.errors import SetupError
 from shardqa_toolchain.ladder.job import Job
 from shardqa_toolchain.ladder.worker import ScoreShares, Timed
 
-SAID_LINES = 5
-"""Last lines of a dead process's stderr that are passed on."""
+SAID_LINES = 5  # last lines of a dead process's stderr that are passed on
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
     """What one process reported."""
 
-    start: float
-    """Seconds from its start to its first answer."""
+    start: float  # seconds from its start to its first answer
     timed: Timed
 
 

@@ -15,25 +15,19 @@ from shardqa_toolchain.ladder.processes import Ran
 from shardqa_toolchain.ladder.steps import LadderStep
 from shardqa_toolchain.ladder.worker import ScoreShares
 
-WANTED_GAIN = 30.0
-"""Times the throughput of the first step, without the cache."""
+WANTED_GAIN = 30.0  # times the throughput of the first step, without the cache
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What was measured of a step; medians over the rounds."""
 
-    throughput: float
-    """Questions a second, of all processes together."""
-    p50: float | None
-    """Latency of a question, milliseconds; None where questions are answered all at once."""
+    throughput: float  # questions a second, of all processes together
+    p50: float | None  # latency of a question, milliseconds; None where questions are answered all at once
     p99: float | None
-    memory: float
-    """Of one process, resident at the end, MB."""
-    together: float
-    """Of all processes, what they share counted once, MB."""
-    start: float
-    """From the process's start to its first answer, seconds."""
+    memory: float  # of one process, resident at the end, MB
+    together: float  # of all processes, what they share counted once, MB
+    start: float  # from the process's start to its first answer, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +38,15 @@ class Rung:
     what: str
     counted: bool
     processes: int
-    threads: int
-    """Of each process."""
-    file: float
-    """The network's, MB."""
-    figures: Figures | None = None
-    """None when a process died."""
+    threads: int  # of each process
+    file: float  # the network's, MB
+    figures: Figures | None = None  # None when a process died
     fault: str = ""
     scored: ScoreShares | None = None
-    refusing: ScoreShares | None = None
-    """With questions that have no answer among them."""
-    unscored: str = ""
-    """Why there is no score."""
-    gain: float | None = None
-    """Times the throughput of the counted step before."""
-    share: float | None = None
-    """Of the whole gain, by logarithms: the shares of all counted steps add up to 1."""
+    refusing: ScoreShares | None = None  # with questions that have no answer among them
+    unscored: str = ""  # why there is no score
+    gain: float | None = None  # times the throughput of the counted step before
+    share: float | None = None  # of the whole gain, by logarithms: the shares of all counted steps add up to 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +57,7 @@ class Ladder:
     inputs: str
     rounds: int
     rungs: tuple[Rung, ...]
-    tiny: bool = False
-    """Whether the networks are tiny random ones: a trial."""
+    tiny: bool = False  # whether the networks are tiny random ones: a trial
 
     @property
     def faults(self) -> list[str]:

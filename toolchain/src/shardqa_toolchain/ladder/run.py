@@ -31,36 +31,27 @@ from shardqa_toolchain.ladder.worker import ScoreShares
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Report = Callable[[str], None]
-"""Is told what is being done."""
+Report = Callable[[str], None]  # Is told what is being done
 
+# By `Rung`'s name of the score: file of the questions, and folder of the scoring if answers may be refused.
 ScoreSets = dict[str, tuple[Path, str | None]]
-"""By `Rung`'s name of the score: file of the questions, and folder of the scoring if answers may be refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class LadderSettings:
     """What to run the ladder with."""
 
-    checkpoint: Path | None
-    """Trained; a tiny random one when there is none, for trying."""
-    reader: Path | None = None
-    """The checkpoint in int8; made from it unless given."""
+    checkpoint: Path | None  # trained; a tiny random one when there is none, for trying
+    reader: Path | None = None  # the checkpoint in int8; made from it unless given
+    # Where the ladder stands: a trained checkpoint; random weights of BERT-base's size unless given.
     base: Path | None = None
-    """Where the ladder stands: a trained checkpoint; random weights of BERT-base's size unless given."""
-    questions: Path | None = None
-    """SQuAD file; ``seeds/`` unless given."""
-    refusals: Path | None = None
-    """SQuAD 2.0 file, to score with refusals on."""
-    count: int = 100
-    """Questions that are timed."""
-    scored: int = 1000
-    """Questions that are scored, of either file."""
+    questions: Path | None = None  # SQuAD file; ``seeds/`` unless given
+    refusals: Path | None = None  # SQuAD 2.0 file, to score with refusals on
+    count: int = 100  # questions that are timed
+    scored: int = 1000  # questions that are scored, of either file
     rounds: int = 3
-    seconds: float = 4.0
-    """Each step is timed in each round, at least: a pass over the questions may take longer."""
-    sides: bool = True
-    """Measure what is shown beside the ladder too."""
+    seconds: float = 4.0  # each step is timed in each round, at least: a pass over the questions may take longer
+    sides: bool = True  # measure what is shown beside the ladder too
 
 
 def run(settings: LadderSettings, work: Path, report: Report = lambda news: None) -> Ladder:

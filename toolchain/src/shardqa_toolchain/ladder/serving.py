@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from shardqa.models.session import Logits
     from shardqa_toolchain.measure import QuestionRows
 
-    Run = Callable[[Batch], Logits]
-    """Start and end logits of a batch, float32 [rows, tokens] each."""
+    Run = Callable[[Batch], Logits]  # start and end logits of a batch, float32 [rows, tokens] each
 
 
 class LadderServer(Protocol):
@@ -105,8 +104,7 @@ class NetworkServer:
     """A network in this process."""
 
     run: Run
-    padded_to: int = 0
-    """Every row gets so many tokens; 0: as many as the longest of its batch."""
+    padded_to: int = 0  # every row gets so many tokens; 0: as many as the longest of its batch
 
     def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
         """The network's, from batches of like length."""

@@ -13,8 +13,8 @@ from shardqa_toolchain.ladder.job import CACHE, ONNX, TRANSFORMERS, Job
 RANDOM_WEIGHTS = "not measured: random weights"
 SAME_ANSWERS = "not measured: the answers are those of int8"
 
+# Of processors that multiply bfloat16; on others autocast costs more than it saves.
 BF16_FLAGS = {"amx_bf16", "avx512_bf16"}
-"""Of processors that multiply bfloat16; on others autocast costs more than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,11 @@ class LadderStep:
     """One way of serving."""
 
     name: str
-    what: str
-    """In a few more words."""
-    jobs: tuple[Job, ...]
-    """A process each, side by side."""
-    file: Path
-    """The network's."""
-    counted: bool = True
-    """Whether it is a step of the ladder; the others are shown beside it."""
-    unscored: str = ""
-    """Why its answers are not scored."""
+    what: str  # in a few more words
+    jobs: tuple[Job, ...]  # a process each, side by side
+    file: Path  # the network's
+    counted: bool = True  # whether it is a step of the ladder; the others are shown beside it
+    unscored: str = ""  # why its answers are not scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +35,11 @@ class LadderModels:
 
     base: Path
     checkpoint: Path
-    exact: Path
-    """The checkpoint in ONNX, float32."""
-    reader: Path
-    """The checkpoint in ONNX, int8."""
+    exact: Path  # the checkpoint in ONNX, float32
+    reader: Path  # the checkpoint in ONNX, int8
     base_is_random: bool
     checkpoint_is_random: bool
-    base_size: str
-    """Such as "12 x 768, 109.5 million parameters"."""
+    base_size: str  # such as "12 x 768, 109.5 million parameters"
     checkpoint_size: str
     checkpoint_backend: str = TRANSFORMERS
 

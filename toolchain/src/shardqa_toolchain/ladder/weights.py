@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 READER, CLASSIFIER = "BertForQuestionAnswering", "BertForSequenceClassification"
 
-LABELS = 2
-"""Of a random classifier."""
+LABELS = 2  # of a random classifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +31,18 @@ class RandomSizes:
     hidden: int
     heads: int
     width: int
+    # Standard deviation of the weights (Devlin et al. 2019, their published code).
     deviation: float = 0.02
-    """Standard deviation of the weights (Devlin et al. 2019, their published code)."""
     vocabulary: int = 30522
     positions: int = 512
 
 
+# BERT-base, 110 million parameters (Devlin et al. 2019, section 3).
 BASE = RandomSizes(layers=12, hidden=768, heads=12, width=3072)
-"""BERT-base, 110 million parameters (Devlin et al. 2019, section 3)."""
 
 TINY_BASE = RandomSizes(layers=2, hidden=64, heads=4, width=128, deviation=0.2)
+# Small enough for a trial of seconds; wide weights, so that their logits are of some size.
 TINY = RandomSizes(layers=1, hidden=32, heads=4, width=48, deviation=0.2)
-"""Small enough for a trial of seconds; wide weights, so that their logits are of some size."""
 
 
 def write_random(folder: Path, sizes: RandomSizes, tokenizer: Path, kind: str = READER, seed: int = 0) -> Path:

@@ -23,26 +23,20 @@ from shardqa_toolchain.ladder.job import CACHE, Job
 from shardqa_toolchain.ladder.serving import LadderServer, opened
 from shardqa_toolchain.measure import QuestionRows, Read
 
-WARM_UP = 4
-"""Questions answered before timing begins."""
+WARM_UP = 4  # questions answered before timing begins
 
-CHUNK_QUESTIONS = 64
-"""Questions whose rows are batched together for scoring; bounds memory."""
+CHUNK_QUESTIONS = 64  # questions whose rows are batched together for scoring; bounds memory
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
     """How long a process's answers took."""
 
-    questions: int
-    """Answered."""
+    questions: int  # answered
     seconds: float
-    times: list[float]
-    """Seconds of each question; empty where they were answered all at once."""
-    memory: int
-    """Bytes of the process that lay in memory at the end (RSS)."""
-    proportional: int
-    """The same, with what n processes share counted as one n-th (PSS)."""
+    times: list[float]  # seconds of each question; empty where they were answered all at once
+    memory: int  # bytes of the process that lay in memory at the end (RSS)
+    proportional: int  # the same, with what n processes share counted as one n-th (PSS)
 
 
 @dataclass(frozen=True, slots=True)

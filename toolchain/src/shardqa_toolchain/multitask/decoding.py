@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-YES = 1
-"""The place of "answerable" among the control form's classes of that task."""
+YES = 1  # the place of "answerable" among the control form's classes of that task
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,7 @@ class SpanResult:
     answer: str
     start: int
     end: int
-    margin: float
-    """Log-odds of the span against "the text does not say"."""
+    margin: float  # log-odds of the span against "the text does not say"
 
     @property
     def is_said(self) -> bool:
@@ -60,10 +58,9 @@ class SequenceResult:
 class WordsResult:
     """What the words are."""
 
-    words: tuple[Mark, ...]
-    """Every word with its label."""
+    words: tuple[Mark, ...]  # every word with its label
+    # Runs of words that are one thing; in the scheme plain every word that is labelled otherwise than O.
     entities: tuple[Mark, ...]
-    """Runs of words that are one thing; in the scheme plain every word that is labelled otherwise than O."""
 
 
 Result = SpanResult | AnswerableResult | SequenceResult | WordsResult
@@ -73,11 +70,9 @@ Result = SpanResult | AnswerableResult | SequenceResult | WordsResult
 class DecodedWindow:
     """A row and what the network said of it for one task."""
 
-    first: int
-    """The text's wordpiece that the row's passage begins with."""
+    first: int  # the text's wordpiece that the row's passage begins with
     row: Row
-    logits: tuple[Floats, ...]
-    """With heads those of the task's outputs; in the control form [tokens, classes]."""
+    logits: tuple[Floats, ...]  # with heads those of the task's outputs; in the control form [tokens, classes]
 
 
 def decode(

@@ -32,21 +32,17 @@ if TYPE_CHECKING:
 
     from shardqa.models.tokenizer import PassageTokens, Tokenizer
 
-MAX_SHOWN = 5
-"""Faults that an error spells out; it counts the others."""
+MAX_SHOWN = 5  # faults that an error spells out; it counts the others
 
-Pieces = tuple[int, int]
-"""First and last wordpiece within a passage."""
+Pieces = tuple[int, int]  # first and last wordpiece within a passage
 
 
 @dataclass(frozen=True, slots=True)
 class SpanLabel:
     """Where the answer is."""
 
-    pieces: Pieces | None
-    """None when the text does not say."""
-    answers: tuple[str, ...]
-    """All that is right to answer; empty when the text does not say."""
+    pieces: Pieces | None  # None when the text does not say
+    answers: tuple[str, ...]  # all that is right to answer; empty when the text does not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +50,7 @@ class AnswerableLabel:
     """Whether the text answers the question."""
 
     yes: bool
-    pieces: Pieces | None = None
-    """Where, if the data says."""
+    pieces: Pieces | None = None  # where, if the data says
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +74,10 @@ Label = SpanLabel | AnswerableLabel | SequenceLabel | WordLabels
 class TaskExample:
     """A text, perhaps with a question, and its label for one task."""
 
-    question: str
-    """"" where there is none."""
+    question: str  # "" where there is none
     text: str
     question_ids: NDArray[np.int32]
-    tokens: PassageTokens
-    """Examples of one text share it."""
+    tokens: PassageTokens  # examples of one text share it
     label: Label
 
 
@@ -92,8 +85,7 @@ class TaskExample:
 class LineFault:
     """A line or question that can't be learnt from."""
 
-    where: str
-    """File and line, or file and question."""
+    where: str  # file and line, or file and question
     what: str
 
 
@@ -103,8 +95,8 @@ class WantedLines:
 
     kind: str
     scheme: str
+    # The labels that there are: of sequences or words; for the scheme bio the entities' types. Empty: any.
     labels: tuple[str, ...] = ()
-    """The labels that there are: of sequences or words; for the scheme bio the entities' types. Empty: any."""
 
     @property
     def known(self) -> tuple[str, ...]:

@@ -18,11 +18,9 @@ from shardqa_toolchain.multitask.session import MultitaskSession
 from shardqa_toolchain.multitask.tasks import Task
 from shardqa_toolchain.multitask.words import Words, entities
 
-CHUNK_TEXTS = 64
-"""Texts that are read together; bounds memory."""
+CHUNK_TEXTS = 64  # texts that are read together; bounds memory
 
-Scores = dict[str, float]
-"""By metric, percent; the first is the task's main one."""
+Scores = dict[str, float]  # by metric, percent; the first is the task's main one
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from shardqa_toolchain.multitask.words import Words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Outputs = dict[str, "NDArray[np.float32]"]
-"""The network's outputs for one row, by name, without padding."""
+Outputs = dict[str, "NDArray[np.float32]"]  # the network's outputs for one row, by name, without padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,8 @@ class _Sheet:
     text: str
     tokens: PassageTokens
     asked: bool
+    # The task that the row is for, None for all; the text's first wordpiece in it; the row.
     rows: list[tuple[Task | None, int, Row]]
-    """The task that the row is for, None for all; the text's first wordpiece in it; the row."""
 
 
 class MultitaskSession:

@@ -20,20 +20,18 @@ from shardqa.errors import BadModel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Where the answer stands; whether there is one; a label for the text; a label for each of its words.
 SPAN, ANSWERABLE, SEQUENCE, TOKENS = KINDS = ("span", "answerable", "sequence", "tokens")
-"""Where the answer stands; whether there is one; a label for the text; a label for each of its words."""
 
 HEADS, CONTROL = FORMS = ("heads", "control")
 
+# How words are labelled: B-x on the first word of an entity of type x, I-x on its others (Ramshaw and Marcus 1995), or
+# each word by itself.
 BIO, PLAIN = SCHEMES = ("bio", "plain")
-"""How words are labelled: B-x on the first word of an entity of type x, I-x on its others (Ramshaw and Marcus 1995), or
-each word by itself."""
 
-OUTSIDE = "O"
-"""The label of a word of which nothing is said."""
+OUTSIDE = "O"  # the label of a word of which nothing is said
 
-SETTING = "multitask"
-"""Under this name ``config.json`` holds a TaskSet."""
+SETTING = "multitask"  # under this name ``config.json`` holds a TaskSet
 
 CONTROL_OUTPUT = "control_logits"
 
@@ -45,14 +43,10 @@ class Task:
     """One of the things that the network can do."""
 
     name: str
-    kind: str
-    """One of KINDS."""
-    labels: tuple[str, ...] = ()
-    """Of a sequence or of words, in the order of the logits; empty for the other kinds."""
-    scheme: str = PLAIN
-    """One of SCHEMES, for words."""
-    control: int | None = None
-    """Id of the token that asks for it; None in the form with heads."""
+    kind: str  # one of KINDS
+    labels: tuple[str, ...] = ()  # of a sequence or of words, in the order of the logits; empty for the other kinds
+    scheme: str = PLAIN  # one of SCHEMES, for words
+    control: int | None = None  # id of the token that asks for it; None in the form with heads
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -79,8 +73,7 @@ class Task:
 class TaskSet:
     """Everything that a network can do."""
 
-    form: str
-    """One of FORMS."""
+    form: str  # one of FORMS
     tasks: tuple[Task, ...]
 
     @property

@@ -30,20 +30,16 @@ class Mark:
 
     start: int
     end: int
-    label: str
-    """Of the range's first word; in the scheme bio "B-x" goes on as "I-x"."""
+    label: str  # of the range's first word; in the scheme bio "B-x" goes on as "I-x"
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
     """The words of a text, in reading order; int64 [words] each."""
 
-    first: NDArray[np.int64]
-    """The word's first wordpiece."""
-    start: NDArray[np.int64]
-    """The word's first character."""
-    end: NDArray[np.int64]
-    """One past its last."""
+    first: NDArray[np.int64]  # the word's first wordpiece
+    start: NDArray[np.int64]  # the word's first character
+    end: NDArray[np.int64]  # one past its last
 
     @classmethod
     def of(cls, tokens: PassageTokens) -> Words:

@@ -7,15 +7,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The oldest time that a zip can name; every file has it."""
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time that a zip can name; every file has it
 
-MODE = 0o755
-"""Readable and executable for all, whatever the mask of the user who packs."""
+MODE = 0o755  # readable and executable for all, whatever the mask of the user who packs
 
 
-LEVEL = 9
-"""A little smaller than the usual 6, which decides here whether the zip may be uploaded directly."""
+LEVEL = 9  # a little smaller than the usual 6, which decides here whether the zip may be uploaded directly
 
 
 def write(files: Mapping[str, Path], out: Path) -> int:

@@ -17,11 +17,9 @@ from shardqa_toolchain.packaging import archive, bytecode, contents, wheels
 from shardqa_toolchain.packaging.framework import PINS
 from shardqa_toolchain.packaging.target import Target
 
-MAX_UNZIPPED_BYTES = 262_144_000
-"""Lambda's quota for a function's files, its layers included."""
+MAX_UNZIPPED_BYTES = 262_144_000  # Lambda's quota for a function's files, its layers included
 
-MAX_UPLOAD_BYTES = 50_000_000
-"""A bigger zip can't be uploaded directly; it goes by way of S3."""
+MAX_UPLOAD_BYTES = 50_000_000  # a bigger zip can't be uploaded directly; it goes by way of S3
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +28,12 @@ class Bundle:
 
     path: Path
     target: Target
-    zipped: int
-    """Bytes of the zip; 0 for a folder."""
-    unzipped: int
-    """Bytes of all files."""
-    parts: dict[str, int]
-    """Bytes of each library, of the model and of shardqa, unzipped, the largest first."""
-    libraries: dict[str, str]
-    """Their versions."""
-    source: str
-    """Where they came from."""
-    compiled: bool
-    """Whether the modules are compiled, without which a cold start takes longer."""
+    zipped: int  # bytes of the zip; 0 for a folder
+    unzipped: int  # bytes of all files
+    parts: dict[str, int]  # bytes of each library, of the model and of shardqa, unzipped, the largest first
+    libraries: dict[str, str]  # their versions
+    source: str  # where they came from
+    compiled: bool  # whether the modules are compiled, without which a cold start takes longer
 
 
 def lambda_zip(

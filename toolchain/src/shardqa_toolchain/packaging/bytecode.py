@@ -7,8 +7,7 @@ from pathlib import Path
 
 from shardqa.errors import SetupError
 
-TASK_ROOT = "/var/task"
-"""Where Lambda unpacks a bundle; tracebacks name files there."""
+TASK_ROOT = "/var/task"  # where Lambda unpacks a bundle; tracebacks name files there
 
 
 def compile_all(python: str, root: Path) -> None:

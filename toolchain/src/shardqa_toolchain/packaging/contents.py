@@ -14,6 +14,7 @@ from shardqa.models import shipped
 from shardqa.models.cards import Card
 from shardqa.models.check_reader import READER_FILES
 
+# The files of the package `shardqa` that `models/serving.py` imports, itself included.
 CODE = (
     "__init__.py",
     "answer_lines.py",
@@ -32,8 +33,8 @@ CODE = (
     "models/tokenizer.py",
     "models/windows.py",
 )
-"""The files of the package `shardqa` that `models/serving.py` imports, itself included."""
 
+# Patterns of the libraries' files that answering does not load.
 LEFT_OUT = (
     "*.dist-info/*",
     "bin/*",
@@ -72,7 +73,6 @@ LEFT_OUT = (
     "onnxruntime/capi/libonnxruntime.so*",
     "tokenizers/tools/*",
 )
-"""Patterns of the libraries' files that answering does not load."""
 
 
 def add_code(entry: str, root: Path) -> None:

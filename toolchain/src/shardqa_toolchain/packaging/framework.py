@@ -1,5 +1,6 @@
 """Functions Framework, and everything that it and a reader's libraries ask for, in the versions tested together."""
 
+# Versions by name; with those of a reader's libraries, `pip install` needs nothing else.
 PINS = {
     "anyio": "4.16.0",
     "blinker": "1.9.0",
@@ -33,4 +34,3 @@ PINS = {
     "watchdog": "7.1.0",
     "werkzeug": "3.1.9",
 }
-"""Versions by name; with those of a reader's libraries, `pip install` needs nothing else."""

@@ -26,22 +26,18 @@ VERSION = "/2018-06-01/runtime"
 
 HANDLER = "lambda_function.handler"
 
-MAX_SECONDS = 60
-"""For one event, the start of the function included."""
+MAX_SECONDS = 60  # for one event, the start of the function included
 
-MAX_BYTES = 6_291_556
-"""Lambda's quota for a request or reply of a synchronous invocation."""
+MAX_BYTES = 6_291_556  # Lambda's quota for a request or reply of a synchronous invocation
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionReply:
     """What a function said to an event."""
 
-    payload: Any
-    """Its reply; where it failed, ``{"errorType", "errorMessage", ...}``."""
+    payload: Any  # its reply; where it failed, ``{"errorType", "errorMessage", ...}``
     failed: bool
-    seconds: float
-    """From the event to the reply."""
+    seconds: float  # from the event to the reply
 
 
 class RuntimeApi:

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 
 from shardqa.errors import SetupError
 
+# Lambda's Python runtimes and the C library of their system: Amazon Linux 2, from 3.12 on Amazon Linux 2023.
 LAMBDA_GLIBC = {"3.11": (2, 26), "3.12": (2, 34), "3.13": (2, 34), "3.14": (2, 34)}
-"""Lambda's Python runtimes and the C library of their system: Amazon Linux 2, from 3.12 on Amazon Linux 2023."""
 
 MACHINES = ("x86_64", "aarch64")
 
-OLDEST_MINOR = 5
-"""The first glibc 2 that a manylinux platform names."""
+OLDEST_MINOR = 5  # the first glibc 2 that a manylinux platform names
 
+# Older names of manylinux platforms (PEP 600).
 LEGACY_PLATFORMS = {"manylinux2014": (2, 17), "manylinux2010": (2, 12), "manylinux1": (2, 5)}
-"""Older names of manylinux platforms (PEP 600)."""
 
 _ASK = "import platform; print('.'.join(platform.python_version_tuple()[:2]), platform.machine())"
 
@@ -29,8 +28,7 @@ _ASK = "import platform; print('.'.join(platform.python_version_tuple()[:2]), pl
 class Target:
     """Python, C library and processor of a machine."""
 
-    python: str = "3.12"
-    """Major and minor version."""
+    python: str = "3.12"  # major and minor version
     glibc: tuple[int, int] = LAMBDA_GLIBC["3.12"]
     machine: str = "x86_64"
 

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PERIOD = 0.02
-"""Seconds in which the share holds."""
+PERIOD = 0.02  # seconds in which the share holds
 
 CGROUPS = Path("/sys/fs/cgroup")
 

@@ -19,19 +19,15 @@ from shardqa.errors import BadModel
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.packaging.throttle import throttled
 
-ROW_TOKENS = 128
-"""Of the question whose latency is measured, its passage and special tokens included."""
+ROW_TOKENS = 128  # of the question whose latency is measured, its passage and special tokens included
 
-STARTS = 5
-"""Fresh processes timed; the median counts."""
+STARTS = 5  # fresh processes timed; the median counts
 
-CALLS = 60
-"""Timed answers of a warm process, after WARMING more."""
+CALLS = 60  # timed answers of a warm process, after WARMING more
 
 WARMING = 10
 
-VCPU_MB = 1769
-"""Memory at which Lambda gives a function one whole processor; less gives less in proportion."""
+VCPU_MB = 1769  # memory at which Lambda gives a function one whole processor; less gives less in proportion
 
 RAM_MB = (128, 256, 512, 768, 1024, 1536, VCPU_MB)
 
@@ -39,23 +35,18 @@ QUESTION = "Who planned the reed beds?"
 
 PASSAGE = "The biologist Marta Ilves, who planned the reed beds, counted 4,800 adult fish in her last survey."
 
-Json = dict[str, Any]
-"""A JSON object."""
+Json = dict[str, Any]  # a JSON object
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """What a bundle costs on one processor of this machine; seconds and bytes."""
 
-    first_answer: float
-    """From the start of the process, the files in the page cache; median of STARTS."""
-    peak_memory: int
-    """The most that the process held, after all calls."""
-    warm_p50: float
-    """Of a row of ROW_TOKENS tokens, from event to reply."""
+    first_answer: float  # from the start of the process, the files in the page cache; median of STARTS
+    peak_memory: int  # the most that the process held, after all calls
+    warm_p50: float  # of a row of ROW_TOKENS tokens, from event to reply
     warm_p99: float
-    answer: Json
-    """What it said to QUESTION."""
+    answer: Json  # what it said to QUESTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +57,7 @@ class RamPoint:
     share: float
     p50: float
     p99: float
-    throttle: str
-    """How the processor was rationed here."""
+    throttle: str  # how the processor was rationed here
 
 
 class Process:

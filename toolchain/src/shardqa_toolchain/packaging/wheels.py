@@ -13,11 +13,10 @@ from pathlib import Path
 from shardqa.errors import BadData, SetupError
 from shardqa_toolchain.packaging.target import Target, here
 
+# What a reader imports. What these ask for besides (protobuf, huggingface-hub ...) reading does not need.
 LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
-"""What a reader imports. What these ask for besides (protobuf, huggingface-hub ...) reading does not need."""
 
-LEAST_GLIBC = (2, 28)
-"""That onnxruntime's wheels need; only to say so."""
+LEAST_GLIBC = (2, 28)  # that onnxruntime's wheels need; only to say so
 
 
 def pins(lock: Path | None = None, names: Sequence[str] = LIBRARIES) -> dict[str, str]:

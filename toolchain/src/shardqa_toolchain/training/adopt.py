@@ -26,11 +26,11 @@ from shardqa_toolchain.folders import written_atomically
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# BERT's special tokens and what MPNet calls them; its rows for BERT's own names were never learnt.
 SPECIAL = {"[CLS]": "<s>", "[SEP]": "</s>", "[PAD]": "<pad>", "[MASK]": "<mask>"}
-"""BERT's special tokens and what MPNet calls them; its rows for BERT's own names were never learnt."""
 
+# Rows before the first token's in MPNet's table of places: numbers up to the padding's are not used.
 RESERVED_PLACES = 2
-"""Rows before the first token's in MPNet's table of places: numbers up to the padding's are not used."""
 
 WORDS = "bert.embeddings.word_embeddings.weight"
 PLACES = "bert.embeddings.position_embeddings.weight"

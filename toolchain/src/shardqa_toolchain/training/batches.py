@@ -11,19 +11,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Lengths are rounded up to a multiple of this: few shapes, which oneDNN's kernels like, for a little padding.
 ROUND_TOKENS = 32
-"""Lengths are rounded up to a multiple of this: few shapes, which oneDNN's kernels like, for a little padding."""
 
+# Batches' worth of rows that are sorted by length together: enough that each batch holds like lengths, few enough that
+# the order stays random.
 POOL_BATCHES = 64
-"""Batches' worth of rows that are sorted by length together: enough that each batch holds like lengths, few enough that
-the order stays random."""
 
 
-UNKNOWN = -100
-"""A place that the data don't say: torch's cross entropy passes it over."""
+UNKNOWN = -100  # a place that the data don't say: torch's cross entropy passes it over
 
-UNSAID = -1
-"""Evidence of a token that the data say nothing of."""
+UNSAID = -1  # evidence of a token that the data say nothing of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +30,12 @@ class LearningRow:
 
     input_ids: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
+    # The answer's first token in the row; 0, which is [CLS], when the passage does not say; UNKNOWN where sentences
+    # alone answer.
     start: int
-    """The answer's first token in the row; 0, which is [CLS], when the passage does not say; UNKNOWN where sentences
-    alone answer."""
-    end: int
-    """The answer's last token, itself included."""
+    end: int  # the answer's last token, itself included
+    # Of each token whether it belongs to a sentence that answers, 0 or 1, UNSAID outside the passage, int8 [n].
     evidence: NDArray[np.int8]
-    """Of each token whether it belongs to a sentence that answers, 0 or 1, UNSAID outside the passage, int8 [n]."""
 
     @property
     def answers(self) -> bool:
@@ -58,10 +55,8 @@ class LearningBatch:
     token_type_ids: NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    evidence: NDArray[np.int8]
-    """[rows, tokens], UNSAID for padding."""
-    answers: NDArray[np.bool_]
-    """[rows]."""
+    evidence: NDArray[np.int8]  # [rows, tokens], UNSAID for padding
+    answers: NDArray[np.bool_]  # [rows]
 
 
 def plan(lengths: Sequence[int], tokens: int, seed: int, passed: int) -> list[list[int]]:

@@ -17,18 +17,12 @@ class Point:
     """A look at what is held out."""
 
     step: int
-    rows: int
-    """Learnt from so far, from the run's beginning."""
-    of: int
-    """Rows of the whole run."""
-    rows_a_second: float
-    """Since the run was last taken up, the figures' time included."""
-    at: str
-    """UTC, ISO 8601."""
-    loss: float
-    """Mean over the last steps, in nats."""
-    figures: Mapping[str, float]
-    """On what is held out; see `held_out.figures`."""
+    rows: int  # learnt from so far, from the run's beginning
+    of: int  # rows of the whole run
+    rows_a_second: float  # since the run was last taken up, the figures' time included
+    at: str  # UTC, ISO 8601
+    loss: float  # mean over the last steps, in nats
+    figures: Mapping[str, float]  # on what is held out; see `held_out.figures`
 
 
 def append(path: Path, point: Point) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-SMOOTHED = 10
-"""Lines of the log that one point of the loss's curve is the mean of."""
+SMOOTHED = 10  # lines of the log that one point of the loss's curve is the mean of
 
 
 def draw(log: Path, out: Path) -> None:

@@ -16,11 +16,9 @@ from shardqa_toolchain.training.held_out import HeldOutRow
 from shardqa_toolchain.training.recipe import Data
 from shardqa_toolchain.training.spans import learning_rows
 
-HELD_OUT_ROWS = 1024
-"""At most so many rows make the held-out loss: enough to see it turn, computed in seconds."""
+HELD_OUT_ROWS = 1024  # at most so many rows make the held-out loss: enough to see it turn, computed in seconds
 
-MEASURED_ROWS = 16
-"""At most so many rows of each file that is only measured on."""
+MEASURED_ROWS = 16  # at most so many rows of each file that is only measured on
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +27,7 @@ class PreparedData:
 
     learnt: list[examples.ExampleSource]
     held_out: list[examples.ExampleSource]
-    measured: list[examples.ExampleSource]
-    """From files that are only measured on."""
+    measured: list[examples.ExampleSource]  # from files that are only measured on
     negatives: list[examples.Example]
     faults: list[examples.Fault]
 

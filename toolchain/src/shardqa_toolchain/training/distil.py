@@ -40,8 +40,7 @@ from shardqa_toolchain.training.saved import WEIGHTS_FILE, load_reader, write_ch
 from shardqa_toolchain.training.slimming import KeptLayer, slimmed
 from shardqa_toolchain.training.spans import SpanTask
 
-SPAN_CHANNELS, ALL_CHANNELS = 2, 4
-"""Logits of a token: start and end; these, evidence and the row's relevance."""
+SPAN_CHANNELS, ALL_CHANNELS = 2, 4  # logits of a token: start and end; these, evidence and the row's relevance
 
 
 class Student(nn.Module):

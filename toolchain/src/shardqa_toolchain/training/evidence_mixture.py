@@ -20,20 +20,15 @@ from shardqa.models.evidence_lines import DEV, EvidenceRecord, Places
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.training.retrieved import PassageRows
 
-LONGEST = 1_100
-"""Characters of a context: about what a row of 320 tokens holds beside a question."""
+LONGEST = 1_100  # characters of a context: about what a row of 320 tokens holds beside a question
 
-FIRST_SENTENCES = 4
-"""Of a long answer that are sure to answer; what follows may."""
+FIRST_SENTENCES = 4  # of a long answer that are sure to answer; what follows may
 
-LOOKED_AT = 8
-"""Passages that a search finds for a question, of which the best without its evidence is the negative."""
+LOOKED_AT = 8  # passages that a search finds for a question, of which the best without its evidence is the negative
 
-ECHO = re.compile(r"\A[^.?!\n]*\?\s*")
-"""The question again, with which some answers begin."""
+ECHO = re.compile(r"\A[^.?!\n]*\?\s*")  # the question again, with which some answers begin
 
-TOLD_BY = 60
-"""Characters of evidence by which a passage that holds it is known."""
+TOLD_BY = 60  # characters of evidence by which a passage that holds it is known
 
 
 def is_evidence(path: Path) -> bool:
@@ -54,8 +49,7 @@ def read(path: Path, held_out: float = 0.0) -> list[EvidenceRecord]:
 @dataclass(frozen=True, slots=True)
 class _Page:
     title: str
-    blocks: tuple[tuple[str, str], ...]
-    """Questions and answers."""
+    blocks: tuple[tuple[str, str], ...]  # questions and answers
 
     def records(self) -> Iterator[EvidenceRecord]:
         """Each block's question asked of the whole page, and of the page without the block."""

@@ -23,34 +23,28 @@ if TYPE_CHECKING:
 
     from shardqa.models.tokenizer import Tokenizer
 
-MAX_SHOWN = 5
-"""Faults that an error spells out; it counts the others."""
+MAX_SHOWN = 5  # faults that an error spells out; it counts the others
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
     """A question, a passage, and the answer's place."""
 
-    question: NDArray[np.int32]
-    """Wordpieces of the question, int32 [n], its question mark included."""
-    passage: NDArray[np.int32]
-    """Wordpieces of the passage, int32 [m]; examples of one passage share the array."""
+    question: NDArray[np.int32]  # wordpieces of the question, int32 [n], its question mark included
+    passage: NDArray[np.int32]  # wordpieces of the passage, int32 [m]; examples of one passage share the array
+    # First and last wordpiece of the answer within the passage; None when the passage does not say.
     answer: tuple[int, int] | None
-    """First and last wordpiece of the answer within the passage; None when the passage does not say."""
+    # 1 for wordpieces of sentences that answer, 0 for others, UNSAID where nobody knows, int8 [m].
     evidence: NDArray[np.int8]
-    """1 for wordpieces of sentences that answer, 0 for others, UNSAID where nobody knows, int8 [m]."""
-    has_span: bool = True
-    """Whether ``answer`` says anything: some questions are answered by sentences alone."""
+    has_span: bool = True  # whether ``answer`` says anything: some questions are answered by sentences alone
 
 
 @dataclass(frozen=True, slots=True)
 class TextUnits:
     """A text's sentences and words, by wordpiece."""
 
-    sentences: NDArray[np.int64]
-    """The number of the sentence or line that a wordpiece begins in, [m]."""
-    words: NDArray[np.bool_]
-    """Whether a wordpiece begins a word, [m]."""
+    sentences: NDArray[np.int64]  # the number of the sentence or line that a wordpiece begins in, [m]
+    words: NDArray[np.bool_]  # whether a wordpiece begins a word, [m]
 
     @classmethod
     def of(cls, text: str, offsets: NDArray[np.int32]) -> TextUnits:
@@ -60,8 +54,7 @@ class TextUnits:
         return cls(numbers, np.array(begins, dtype=np.bool_))
 
 
-LINE_END = re.compile(r"\n")
-"""Rows of tables and items of lists are evidence by themselves."""
+LINE_END = re.compile(r"\n")  # rows of tables and items of lists are evidence by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +63,15 @@ class ExampleSource:
 
     question: squad.SquadQuestion
     example: Example
-    units: TextUnits
-    """Of the passage; those of one passage are shared."""
-    file: str
-    """The name of the file that it comes from."""
+    units: TextUnits  # of the passage; those of one passage are shared
+    file: str  # the name of the file that it comes from
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A question that can't be learnt from."""
 
-    question: str
-    """Its id."""
+    question: str  # its id
     what: str
 
 
@@ -236,12 +226,10 @@ def _article(paragraph: str) -> str:
 class _Shelf:
     """An article's paragraphs, ready to be compared with questions."""
 
-    texts: tuple[str, ...]
-    """Lower case, as answers are looked for in them."""
+    texts: tuple[str, ...]  # lower case, as answers are looked for in them
     passages: tuple[NDArray[np.int32], ...]
     pieces: tuple[frozenset[int], ...]
-    rarity: dict[int, float]
-    """log(paragraphs / paragraphs with the piece), by wordpiece."""
+    rarity: dict[int, float]  # log(paragraphs / paragraphs with the piece), by wordpiece
 
     @classmethod
     def of(cls, paragraphs: Sequence[squad.Paragraph], tokenizer: Tokenizer) -> _Shelf:

@@ -72,13 +72,10 @@ class MultitaskTask:
 
     network: MultitaskNetwork
     rows: Sequence[TaskRow]
-    weights: Mapping[str, float]
-    """Of the tasks' losses."""
+    weights: Mapping[str, float]  # of the tasks' losses
     held_out: Sequence[TaskRow]
-    before: MultitaskNetwork | None = None
-    """What the start says, for the tasks that it knew; it does not learn."""
-    keep: float = 0.0
-    """Weight of saying the same."""
+    before: MultitaskNetwork | None = None  # what the start says, for the tasks that it knew; it does not learn
+    keep: float = 0.0  # weight of saying the same
 
     @property
     def trained(self) -> nn.Module:

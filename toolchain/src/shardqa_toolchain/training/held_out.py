@@ -21,11 +21,9 @@ from shardqa_toolchain.training.network import SpanReader
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-HELD_OUT_TOKENS = 8192
-"""Of a batch."""
+HELD_OUT_TOKENS = 8192  # of a batch
 
-LINES = 64
-"""Evidence logits that are tried as the line above which a sentence is shown."""
+LINES = 64  # evidence logits that are tried as the line above which a sentence is shown
 
 LOSS, SPAN_F1, EVIDENCE_F1, RELEVANCE_AUROC = FIGURES = ("loss", "span_f1", "evidence_f1", "relevance_auroc")
 
@@ -35,14 +33,10 @@ class HeldOutRow:
     """A row with what its figures need."""
 
     row: LearningRow
-    passage: slice
-    """The passage's tokens within the row."""
-    sentences: NDArray[np.int64]
-    """The number of each of these tokens' sentence, [n]."""
-    words: NDArray[np.bool_]
-    """Whether each begins a word, [n]."""
-    file: str
-    """The name of the file that it comes from."""
+    passage: slice  # the passage's tokens within the row
+    sentences: NDArray[np.int64]  # the number of each of these tokens' sentence, [n]
+    words: NDArray[np.bool_]  # whether each begins a word, [n]
+    file: str  # the name of the file that it comes from
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +45,7 @@ class _Sentences:
 
     logits: NDArray[np.float64]
     words: NDArray[np.float64]
-    right: NDArray[np.float64]
-    """Words that answer."""
+    right: NDArray[np.float64]  # words that answer
 
     def f1(self, line: float) -> float:
         """Of words, 0 to 1, when sentences above the line are shown."""

@@ -23,11 +23,9 @@ from shardqa.errors import BadData
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Said = NDArray[np.float32]
-    """A row's logits: [teachers, channels, tokens], in the order of `distil.stacked`."""
+    Said = NDArray[np.float32]  # a row's logits: [teachers, channels, tokens], in the order of `distil.stacked`
 
-_HEAD = struct.Struct("<16sHI")
-"""A row's digest, its tokens, the CRC-32 of both and of the logits."""
+_HEAD = struct.Struct("<16sHI")  # a row's digest, its tokens, the CRC-32 of both and of the logits
 
 
 @dataclass(slots=True)
@@ -36,11 +34,10 @@ class KeptLogits:
 
     path: Path
     teachers: int
-    channels: int
-    """Logits of a token, of each teacher."""
+    channels: int  # logits of a token, of each teacher
     _file: BinaryIO
+    # By digest: the first byte of its logits, and its tokens.
     _places: dict[bytes, tuple[int, int]] = field(default_factory=dict)
-    """By digest: the first byte of its logits, and its tokens."""
 
     @classmethod
     def open(cls, folder: Path, teachers: Sequence[str], channels: int = 2) -> KeptLogits:

@@ -26,20 +26,16 @@ from shardqa_toolchain.training.curve import CURVE_FILE, Point, append
 STATE_FILE = "state.pt"
 LOG_FILE = "log.jsonl"
 
-LOG_STEPS = 20
-"""Steps that one line of the log is the mean of."""
+LOG_STEPS = 20  # steps that one line of the log is the mean of
 
+# Steps between two looks at what is held out: by steps rather than by time, so that a busy machine still learns.
 MEASURED_STEPS = 200
-"""Steps between two looks at what is held out: by steps rather than by time, so that a busy machine still learns."""
 
-BETAS = 0.9, 0.98
-"""AdamW's decay rates; 0.98 rather than 0.999 forgets a short run's noisy first gradients in time."""
+BETAS = 0.9, 0.98  # AdamW's decay rates; 0.98 rather than 0.999 forgets a short run's noisy first gradients in time
 
-WEIGHT_DECAY = 0.01
-"""As BERT's."""
+WEIGHT_DECAY = 0.01  # as BERT's
 
-CLIP_NORM = 1.0
-"""As BERT's: the largest norm of a step's gradient."""
+CLIP_NORM = 1.0  # as BERT's: the largest norm of a step's gradient
 
 AUTOMATIC, FLOAT32, BFLOAT16 = PRECISIONS = ("automatic", "float32", "bfloat16")
 
@@ -50,20 +46,14 @@ Rows = TypeVar("Rows", covariant=True)
 class Schedule:
     """How long and how fast to learn."""
 
-    passes: float = 2.0
-    """Times that the data is gone through; the last may be a part."""
-    tokens: int = 4096
-    """Of a step, padding included."""
-    rate: float = 1e-4
-    """Highest learning rate; it rises linearly over ``warm_up`` and falls linearly to 0."""
-    warm_up: float = 0.06
-    """Share of all steps."""
-    seed: int = 1
-    """Of the order of rows, fresh weights and what the task draws."""
-    save_seconds: float = 300.0
-    """Between two states on disk, which is what an interruption costs at most."""
+    passes: float = 2.0  # times that the data is gone through; the last may be a part
+    tokens: int = 4096  # of a step, padding included
+    rate: float = 1e-4  # highest learning rate; it rises linearly over ``warm_up`` and falls linearly to 0
+    warm_up: float = 0.06  # share of all steps
+    seed: int = 1  # of the order of rows, fresh weights and what the task draws
+    save_seconds: float = 300.0  # between two states on disk, which is what an interruption costs at most
+    # Of products: "float32", "bfloat16", or "automatic", which goes by the processor's flags.
     precision: str = AUTOMATIC
-    """Of products: "float32", "bfloat16", or "automatic", which goes by the processor's flags."""
 
     def checked(self) -> Schedule:
         """Itself; raises BadData with the first setting out of its range."""
@@ -103,12 +93,9 @@ class Progress:
 
     step: int
     steps: int
-    rows: int
-    """Learnt from since the run was last taken up."""
-    seconds: float
-    """Since then."""
-    loss: float
-    """Mean over the last LOG_STEPS steps."""
+    rows: int  # learnt from since the run was last taken up
+    seconds: float  # since then
+    loss: float  # mean over the last LOG_STEPS steps
 
 
 @dataclass(frozen=True, slots=True)

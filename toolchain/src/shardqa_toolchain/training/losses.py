@@ -9,8 +9,7 @@ from torch.nn import functional
 from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningBatch
 from shardqa_toolchain.training.network import MASKED, ReaderLogits, SpanReader
 
-EVIDENCE_WEIGHT, RELEVANCE_WEIGHT = 1.5, 0.5
-"""Of the losses of these outputs, beside 1 for the span's."""
+EVIDENCE_WEIGHT, RELEVANCE_WEIGHT = 1.5, 0.5  # of the losses of these outputs, beside 1 for the span's
 
 
 def reader_logits(network: SpanReader, batch: LearningBatch, device: torch.device) -> ReaderLogits:

@@ -32,8 +32,7 @@ from shardqa_toolchain.training.styles import Styles
 
 TRAIN_FILE, EVIDENCE_FILE, HELD_OUT, MANIFEST = "train.json.gz", "train.jsonl.gz", "held-out", "mixture.json"
 
-ALIKE = 80
-"""Characters from a paragraph's first on by which the same text is known in two files."""
+ALIKE = 80  # characters from a paragraph's first on by which the same text is known in two files
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +40,16 @@ class MixtureSource:
     """A file and what is taken of it: SQuAD's, evidence lines, or pages with questions (`evidence_mixture.py`)."""
 
     file: str = ""
+    # Share of its documents that is never learnt from, by a hash of their titles; evidence lines say it themselves.
     held_out: float = 0.0
-    """Share of its documents that is never learnt from, by a hash of their titles; evidence lines say it themselves."""
-    measured: bool = False
-    """Learn nothing from it: what is taken is all held out."""
+    measured: bool = False  # learn nothing from it: what is taken is all held out
+    # Each paragraph is a document: for files whose paragraphs share one title, or none that means anything.
     by_context: bool = False
-    """Each paragraph is a document: for files whose paragraphs share one title, or none that means anything."""
-    share: float = 1.0
-    """Of its questions, drawn."""
-    copies: int = 1
-    """Of each question taken, each in a style of its own."""
+    share: float = 1.0  # of its questions, drawn
+    copies: int = 1  # of each question taken, each in a style of its own
+    # Questions asked of a passage that does not answer them, as a share of the answerable ones taken.
     negatives: float = 0.0
-    """Questions asked of a passage that does not answer them, as a share of the answerable ones taken."""
-    answerable: bool = True
-    """Take the questions that have an answer."""
+    answerable: bool = True  # take the questions that have an answer
 
     def checked(self) -> MixtureSource:
         """Itself; raises BadData with the first setting out of its range."""
@@ -74,11 +69,10 @@ class MixtureSource:
 class Mixture:
     """What is mixed, and how."""
 
-    tokenizer: str = ""
-    """Folder of a reader, whose wordpieces the search counts in."""
+    tokenizer: str = ""  # folder of a reader, whose wordpieces the search counts in
     seed: int = 1
+    # SQuAD files for measuring: a paragraph that stands in one of them is never learnt from.
     apart: tuple[str, ...] = ()
-    """SQuAD files for measuring: a paragraph that stands in one of them is never learnt from."""
     styles: Styles = field(default_factory=Styles)
     sources: tuple[MixtureSource, ...] = ()
 
@@ -112,8 +106,7 @@ class AskedQuestion:
 class Book:
     """A SQuAD file as it grows."""
 
-    articles: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)
-    """Questions by title and context."""
+    articles: dict[str, dict[str, list[dict[str, Any]]]] = field(default_factory=dict)  # questions by title and context
     questions: int = 0
 
     def add(self, title: str, context: str, question: dict[str, Any]) -> None:

@@ -49,8 +49,7 @@ FLOAT32, INT8 = PRECISIONS = ("float32", "int8")
 
 CONVERSIONS: Mapping[str, Callable[[Path, Path], Verdict]] = {FLOAT32: export, INT8: quantize}
 
-UNUSED_TOKENS = 1000
-"""BERT's vocabularies have fewer free entries, [unused0] or [unused1] onwards."""
+UNUSED_TOKENS = 1000  # BERT's vocabularies have fewer free entries, [unused0] or [unused1] onwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,7 @@ class PreparedTasks:
 
     tasks: TaskSet
     learnt: Mapping[str, Sequence[TaskExample]]
-    dev: Mapping[str, Sequence[TaskExample]]
-    """Of the tasks that are measured."""
+    dev: Mapping[str, Sequence[TaskExample]]  # of the tasks that are measured
     faults: tuple[LineFault, ...]
 
 
@@ -68,17 +66,12 @@ class PreparedTasks:
 class MultitaskReport:
     """What a run had and where it ended."""
 
-    examples: Mapping[str, int]
-    """Learnt from, by task."""
-    rows: int
-    """That carry them."""
-    faults: tuple[str, ...]
-    """Examples left out, each with its reason."""
+    examples: Mapping[str, int]  # learnt from, by task
+    rows: int  # that carry them
+    faults: tuple[str, ...]  # examples left out, each with its reason
     steps: int
-    loss: float
-    """Mean over the last steps: the tasks' cross entropies, in nats, summed by weight."""
-    scores: Mapping[str, Mapping[str, TaskScores]]
-    """By precision and task."""
+    loss: float  # mean over the last steps: the tasks' cross entropies, in nats, summed by weight
+    scores: Mapping[str, Mapping[str, TaskScores]]  # by precision and task
 
 
 def train(

@@ -22,14 +22,11 @@ from shardqa_toolchain.multitask.tasks import (
 from shardqa_toolchain.training.loop import Schedule
 from shardqa_toolchain.training.recipe import read_toml, section
 
-NAME = re.compile("[a-z][a-z0-9_]*")
-"""A task's name is part of an output's name."""
+NAME = re.compile("[a-z][a-z0-9_]*")  # a task's name is part of an output's name
 
-LISTS = "train", "dev", "labels"
-"""Settings that are lists of strings."""
+LISTS = "train", "dev", "labels"  # settings that are lists of strings
 
-TAKEN = {"start", "end", "control"}
-"""Names whose outputs would be called as others are."""
+TAKEN = {"start", "end", "control"}  # names whose outputs would be called as others are
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +34,15 @@ class TaskEntry:
     """A ``[[task]]`` of a recipe."""
 
     name: str = ""
-    kind: str = ""
-    """span, answerable, sequence or tokens."""
+    kind: str = ""  # span, answerable, sequence or tokens
+    # Files, .jsonl or SQuAD's .json, each also .gz; paths are relative to where the command is run.
     train: tuple[str, ...] = ()
-    """Files, .jsonl or SQuAD's .json, each also .gz; paths are relative to where the command is run."""
-    dev: tuple[str, ...] = ()
-    """Files to measure on; none: the task is not measured."""
-    weight: float = 1.0
-    """Of its loss."""
+    dev: tuple[str, ...] = ()  # files to measure on; none: the task is not measured
+    weight: float = 1.0  # of its loss
+    # Of sequences or words, in the order that numbers in the data refer to; types of entities in the scheme bio. Taken
+    # from the training files, in the order of the alphabet, unless given.
     labels: tuple[str, ...] = ()
-    """Of sequences or words, in the order that numbers in the data refer to; types of entities in the scheme bio. Taken
-    from the training files, in the order of the alphabet, unless given."""
-    scheme: str = BIO
-    """Of words: bio or plain."""
+    scheme: str = BIO  # of words: bio or plain
 
     def checked(self, where: str) -> TaskEntry:
         """Itself; raises BadData with the first setting out of its range."""
@@ -73,19 +66,14 @@ class TaskEntry:
 class MultitaskRecipe:
     """A run's settings."""
 
-    start: str = ""
-    """Folder of the checkpoint to start from."""
+    start: str = ""  # folder of the checkpoint to start from
+    # heads: an output for each task, all in one pass; control: one classifier, a row and a control token a task.
     form: str = HEADS
-    """heads: an output for each task, all in one pass; control: one classifier, a row and a control token a task."""
     dropout: float = 0.0
-    max_row: int = 320
-    """Tokens of a row in training; longer texts are read in windows."""
-    fresh_rate: float = 1.0
-    """Times the schedule's rate, for heads that the start lacks."""
-    keep: float = 0.0
-    """Weight of answering as the start does in the tasks that it knows, beside what the labels say."""
-    skip_faulty: bool = False
-    """Leave out examples that can't be learnt from, rather than refuse their file."""
+    max_row: int = 320  # tokens of a row in training; longer texts are read in windows
+    fresh_rate: float = 1.0  # times the schedule's rate, for heads that the start lacks
+    keep: float = 0.0  # weight of answering as the start does in the tasks that it knows, beside what the labels say
+    skip_faulty: bool = False  # leave out examples that can't be learnt from, rather than refuse their file
     task: tuple[TaskEntry, ...] = ()
     schedule: Schedule = field(default_factory=Schedule)
 

@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MASKED = -10_000.0
-"""Added to the attention logits of padding: e^-10000 is 0, and bfloat16 holds the number."""
+MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0, and bfloat16 holds the number
 
+# Standard deviation of fresh weights (Devlin et al. 2019, their published code).
 INITIAL_DEVIATION = 0.02
-"""Standard deviation of fresh weights (Devlin et al. 2019, their published code)."""
 
+# Distances from here on share one bucket (Raffel et al. 2020, section 2.1).
 FARTHEST = 128
-"""Distances from here on share one bucket (Raffel et al. 2020, section 2.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,7 @@ class LayerSize:
     """What may differ from layer to layer."""
 
     heads: int
-    width: int
-    """Columns of the feed-forward."""
+    width: int  # columns of the feed-forward
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +50,8 @@ class Sizes:
     hidden: int
     head_size: int
     layers: tuple[LayerSize, ...]
-    epsilon: float = 1e-12
-    """Added to the variance in layer normalisation."""
-    buckets: int = 0
-    """Of distances that have a number for each head, as in MPNet; 0 for BERT's places alone."""
+    epsilon: float = 1e-12  # added to the variance in layer normalisation
+    buckets: int = 0  # of distances that have a number for each head, as in MPNet; 0 for BERT's places alone
 
     @classmethod
     def of(cls, config: Mapping[str, Any], weights: Mapping[str, NDArray[np.float32]]) -> Sizes:
@@ -165,12 +161,9 @@ def buckets(tokens: int, count: int) -> Tensor:
 class ReaderLogits(NamedTuple):
     """A reader's outputs, as products give them."""
 
-    spans: Tensor
-    """Starts and ends, [batch, tokens, 2]."""
-    evidence: Tensor | None
-    """Whether each token belongs to a sentence that answers, log-odds [batch, tokens]."""
-    relevance: Tensor | None
-    """Whether the passage answers at all, log-odds [batch]."""
+    spans: Tensor  # starts and ends, [batch, tokens, 2]
+    evidence: Tensor | None  # whether each token belongs to a sentence that answers, log-odds [batch, tokens]
+    relevance: Tensor | None  # whether the passage answers at all, log-odds [batch]
 
 
 class SpanReader(nn.Module):

@@ -29,26 +29,20 @@ from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 from shardqa_toolchain.training.slimming import KeptLayer, slimmed
 from shardqa_toolchain.training.spans import learning_rows
 
-COLUMN_STEP = 32
-"""Widths of the feed-forward are multiples of this: kernels pad narrower ones."""
+COLUMN_STEP = 32  # widths of the feed-forward are multiples of this: kernels pad narrower ones
 
-SAMPLE_TOKENS = 4096
-"""Of a batch in which importance is measured."""
+SAMPLE_TOKENS = 4096  # of a batch in which importance is measured
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
     """What was taken away."""
 
-    form: str
-    """"structured" or "unstructured"."""
+    form: str  # "structured" or "unstructured"
     parameters_before: int
-    parameters_after: int
-    """Those that are left, or are not zero."""
-    layers: tuple[tuple[int, int], ...] = ()
-    """Heads and columns of each layer that is left."""
-    sparsity: dict[str, float] = field(default_factory=dict)
-    """Share of zeros of each matrix, 0 to 1."""
+    parameters_after: int  # those that are left, or are not zero
+    layers: tuple[tuple[int, int], ...] = ()  # heads and columns of each layer that is left
+    sparsity: dict[str, float] = field(default_factory=dict)  # share of zeros of each matrix, 0 to 1
 
 
 def prune_weights(source: Path, out: Path, share: float) -> Pruned:
@@ -94,10 +88,8 @@ def prune_structures(
 class Importance:
     """What the loss would miss of one layer."""
 
-    heads: Tensor
-    """[heads], 0 or more."""
-    columns: Tensor
-    """[columns], 0 or more."""
+    heads: Tensor  # [heads], 0 or more
+    columns: Tensor  # [columns], 0 or more
 
 
 def chosen(scores: Sequence[Importance], heads: float, columns: float) -> list[KeptLayer]:

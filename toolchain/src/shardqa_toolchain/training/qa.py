@@ -26,19 +26,13 @@ PICTURE = "training.png"
 class Report:
     """What a run had and where it ended."""
 
-    questions: int
-    """Learnt from."""
-    held_out: int
-    """Questions set apart."""
-    negatives: int
-    """To draw from."""
-    faults: tuple[str, ...]
-    """Questions left out, each with its reason."""
+    questions: int  # learnt from
+    held_out: int  # questions set apart
+    negatives: int  # to draw from
+    faults: tuple[str, ...]  # questions left out, each with its reason
     steps: int
-    loss: float
-    """Mean over the last steps, in nats."""
-    figures: dict[str, float]
-    """On what was held out, see `held_out.figures`."""
+    loss: float  # mean over the last steps, in nats
+    figures: dict[str, float]  # on what was held out, see `held_out.figures`
 
     @property
     def held_out_loss(self) -> float | None:

@@ -17,22 +17,16 @@ Section = TypeVar("Section")
 class Data:
     """What is learnt from."""
 
+    # SQuAD files and files of evidence lines (.jsonl); paths are relative to where the command is run.
     train: tuple[str, ...] = ()
-    """SQuAD files and files of evidence lines (.jsonl); paths are relative to where the command is run."""
-    negatives: float = 0.1
-    """Hard negatives a pass, as a share of the answerable questions."""
-    crops: float = 0.0
-    """Share of the rows of which a pass sees only a piece around the answer, another in each pass."""
-    blanks: float = 0.0
-    """Share of the wordpieces that a pass sees as [MASK], others in each pass."""
-    held_out: float = 0.02
-    """Share of the articles that is never learnt from, for calibration and for the held-out loss."""
-    measured: str = ""
-    """Folder of files that the run's figures are of, and that are never learnt from; see `mix`."""
-    max_row: int = 320
-    """Tokens of a row; longer paragraphs are read in windows."""
+    negatives: float = 0.1  # hard negatives a pass, as a share of the answerable questions
+    crops: float = 0.0  # share of the rows of which a pass sees only a piece around the answer, another in each pass
+    blanks: float = 0.0  # share of the wordpieces that a pass sees as [MASK], others in each pass
+    held_out: float = 0.02  # share of the articles that is never learnt from, for calibration and for the held-out loss
+    measured: str = ""  # folder of files that the run's figures are of, and that are never learnt from; see `mix`
+    max_row: int = 320  # tokens of a row; longer paragraphs are read in windows
+    # Leave out questions whose answers do not stand where the file says, rather than refuse the file.
     skip_faulty: bool = False
-    """Leave out questions whose answers do not stand where the file says, rather than refuse the file."""
 
     def checked(self) -> Data:
         """Itself; raises BadData with the first setting out of its range."""
@@ -53,20 +47,15 @@ class Data:
 class Teaching:
     """What distillation adds."""
 
-    teachers: tuple[str, ...] = ()
-    """Folders of checkpoints; several are an ensemble."""
+    teachers: tuple[str, ...] = ()  # folders of checkpoints; several are an ensemble
+    # Share of the loss that compares with the teachers' probabilities; the rest compares with the labels.
     soft: float = 0.7
-    """Share of the loss that compares with the teachers' probabilities; the rest compares with the labels."""
-    temperature: float = 2.0
-    """Divides the logits of both: above 1, what the teachers hold for unlikely counts for more."""
-    hidden: float = 0.0
-    """Weight of the distance between hidden units; it takes some of the teachers' inner life along."""
-    layers: int = 0
-    """Of a student cut from the first teacher; 0 keeps all."""
-    units: int = 0
-    """Hidden units of such a student; 0 keeps all."""
+    temperature: float = 2.0  # divides the logits of both: above 1, what the teachers hold for unlikely counts for more
+    hidden: float = 0.0  # weight of the distance between hidden units; it takes some of the teachers' inner life along
+    layers: int = 0  # of a student cut from the first teacher; 0 keeps all
+    units: int = 0  # hidden units of such a student; 0 keeps all
+    # Folder for what the teachers say of each row, so that they read no row twice; without it they always read.
     kept: str = ""
-    """Folder for what the teachers say of each row, so that they read no row twice; without it they always read."""
 
     def checked(self) -> Teaching:
         """Itself; raises BadData with the first setting out of its range."""
@@ -88,14 +77,12 @@ class Teaching:
 class Recipe:
     """A training run's settings."""
 
-    start: str = ""
-    """Folder of the checkpoint to start from."""
+    start: str = ""  # folder of the checkpoint to start from
     dropout: float = 0.0
     data: Data = field(default_factory=Data)
     schedule: Schedule = field(default_factory=Schedule)
     teaching: Teaching = field(default_factory=Teaching)
-    evidence: bool = False
-    """Whether the reader gets the outputs evidence and relevance where the start has none."""
+    evidence: bool = False  # whether the reader gets the outputs evidence and relevance where the start has none
 
     @classmethod
     def read(cls, path: Path) -> Recipe:

@@ -13,11 +13,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-SATURATION, LENGTH = 1.2, 0.75
-"""BM25's k1 and b, the usual ones."""
+SATURATION, LENGTH = 1.2, 0.75  # BM25's k1 and b, the usual ones
 
-COMMON = 3_000
-"""Wordpieces in more passages than this are not looked for: they cost most and tell least."""
+COMMON = 3_000  # wordpieces in more passages than this are not looked for: they cost most and tell least
 
 
 class PassageRows:

@@ -20,11 +20,9 @@ from shardqa_toolchain.training.network import Layer, LayerSize, SpanReader
 class KeptLayer:
     """What stays of a layer."""
 
-    number: int
-    """Of the layer in the larger network, from 0."""
+    number: int  # of the layer in the larger network, from 0
     heads: tuple[int, ...]
-    columns: tuple[int, ...]
-    """Of the feed-forward."""
+    columns: tuple[int, ...]  # of the feed-forward
 
 
 def slimmed(reader: SpanReader, kept: Sequence[KeptLayer], hidden: Sequence[int] | None = None) -> SpanReader:

@@ -18,11 +18,10 @@ from shardqa_toolchain.training.losses import reader_logits, reader_loss
 from shardqa_toolchain.training.network import SpanReader
 from shardqa_toolchain.training.recipe import Data
 
-MAX_ROW = 320
-"""Tokens of a row in training; 2 % of SQuAD's paragraphs are longer and are read in windows."""
+MAX_ROW = 320  # tokens of a row in training; 2 % of SQuAD's paragraphs are longer and are read in windows
 
+# Wordpieces that a crop leaves on each side of the answer, as far as there are so many: what tells that it is one.
 CROP_MARGIN = 24
-"""Wordpieces that a crop leaves on each side of the answer, as far as there are so many: what tells that it is one."""
 
 
 def learning_rows(example: Example, max_tokens: int = MAX_ROW) -> list[LearningRow]:
@@ -88,8 +87,7 @@ class SpanTask:
     network: SpanReader
     rows: list[LearningRow]
     negatives: list[LearningRow]
-    data: Data
-    """How many of the negatives a pass sees, and of what else it sees less."""
+    data: Data  # how many of the negatives a pass sees, and of what else it sees less
     seed: int
     held_out: list[HeldOutRow]
     _drawn: dict[int, list[LearningRow]] = field(default_factory=dict, init=False, kw_only=True)

@@ -19,11 +19,10 @@ _FUNCTION_WORDS = (
     "its their his her there as into than then so if"
 )
 
-FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""What people leave out of a search box."""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())  # what people leave out of a search box
 
+# A question whose rest names what is asked for.
 NAMED = re.compile(r"(?:what|who|where|when|which)(?:'s| is| are| was| were) (.+)", re.IGNORECASE)
-"""A question whose rest names what is asked for."""
 
 COURTESIES = (
     "tell me {}",
@@ -36,8 +35,7 @@ COURTESIES = (
     "question: {}",
 )
 
-LEAST_LETTERS = 5
-"""Of a word that is misspelt: shorter ones become other words."""
+LEAST_LETTERS = 5  # of a word that is misspelt: shorter ones become other words
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

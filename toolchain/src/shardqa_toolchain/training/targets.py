@@ -30,8 +30,8 @@ from shardqa_toolchain.training.batches import ROUND_TOKENS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# What torch's cross entropy passes over: a token that is no word's first, a task that has no label for the row.
 IGNORED = -100
-"""What torch's cross entropy passes over: a token that is no word's first, a task that has no label for the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class TaskRow:
 
     input_ids: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
+    # By task, int64: [2] the answer's first and last token, both 0 when the passage does not say; [1] whether it
+    # answers; [1] a sequence's label; [tokens] words' labels. In the control form always [tokens], of one task.
     targets: Mapping[str, NDArray[np.int64]]
-    """By task, int64: [2] the answer's first and last token, both 0 when the passage does not say; [1] whether it
-    answers; [1] a sequence's label; [tokens] words' labels. In the control form always [tokens], of one task."""
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -55,8 +55,7 @@ class TaskBatch:
     input_ids: NDArray[np.int64]
     attention_mask: NDArray[np.int64]
     token_type_ids: NDArray[np.int64]
-    targets: Mapping[str, NDArray[np.int64]]
-    """By task; tasks that no row has a label for are absent."""
+    targets: Mapping[str, NDArray[np.int64]]  # by task; tasks that no row has a label for are absent
 
 
 @dataclass(slots=True)
