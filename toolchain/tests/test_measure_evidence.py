@@ -13,13 +13,9 @@ from shardqa.errors import BadModel
 from shardqa.models import evidence_lines
 from shardqa.models.evidence_lines import EvidenceRecord
 from shardqa.models.reader import Batch
-from toolchain.tests import tiny
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
 from shardqa_toolchain import measure_evidence
 from shardqa_toolchain.cli import app
+from toolchain.tests import tiny
 
 TEXT = "One green town lies here. Two towns lie there."
 

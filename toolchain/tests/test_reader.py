@@ -30,7 +30,6 @@ def test_the_shipped_reader_answers_a_slice_of_squad() -> None:
 
 @pytest.mark.skipif(not CHECKPOINT.exists(), reason=f"needs {CHECKPOINT.name} of the shared data")
 def test_a_real_checkpoint_answers_the_same_in_int8(tmp_path: Path) -> None:
-    pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
     from shardqa_toolchain.conversion.quantize import quantize
 
     verdict = quantize(CHECKPOINT, tmp_path / "int8")

@@ -11,9 +11,6 @@ from shardqa.models.scoring import shipped_scoring
 from shardqa_toolchain.cli import app
 from toolchain.tests.tiny_models import tiny_weights, write_tiny
 
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
 runner = CliRunner()
 
 

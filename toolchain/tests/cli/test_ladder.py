@@ -11,16 +11,12 @@ from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import shipped
 from shardqa_toolchain.cli import app
 from shardqa_toolchain.cli import ladder as command
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.ladder import picture, weights
+from shardqa_toolchain.ladder import run as running
+from shardqa_toolchain.ladder.results import Figures, Ladder, Rung, with_shares
+from shardqa_toolchain.ladder.steps import LadderModels, sides, steps
 from toolchain.tests import tiny
-
-for library in ("torch", "transformers", "onnx", "matplotlib"):
-    pytest.importorskip(library)
-
-from shardqa_toolchain.conversion.checkpoint import Checkpoint  # noqa: E402
-from shardqa_toolchain.ladder import picture, weights  # noqa: E402
-from shardqa_toolchain.ladder import run as running  # noqa: E402
-from shardqa_toolchain.ladder.results import Figures, Ladder, Rung, with_shares  # noqa: E402
-from shardqa_toolchain.ladder.steps import LadderModels, sides, steps  # noqa: E402
 
 STEPS = ["naive", "smaller model", "no padding", "ONNX", "int8", "one thread each"]
 

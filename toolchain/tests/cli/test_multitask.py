@@ -3,12 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
-
-pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("matplotlib", reason="needs matplotlib (pip install 'shardqa-toolchain')")
 
 from shardqa.errors import BadData
 from shardqa_toolchain.cli import app

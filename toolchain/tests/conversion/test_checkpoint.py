@@ -6,17 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from shardqa.errors import BadModel
-from toolchain.tests.tiny_models import HIDDEN, LAYERS, tiny_config, tiny_weights, write_tiny
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
 from safetensors.numpy import save_file
 
+from shardqa.errors import BadModel
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.families import bert_settings
+from toolchain.tests.tiny_models import HIDDEN, LAYERS, tiny_config, tiny_weights, write_tiny
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 
@@ -126,7 +121,7 @@ def test_weights_of_any_float_become_float32(tmp_path: Path, kind: type[np.float
 
 
 def test_bfloat16_weights_become_float32(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
+    torch = pytest.importorskip("torch")
     from safetensors.torch import save_file
 
     write_tiny(tmp_path)

@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from shardqa.errors import BadModel
-from toolchain.tests.tiny_models import write_tiny
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.dequantize import dequantize
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, TABLE_STEPS
 from shardqa_toolchain.conversion.quantize import quantize
+from toolchain.tests.tiny_models import write_tiny
 
 
 def test_every_weight_comes_back_within_half_a_step(tmp_path: Path) -> None:

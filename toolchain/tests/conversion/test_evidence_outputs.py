@@ -5,19 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from shardqa.models.session import ReaderSession
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.conversion.dequantize import dequantize
+from shardqa_toolchain.conversion.export import export
+from shardqa_toolchain.conversion.networks import open_network
+from shardqa_toolchain.conversion.quantize import quantize
+from shardqa_toolchain.conversion.verify import QUANTIZED, verify
 from toolchain.tests import tiny
 from toolchain.tests.tiny_models import tiny_batch
 
-onnx = pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
-from shardqa.models.session import ReaderSession  # noqa: E402
-from shardqa_toolchain.conversion.checkpoint import Checkpoint  # noqa: E402
-from shardqa_toolchain.conversion.dequantize import dequantize  # noqa: E402
-from shardqa_toolchain.conversion.export import export  # noqa: E402
-from shardqa_toolchain.conversion.networks import open_network  # noqa: E402
-from shardqa_toolchain.conversion.quantize import quantize  # noqa: E402
-from shardqa_toolchain.conversion.verify import QUANTIZED, verify  # noqa: E402
+onnx = pytest.importorskip("onnx")
 
 
 @pytest.fixture(scope="module")

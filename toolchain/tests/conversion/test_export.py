@@ -12,11 +12,6 @@ import numpy as np
 import pytest
 
 from shardqa.errors import BadData, BadModel, SetupError
-from toolchain.tests.tiny_models import VOCABULARY, small_tokenizer, tiny_batch, tiny_weights, write_tiny
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
 from shardqa.models import shipped
 from shardqa.models.cards import Card, CardStep, address
 from shardqa_toolchain.conversion.checked import Check, convert
@@ -24,6 +19,7 @@ from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.networks import open_network
 from shardqa_toolchain.conversion.verify import FLOAT
 from shardqa_toolchain.folders import written_atomically
+from toolchain.tests.tiny_models import VOCABULARY, small_tokenizer, tiny_batch, tiny_weights, write_tiny
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +56,7 @@ def test_the_same_checkpoint_gives_the_same_file(reader: Path, exported: Path, t
 
 @pytest.mark.parametrize("tokens", [1, 7, 120])
 def test_torchscript_loads_in_plain_torch_and_gives_the_same_logits(reader: Path, tmp_path: Path, tokens: int) -> None:
-    torch = pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
+    torch = pytest.importorskip("torch")
     export(reader, tmp_path / "out", "torchscript", Check(limit=4))
     batch = tiny_batch(tokens, max(1, tokens - 3))
     module = torch.jit.load(str(tmp_path / "out" / "model.pt"))

@@ -5,15 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from toolchain.tests.tiny_models import HEAD_SIZE, HIDDEN, POSITIONS, VOCABULARY, tiny_batch, tiny_config, tiny_weights
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-
-import onnxruntime
 
 from shardqa.errors import BadModel
 from shardqa.models.reader import Batch
@@ -27,6 +22,7 @@ from shardqa_toolchain.conversion.graph import (
     network,
 )
 from shardqa_toolchain.conversion.reference import Reference, gelu
+from toolchain.tests.tiny_models import HEAD_SIZE, HIDDEN, POSITIONS, VOCABULARY, tiny_batch, tiny_config, tiny_weights
 
 SPANS = ["start_logits", "end_logits"]
 
@@ -125,8 +121,8 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
 @pytest.fixture(scope="module", params=FAMILIES)
 def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A random network of transformers, and the folder it was saved to."""
-    torch = pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
-    transformers = pytest.importorskip("transformers", reason="needs transformers (pip install 'shardqa-toolchain')")
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
     torch.manual_seed(3)
     config_class, model_class, sizes = FAMILIES[request.param]
     width = {"dim": HIDDEN, "n_heads": 4} if "n_layers" in sizes else {"hidden_size": HIDDEN, "num_attention_heads": 4}

@@ -5,19 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from shardqa.errors import BadData, SetupError
-from toolchain.tests.tiny_models import LAYERS, tiny_batch, tiny_config, tiny_weights, write_tiny
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
-import onnxruntime
-
 from shardqa.models.cards import Card
 from shardqa.models.reader import Batch
 from shardqa_toolchain.conversion import quantize as quantizing
@@ -27,6 +21,7 @@ from shardqa_toolchain.conversion.graph import BertShape, FloatLayers, Layers, S
 from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, Range, TokenLayers, evening, quantized, static_scale
 from shardqa_toolchain.conversion.quantize import Calibration, quantize
 from shardqa_toolchain.conversion.ranges import measure_largest, measure_ranges
+from toolchain.tests.tiny_models import LAYERS, tiny_batch, tiny_config, tiny_weights, write_tiny
 
 floats = st.floats(-1e6, 1e6, width=32)
 
@@ -203,7 +198,6 @@ def test_bfloat16_that_does_not_pay_is_refused_with_what_was_measured(
 def test_bfloat16_that_pays_is_written_as_torchscript(
     reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
     assert quantizing.bf16_gain(Checkpoint.load(reader)) > 0
     monkeypatch.setattr(quantizing, "bf16_gain", lambda checkpoint: 2.0)
     verdict = quantize(reader, tmp_path / "out", "bf16", check=Check(keep_failing=True))

@@ -4,22 +4,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from shardqa.errors import BadModel
-from toolchain.tests.tiny_models import tiny_config, tiny_weights, write_tiny
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-pytest.importorskip("sympy", reason="needs sympy (pip install 'shardqa-toolchain')")
-
-import onnx
-
 from shardqa.models.cards import Card
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.optimize import optimize
 from shardqa_toolchain.conversion.verify import verify
+from toolchain.tests.tiny_models import tiny_config, tiny_weights, write_tiny
 
 LAYERS = ((4, 64), (4, 64))
 
@@ -32,7 +26,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def traced(reader: Path) -> Path:
     """The reader as torch's own exporter writes it, beside its tokenizer and settings."""
-    torch = pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
+    torch = pytest.importorskip("torch")
     from shardqa_toolchain.conversion.torchscript import TracedReader
 
     checkpoint = Checkpoint.load(reader)

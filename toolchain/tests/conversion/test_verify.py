@@ -8,19 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
+from onnx import numpy_helper
 
 from shardqa.errors import BadData, BadModel
 from shardqa.models.reader import Batch
-from toolchain.tests.tiny_models import Weights, tiny_config, tiny_weights, write_tiny
-
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-pytest.importorskip("safetensors", reason="needs safetensors (pip install 'shardqa-toolchain')")
-
-import onnx
-from onnx import numpy_helper
-
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.graph import FloatLayers, Layers, SpanHead, network
 from shardqa_toolchain.conversion.int8 import TokenLayers
@@ -35,6 +29,7 @@ from shardqa_toolchain.conversion.verify import (
     thresholds_for,
     verify,
 )
+from toolchain.tests.tiny_models import Weights, tiny_config, tiny_weights, write_tiny
 
 LAYERS = ((4, 64), (4, 64))
 CONFIG = tiny_config(LAYERS)

@@ -7,11 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shardqa_toolchain.ladder.processes import Ran
-from shardqa_toolchain.ladder.worker import Timed
-
-pytest.importorskip("onnx")
-
 from shardqa_toolchain.ladder.results import Figures, Ladder, Rung, figures, percentiles, shares, with_shares
+from shardqa_toolchain.ladder.worker import Timed
 
 THROUGHPUTS = st.lists(st.floats(0.01, 1e5), min_size=2, max_size=9)
 

@@ -74,7 +74,6 @@ def test_the_cache_gives_what_the_network_gave(readings: list[QuestionRows]) -> 
             self.asked += len(readings)
             return self.server.answers(readings)
 
-    pytest.importorskip("redis")
     with cache.redis_server() as client, serving.opened(job(shipped.folder())) as server:
         once = Once(server)
         remembering = cache.CacheServer(once, client)
@@ -95,7 +94,6 @@ def test_a_folder_without_a_network_is_refused(tmp_path: Path) -> None:
 
 
 def test_transformers_and_our_network_answer_alike(tmp_path: Path, readings: list[QuestionRows]) -> None:
-    pytest.importorskip("transformers")
     folder = tiny.checkpoint(tmp_path / "t")
     wanted = answers(job(folder, TORCH), readings)
     assert_same(answers(job(folder, TRANSFORMERS), readings), wanted)
@@ -103,7 +101,6 @@ def test_transformers_and_our_network_answer_alike(tmp_path: Path, readings: lis
 
 
 def test_bfloat16_answers_nearly_alike(tmp_path: Path, readings: list[QuestionRows]) -> None:
-    pytest.importorskip("transformers")
     folder = tiny.checkpoint(tmp_path / "t")
     exact, rough = (answers(job(folder, TRANSFORMERS, bf16=bf16), readings) for bf16 in (False, True))
     gaps = [abs(a.span_logit - b.span_logit) for a, b in zip(exact, rough, strict=True)]

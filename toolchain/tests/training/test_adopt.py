@@ -11,21 +11,21 @@ from shardqa.errors import BadModel
 from shardqa.models import cards, shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.conversion.export import export
+from shardqa_toolchain.training import qa
+from shardqa_toolchain.training.adopt import adopt, vocabulary
+from shardqa_toolchain.training.average import average
+from shardqa_toolchain.training.distil import distil
+from shardqa_toolchain.training.loop import Schedule
+from shardqa_toolchain.training.network import buckets
+from shardqa_toolchain.training.prune import prune_structures
+from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
+from shardqa_toolchain.training.saved import load_reader
 from toolchain.tests import tiny
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from shardqa_toolchain.conversion.export import export  # noqa: E402
-from shardqa_toolchain.training import qa  # noqa: E402
-from shardqa_toolchain.training.adopt import adopt, vocabulary  # noqa: E402
-from shardqa_toolchain.training.average import average  # noqa: E402
-from shardqa_toolchain.training.distil import distil  # noqa: E402
-from shardqa_toolchain.training.loop import Schedule  # noqa: E402
-from shardqa_toolchain.training.network import buckets  # noqa: E402
-from shardqa_toolchain.training.prune import prune_structures  # noqa: E402
-from shardqa_toolchain.training.recipe import Data, Recipe, Teaching  # noqa: E402
-from shardqa_toolchain.training.saved import load_reader  # noqa: E402
 
 TEXT = tiny.RIVERS * 12  # long enough that distances of every bucket occur
 

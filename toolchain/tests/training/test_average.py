@@ -7,12 +7,9 @@ import pytest
 
 from shardqa.errors import BadData, BadModel
 from shardqa.models import cards
-from toolchain.tests import tiny
-
-pytest.importorskip("torch")
-
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.training.average import average
+from toolchain.tests import tiny
 
 
 def test_every_tensor_is_the_weighted_mean(tmp_path: Path) -> None:

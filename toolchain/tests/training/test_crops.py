@@ -1,11 +1,8 @@
 """Crops and blanks: a row with less to learn by heart, that still points at its answer."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-pytest.importorskip("torch")
 
 from shardqa.models.reader import CLS, MASK, SEP, join
 from shardqa_toolchain.training.batches import UNSAID, LearningRow

@@ -7,16 +7,14 @@ import pytest
 
 from shardqa.errors import BadData
 from shardqa.models import cards
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.training import distil
+from shardqa_toolchain.training.loop import Schedule
+from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
+from shardqa_toolchain.training.saved import load_reader
 from toolchain.tests import tiny
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
-from shardqa_toolchain.conversion.checkpoint import Checkpoint  # noqa: E402
-from shardqa_toolchain.training import distil  # noqa: E402
-from shardqa_toolchain.training.loop import Schedule  # noqa: E402
-from shardqa_toolchain.training.recipe import Data, Recipe, Teaching  # noqa: E402
-from shardqa_toolchain.training.saved import load_reader  # noqa: E402
 
 
 def recipe(folder: Path, **teaching: object) -> Recipe:

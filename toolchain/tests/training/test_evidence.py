@@ -9,24 +9,23 @@ import numpy as np
 import pytest
 
 from shardqa.errors import BadModel
+from shardqa.models import evidence_lines, shipped
+from shardqa.models.evidence_lines import EvidenceRecord
+from shardqa.models.reader import join
+from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.training import average, distil, examples, loop, losses, qa
+from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningRow, collate
+from shardqa_toolchain.training.held_out import HeldOutRow, figures
+from shardqa_toolchain.training.loop import Schedule
+from shardqa_toolchain.training.network import ReaderLogits, SpanReader
+from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
+from shardqa_toolchain.training.saved import load_reader, write_checkpoint
+from shardqa_toolchain.training.spans import crop, learning_rows
 from toolchain.tests import tiny
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
 
-from shardqa.models import evidence_lines, shipped  # noqa: E402
-from shardqa.models.evidence_lines import EvidenceRecord  # noqa: E402
-from shardqa.models.reader import join  # noqa: E402
-from shardqa.models.tokenizer import Tokenizer  # noqa: E402
-from shardqa_toolchain.training import average, distil, examples, loop, losses, qa  # noqa: E402
-from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningRow, collate  # noqa: E402
-from shardqa_toolchain.training.held_out import HeldOutRow, figures  # noqa: E402
-from shardqa_toolchain.training.loop import Schedule  # noqa: E402
-from shardqa_toolchain.training.network import ReaderLogits, SpanReader  # noqa: E402
-from shardqa_toolchain.training.recipe import Data, Recipe, Teaching  # noqa: E402
-from shardqa_toolchain.training.saved import load_reader, write_checkpoint  # noqa: E402
-from shardqa_toolchain.training.spans import crop, learning_rows  # noqa: E402
 
 TOKENIZER = Tokenizer.load(shipped.folder())
 

@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from shardqa.errors import BadData
+from shardqa_toolchain.training import distil
+from shardqa_toolchain.training.kept import KeptLogits
+from shardqa_toolchain.training.loop import Schedule
+from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
 from toolchain.tests import tiny
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
-from safetensors.numpy import load_file  # noqa: E402
-
-from shardqa_toolchain.training import distil  # noqa: E402
-from shardqa_toolchain.training.kept import KeptLogits  # noqa: E402
-from shardqa_toolchain.training.loop import Schedule  # noqa: E402
-from shardqa_toolchain.training.recipe import Data, Recipe, Teaching  # noqa: E402
 
 
 def row(number: int) -> Any:

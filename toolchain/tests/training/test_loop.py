@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadData, BadModel
+from shardqa_toolchain.training import loop
 
 torch = pytest.importorskip("torch")
 
-from shardqa_toolchain.training import loop  # noqa: E402
 
 SCHEDULE = loop.Schedule(passes=2.5, tokens=64, rate=0.01, seed=3, save_seconds=1e9)
 

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
-pytest.importorskip("onnx", reason="needs onnx (pip install 'shardqa-toolchain')")
-
 import torch
 
 from shardqa.errors import BadData, BadModel
@@ -162,7 +158,7 @@ def said(result: Result) -> object:
 
 
 def test_transformers_reads_the_checkpoint(trained: Trained) -> None:
-    transformers = pytest.importorskip("transformers", reason="needs transformers (pip install 'shardqa-toolchain')")
+    transformers = pytest.importorskip("transformers")
     kind = "AutoModelForQuestionAnswering" if trained.form == HEADS else "AutoModelForTokenClassification"
     theirs = getattr(transformers, kind).from_pretrained(trained.out / "checkpoint").eval()
     session = MultitaskSession(trained.out / "float32")

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
-
 from shardqa.errors import BadData
 from shardqa_toolchain.training.multitask_recipe import MultitaskRecipe
 

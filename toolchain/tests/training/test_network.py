@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from shardqa.errors import BadModel
+from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.training import network
+from shardqa_toolchain.training.saved import load_reader, write_checkpoint
 from toolchain.tests import tiny
 
 torch = pytest.importorskip("torch")
-
-from shardqa_toolchain.conversion.checkpoint import Checkpoint  # noqa: E402
-from shardqa_toolchain.training import network  # noqa: E402
-from shardqa_toolchain.training.saved import load_reader, write_checkpoint  # noqa: E402
 
 
 def inputs() -> tuple[Any, Any, Any]:

@@ -10,14 +10,13 @@ from typer.testing import CliRunner
 
 from shardqa.errors import BadData
 from shardqa.models import cards
+from shardqa_toolchain.cli import app
+from shardqa_toolchain.training import prune
+from shardqa_toolchain.training.saved import load_reader
+from shardqa_toolchain.training.slimming import KeptLayer, slimmed
 from toolchain.tests import tiny
 
 torch = pytest.importorskip("torch")
-
-from shardqa_toolchain.cli import app  # noqa: E402
-from shardqa_toolchain.training import prune  # noqa: E402
-from shardqa_toolchain.training.saved import load_reader  # noqa: E402
-from shardqa_toolchain.training.slimming import KeptLayer, slimmed  # noqa: E402
 
 
 def logits(reader: object) -> object:

@@ -11,16 +11,12 @@ from typer.testing import CliRunner
 from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import cards
 from shardqa_toolchain import folders
-from toolchain.tests import tiny
-
-pytest.importorskip("torch")
-pytest.importorskip("matplotlib")
-
 from shardqa_toolchain.cli import app
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.training import qa
 from shardqa_toolchain.training.loop import Schedule
 from shardqa_toolchain.training.recipe import Data, Recipe
+from toolchain.tests import tiny
 
 
 def recipe(folder: Path, passes: float = 40, **data: object) -> Recipe:

@@ -1,9 +1,5 @@
 """Rows of several tasks: which labels share a row, and where in it they stand."""
 
-import pytest
-
-pytest.importorskip("torch", reason="needs torch (pip install 'shardqa-toolchain')")
-
 from collections.abc import Sequence
 
 from shardqa.models import shipped
