@@ -1,28 +1,15 @@
-"""The house: links equal folders, imports go down only, no file grows past what one reads at a sitting."""
+"""Rooms: links equal folders, imports go down only, no ring has more than two files."""
 
 import ast
-import functools
 import os
 import re
-import runpy
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+import networkx
 import pytest
-import vulture
 
-from shardqa.cli.verbs import VERBS
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "shardqa"
-ROOMS = {"api", "cluster", "gears_functions", "loader", "models", "module", "seeds"}
-MAX_LINES = 600
-LIST_ITEM = re.compile(r"\s*([*-]|\d+\.)\s")
-COLUMNS = 100  # of prose in Markdown
-README_LINES = 150
-SUBJECT = 72  # columns of a commit's first line
-RULE_OF_SUBJECTS = "8a2bbfc6d146b313c04fc52b6f21381463614bc4"
-LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+from tests.unit.house import PACKAGE, ROOMS, ROOT, parsed, room_of, sources
 
 # A room may import the rooms named here, itself, and nothing else of shardqa's.
 PLAIN = {
@@ -72,25 +59,8 @@ MAY_IMPORT = {
     "toolchain": PLAIN | {"models", "cli", "engine", "gears_functions"},
 }
 
-
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-@functools.cache
-def sources() -> list[Path]:
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    paths = [ROOT / name for name in listed.splitlines()]
-    return [path for path in paths if path.is_file() and not path.is_symlink()]
-
-
-def room_of(path: Path) -> str | None:
-    parts = path.relative_to(ROOT).parts
-    if parts[:2] == ("src", "shardqa"):
-        return Path(parts[2]).stem
-    return parts[0] if parts[0] in {*ROOMS, "toolchain"} else None
+# Rooms that still have larger rings. A room that has none any more leaves this set, and none joins it.
+RINGED = {"gears_functions", "module", "module/src"}
 
 
 def imported_rooms(path: Path) -> set[str]:
@@ -170,224 +140,55 @@ def test_only_keys_spells_a_key() -> None:
     assert not wrong
 
 
-def test_no_source_file_is_longer_than_one_reads_at_a_sitting() -> None:
-    suffixes = {".py", ".c", ".h", ".js", ".css"}
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in sources()
-        if path.suffix in suffixes and (lines := len(path.read_text().splitlines())) > MAX_LINES
-    }
-    assert not long
+def module_of(path: Path) -> str | None:
+    """The name that imports a Python file, wherever the links lead; None for files of no room."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if path.suffix != ".py" or "tests" in parts or room_of(path) is None:
+        return None
+    if parts[0] in ROOMS:
+        parts = ("shardqa", *parts)
+    return ".".join(parts[parts.index("src") + 1 :] if "src" in parts else parts).removesuffix(".__init__")
 
 
-def markdown() -> list[Path]:
-    """All Markdown that people read; the documents of seeds/ are data."""
-    return [path for path in sources() if path.suffix == ".md" and path.parent != ROOT / "seeds" / "documents"]
+def python_imports() -> "networkx.DiGraph[Path]":
+    """All imports between modules: those inside functions and for type checkers too."""
+    modules = {name: path for path in sources() if (name := module_of(path))}
+    graph: networkx.DiGraph[Path] = networkx.DiGraph()
+    for name, path in modules.items():
+        for node in ast.walk(parsed(path)):
+            targets = list[str]()
+            if isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                members = [f"{node.module}.{alias.name}" for alias in node.names]
+                targets = [member if member in modules else node.module for member in members]
+            graph.add_edges_from((path, modules[target]) for target in targets if target in modules and target != name)
+    return graph
 
 
-def prose(path: Path) -> list[tuple[int, str]]:
-    """(number, line) without code, tables, headings and what can't be wrapped."""
-    found, fenced, listed = list[tuple[int, str]](), False, False
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        listed = LIST_ITEM.match(line) is not None or (listed and (not line.strip() or line.startswith(" ")))
-        code = fenced or (line.startswith("    ") and not listed)
-        if not code and " " in line.strip() and not line.lstrip().startswith(("|", "#")):
-            found.append((number, line))
-    return found
+def c_includes() -> "networkx.DiGraph[Path]":
+    """All includes between units of the module; a unit is a .c file with its header."""
+    paths = [path for path in sources() if path.suffix in (".c", ".h") and room_of(path) == "module"]
+    units = {path.stem: path.with_suffix(".c") for path in paths}
+    graph: networkx.DiGraph[Path] = networkx.DiGraph()
+    for path in paths:
+        for included in re.findall(r'#include "([\w./]+)"', path.read_text()):
+            stem = Path(included).stem
+            if stem in units and stem != path.stem:
+                graph.add_edge(units[path.stem], units[stem])
+    return graph
 
 
-def test_prose_is_wrapped() -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)}:{number} has {len(line)} columns, more than {COLUMNS}"
-        for path in markdown()
-        for number, line in prose(path)
-        if len(line) > COLUMNS
+Graph = Callable[[], "networkx.DiGraph[Path]"]
+
+
+@pytest.mark.parametrize(("graph_of", "suffix"), [(python_imports, ""), (c_includes, "/src")])
+def test_no_ring_of_imports_has_more_than_two_files(graph_of: Graph, suffix: str) -> None:
+    graph = graph_of()
+    assert graph.number_of_edges() > 200
+    rings = [ring for ring in networkx.strongly_connected_components(graph) if len(ring) > 2]
+    assert not [
+        sorted(path.relative_to(ROOT).as_posix() for path in ring)
+        for ring in rings
+        if not {f"{room_of(path)}{suffix}" for path in ring} <= RINGED
     ]
-    assert not wrong
-
-
-def test_comments_of_the_module_are_wrapped() -> None:
-    comment = re.compile(rf"^(/\*| \*).{{{COLUMNS - 1},}}", re.MULTILINE)
-    paths = sorted((ROOT / "module" / "src").rglob("*.[ch]"))
-    assert len(paths) > 60
-    assert not [f"{path.name}: {found.group()[:60]}" for path in paths for found in comment.finditer(path.read_text())]
-
-
-def changelog() -> list[str]:
-    return [" ".join(entry.split()) for entry in (ROOT / "CHANGELOG.md").read_text().split("\n* ")[1:]]
-
-
-def test_a_changelog_entry_stands_there_once() -> None:
-    """A merge that keeps both sides of a reflowed file keeps everything twice."""
-    assert not {entry for entry in changelog() if changelog().count(entry) > 1}
-
-
-def test_a_changelog_entry_is_short_and_dated() -> None:
-    assert not [entry for entry in changelog() if not re.match(r"\d{4}-\d\d-\d\d: ", entry) or len(entry) > 200]
-
-
-def test_decisions_are_numbered_in_order() -> None:
-    numbers = [int(n) for n in re.findall(r"^(\d+)\. \*\*", (ROOT / "docs" / "decisions.md").read_text(), re.MULTILINE)]
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
-def test_the_subject_of_a_commit_is_short() -> None:
-    """Since the day the rule was made; a clone without the history has nothing to check."""
-    command = ["git", "log", "--no-merges", "--format=%s", f"{RULE_OF_SUBJECTS}..HEAD"]
-    log = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert not [subject for subject in log.stdout.splitlines() if len(subject) > SUBJECT]
-
-
-def test_the_pdfs_of_the_tutorial_are_what_their_script_draws(tmp_path: Path) -> None:
-    folder = ROOT / "docs" / "examples"
-    script = runpy.run_path(str(folder / "make.py"))
-    for name in script["FILES"]:
-        script["draw"](name, tmp_path)
-        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), "run python docs/examples/make.py"
-
-
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
-
-
-def test_links_between_documents_lead_somewhere() -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)} links {target}"
-        for path in markdown()
-        for target in LINK.findall(path.read_text())
-        if not (path.parent / target).exists()
-    ]
-    assert not wrong
-
-
-def test_the_picture_is_what_its_script_draws() -> None:
-    pictures = ROOT / "docs" / "pictures"
-    drawn = runpy.run_path(str(pictures / "overview.py"))["picture"]()
-    assert drawn == (pictures / "overview.svg").read_text(), "run python docs/pictures/overview.py"
-
-
-# Found by name alone, or kept for people who call them.
-CALLED_BY_OTHERS = {
-    "_do_*",  # commands of the local key space, found by name
-    "MAX_PASSAGE",  # says what a test holds
-    "JsonLines",  # by logging's configuration
-    "__dir__",
-    "__getattr__",
-    "ask_many",  # of the clients
-    *(
-        "connect",
-        "config_get",
-        "config_set",
-        "graph",
-        "info",
-        "model_delete",
-        "model_scan",
-        "reset_info",
-    ),  # of shardqa.ai
-    *("script_delete", "script_scan"),
-    "create_app",  # by uvicorn
-    "do_GET",  # by http.server, as the next two
-    "do_POST",
-    "log_message",
-    "every_document",  # of an engine
-    *(
-        "ShardqaDocumentStore",
-        "ShardqaExtractiveReader",
-        "ShardqaCorpusReader",
-        "ShardqaNodeRetriever",
-        "ShardqaRetriever",
-    ),  # for frameworks, which call what follows
-    *("_aget_relevant_documents", "_get_relevant_documents", "_retrieve", "load_data"),
-    *("count_documents", "delete_documents", "filter_documents", "from_dict", "to_dict", "write_documents"),
-    *("ask_batch", "explain"),  # of the clients
-    "read_mbox",  # by loader.formats, as are the next two
-    "read_tar",
-    "read_zip",
-    "_connection_arguments",  # by redis-py's connection
-    "data_received",  # by asyncio
-    "timeout_keep_alive_handler",  # by uvicorn's protocol
-    "shell_complete",  # by typer
-    "settings_customise_sources",  # by pydantic
-    "with_latency",  # of model cards
-    *("avg", "batchgroupby", "countby", "distinct", "groupby"),  # of RedisGears' builder
-    *("continueFailed", "continueRun"),  # of RedisGears' future
-    *("OpsFromString", "ScriptRun", "TensorGet", "TensorSet"),  # of redisAI's graphs
-}
-DECORATED = ["@app.*", "@found.tool", "@router.*", "@*.command", "@*.callback", "@*validator*", "@*serializer*"]
-
-
-def test_no_function_class_or_constant_is_there_for_nobody() -> None:
-    by_name = CALLED_BY_OTHERS | {verb.name for verb in VERBS.values()}
-    finder = vulture.Vulture(ignore_names=sorted(by_name), ignore_decorators=DECORATED)
-    paths = [p for p in sources() if p.suffix == ".py" and "tests" not in p.parts and p.name != "setup.py"]
-    finder.scavenge([str(path) for path in paths])
-    unused = [item for item in finder.get_unused_code(min_confidence=60) if item.typ not in ("variable", "attribute")]
-    unused += [item for item in finder.unused_vars if str(item.name).isupper()]
-    assert not [f"{Path(item.filename).relative_to(ROOT)}:{item.first_lineno} {item.name}" for item in unused]
-
-
-def test_a_line_of_syntax_stands_above_each_command_handler() -> None:
-    source = ROOT / "module" / "src"
-    table = re.findall(r'^    \{"([\w.]+)", (\w+), ', (source / "commands.c").read_text(), re.MULTILINE)
-    code = "\n".join(path.read_text() for path in sorted(source.rglob("*.c")))
-    comments = re.findall(r"(/\*(?:(?!\*/).)*\*/)\nint (\w+)\(RedisCtx", code, re.DOTALL)
-    above = {name: words for words, name in comments}
-    assert len(table) > 40
-    assert not [command for command, handler in table if not re.search(rf"\b{command}\b", above.get(handler, ""))]
-
-
-C_FUNCTION = re.compile(r"^\w[^\n;{}]*?(\w+)\([^;{}]*\) \{\n(?:.*\n)+?\}$", re.MULTILINE)
-
-
-def test_a_line_stands_above_each_function_of_the_module() -> None:
-    """Above each of four lines or more: a shorter one is read as fast as a comment."""
-    found, bare = 0, []
-    for path in sorted((ROOT / "module" / "src").rglob("*.c")):
-        text = path.read_text()
-        for function in C_FUNCTION.finditer(text):
-            found += 1
-            if function.group().count("\n") >= 3 and not text[: function.start()].endswith("*/\n"):
-                bare.append(f"{path.relative_to(ROOT)} {function.group(1)}")
-    assert found > 400
-    assert not bare
-
-
-def test_the_tour_of_the_code_matches_the_tree() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    tour = text[text.index("## A tour of the code") :]
-    named = set(re.findall(r"`([\w/.-]+(?:\.py|\.c|\.h|/))`", tour))
-    files = [path.relative_to(ROOT) for path in sources() if path.suffix in (".py", ".c", ".h")]
-    folders = {path.parent for path in files if path.parts[0] not in ("tests", "bench", "docs")} - {Path(".")}
-    known = {path.name for path in files} | {path.as_posix() for path in files}
-    assert not {name for name in named if not name.endswith("/") and name not in known}
-    shown = {Path(name).name for name in named if name.endswith("/")}
-    assert not shown - {part for folder in folders for part in folder.parts}
-    assert not {folder.as_posix() for folder in folders if folder.name not in shown}
-
-
-def test_benches_take_from_common_what_it_has() -> None:
-    """mypy sees neither: `common` is a module beside them, not of a package."""
-    folder = ROOT / "bench"
-    common = ast.parse((folder / "common.py").read_text())
-    there = {
-        name
-        for node in ast.walk(common)
-        for name in (
-            [node.name]
-            if isinstance(node, ast.FunctionDef | ast.ClassDef)
-            else [target.id for target in node.targets if isinstance(target, ast.Name)]
-            if isinstance(node, ast.Assign)
-            else []
-        )
-    }
-    wrong = [
-        f"{path.name}: {alias.name}"
-        for path in sorted(folder.glob("*.py"))
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.ImportFrom) and node.module == "common"
-        for alias in node.names
-        if alias.name not in there
-    ]
-    assert not wrong

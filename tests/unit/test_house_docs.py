@@ -1,0 +1,109 @@
+"""Documents: prose is wrapped, links lead somewhere, the changelog and the history keep their form."""
+
+import re
+import runpy
+import subprocess
+from pathlib import Path
+
+from tests.unit.house import ROOT, sources
+
+LIST_ITEM = re.compile(r"\s*([*-]|\d+\.)\s")
+COLUMNS = 100  # of prose in Markdown
+README_LINES = 150
+SUBJECT = 72  # columns of a commit's first line
+RULE_OF_SUBJECTS = "8a2bbfc6d146b313c04fc52b6f21381463614bc4"
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+def markdown() -> list[Path]:
+    """All Markdown that people read; the documents of seeds/ are data."""
+    return [path for path in sources() if path.suffix == ".md" and path.parent != ROOT / "seeds" / "documents"]
+
+
+def prose(path: Path) -> list[tuple[int, str]]:
+    """(number, line) without code, tables, headings and what can't be wrapped."""
+    found, fenced, listed = list[tuple[int, str]](), False, False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        listed = LIST_ITEM.match(line) is not None or (listed and (not line.strip() or line.startswith(" ")))
+        code = fenced or (line.startswith("    ") and not listed)
+        if not code and " " in line.strip() and not line.lstrip().startswith(("|", "#")):
+            found.append((number, line))
+    return found
+
+
+def test_prose_is_wrapped() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number} has {len(line)} columns, more than {COLUMNS}"
+        for path in markdown()
+        for number, line in prose(path)
+        if len(line) > COLUMNS
+    ]
+    assert not wrong
+
+
+def changelog() -> list[str]:
+    return [" ".join(entry.split()) for entry in (ROOT / "CHANGELOG.md").read_text().split("\n* ")[1:]]
+
+
+def test_a_changelog_entry_stands_there_once() -> None:
+    """A merge that keeps both sides of a reflowed file keeps everything twice."""
+    assert not {entry for entry in changelog() if changelog().count(entry) > 1}
+
+
+def test_a_changelog_entry_is_short_and_dated() -> None:
+    assert not [entry for entry in changelog() if not re.match(r"\d{4}-\d\d-\d\d: ", entry) or len(entry) > 200]
+
+
+def test_decisions_are_numbered_in_order() -> None:
+    numbers = [int(n) for n in re.findall(r"^(\d+)\. \*\*", (ROOT / "docs" / "decisions.md").read_text(), re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_subject_of_a_commit_is_short() -> None:
+    """Since the day the rule was made; a clone without the history has nothing to check."""
+    command = ["git", "log", "--no-merges", "--format=%s", f"{RULE_OF_SUBJECTS}..HEAD"]
+    log = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert not [subject for subject in log.stdout.splitlines() if len(subject) > SUBJECT]
+
+
+def test_the_pdfs_of_the_tutorial_are_what_their_script_draws(tmp_path: Path) -> None:
+    folder = ROOT / "docs" / "examples"
+    script = runpy.run_path(str(folder / "make.py"))
+    for name in script["FILES"]:
+        script["draw"](name, tmp_path)
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), "run python docs/examples/make.py"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} links {target}"
+        for path in markdown()
+        for target in LINK.findall(path.read_text())
+        if not (path.parent / target).exists()
+    ]
+    assert not wrong
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    pictures = ROOT / "docs" / "pictures"
+    drawn = runpy.run_path(str(pictures / "overview.py"))["picture"]()
+    assert drawn == (pictures / "overview.svg").read_text(), "run python docs/pictures/overview.py"
+
+
+def test_the_tour_of_the_code_matches_the_tree() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    tour = text[text.index("## A tour of the code") :]
+    named = set(re.findall(r"`([\w/.-]+(?:\.py|\.c|\.h|/))`", tour))
+    files = [path.relative_to(ROOT) for path in sources() if path.suffix in (".py", ".c", ".h")]
+    folders = {path.parent for path in files if path.parts[0] not in ("tests", "bench", "docs")} - {Path(".")}
+    known = {path.name for path in files} | {path.as_posix() for path in files}
+    assert not {name for name in named if not name.endswith("/") and name not in known}
+    shown = {Path(name).name for name in named if name.endswith("/")}
+    assert not shown - {part for folder in folders for part in folder.parts}
+    assert not {folder.as_posix() for folder in folders if folder.name not in shown}
