@@ -7,16 +7,16 @@ from typing import Any
 from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import Calls, Command, Rights, first
 from shardqa.module.worker.frames import Type
-from shardqa.module.worker.gears.cluster import Cluster
-from shardqa.module.worker.gears.executions import Executions
-from shardqa.module.worker.gears.inner_commands import InnerCommands, is_inner
-from shardqa.module.worker.gears.log_ring import LogRing
-from shardqa.module.worker.gears.peers import Peers
-from shardqa.module.worker.gears.profiles import Profiles
-from shardqa.module.worker.gears.registrations import Registration, Registrations
-from shardqa.module.worker.gears.requirements import Requirements
+from shardqa.module.worker.gears.cluster.nodes import Cluster
+from shardqa.module.worker.gears.cluster.peers import Peers
+from shardqa.module.worker.gears.commands.inner_commands import InnerCommands, is_inner
+from shardqa.module.worker.gears.pipeline.execution_list import Executions
+from shardqa.module.worker.gears.pipeline.log_ring import LogRing
+from shardqa.module.worker.gears.pipeline.profiles import Profiles
+from shardqa.module.worker.gears.registry.prefix_watches import Watches
+from shardqa.module.worker.gears.registry.registrations import Registration, Registrations
+from shardqa.module.worker.gears.registry.requirements import Requirements
 from shardqa.module.worker.gears.settings import WorkerSettings
-from shardqa.module.worker.gears.watches import Watches
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.statistics import WorkerStatistics
 from shardqa.module.worker.threads import Threads

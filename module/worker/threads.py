@@ -1,9 +1,9 @@
 """The worker's threads, and how functions of users run on them.
 
 The main thread and another read the socket in turns (socket_threads.py), and one of them may answer a miss by itself
-(gears/misses.py). One thread runs the event loop with all async code. Other synchronous functions run on a pool, three
-of one session at once (RedisGears' ExecutionThreads): those that hang hold up no other session. Each model has its own
-thread (ai/batching.py).
+(registry/misses.py). One thread runs the event loop with all async code. Other synchronous functions run on a pool,
+three of one session at once (RedisGears' ExecutionThreads): those that hang hold up no other session. Each model has
+its own thread (ai/batching.py).
 A function that is cancelled while it computes gets `Cancelled` raised inside its thread, at its next bytecode;
 a function that holds the loop's thread longer than `stall` seconds gets the same from the watchdog, because
 nothing else of the worker moves meanwhile. What runs inside C can't be reached that way: past its deadline the module

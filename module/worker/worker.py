@@ -18,19 +18,19 @@ from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import Calls, Rights, section
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
-from shardqa.module.worker.gears import redisgears, script_names, stored
-from shardqa.module.worker.gears.cluster import REFRESH, Cluster
-from shardqa.module.worker.gears.commands import Commands
-from shardqa.module.worker.gears.events import Events
-from shardqa.module.worker.gears.execution import Execution, describe, enter
-from shardqa.module.worker.gears.hooks import Hooks
-from shardqa.module.worker.gears.misses import Misses
-from shardqa.module.worker.gears.newcomers import Newcomers
-from shardqa.module.worker.gears.readers import Happened, text
-from shardqa.module.worker.gears.requirements import Requirements
-from shardqa.module.worker.gears.sessions import Sessions
-from shardqa.module.worker.gears.told import Told
-from shardqa.module.worker.gears.watches import PROMOTED
+from shardqa.module.worker.gears.cluster.new_masters import Newcomers
+from shardqa.module.worker.gears.cluster.nodes import REFRESH, Cluster
+from shardqa.module.worker.gears.commands.rg_commands import Commands
+from shardqa.module.worker.gears.pipeline.readers import Happened, text
+from shardqa.module.worker.gears.pipeline.run import Execution, describe, enter
+from shardqa.module.worker.gears.registry import redisgears_module, script_module, stored_registrations
+from shardqa.module.worker.gears.registry.events import Events
+from shardqa.module.worker.gears.registry.hooks import Hooks
+from shardqa.module.worker.gears.registry.info_lines import Told
+from shardqa.module.worker.gears.registry.misses import Misses
+from shardqa.module.worker.gears.registry.prefix_watches import PROMOTED
+from shardqa.module.worker.gears.registry.requirements import Requirements
+from shardqa.module.worker.gears.registry.sessions import Sessions
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
 from shardqa.module.worker.socket_threads import Work
@@ -114,8 +114,8 @@ class Worker:
             Type.FORGET: self._handle_forget,
         }
         sys.modules["redisAI"] = redis_ai.module(self._shard)
-        script_names.install()
-        redisgears.install(self._shard)
+        script_module.install()
+        redisgears_module.install(self._shard)
         threads.start()
 
     def handle(self, frame: Frame) -> Work | None:
@@ -179,7 +179,7 @@ class Worker:
     def _handle_session(self, frame: Frame) -> None:
         id, owner, code, count, *items = _texts(frame)
         try:
-            registered = stored.parse(int(count), items)
+            registered = stored_registrations.parse(int(count), items)
         except ValueError as error:
             raise MalformedFrame(f"SESSION {id}: {error}") from None
         self._misses.forget_session(id)

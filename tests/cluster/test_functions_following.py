@@ -14,7 +14,7 @@ from shardqa import keys, topology
 from shardqa.cluster.local import LocalCluster
 from shardqa.description import ShardDescription
 from shardqa.engine import Engine
-from shardqa.module.worker.gears.hashtags import tag_of_slot
+from shardqa.module.worker.gears.cluster.hashtags import tag_of_slot
 from tests.cluster.shards_client import Shards
 from tests.nodes import settings_of, wait_until
 from tests.workers import kill_worker, ready_worker

@@ -6,7 +6,7 @@ import pytest
 from redis import RedisCluster
 
 from shardqa.cluster.local import LocalCluster
-from shardqa.module.worker.gears.hashtags import slot_of_tag
+from shardqa.module.worker.gears.cluster.hashtags import slot_of_tag
 from tests.compat.scripts import send_to
 
 

@@ -9,7 +9,7 @@ from redis import Redis, RedisCluster, ResponseError
 from redis.crc import key_slot
 
 from shardqa import topology
-from shardqa.module.worker.gears.slots import glob
+from shardqa.module.worker.gears.pipeline.slot_reader import glob
 from tests.compat.scripts import send
 from tests.compat.wheels import make_wheel
 from tests.nodes import running_cluster, running_node, wait_until

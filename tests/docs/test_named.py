@@ -10,7 +10,7 @@ import typer.main
 from shardqa.api.app import create_app
 from shardqa.cli import app as program
 from shardqa.config import Settings
-from shardqa.module.worker.gears.builder import Builder
+from shardqa.module.worker.gears.registry.builder import Builder
 from shardqa.module.worker.gears.settings import KNOWN
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from shardqa.module.worker.ai.dag_runner import DagRunner, RunStep
 from shardqa.module.worker.ai.scripts import ScriptCall
 from shardqa.module.worker.ai.tensor import Tensor
 from shardqa.module.worker.calls import Command, Rights, whole
-from shardqa.module.worker.gears.execution import current
+from shardqa.module.worker.gears.pipeline.run import current
 from shardqa.module.worker.shard import Shard
 from shardqa.tensors import Array
 

@@ -1,7 +1,7 @@
 """What a script of RG.PYEXECUTE finds as globals, to be imported by scripts and by their tests; typed in __init__.pyi.
 
-In the worker another module stands in this one's place (module/worker/gears/script_names.py). Here GB only records
-what it is told, and `shardqa.gears.local` runs that; the other names work in functions that it runs.
+In the worker another module stands in this one's place (script_module.py of the worker). Here GB only
+records what it is told, and `shardqa.gears.local` runs that; the other names work in functions that it runs.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _names() -> Mapping[str, Any] | None:
-    from shardqa.module.worker.gears import script_names
+    from shardqa.module.worker.gears.registry import script_module
 
-    return script_names.of_script()
+    return script_module.of_script()
 
 
 def _now(name: str) -> Any:
@@ -92,6 +92,6 @@ def _builder(*arguments: Any, **named: Any) -> Any:
     names = _names()
     if names is not None:
         return names["GB"](*arguments, **named)
-    from shardqa.module.worker.gears.builder import Builder
+    from shardqa.module.worker.gears.registry.builder import Builder
 
     return Builder(_Nowhere(), *arguments, **named)  # type: ignore[arg-type]

@@ -28,18 +28,18 @@ from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import CHECK, Calls, Rights
 from shardqa.module.worker.frames import Frame, Type
-from shardqa.module.worker.gears import script_names
-from shardqa.module.worker.gears.builder import Builder
-from shardqa.module.worker.gears.cluster import Cluster
-from shardqa.module.worker.gears.commands import Commands
-from shardqa.module.worker.gears.execution import Execution, enter
-from shardqa.module.worker.gears.newcomers import Newcomers
-from shardqa.module.worker.gears.plans import GIVEN
-from shardqa.module.worker.gears.readers import Happened, event_record, text
-from shardqa.module.worker.gears.registrations import Registration
-from shardqa.module.worker.gears.requirements import Requirements
-from shardqa.module.worker.gears.scripts import Script
-from shardqa.module.worker.gears.sessions import Session, Sessions
+from shardqa.module.worker.gears.cluster.new_masters import Newcomers
+from shardqa.module.worker.gears.cluster.nodes import Cluster
+from shardqa.module.worker.gears.commands.pyexecute import Script
+from shardqa.module.worker.gears.commands.rg_commands import Commands
+from shardqa.module.worker.gears.pipeline.plan import GIVEN
+from shardqa.module.worker.gears.pipeline.readers import Happened, event_record, text
+from shardqa.module.worker.gears.pipeline.run import Execution, enter
+from shardqa.module.worker.gears.registry import script_module
+from shardqa.module.worker.gears.registry.builder import Builder
+from shardqa.module.worker.gears.registry.registrations import Registration
+from shardqa.module.worker.gears.registry.requirements import Requirements
+from shardqa.module.worker.gears.registry.sessions import Session, Sessions
 from shardqa.module.worker.link import Link
 from shardqa.module.worker.shard import Shard
 from shardqa.module.worker.statistics import WorkerStatistics
@@ -122,7 +122,7 @@ class LocalShard:
         execution = Execution(self._threads, RIGHTS)
         enter(execution)
         session = await self._session(what, execution)
-        with script_names.in_use(session.names):
+        with script_module.in_use(session.names):
             if session.plan is None and records is not None and len(session.registrations) == 1:
                 return await self._registered(session.registrations[0], records, convert)
             if session.plan is None:

@@ -12,12 +12,12 @@ from typing import Any, cast
 import pytest
 
 import shardqa.gears
-from shardqa.module.worker.gears import functions
-from shardqa.module.worker.gears.arguments import MODES, READERS, REGISTER_OPTIONS, RUN_OPTIONS
-from shardqa.module.worker.gears.builder import Builder
-from shardqa.module.worker.gears.future import GearsFuture
-from shardqa.module.worker.gears.script_names import HIDDEN
-from shardqa.module.worker.gears.sessions import Session
+from shardqa.module.worker.gears.pipeline.futures import GearsFuture
+from shardqa.module.worker.gears.registry import script_functions
+from shardqa.module.worker.gears.registry.builder import Builder
+from shardqa.module.worker.gears.registry.builder_options import MODES, READERS, REGISTER_OPTIONS, RUN_OPTIONS
+from shardqa.module.worker.gears.registry.script_module import HIDDEN
+from shardqa.module.worker.gears.registry.sessions import Session
 
 ROOT = Path(__file__).parents[3]
 STUB = ROOT / "src" / "shardqa" / "gears" / "__init__.pyi"
@@ -31,7 +31,7 @@ UNSAID = object()  # a default that the stub only names as `...`
 def runtime_names() -> dict[str, Any]:
     cluster = SimpleNamespace(hashtag=lambda: "")
     session = SimpleNamespace(shard=SimpleNamespace(cluster=cluster, calls=None))
-    names = functions.namespace(cast(Session, session))
+    names = script_functions.namespace(cast(Session, session))
     return {name: value for name, value in names.items() if name not in HIDDEN}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from shardqa.gears import local
-from shardqa.module.worker.gears.events import Events
-from shardqa.module.worker.gears.readers import Happened
-from shardqa.module.worker.gears.registrations import Registration
+from shardqa.module.worker.gears.pipeline.readers import Happened
+from shardqa.module.worker.gears.registry.events import Events
+from shardqa.module.worker.gears.registry.registrations import Registration
 
 SUSPENDED = "import asyncio\ndef f(r):\n    return asyncio.sleep(0)\n"
 ASYNC = "import asyncio\nasync def f(r):\n    await asyncio.sleep(0)\n"

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from shardqa.module.worker.gears.exchange import BATCH, FULL, ROOM, TAKEN, Far, Inbox, Near
+from shardqa.module.worker.gears.cluster.exchange import BATCH, FULL, ROOM, TAKEN, Far, Inbox, Near
 
 
 async def turns(number: int = 50) -> None:

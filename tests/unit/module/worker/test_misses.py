@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shardqa.module.worker.frames import Type
-from shardqa.module.worker.gears.steps import LENGTH, LIGHT, is_light
+from shardqa.module.worker.gears.pipeline.steps import LENGTH, LIGHT, is_light
 from tests.unit.worker_client import WorkerClient
 
 TAIL = "GB().map(f).register(prefix='m:*', commands=['get'], eventTypes=['keymiss'], mode='async_local')"

@@ -102,7 +102,7 @@ def test_what_needs_more_memory_than_it_may_have_fails_and_the_rest_goes_on() ->
 try:
     bytearray(1 << 30)
 except MemoryError:
-    from shardqa.module.worker.gears.execution import describe
+    from shardqa.module.worker.gears.pipeline.run import describe
     print(describe(MemoryError()), len(bytearray(1 << 20)))
 """
     done = confined(code, **{sandbox.MEMORY: "600"})

@@ -1,0 +1,271 @@
+"""An execution across the cluster: the initiating worker starts a part on every master and waits for all of them.
+
+Messages (peers.py): RUN starts a part, RECORDS carries a batch to a stage of another part, FINISHED tells the initiator
+that a part is done and its errors, LOST tells the others that a shard left, ABORT ends a part, ALIVE asks whether an
+execution is known. Both sides ask ALIVE from time to time: a shard that died, or whose worker was started anew, leaves
+the execution with an error; a part whose initiator is gone ends.
+
+Loop's thread only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from redis import ResponseError
+
+from shardqa.module.worker import resp
+from shardqa.module.worker.gears.cluster import pickling
+from shardqa.module.worker.gears.cluster.exchange import FULL, TAKEN, UNKNOWN
+from shardqa.module.worker.gears.cluster.execution_part import ExecutionPart
+from shardqa.module.worker.gears.pipeline import readers
+from shardqa.module.worker.gears.pipeline.execution_list import Run
+from shardqa.module.worker.gears.pipeline.plan import Member, RunPlan
+from shardqa.module.worker.gears.pipeline.run import MAX_ERRORS, Execution, current, describe, enter
+from shardqa.topology import Node
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.registry.sessions import Session, Sessions
+    from shardqa.module.worker.shard import Shard
+
+ALIVE_EVERY = 2.0  # seconds between two questions whether the others are there
+GONE_AFTER = 10.0  # seconds without an answer after which a shard counts as gone
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # functions travel as its bytecode
+
+
+class Coordination:
+    def __init__(self, shard: Shard, sessions: Sessions) -> None:
+        self._shard = shard
+        self._sessions = sessions
+        self._parts: dict[str, ExecutionPart] = {}  # by execution id: those at work here
+        self._finished: dict[
+            str, dict[str, asyncio.Event]
+        ] = {}  # execution id -> node id -> its part is done; initiator
+        for verb, handler in (
+            *(("RUN", self._on_run), ("RECORDS", self._on_records), ("FINISHED", self._on_finished)),
+            ("READ", self._on_read),
+            *(("LOST", self._on_lost), ("ABORT", self._on_abort), ("ALIVE", self._on_alive)),
+        ):
+            shard.peers.handle_with(verb, handler)
+
+    async def run(self, session: Session, run: Run, execution: Execution, plan: RunPlan) -> list[Any]:
+        """The results of this shard's part once all parts are done. Raises CannotTravel, and what a reader raises."""
+        cluster = self._shard.cluster
+        others = [] if plan.local else await cluster.other_masters()
+        members = (Member(cluster.node, cluster.own_slots()), *(Member(node.id, node.slots) for node in others))
+        payload = pickling.pack(session, plan) if others else b""
+        part = ExecutionPart(run.id, session, execution, plan, members, cluster.node, self)
+        run.part = part
+        self._parts[run.id] = part
+        self._finished[run.id] = {node.id: asyncio.Event() for node in others}
+        try:
+            return await self._lead(part, others, payload, run)
+        except BaseException:
+            self._shard.threads.task(self._end_everywhere(run.id, others))
+            raise
+        finally:
+            del self._parts[run.id], self._finished[run.id]
+
+    async def _lead(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, run: Run) -> list[Any]:
+        if others:
+            await self._start_others(part, others, payload, run.kept)
+        watch = self._shard.threads.task(self._watch_others(part, others)) if others else None
+        try:
+            results = await part_results(part)
+            for event in self._finished[part.id].values():
+                await event.wait()
+            return results
+        finally:
+            if watch is not None:
+                watch.cancel()
+
+    async def _start_others(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> None:
+        members = json.dumps([asdict(member) for member in part.members])
+        order = (part.id, PYTHON, part.session.id, part.execution.rights.user, int(kept), members, payload)
+        for node, reply in zip(others, await self._shard.peers.send_all(others, "RUN", *order), strict=True):
+            if isinstance(reply, BaseException):
+                await self._lose(part, others, node, reply)
+
+    async def _lose(self, part: ExecutionPart, others: Sequence[Node], node: Node, why: BaseException) -> None:
+        if node.id in part.lost:
+            return
+        part.lose(node.id)
+        part.execution.failed(why)
+        self._finished[part.id][node.id].set()
+        told = [other for other in others if other.id not in part.lost]
+        await self._shard.peers.send_all(told, "LOST", part.id, node.id)
+
+    async def _watch_others(self, part: ExecutionPart, others: Sequence[Node]) -> None:
+        """Until cancelled."""
+        clock = asyncio.get_running_loop().time
+        heard = dict.fromkeys((node.id for node in others), clock())
+        while True:
+            await asyncio.sleep(ALIVE_EVERY)
+            left = [node for node in others if not self._finished[part.id][node.id].is_set()]
+            for node, reply in zip(left, await self._shard.peers.send_all(left, "ALIVE", part.id), strict=True):
+                if reply == 1:
+                    heard[node.id] = clock()
+                elif reply == 0 and not self._finished[part.id][node.id].is_set():
+                    why = ResponseError(f"ERR shard {node.address} lost its part: its worker was started anew")
+                    await self._lose(part, others, node, why)
+                elif clock() - heard[node.id] > GONE_AFTER:
+                    why = ResponseError(f"ERR shard {node.address} left the execution: {reply}")
+                    await self._lose(part, others, node, why)
+
+    async def _end_everywhere(self, id: str, others: Sequence[Node]) -> None:
+        await self._shard.peers.send_all(others, "ABORT", id)
+
+    async def send_records(self, part: ExecutionPart, target: str, number: int, last: bool, records: list[Any]) -> int:
+        """One batch to another shard: TAKEN, FULL or UNKNOWN. Raises ResponseError when it can't be reached."""
+        node = await self._shard.cluster.node_of(target)
+        if node is None:
+            raise ResponseError(f"ERR shard {target} is no longer in the cluster")
+        data = pickling.each(part.session, records, part.execution.failed) if records else b""
+        return int(await self._shard.peers.send(node, "RECORDS", part.id, number, int(last), data))
+
+    async def read_slot(self, part: ExecutionPart, slot: int, node: Node) -> list[Any] | None:
+        """The records of a slot that has gone to another shard; None while it does not have it whole."""
+        plan = pickling.pack(part.session, replace(part.plan, steps=()))
+        order = (part.id, PYTHON, part.session.id, part.execution.rights.user, slot, plan)
+        found = await self._shard.peers.send(node, "READ", *order)
+        return None if found is None else list(pickling.unpack(part.session, found))
+
+    # ---- what peers send ----
+
+    async def _on_read(self, _sender: str, arguments: list[bytes]) -> bytes:
+        _id, python, session_id, _user, slot = (text.decode("utf-8", "surrogateescape") for text in arguments[:5])
+        request = current()
+        assert request is not None
+        if python != PYTHON:
+            return resp.error(f"ERR the plan of a run of Python {python} can't be read on {PYTHON}")
+        session = self._sessions.visiting(session_id, request.rights)
+        plan = await self._shard.threads.in_pool(request, pickling.unpack, session, arguments[5])
+        keyspace = await readers.slots_of(self._shard, request, plan)
+        records = await keyspace.one(int(slot)) if keyspace is not None else None
+        return resp.NIL if records is None else resp.bulk(pickling.pack(session, records))
+
+    async def _on_run(self, sender: str, arguments: list[bytes]) -> bytes:
+        id, python, session_id, _user, kept, members = (
+            text.decode("utf-8", "surrogateescape") for text in arguments[:6]
+        )
+        request = current()  # the module took its user from the message
+        assert request is not None
+        if python != PYTHON:
+            return resp.error(
+                f"ERR functions of Python {python} can't run here, on {PYTHON}; use one Python everywhere"
+            )
+        session = self._sessions.visiting(session_id, request.rights)
+        execution = Execution(self._shard.threads, request.rights)
+        enter(execution)
+        try:
+            plan = await self._shard.threads.in_pool(execution, pickling.unpack, session, arguments[6])
+        except BaseException as error:  # noqa: BLE001 - of whatever a pickle of a user's objects runs
+            return resp.error(describe(error))
+        shards = tuple(Member(m["id"], tuple((a, b) for a, b in m["slots"])) for m in json.loads(members))
+        run = self._shard.executions.begin(id, session.id, execution, plan, kept == "1")
+        part = ExecutionPart(id, session, execution, plan, shards, sender, self)
+        run.part = part
+        self._parts[id] = part
+        request.hold()
+        execution.task = self._shard.threads.task(self._take_part(part, run))
+        execution.task.add_done_callback(lambda _: request.release())
+        return resp.OK
+
+    async def _take_part(self, part: ExecutionPart, run: Run) -> None:
+        watch = self._shard.threads.task(self._watch_initiator(part))
+        results: list[Any] = []
+        try:
+            results = await part_results(part)
+        except BaseException as error:  # noqa: BLE001 - told to the initiator
+            if not isinstance(error, asyncio.CancelledError):
+                part.execution.failed(error)
+        finally:
+            watch.cancel()
+            self._shard.executions.finished(run, results, part.execution)
+        try:
+            await self._tell_finished(part)
+        finally:
+            self._parts.pop(part.id, None)
+
+    async def _tell_finished(self, part: ExecutionPart) -> None:
+        node = await self._shard.cluster.node_of(part.initiator)
+        if node is None:
+            return
+        told = json.dumps({"errors": part.execution.errors, "dropped": part.execution.dropped_errors})
+        try:
+            await self._shard.peers.send(node, "FINISHED", part.id, told)
+        except ResponseError as error:
+            self._shard.log(f"the end of execution {part.id} could not be told to its initiator: {error}", "warning")
+
+    async def _watch_initiator(self, part: ExecutionPart) -> None:
+        clock = asyncio.get_running_loop().time
+        heard = clock()
+        while clock() - heard < GONE_AFTER:
+            await asyncio.sleep(ALIVE_EVERY)
+            node = await self._shard.cluster.node_of(part.initiator)
+            if node is None:
+                continue
+            try:
+                if await self._shard.peers.send(node, "ALIVE", part.id) == 0:
+                    break
+                heard = clock()
+            except ResponseError:
+                continue
+        part.execution.cancel()
+
+    async def _on_records(self, sender: str, arguments: list[bytes]) -> bytes:
+        id, number, last = (text.decode() for text in arguments[:3])
+        part = self._parts.get(id)
+        inbox = part.inbox(int(number)) if part is not None else None
+        if part is None or inbox is None or sender in part.lost:
+            return resp.encode(TAKEN if part is not None else UNKNOWN)
+        if inbox.is_full():
+            return resp.encode(FULL)
+        records: list[Any] = []
+        if arguments[3]:
+            records = await self._shard.threads.in_pool(part.execution, pickling.unpack, part.session, arguments[3])
+        inbox.put(sender, records, last == "1")
+        return resp.encode(TAKEN)
+
+    async def _on_finished(self, sender: str, arguments: list[bytes]) -> bytes:
+        id = arguments[0].decode()
+        part, event = self._parts.get(id), self._finished.get(id, {}).get(sender)
+        if part is None or event is None or event.is_set():
+            return resp.OK
+        told = json.loads(arguments[1])
+        room = MAX_ERRORS - len(part.execution.errors)
+        part.execution.errors += told["errors"][:room]
+        part.execution.dropped_errors += told["dropped"] + len(told["errors"][room:])
+        event.set()
+        return resp.OK
+
+    async def _on_lost(self, sender: str, arguments: list[bytes]) -> bytes:
+        part = self._parts.get(arguments[0].decode())
+        if part is not None and sender == part.initiator:
+            part.lose(arguments[1].decode())
+        return resp.OK
+
+    async def _on_abort(self, sender: str, arguments: list[bytes]) -> bytes:
+        part = self._parts.get(arguments[0].decode())
+        if part is not None and sender == part.initiator:
+            part.execution.cancel()
+        return resp.OK
+
+    async def _on_alive(self, sender: str, arguments: list[bytes]) -> bytes:
+        return resp.encode(int(arguments[0].decode() in self._parts))
+
+
+async def part_results(part: ExecutionPart) -> list[Any]:
+    """What `part.run()` gives; of several failures at once the first."""
+    try:
+        return await part.run()
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

@@ -1,0 +1,163 @@
+"""One shard's part of an execution: its stages at work, side by side.
+
+A stage is the steps between two global ones. The first reads, each further one takes what its inbox gets; what a stage
+gives goes to the initiator (`collect`), to the owner of its key (`repartition`), or is a result that stays here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from shardqa.module.worker.gears.cluster.exchange import Far, Inbox, Near, Out
+from shardqa.module.worker.gears.pipeline import readers
+from shardqa.module.worker.gears.pipeline.plan import GIVEN, Member, RunPlan, owners, slot_of
+from shardqa.module.worker.gears.pipeline.steps import Chain, GearsStep, Kind, Stage, stages
+from shardqa.module.worker.threads import Cancelled
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.cluster.coordination import Coordination
+    from shardqa.module.worker.gears.pipeline.run import Execution
+    from shardqa.module.worker.gears.registry.sessions import Session
+
+
+class ExecutionPart:
+    """Built before any record can come; `run` once."""
+
+    def __init__(
+        self,
+        id: str,
+        session: Session,
+        execution: Execution,
+        plan: RunPlan,
+        members: tuple[Member, ...],
+        initiator: str,
+        coordination: Coordination,
+    ) -> None:
+        self.id = id
+        self.session = session
+        self.execution = execution
+        self.plan = plan
+        self.members = members
+        self.initiator = initiator  # node id
+        self.lost: set[str] = set()  # node ids that left the execution
+        self.read_milliseconds = 0.0
+        self.records = 0  # that its reader gave so far
+        self.chains: list[Chain] = []
+        self._own = session.shard.cluster.node
+        self._coordination = coordination
+        self._stages = stages(plan.all_steps())
+        self._inboxes = [Inbox(self._sources(stage)) for stage in self._stages[:-1]]  # of the stages from the second on
+        self._owners = owners(members) if any(self._repartitions(stage) for stage in self._stages) else []
+
+    def inbox(self, number: int) -> Inbox | None:
+        """Of the stage of this number; the first stage, number 0, has none."""
+        return self._inboxes[number - 1] if 1 <= number <= len(self._inboxes) else None
+
+    def lose(self, node: str) -> None:
+        """A shard takes part no longer: nothing is expected from it or sent to it."""
+        self.lost.add(node)
+        for inbox in self._inboxes:
+            inbox.end(node)
+
+    async def run(self) -> list[Any]:
+        """The results of this shard. Raises what a reader raises, and CancelledError."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._run_stage(number)) for number in range(len(self._stages))]
+        return tasks[-1].result()
+
+    @staticmethod
+    def _repartitions(stage: Stage) -> bool:
+        return stage.then is not None and stage.then.kind is Kind.REPARTITION
+
+    def _sources(self, stage: Stage) -> list[str]:
+        """The shards that send to the stage behind this one, here."""
+        if not self._repartitions(stage) and self._own != self.initiator:
+            return []
+        return [member.id for member in self.members]
+
+    async def _run_stage(self, number: int) -> list[Any]:
+        stage = self._stages[number]
+        chain = Chain(self.execution, stage.steps)
+        self.chains.append(chain)
+        results: list[Any] = []
+        outs = self._outs(number, stage)
+        try:
+            async for records in self._records(number):
+                await self._pass_on(stage, outs, await chain.feed(records), results)
+            await self._pass_on(stage, outs, await chain.end(), results)
+            for out in outs.values():
+                await out.close()
+        except BaseException:
+            for out in outs.values():
+                if isinstance(out, Far):
+                    await out.cancel()
+            raise
+        return results
+
+    async def _records(self, number: int) -> AsyncIterator[list[Any]]:
+        if number > 0:
+            async for records in self._inboxes[number - 1].batches():
+                yield records
+            return
+        if self.plan.reader == GIVEN and self._own != self.initiator:
+            return
+        read = readers.chunks(self.session.shard, self.execution, self.plan, self._share())
+        started = perf_counter()
+        async for records in read:
+            self.read_milliseconds += (perf_counter() - started) * 1000
+            self.records += len(records)
+            yield records
+            started = perf_counter()
+        self.read_milliseconds += (perf_counter() - started) * 1000
+
+    def _share(self) -> readers.Share:
+        own = next(member.slots for member in self.members if member.id == self._own)
+        return readers.Share(own, None if self.plan.local else partial(self._coordination.read_slot, self))
+
+    def _outs(self, number: int, stage: Stage) -> dict[str, Out]:
+        """By node id: where the records of this stage may go."""
+        if stage.then is None:
+            return {}
+        targets = [m.id for m in self.members] if self._repartitions(stage) else [self.initiator]
+        return {target: self._out(number + 1, target) for target in targets}
+
+    def _out(self, number: int, target: str) -> Out:
+        if target == self._own:
+            return Near(self._inboxes[number - 1], self._own)
+
+        async def send(last: bool, records: list[Any]) -> int:
+            return await self._coordination.send_records(self, target, number, last, records)
+
+        return Far(send, lambda: target in self.lost, self.execution.failed)
+
+    async def _pass_on(self, stage: Stage, outs: dict[str, Out], records: list[Any], results: list[Any]) -> None:
+        if not records:
+            return
+        if stage.then is None:
+            results += records
+        elif stage.then.kind is Kind.COLLECT:
+            await outs[self.initiator].put(records)
+        else:
+            for target, chosen in (await self._targets(stage.then, records)).items():
+                await outs[target].put(chosen)
+
+    async def _targets(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
+        return await self.execution.threads.in_pool(self.execution, self._by_target, step, records)
+
+    def _by_target(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
+        assert step.function is not None
+        found: dict[str, list[Any]] = {}
+        for record in records:
+            try:
+                target = self.members[self._owners[slot_of(step.function(record))]].id
+            except Cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
+                self.execution.failed(error)
+            else:
+                found.setdefault(target, []).append(record)
+        return found

@@ -1,0 +1,212 @@
+"""What `run` and `register` take for each reader, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from shardqa.module.worker.gears.pipeline.plan import RunPlan
+from shardqa.module.worker.gears.pipeline.steps import GearsStep
+from shardqa.module.worker.gears.registry.hooked_commands import hooked_command
+from shardqa.module.worker.gears.registry.registrations import Registration, StreamOptions
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.registry.sessions import Session
+
+READERS = ("KeysReader", "KeysOnlyReader", "StreamReader", "CommandReader", "PythonReader", "ShardsIDReader")
+MODES = ("async", "async_local", "sync")
+KEY_TYPES = ("string", "list", "set", "zset", "hash", "stream", "module", "empty")
+POLICIES = ("continue", "abort", "retry")  # onFailedPolicy
+
+PACE = ("concurrency", "ExecutionMaxIdleTime")  # ours: RedisGears runs one event of a registration at a time
+RUN_OPTIONS = {
+    "KeysReader": ("noScan", "readValue", "prefix"),
+    "KeysOnlyReader": ("pattern", "count", "noScan", "patternGenerator", "prefix"),
+    "StreamReader": ("fromId", "prefix"),
+    "PythonReader": (),
+    "ShardsIDReader": (),
+}
+REGISTER_OPTIONS = {
+    "KeysReader": ("eventTypes", "keyTypes", "commands", "readValue", "regex", "noScan", *PACE),
+    "StreamReader": (
+        "batch",
+        "duration",
+        "onFailedPolicy",
+        "onFailedRetryInterval",
+        "trimStream",
+        "regex",
+        *PACE,
+    ),
+    "CommandReader": ("trigger", "inorder", "hook", "keyprefix"),
+}
+STREAM_EVENTS = ("xadd", "restore", "rename_to", "copy_to")  # by which messages come to a key
+COMMON = ("regex", "noScan", "trigger", "eventTypes", "keyTypes", "commands", "readValue")  # taken as None by all
+
+
+def run_plan_of(
+    reader: str,
+    argument: Any,
+    steps: tuple[GearsStep, ...],
+    convert: bool,
+    collect: bool,
+    mode: str,
+    options: Mapping[str, Any],
+) -> RunPlan:
+    """Raises TypeError and ValueError with what is wrong."""
+    if reader == "CommandReader":
+        raise ValueError("a CommandReader has nothing to run over; register it with a trigger")
+    for name in ("prefix", "pattern"):
+        argument = options.get(name, argument)
+    if reader == "PythonReader" and not callable(argument):
+        raise TypeError(f"PythonReader wants a generator function, not {type(argument).__name__}")
+    if reader in ("KeysReader", "KeysOnlyReader", "StreamReader") and not isinstance(argument, str):
+        raise TypeError(f"{reader} wants a pattern of keys as a string, not {type(argument).__name__}")
+    generator = options.get("patternGenerator")
+    if generator is not None and not callable(generator):
+        raise TypeError(f"patternGenerator wants a function, not {type(generator).__name__}")
+    if "count" in options:
+        _number("count", options["count"], 1)
+    kept = {name: value for name, value in options.items() if name not in ("prefix", "pattern")}
+    return RunPlan(reader, argument, steps, bool(convert), mode != "async", bool(collect), kept)
+
+
+def registration_of(
+    session: Session,
+    reader: str,
+    prefix: str,
+    steps: tuple[GearsStep, ...],
+    convert: bool,
+    collect: bool,
+    mode: str,
+    options: Mapping[str, Any],
+) -> Registration:
+    """Raises TypeError and ValueError with what is wrong."""
+    if reader not in REGISTER_OPTIONS:
+        raise ValueError(f"{reader} can't be registered; {', '.join(REGISTER_OPTIONS)} can")
+    given = {name: value for name, value in options.items() if value is not None or name not in COMMON}
+    registration = Registration(
+        id="",
+        session=session.id,
+        user=session.user,
+        reader=reader,
+        mode=mode,
+        description=None,
+        steps=steps,
+        convert=bool(convert),
+        collect=bool(collect),
+        privileged=bool(given.get("privileged", False)),
+    )
+    if reader != "CommandReader":
+        registration.concurrency = _number("concurrency", given.get("concurrency", 1), 1)
+        registration.idle = _number("ExecutionMaxIdleTime", given.get("ExecutionMaxIdleTime", 0), 0) / 1000
+    match reader:
+        case "CommandReader":
+            _command_reader(session, registration, given)
+        case "StreamReader":
+            registration.prefix = _prefix(given.get("regex", prefix))
+            registration.stream = _stream_options(given)
+            registration.events, registration.types = STREAM_EVENTS, ("stream",)
+            number = sum(earlier.reader == reader for earlier in session.registrations)
+            registration.stream_group = f"shardqa:{session.id}:{number}"
+        case _:
+            registration.prefix = _prefix(given.get("regex", prefix))
+            _keys_reader(session, registration, given)
+    return registration
+
+
+def check_text(*texts: Any) -> None:
+    """Raises TypeError and ValueError for what the module can't be told: a script that told it half way would leave
+    registrations that nobody can remove."""
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"a name or description wants a string, not {type(text).__name__}")
+        try:
+            text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ValueError(f"{text!a} holds half a character; give whole ones") from None
+
+
+def _command_reader(session: Session, registration: Registration, options: Mapping[str, Any]) -> None:
+    trigger, hook = options.get("trigger"), options.get("hook")
+    if trigger is not None and hook is not None:
+        raise ValueError("a CommandReader's register takes trigger= or hook=, not both")
+    registration.in_order = bool(options.get("inorder", False))
+    if hook is not None:
+        _hook(session, registration, hook, options.get("keyprefix"))
+        return
+    if options.get("keyprefix") is not None:
+        raise ValueError("keyprefix= belongs to hook=; a trigger is sent by its name")
+    if not trigger or not isinstance(trigger, str):
+        raise ValueError(
+            "a CommandReader's register needs trigger='name', the word after RG.TRIGGER, or hook='command'"
+        )
+    registration.trigger = trigger
+
+
+def _hook(session: Session, registration: Registration, hook: Any, prefix: Any) -> None:
+    if not hook or not isinstance(hook, str):
+        raise TypeError(f"hook wants the name of a command, not {hook!r}")
+    if prefix is not None and not isinstance(prefix, str):
+        raise TypeError(f"keyprefix wants a string, not {type(prefix).__name__}")
+    start = (prefix or "").removesuffix("*")
+    registration.prefix = f"{start}*"
+    registration.hooked = (hooked_command(session.shard, session.rights_now(), hook, bool(start)),)
+    registration.commands = (registration.hooked[0].name,)
+
+
+def _keys_reader(session: Session, registration: Registration, options: Mapping[str, Any]) -> None:
+    registration.events = _names("eventTypes", options.get("eventTypes"))
+    registration.types = _names("keyTypes", options.get("keyTypes"))
+    for name in registration.types or ():
+        if name not in KEY_TYPES:
+            raise ValueError(f"key type {name!r} does not exist; choose of {', '.join(KEY_TYPES)}")
+    registration.commands = _names("commands", options.get("commands"))
+    prefixed = registration.prefix != "*"
+    registration.hooked = tuple(
+        hooked_command(session.shard, session.rights_now(), name, prefixed) for name in registration.commands or ()
+    )
+    registration.read_value = bool(options.get("readValue", True))
+
+
+def _stream_options(options: Mapping[str, Any]) -> StreamOptions:
+    policy = options.get("onFailedPolicy", "continue")
+    if policy not in POLICIES:
+        raise ValueError(f"onFailedPolicy {policy!r} does not exist; choose one of {', '.join(POLICIES)}")
+    interval = options.get("onFailedRetryInterval", 1)
+    if isinstance(interval, bool) or not isinstance(interval, int | float) or interval < 0:
+        raise ValueError(f"onFailedRetryInterval wants seconds from 0 on, not {interval!r}")
+    return StreamOptions(
+        batch=_number("batch", options.get("batch", 1), 1),
+        duration=_number("duration", options.get("duration", 0), 0),
+        policy=policy,
+        retry=float(interval),
+        trim=bool(options.get("trimStream", True)),
+    )
+
+
+def unknown_options(action: str, reader: str, options: Mapping[str, Any]) -> list[str]:
+    """Names that RedisGears would ignore, too."""
+    known = (
+        RUN_OPTIONS.get(reader, ()) if action == "run" else (*REGISTER_OPTIONS.get(reader, ()), "privileged", *COMMON)
+    )
+    return [name for name in options if name not in known]
+
+
+def _number(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} wants a number from {least} on, not {value!r}")
+    return value
+
+
+def _prefix(prefix: Any) -> str:
+    if not isinstance(prefix, str):
+        raise TypeError(f"prefix wants a string, not {type(prefix).__name__}")
+    return prefix
+
+
+def _names(what: str, names: Any) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"{what} wants a list of strings, not {names!r}")
+    return tuple(name.lower() for name in names)

@@ -1,0 +1,114 @@
+"""Commands that functions hook: what a hook gets of one, and what `call_next` runs.
+
+A hook gets the command in place of Redis. Of several hooks of one command the newest runs; its `call_next` runs the one
+before it, and that of the oldest runs the command itself, with the rights of the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from redis import ResponseError
+
+from shardqa.module.worker import resp
+from shardqa.module.worker.calls import Argument
+from shardqa.module.worker.gears.pipeline.readers import Happened, event_record, text
+from shardqa.module.worker.gears.pipeline.run import Execution, Unset, current, enter, run_steps_here
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.commands.rg_commands import Commands
+    from shardqa.module.worker.gears.registry.registrations import Registration
+    from shardqa.module.worker.gears.registry.sessions import Sessions
+    from shardqa.module.worker.shard import Shard
+
+KEEP = b"-KEEP\r\n"  # tells the module to reply what Redis gave
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """What `call_next` of one hook does. Any thread but the reading one."""
+
+    shard: Shard
+    name: str  # of the command, as it was sent
+    rest: tuple[Registration, ...]  # the hooks behind this one
+
+    def next(self, execution: Execution, arguments: Sequence[Argument]) -> Any:
+        """Raises redis.ResponseError."""
+        command = (self.name, *arguments)
+        if not self.rest:
+            return text(self.shard.execute(execution.caller, command))
+        return self._next_hook(execution, list(command))
+
+    def _next_hook(self, execution: Execution, command: list[Any]) -> Any:
+        registration, *rest = self.rest
+        nested = Execution(execution.threads, execution.caller)
+        nested.name, nested.request, nested.command = registration.title(), execution.request, command
+        nested.hook = HookCall(self.shard, self.name, tuple(rest))
+        registration.enter(nested)
+        started, before = perf_counter(), current()
+        enter(nested)
+        try:
+            results = run_steps_here(nested, registration.plan([command]).all_steps(), [command])
+        finally:
+            enter(before)
+        error = nested.errors[0] if nested.errors else None
+        self.shard.threads.loop.call_soon_threadsafe(registration.statistics.done, started, error)
+        if error is not None:
+            raise ResponseError(error)
+        return text(reply_of(nested, results))
+
+
+def reply_of(execution: Execution, results: list[Any]) -> Any:
+    """One result is the reply itself, as Redis' own replies are."""
+    if execution.reply is not Unset.UNSET:
+        return execution.reply
+    return results[0] if len(results) == 1 else results
+
+
+class Hooks:
+    """Loop's thread."""
+
+    def __init__(self, shard: Shard, sessions: Sessions, commands: Commands) -> None:
+        self._shard = shard
+        self._sessions = sessions
+        self._commands = commands
+
+    async def answer(self, execution: Execution, words: list[bytes]) -> bytes:
+        """HOOK: n, registration id…, n, command, argument…; then registration id, event, key, type of each event."""
+        count = int(words[0])
+        ids, rest = [word.decode() for word in words[1 : count + 1]], words[count + 1 :]
+        length = int(rest[0])
+        command, events = rest[1 : length + 1], rest[length + 1 :]
+        execution.command = text(command)
+        if ids:
+            return await self._hooked(execution, ids, command)
+        return await self._caused(execution, [events[at : at + 4] for at in range(0, len(events), 4)])
+
+    async def _find(self, id: str) -> Registration | None:
+        return await self._sessions.settled(lambda: self._shard.registrations.get(id))
+
+    async def _hooked(self, execution: Execution, ids: list[str], command: list[bytes]) -> bytes:
+        chain = [registration for id in ids if (registration := await self._find(id)) is not None]
+        if not chain:  # unregistered while it was on its way
+            return await self._shard.calls.raw(execution.caller, command)
+        execution.hook = HookCall(self._shard, text(command[0]), tuple(chain[1:]))
+        chain[0].enter(execution)
+        results = await self._commands.run_registration(execution, chain[0], [list(execution.command)])
+        if results is None:
+            return resp.error(execution.errors[0])
+        return resp.encode(reply_of(execution, results))
+
+    async def _caused(self, execution: Execution, events: list[list[bytes]]) -> bytes:
+        for id, event, key, type in events:
+            registration = await self._find(id.decode())
+            if registration is None:
+                continue
+            registration.enter(execution)
+            happened = Happened(event.decode(), key.decode("utf-8", "surrogateescape"), type.decode())
+            record = await event_record(self._shard, execution.rights, happened, registration.read_value)
+            if await self._commands.run_registration(execution, registration, [record]) is None:
+                return resp.error(execution.errors[0])
+        return KEEP if execution.reply is Unset.UNSET else resp.encode(execution.reply)

@@ -1,0 +1,64 @@
+"""What INFO tells of functions: a line for each of the busiest registrations, and how executions ended.
+
+A line is `name=Rank,triggered=12,…`, as Redis' own of databases and commands. Those of registrations that are gone, or
+no longer among the busiest, are taken back. Loop's thread only.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from shardqa.module.worker.gears.histogram import percentile, up_to
+from shardqa.module.worker.gears.registry.registrations import Registration
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.shard import Shard
+
+SHOWN = 50  # registrations; the module keeps 256 fields
+NAME = 80  # characters
+UNSAFE = re.compile(r"[^\w.:*{}@/ -]", re.ASCII)  # what would break the line apart; names are a user's
+BUCKETS_MS = (1, 5, 10, 50, 100, 500, 1000, 5000, 10000)  # of the histogram: how many took so long at most
+PREFIX = "registration_"  # of these fields; the module shows them in a section of their own
+ENDINGS = ("done", "failed", "aborted")
+
+
+class Told:
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._shown: set[str] = set()
+
+    def tell(self) -> None:
+        registrations = sorted(self._shard.registrations, key=lambda r: -r.statistics.triggered)
+        lines = {f"{PREFIX}{r.id}": self._line(r) for r in registrations[:SHOWN]}
+        for gone in self._shown - lines.keys():
+            self._shard.statistics.set(gone, "")
+        for name, line in lines.items():
+            self._shard.statistics.set(name, line)
+        self._shown = set(lines)
+        self._shard.statistics.set("registrations_not_shown", max(len(registrations) - SHOWN, 0))
+        self._tell_executions()
+
+    def _tell_executions(self) -> None:
+        executions, statistics = self._shard.executions, self._shard.statistics
+        statistics.set("executions_running", sum(not run.is_done() for run in executions.all()))
+        for ending in ENDINGS:
+            statistics.set(f"executions_{ending}", executions.ended[ending])
+        statistics.set("executions_us_p50", executions.times.percentile(0.5))
+        statistics.set("executions_us_p99", executions.times.percentile(0.99))
+
+    def _line(self, registration: Registration) -> str:
+        s, runs = registration.statistics, registration.statistics.runs.pairs()
+        told = {
+            "name": UNSAFE.sub("_", registration.name())[:NAME],
+            "triggered": s.triggered,
+            "succeeded": s.success,
+            "failed": s.failures,
+            "aborted": s.aborted,
+            "queue": self._shard.registrations.queue_of(registration),
+            "p50_us": percentile(runs, 0.5),
+            "p99_us": percentile(runs, 0.99),
+            "sum_us": round(s.total * 1000),
+            **{f"le_{bound}ms": up_to(runs, bound * 1000) for bound in BUCKETS_MS},
+        }
+        return ",".join(f"{name}={value}" for name, value in told.items())

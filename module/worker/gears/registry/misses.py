@@ -1,0 +1,160 @@
+"""GETs that missed: on their usual way through the loop, or in the thread that read them.
+
+The second is for plain functions, which so wait for no thread to wake. The other reading thread goes on with the frames
+meanwhile (socket_threads.py): a function that is slow or hangs holds up none of them, and ends at its deadline as it
+does on the pool. Where runs take long, those behind them go to the pool for a while. Coroutines share state without
+locks, so they stay in the loop's thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from shardqa.module.worker import resp
+from shardqa.module.worker.gears.pipeline.readers import text
+from shardqa.module.worker.gears.pipeline.run import Execution, Unset, describe
+from shardqa.module.worker.gears.pipeline.steps import Suspended
+from shardqa.module.worker.gears.registry.plain_run import RunHere, runs_here
+from shardqa.module.worker.socket_threads import Work
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.commands.rg_commands import Commands
+    from shardqa.module.worker.gears.pipeline.turns import Turns
+    from shardqa.module.worker.gears.registry.registrations import Registration
+    from shardqa.module.worker.gears.registry.sessions import Sessions
+    from shardqa.module.worker.shard import Shard
+
+LONG = 0.001  # seconds of a run beside which a thread's waking does not count
+IN_A_ROW = 3  # long runs; single ones are those of a busy machine
+PAUSE = 1.0  # seconds that a registration's misses then go to the pool
+
+Finish = Callable[[Execution, Coroutine[None, None, bytes]], Coroutine[None, None, None]]
+
+
+@dataclass(slots=True)
+class Hosted:
+    """A registration whose function a reading thread may run. Changed by the thread that computes."""
+
+    registration: Registration
+    long_runs: int = 0  # in a row
+    paused_until: float = 0.0  # of time.monotonic()
+
+    def ran(self, seconds: float) -> None:
+        self.long_runs = self.long_runs + 1 if seconds > LONG else 0
+        if self.long_runs >= IN_A_ROW:
+            self.paused_until = time.monotonic() + PAUSE
+
+
+class Misses:
+    """`answer` runs in the loop's thread; `claim`, `forget` and `forget_session` in the one that leads."""
+
+    def __init__(
+        self,
+        shard: Shard,
+        sessions: Sessions,
+        commands: Commands,
+        running: dict[int, Execution],
+        computing: threading.Lock,
+        reply: Callable[[int, bytes], None],
+        finish: Finish,
+    ) -> None:
+        self._shard = shard
+        self._sessions = sessions
+        self._commands = commands
+        self._running = running  # by frame id
+        self._computing = computing  # held by the reading thread that computes
+        self._reply = reply
+        self._finish = finish  # goes on in the loop, to the reply
+        self._plain: dict[str, Hosted] = {}  # by registration id
+        self._now: Registration | None = None  # runs in a reading thread
+        shard.registrations.listen(self._added, lambda registration: self.forget(registration.id))
+        shard.registrations.count_queue(lambda registration: int(registration is self._now))
+
+    async def answer(self, execution: Execution, words: list[bytes]) -> bytes:
+        """MISS: registration id, key, command, argument…"""
+        self._shard.statistics.add("misses")
+        id = words[0].decode()
+        registration = await self._sessions.settled(lambda: self._shard.registrations.get(id))
+        if registration is None:
+            why = self._sessions.why_inactive(id)
+            return resp.NIL if why is None else resp.error(f"ERR registration {id} is not active: {why}")
+        record = _entered(execution, registration, words)
+        await self._commands.run_registration(execution, registration, [record])
+        return _reply_of(execution)
+
+    def claim(self, execution: Execution, words: list[bytes]) -> Work | None:
+        """The run of a miss that the calling thread is to do itself; None: it goes the usual way."""
+        hosted = self._plain.get(words[0].decode())
+        if hosted is None or hosted.paused_until > time.monotonic():
+            return None
+        turns = self._shard.registrations.turns_of(hosted.registration)
+        if turns is None or not turns.take_now():
+            return None
+        if not self._computing.acquire(blocking=False):
+            turns.give()
+            return None
+        self._running[execution.request] = execution  # at once: the next frame may cancel it
+        return partial(self._run_here, execution, hosted, turns, words)
+
+    def forget(self, id: str) -> None:
+        """The registration goes: what the loop has still to do is not overtaken."""
+        self._plain.pop(id, None)
+
+    def forget_session(self, id: str) -> None:
+        """The same for those of a session that comes anew."""
+        for hosted in list(self._plain.values()):
+            if hosted.registration.session == id:
+                self.forget(hosted.registration.id)
+
+    def _added(self, registration: Registration) -> None:
+        if registration.reader == "KeysReader" and registration.hooked and runs_here(registration):
+            self._plain[registration.id] = Hosted(registration)
+
+    def _run_here(self, execution: Execution, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
+        self._shard.statistics.add("misses")
+        started, self._now = time.perf_counter(), hosted.registration
+        try:
+            reply = Context().run(self._answer_here, execution, hosted.registration, words)
+        except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
+            reply = resp.error(describe(error))
+        finally:
+            self._now = None
+            hosted.ran(time.perf_counter() - started)
+            turns.give()
+            self._computing.release()  # before the reply: what that client sends next may be claimed, too
+        if reply is not None:
+            self._running.pop(execution.request, None)
+            self._reply(execution.request, reply)
+
+    def _answer_here(self, execution: Execution, registration: Registration, words: list[bytes]) -> bytes | None:
+        """None: it met something to await and goes on in the loop. Raises Cancelled."""
+        record = _entered(execution, registration, words)
+        here = RunHere(self._shard, registration, execution, record)
+        met = here.begin()
+        if isinstance(met, Suspended):
+            self._shard.threads.spawn(self._finish(execution, self._rest(here, met)))
+            return None
+        return _reply_of(execution)
+
+    async def _rest(self, here: RunHere, met: Suspended) -> bytes:
+        await here.rest(self._commands, met)
+        return _reply_of(here.execution)
+
+
+def _entered(execution: Execution, registration: Registration, words: list[bytes]) -> dict[str, Any]:
+    """The record of a miss whose function is about to run."""
+    key, execution.command = text(words[1]), text(words[2:])
+    registration.enter(execution)
+    return {"key": key, "value": None, "type": None, "event": "keymiss"}
+
+
+def _reply_of(execution: Execution) -> bytes:
+    if execution.errors:
+        return resp.error(execution.errors[0])
+    return resp.NIL if execution.reply is Unset.UNSET else resp.encode(execution.reply)

@@ -1,0 +1,81 @@
+"""`import redisgears`: the names of RedisGears' own module, for scripts and for the packages that they require.
+
+A script's globals belong to its session. These belong to the worker and act for the function that runs, so a package
+may import them when it is imported, and pickles name them by reference.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from shardqa.module.worker.calls import Argument
+from shardqa.module.worker.gears.pipeline.futures import GearsFuture
+from shardqa.module.worker.gears.pipeline.readers import text
+from shardqa.module.worker.gears.pipeline.run import current, enter
+from shardqa.module.worker.gears.registry import script_functions, script_module
+from shardqa.module.worker.shard import Shard
+
+NAME = "redisgears"
+OUTSIDE = "redisgears reaches Redis only from inside a script or a function that runs"
+
+
+def install(shard: Shard) -> None:
+    """Once per worker process; `__main__` has the names of a script, too, as RedisGears' interpreter had."""
+    module = ModuleType(NAME, "RedisGears' functions, for scripts and the packages that they require.")
+    for name, value in _names(shard).items():
+        _place(value, name)
+        setattr(module, name, value)
+    sys.modules[NAME] = module
+    main = sys.modules["__main__"]
+    for name, value in script_functions.common(shard).items():
+        setattr(main, name, value)
+    main.GearsBuilder = main.GB = module.GearsBuilder  # type: ignore[attr-defined]
+    main.execute, main.atomic = module.executeCommand, module.atomicCtx  # type: ignore[attr-defined]
+
+
+def _place(value: Any, name: str) -> None:
+    """Tells pickle where a function lies that was made here; others lie where they are defined."""
+    if "<locals>" in getattr(value, "__qualname__", ""):
+        value.__module__, value.__name__, value.__qualname__ = NAME, name, name
+
+
+def _names(shard: Shard) -> dict[str, Any]:
+    def execute_command(*command: Argument) -> Any:
+        """One Redis command with the rights of the function that runs. Raises redis.ResponseError."""
+        execution = current()
+        if execution is None:
+            raise RuntimeError(OUTSIDE)
+        return text(shard.execute(execution.rights, command))
+
+    def gears_builder(*arguments: Any, **named: Any) -> Any:
+        names = script_module.of_script()
+        if names is None:
+            raise RuntimeError("a builder belongs to a script: make it at the script's top, or pass GB to the package")
+        return names["GearsBuilder"](*arguments, **named)
+
+    def atomic_ctx() -> script_functions.Atomic:
+        return script_functions.Atomic(shard.calls)
+
+    def my_hash_tag() -> str:
+        return shard.cluster.hashtag()
+
+    common = script_functions.common(shard)
+    return {
+        "executeCommand": execute_command,
+        "GearsBuilder": gears_builder,
+        "GB": gears_builder,
+        "atomicCtx": atomic_ctx,
+        "getMyHashTag": my_hash_tag,
+        "log": common["log"],
+        "config_get": common["configGet"],
+        "callNext": script_functions.call_next,
+        "getCommand": script_functions.get_command,
+        "overrideReply": script_functions.override_reply,
+        "isAsyncAllow": script_functions.is_async_allow,
+        "isInAtomicBlock": script_functions.is_in_atomic_block,
+        "getGearsSession": current,
+        "setGearsSession": enter,
+        "GearsFuture": GearsFuture,
+    }

@@ -1,0 +1,195 @@
+"""The names a script finds: GearsBuilder, execute, hashtag, log, override_reply, …, and `runtime`."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from redis import ResponseError
+
+from shardqa.module.worker.calls import Argument, Calls, section
+from shardqa.module.worker.gears.pipeline.futures import GearsFuture, PlainFuture
+from shardqa.module.worker.gears.pipeline.readers import text
+from shardqa.module.worker.gears.pipeline.run import Execution, FlatError, current, enter
+from shardqa.module.worker.gears.registry.builder import Builder
+from shardqa.module.worker.gears.registry.session_runtime import SessionRuntime
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.registry.sessions import Session
+    from shardqa.module.worker.shard import Shard
+
+IMPORTED = {"asyncio": asyncio, "copy": copy, "Future": asyncio.Future, "Thread": Thread}
+
+
+def common(shard: Shard) -> dict[str, Any]:
+    """What does not depend on whose script it is, by its names in RedisGears."""
+
+    def log(message: object, level: str = "notice") -> None:
+        shard.log(str(message), level)
+
+    def config_get(name: str) -> Any:
+        return shard.settings.get(name)
+
+    def gears_config_get(name: str, default: Any = None) -> Any:
+        value = shard.settings.get(name)
+        return default if value is None else value
+
+    def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
+        """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
+        shard.threads.spawn(_run_later(coroutine, f, delay, log))
+
+    return {
+        "hashtag": shard.cluster.hashtag,
+        "log": log,
+        "override_reply": override_reply,
+        "flat_error": flat_error,
+        "flatError": flat_error,
+        "configGet": config_get,
+        "gearsConfigGet": gears_config_get,
+        "get_command": get_command,
+        "call_next": call_next,
+        "runCoroutine": run_coroutine,
+        "gearsFuture": GearsFuture,
+        "createFuture": PlainFuture,
+        "setFutureResults": set_future_results,
+        "setFutureException": set_future_exception,
+        "isAsyncAllow": is_async_allow,
+        "isInAtomicBlock": is_in_atomic_block,
+        "getGearsSession": current,
+        "setGearsSession": enter,
+    }
+
+
+def namespace(session: Session) -> dict[str, Any]:
+    """The globals of a session's script."""
+    builder, shard = functools.partial(Builder, session), session.shard
+
+    def execute(*command: Argument) -> Any:
+        """One Redis command; strings come back as str. Raises redis.ResponseError."""
+        return text(shard.execute(session.rights_now(), command))
+
+    def gears_context(session: Execution | str | None = None, *arguments: Any) -> Any:
+        """RedisGears' name for the builder of a reader, and for `with gearsCtx(getGearsSession()):`."""
+        return builder(session, *arguments) if isinstance(session, str) else in_context(session)
+
+    return {
+        "__name__": "__main__",
+        "__builtins__": __builtins__,
+        **common(shard),
+        "GearsBuilder": builder,
+        "GB": builder,
+        "execute": execute,
+        "atomic": functools.partial(Atomic, shard.calls),
+        "gearsCtx": gears_context,
+        "runtime": SessionRuntime(session),
+    }
+
+
+def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
+    """What RedisGears' interpreter had besides: other spellings, and what it had imported."""
+    module = sys.modules.get("redisgears")  # none where a script runs outside a worker
+    spellings = {"Log": names["log"], "ConfigGet": names["configGet"], "GearsFuture": names["gearsFuture"]}
+    return {**spellings, **IMPORTED, "redisgears": module, "rg": module}
+
+
+def set_future_results(future: PlainFuture, result: Any) -> None:
+    future.set(result)
+
+
+def set_future_exception(future: PlainFuture, error: Any) -> None:
+    future.fail(error)
+
+
+def is_in_atomic_block() -> bool:
+    """Whether Redis serves this function alone now."""
+    return section.get() != 0
+
+
+def is_async_allow() -> bool:
+    """False in a trigger inside a transaction or a script, which wait for it."""
+    execution = current()
+    return execution is None or not execution.holds
+
+
+class Atomic:
+    """`with atomic():` no other client's command comes between those of the block, which Redis ends after a second."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._number = 0  # 0: an outer block is open, or it was not entered
+
+    def __enter__(self) -> None:
+        if not section.get():
+            self._number = self._calls.lock()
+            section.set(self._number)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not self._number:
+            return
+        number, self._number = self._number, 0
+        section.set(0)
+        try:
+            self._calls.unlock(number)
+        except ResponseError:
+            if error is None:  # else that one tells what happened
+                raise
+
+
+def flat_error(message: object) -> Any:
+    """Ends the function with this text as the error, without where it came from."""
+    raise FlatError(str(message))
+
+
+@contextmanager
+def in_context(session: Execution | None = None) -> Iterator[None]:
+    """`with gearsCtx(getGearsSession()):` in a thread of one's own: what is called inside acts for that function."""
+    before = current()
+    enter(before if session is None else session)
+    try:
+        yield
+    finally:
+        enter(before)
+
+
+def override_reply(value: Any) -> None:
+    """Makes `value` the reply of the command this function runs for: bytes and str as they are, list, int, None."""
+    execution = current()
+    if execution is None or not execution.command:
+        raise RuntimeError("override_reply works only in a function that runs for a client's command")
+    execution.reply = value
+
+
+def call_next(*arguments: Argument) -> Any:
+    """In a function that hooks a command: the next hook of it, or the command itself, with these arguments."""
+    execution = current()
+    if execution is None or execution.hook is None:
+        raise RuntimeError("call_next works only in a function that hooks a command (register(hook='hset'))")
+    return execution.hook.next(execution, arguments)
+
+
+def get_command() -> list[str | bytes]:
+    """The command this function runs for, name first; empty outside one."""
+    execution = current()
+    return [] if execution is None else list(execution.command)
+
+
+async def _run_later(
+    coroutine: Awaitable[Any], then: Callable[[Any, Any], Any] | None, delay: float, log: Callable[[object, str], None]
+) -> None:
+    result = error = None
+    try:
+        if delay:
+            await asyncio.sleep(delay)
+        result = await coroutine
+    except BaseException as failure:  # noqa: BLE001 - sys.exit of a function must not end the worker
+        error = failure
+        if then is None:
+            log(f"a coroutine of runCoroutine failed: {failure!r}", "warning")
+    if then is not None:
+        then(result, error)

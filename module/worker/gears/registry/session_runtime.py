@@ -1,0 +1,93 @@
+"""The worker's side of gears_functions/runtime.py, for one session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply
+from shardqa.module.worker.ai import copying
+from shardqa.module.worker.calls import first
+from shardqa.module.worker.gears.pipeline.run import current
+from shardqa.module.worker.gears.registry.prefix_watches import Watch
+
+if TYPE_CHECKING:
+    from shardqa.module.worker.gears.registry.sessions import Session
+
+
+class SessionRuntime:
+    """Implements gears_functions.runtime.Runtime; see Session.rights_now for whose rights calls have."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._shard = session.shard
+
+    async def call(self, *args: Argument) -> Reply:
+        return first(await self.calls([args]))
+
+    async def calls(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
+        return await self._shard.calls.run_async(self._session.rights_now(), commands)
+
+    async def demand(self, *commands: Sequence[Argument]) -> None:
+        for denied in await self._checked(commands):
+            if isinstance(denied, Exception):
+                raise denied
+
+    async def may(self, commands: Sequence[Sequence[Argument]]) -> list[bool]:
+        found = await self._checked(commands)
+        for denied in found:
+            if isinstance(denied, Exception) and not str(denied).startswith("NOPERM"):
+                raise denied  # nobody may now: the node is cut from its cluster
+        return [not isinstance(denied, Exception) for denied in found]
+
+    async def _checked(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
+        execution = current()
+        caller = self._session.rights if execution is None else execution.caller
+        return await self._shard.calls.check(caller, commands) if commands else []
+
+    def hashtag(self) -> str:
+        return self._shard.cluster.hashtag()
+
+    def role(self) -> str:
+        return self._shard.cluster.role
+
+    def watch(
+        self,
+        prefix: str,
+        changed: Callable[[Sequence[KeyEvent]], Awaitable[None]],
+        resync: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._session.watch(Watch(self._session.id, prefix, changed, resync))
+
+    async def run_model(
+        self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
+    ) -> list[NDArray[Any]]:
+        return await self._shard.models.run(key, inputs, outputs)
+
+    def models_above(self, size: int) -> list[str]:
+        return self._shard.models.above(size)
+
+    async def copy_model(self, key: str, to: str) -> None:
+        await copying.copy_model(self._shard.cluster, self._shard.models, self.call, key, to)
+
+    async def peers(self, *args: Argument) -> list[Reply | Exception]:
+        return await self._shard.cluster.ask_peers(args)
+
+    def owns(self, key: str) -> bool:
+        return self._shard.cluster.owns(key)
+
+    async def on_owner(self, key: str, *args: Argument) -> Reply:
+        return await self._shard.cluster.ask_owner(key, args)
+
+    def progress(self) -> None:
+        execution = current()
+        if execution is not None:
+            execution.progress()
+
+    def log(self, text: str, level: str = "notice") -> None:
+        self._shard.log(text, level)
+
+    def stat(self, name: str, value: int | float | str) -> None:
+        self._shard.statistics.set(name, value)
