@@ -56,11 +56,6 @@ def test_a_changelog_entry_is_short_and_dated() -> None:
     assert not [entry for entry in changelog() if not re.match(r"\d{4}-\d\d-\d\d: ", entry) or len(entry) > 200]
 
 
-def test_decisions_are_numbered_in_order() -> None:
-    numbers = [int(n) for n in re.findall(r"^(\d+)\. \*\*", (ROOT / "docs" / "decisions.md").read_text(), re.MULTILINE)]
-    assert numbers == list(range(1, len(numbers) + 1))
-
-
 def test_the_subject_of_a_commit_is_short() -> None:
     """Since the day the rule was made; a clone without the history has nothing to check."""
     command = ["git", "log", "--no-merges", "--format=%s", f"{RULE_OF_SUBJECTS}..HEAD"]
