@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from shardqa import filters
+from shardqa import filters, http_schema
 from shardqa.api import cursors, problems
 from shardqa.api.faults import NotAllowed
 from shardqa.api_keys import ApiKey
 from shardqa.engine import Engine
 from shardqa.engine.ask import CachedReply
 from shardqa.filters import DocumentFilter, View
-from shardqa.http_schema import Question
+from shardqa.question import Question
 from shardqa.schema import (
     Answer,
     ClusterInfo,
@@ -66,42 +66,34 @@ class AuthorizedEngine:
         key = bearer.get()
         return key is None or (key.corpora is None and key.filter is None)
 
-    async def ask(self, asked: Question, told: Callable[[Step], None] | None = None) -> Answer:
-        return await self._engine.ask(
-            asked.question,
-            self._corpus(asked.corpus),
-            asked.k,
-            asked.n_best,
-            asked.min_score,
-            asked.fresh,
-            asked.answer_when,
-            told,
-            self._filter(asked.filter),
+    def _question(self, request: http_schema.Question) -> Question:
+        return self._engine.question(
+            request.question,
+            corpus=self._corpus(request.corpus),
+            k=request.k,
+            n_best=request.n_best,
+            min_score=request.min_score,
+            answer_when=request.answer_when,
+            fresh=request.fresh,
+            filter=self._filter(request.filter),
         )
 
-    def cached_reply(self, asked: Question) -> CachedReply | None:
-        return self._engine.cached_reply(
-            asked.question,
-            self._corpus(asked.corpus),
-            asked.k,
-            asked.n_best,
-            asked.min_score,
-            asked.answer_when,
-            self._filter(asked.filter),
-        )
+    async def ask(self, request: http_schema.Question, on_step: Callable[[Step], None] | None = None) -> Answer:
+        return await self._engine.ask(self._question(request), on_step)
 
-    async def search(
-        self, question: str, corpus: str | None, limit: int, filter: DocumentFilter | None = None
-    ) -> SearchResult:
-        found = await self._engine.search(question, self._corpus(corpus), limit, self._filter(filter))
+    def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
+        return self._engine.cached_reply(self._question(request))
+
+    async def search(self, request: http_schema.Search) -> SearchResult:
+        corpus, filter_ = self._corpus(request.corpus), self._filter(request.filter)
+        found = await self._engine.search(request.question, request.limit, corpus=corpus, filter=filter_)
         if self._filter() is None:
             return found
         return found.model_copy(update={"timing": SearchTiming(terms=0, rank=0, load=0, total=found.timing.total)})
 
-    async def explain(
-        self, question: str, corpus: str | None, k: int | None, filter: DocumentFilter | None = None
-    ) -> Explanation:
-        return await self._engine.explain(question, self._corpus(corpus), k, self._filter(filter))
+    async def explain(self, request: http_schema.Explain) -> Explanation:
+        corpus, filter_ = self._corpus(request.corpus), self._filter(request.filter)
+        return await self._engine.explain(request.question, corpus=corpus, k=request.k, filter=filter_)
 
     async def documents(self, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:
         """With cursors that hold for the bearer and the corpus alone. Raises BadCursor for any other."""

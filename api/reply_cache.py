@@ -12,10 +12,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from shardqa.api import streaming
 from shardqa.api.authorized_engine import AuthorizedEngine
-from shardqa.api.faults import NotAllowed
 from shardqa.api.gate import Route
 from shardqa.api.limits import replayed
 from shardqa.api.state import State
+from shardqa.errors import ShardqaError
 from shardqa.http_schema import Question
 
 PATH = "/v1/ask"
@@ -44,13 +44,13 @@ class CachedRoute(Route):
         await send({"type": "http.response.body", "body": reply})
 
 
-def _kept(state: State, asked: Question | None) -> bytes | None:
+def _kept(state: State, question: Question | None) -> bytes | None:
     engine = state.connection.connected
-    if asked is None or asked.fresh or engine is None:
+    if question is None or question.fresh or engine is None:
         return None
     try:
-        kept = AuthorizedEngine(engine).cached_reply(asked)
-    except NotAllowed:
+        kept = AuthorizedEngine(engine).cached_reply(question)
+    except ShardqaError:
         return None  # the route says it
     if kept is None:
         return None

@@ -40,7 +40,7 @@ class Found:
 
 
 async def ask(engine: Engine, wanted: Wanted, answers: Sequence[str], k: int, found: Found) -> None:
-    ranked = await engine.rank(wanted.question, engine.settings.corpus, k)
+    ranked = await engine.rank(engine.question(wanted.question), k)
     found.led += ranked.bridges is not None
     found.both.append(set(wanted.documents) <= {one.document for one in ranked.passages})
     answer = await engine.ask(wanted.question, k=k, fresh=True)

@@ -72,7 +72,7 @@ class Measured:
         times = []
         for one in self._found.questions[first : first + QUESTIONS]:
             start = perf_counter()
-            await self._engine.ask(one.text, corpus, fresh=True)
+            await self._engine.ask(one.text, corpus=corpus, fresh=True)
             times.append(perf_counter() - start)
         return float(np.median(times))
 

@@ -63,7 +63,7 @@ class Times:
 
 async def asked(engine: Engine, question: str) -> Times:
     steps: list[Step] = []
-    answer = await engine.ask(question, fresh=True, told=steps.append)
+    answer = await engine.ask(question, fresh=True, on_step=steps.append)
     us: dict[str, float] = dict.fromkeys(PHASES, 0.0)
     for shard in answer.shards:
         for name in PHASES:

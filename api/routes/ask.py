@@ -40,13 +40,13 @@ router = APIRouter(prefix="/v1", tags=["questions"], route_class=CachedRoute)
     summary="Ask a question",
     dependencies=[needs("ask"), Depends(json_only)],
 )
-async def post_ask(asked: Question, request: Request, state: Shared) -> Response:
+async def post_ask(question: Question, request: Request, state: Shared) -> Response:
     """The answer is a span of a document: `text[start:end] == answer`, counted in characters (code points).
 
     Where no answer is sure, `no_answer` is true and `answer` is null: `parts` are then the sentences that come nearest,
     and `n_best` the best guesses. Without parts the documents don't say.
     """
-    return await _ask(asked, request, state)
+    return await _ask(question, request, state)
 
 
 @router.get(
@@ -71,7 +71,7 @@ async def get_ask(
     ] = None,
 ) -> Response:
     """The same as POST /v1/ask, for a browser's address bar and for links."""
-    asked = Question(
+    question = Question(
         question=q,
         corpus=corpus,
         k=k,
@@ -81,7 +81,7 @@ async def get_ask(
         fresh=fresh,
         filter=filters.of_text(filter) if filter is not None else None,
     )
-    return await _ask(asked, request, state)
+    return await _ask(question, request, state)
 
 
 @router.post(
@@ -90,19 +90,19 @@ async def get_ask(
     summary="Ask many questions",
     dependencies=[needs("ask"), Depends(json_only)],
 )
-async def post_batch(asked: Questions, request: Request, state: Shared) -> Response:
+async def post_batch(batch: Questions, request: Request, state: Shared) -> Response:
     """Each has its own outcome, in the order of the request; one that fails does not harm the others."""
-    return await until_disconnect(request, _ask_all(asked.questions, request, state))
+    return await until_disconnect(request, _ask_all(batch.questions, request, state))
 
 
 async def _ask_all(questions: list[Question], request: Request, state: State) -> Response:
     places = asyncio.Semaphore(AT_ONCE)
     request_id = problems.request_id(request.scope)
 
-    async def one(asked: Question) -> Asked:
+    async def one(question: Question) -> Asked:
         try:
             async with places:
-                answer = await _answer(asked, state)
+                answer = await _answer(question, state)
         except ShardqaError as fault:
             problem = problems.of(fault, request_id)
             return Asked(status=problem.status, problem=problem)
@@ -112,27 +112,27 @@ async def _ask_all(questions: list[Question], request: Request, state: State) ->
             return Asked(status=unforeseen.status, problem=problems.of(unforeseen, request_id))
         return Asked(status=200, answer=answer)
 
-    results = await asyncio.gather(*(one(asked) for asked in questions))
+    results = await asyncio.gather(*(one(question) for question in questions))
     return Response(Answers(results=results).model_dump_json(), media_type="application/json")
 
 
-async def _ask(asked: Question, request: Request, state: State) -> Response:
+async def _ask(question: Question, request: Request, state: State) -> Response:
     if streaming.wanted(request.scope):
-        return await _stream(asked, request, state)
-    answer = await until_disconnect(request, _answer(asked, state))
+        return await _stream(question, request, state)
+    answer = await until_disconnect(request, _answer(question, state))
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
-async def _answer(asked: Question, state: State, told: Callable[[Step], None] | None = None) -> Answer:
-    answer = await state.engine.ask(asked, told)
+async def _answer(question: Question, state: State, on_step: Callable[[Step], None] | None = None) -> Answer:
+    answer = await state.engine.ask(question, on_step)
     state.metrics.observe(answer)
     return answer
 
 
-async def _stream(asked: Question, request: Request, state: State) -> Response:
+async def _stream(question: Question, request: Request, state: State) -> Response:
     """Events `step`, then `answer`, or `problem` where it fails after the first step."""
     return await streaming.steps(
-        lambda told: _answer(asked, state, told),
+        lambda on_step: _answer(question, state, on_step),
         lambda answer: streaming.event("answer", answer),
         lambda error: streaming.event("problem", _problem(error, request)),
     )

@@ -39,9 +39,9 @@ async def ask_page(request: Request, state: Shared, q: str = "", corpus: str = "
     return HTMLResponse(page_answer.with_answer(html, corpus, found), headers={"Cache-Control": "no-store"})
 
 
-async def _answer(asked: Question, state: State) -> str:
+async def _answer(question: Question, state: State) -> str:
     try:
-        answer = await state.engine.ask(asked)
+        answer = await state.engine.ask(question)
     except ShardqaError as fault:
         return page_answer.of_fault(fault)
     state.metrics.observe(answer)

@@ -66,9 +66,9 @@ async def get_explain(
     summary="Explain an answer",
     dependencies=[needs("ask"), Depends(json_only)],
 )
-async def post_explain(asked: Explain, request: Request, state: Shared) -> Response:
+async def post_explain(question: Explain, request: Request, state: Shared) -> Response:
     """The answer with all that it was made of: terms, ranks, the graph, spans with their logits, the score's parts."""
-    return await _explain(asked, request, state)
+    return await _explain(question, request, state)
 
 
 def _parsed(filter: str | None) -> filters.DocumentFilter | None:
@@ -76,12 +76,10 @@ def _parsed(filter: str | None) -> filters.DocumentFilter | None:
 
 
 async def _search(sought: Search, request: Request, state: State) -> Response:
-    found = await until_disconnect(
-        request, state.engine.search(sought.question, sought.corpus, sought.limit, sought.filter)
-    )
+    found = await until_disconnect(request, state.engine.search(sought))
     return Response(found.model_dump_json(), media_type="application/json")
 
 
-async def _explain(asked: Explain, request: Request, state: State) -> Response:
-    found = await until_disconnect(request, state.engine.explain(asked.question, asked.corpus, asked.k, asked.filter))
+async def _explain(question: Explain, request: Request, state: State) -> Response:
+    found = await until_disconnect(request, state.engine.explain(question))
     return Response(found.model_dump_json(), media_type="application/json")

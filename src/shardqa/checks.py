@@ -2,7 +2,14 @@
 
 from shardqa import keys
 from shardqa.config import MAX_DOCUMENT, MAX_QUESTION
-from shardqa.errors import BadDocument, BadQuestion, DocumentTooLarge, QuestionTooLong
+from shardqa.errors import BadDocument, BadLimit, BadQuestion, DocumentTooLarge, QuestionTooLong
+
+
+def between(name: str, value: int, low: int, high: int) -> int:
+    """The value; raises BadLimit."""
+    if not low <= value <= high:
+        raise BadLimit(f"{name}={value} is outside {low} to {high}; choose a number in between")
+    return value
 
 
 def question(raw: str) -> str:

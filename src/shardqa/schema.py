@@ -6,10 +6,9 @@ The same models are the HTTP replies, the CLI's `--json` and the values of `ask:
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+from pydantic import BaseModel, ConfigDict, Field
 
 from shardqa.answer_lines import Lines
-from shardqa.bridges import Bridges
 from shardqa.places import Mark, Place
 
 
@@ -144,29 +143,6 @@ class NodeInfo(BaseModel):
 class ClusterInfo(BaseModel):
     model: str  # the reader that is asked
     nodes: list[NodeInfo]  # masters by their slots, each followed by its replicas
-
-
-class RankedPassage(BaseModel):
-    key: str
-    document: str
-    score: float
-    node: str
-    tag: str
-
-
-class RankedList(BaseModel):
-    """Passages of all shards, best first; ties are broken by key."""
-
-    corpus: str
-    question: str
-    filter: str = ""  # canonical, see shardqa.filters
-    passages: list[RankedPassage]
-    epochs: dict[str, int]  # tag -> epoch
-    is_settled: bool = True  # False: the corpus changed between the two rounds, so the scores are of neither state
-    failed: list[str] = Field(default_factory=list)  # nodes that did not answer
-    terms_ms: float = 0.0
-    rank_ms: float = 0.0
-    bridges: SkipValidation[Bridges] | None = Field(None, exclude=True)  # what the first passages name
 
 
 class Evidence(BaseModel):

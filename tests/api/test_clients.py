@@ -20,7 +20,7 @@ from shardqa.client import RequestFailed, Retries, Unreachable
 from shardqa.client.calls import ask_batch, batches, search
 from shardqa.errors import BadDocument, BadDocumentId, BadLimit, ShardqaError, UnknownCorpus, UnknownDocument
 from shardqa.filters import DocumentFilter
-from shardqa.http_schema import NewDocument, Question
+from shardqa.http_schema import NewDocument, Question, Search
 from tests.api.conftest import Server
 from tests.nodes import free_port
 
@@ -83,7 +83,7 @@ async def test_a_filter_keeps_documents_out(client: Client, api: Server, corpus:
 def test_a_filter_is_sent_as_it_was_given() -> None:
     given: dict[str, Any] = {"metadata": {"end": None, "year": [1820, None]}}
     for filter in (given, DocumentFilter.model_validate(given)):
-        body = search("mill", None, 3, filter).json
+        body = search(Search.model_construct(question="mill", limit=3), filter).json
         assert body is not None
         assert json.loads(body) == {"question": "mill", "limit": 3, "filter": given}
     asked = Question(question="mill?", filter=DocumentFilter.model_validate(given))

@@ -59,7 +59,7 @@ def expected(engine: Engine, question: str, limit: int, is_bridged: bool = True)
 
 
 async def ranks(engine: Engine, question: str, limit: int) -> list[tuple[str, float]]:
-    ranked = await engine.rank(question, engine.settings.corpus, limit)
+    ranked = await engine.rank(engine.question(question), limit)
     assert not ranked.failed
     assert ranked.is_settled
     return [(one.key, one.score) for one in ranked.passages]
@@ -112,7 +112,7 @@ async def test_a_corpus_can_have_it_off_and_on_again(engine: Engine) -> None:
 
 async def test_a_filter_keeps_what_a_title_leads_to_as_well(engine: Engine) -> None:
     only = DocumentFilter(title="Notes 3")
-    ranked = await engine.rank(QUESTIONS[0], engine.settings.corpus, 30, filter=only)
+    ranked = await engine.rank(engine.question(QUESTIONS[0], filter=only), 30)
     assert [one.document for one in ranked.passages] == ["noise-3"]
 
 

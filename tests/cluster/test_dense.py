@@ -82,7 +82,7 @@ async def hash_of(engine: Engine, document: str) -> dict[bytes, bytes]:
 
 
 async def ranks(engine: Engine, question: str) -> list[tuple[str, float]]:
-    ranked = await engine.rank(question, engine.settings.corpus, 100)
+    ranked = await engine.rank(engine.question(question), 100)
     assert not ranked.failed
     return [(one.key, one.score) for one in ranked.passages]
 
@@ -105,9 +105,9 @@ async def ranks_of_one_index(engine: Engine, question: str, vector: QuestionVect
 
 
 async def vector_of(engine: Engine, question: str) -> QuestionVector:
-    told = await engine._terms(keys.normalise_question(question), engine.settings.corpus)
-    assert told.statistics.near is not None
-    return told.statistics.near
+    terms = await engine.terms(engine.question(question))
+    assert terms.statistics.near is not None
+    return terms.statistics.near
 
 
 async def test_passages_are_ranked_by_words_until_they_have_vectors(engine: Engine, encoder: Path) -> None:

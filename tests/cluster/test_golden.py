@@ -36,7 +36,7 @@ def test_all_are_taken_but_the_unfit(said: Any) -> None:
 async def test_answers_of_each_format_are_right_and_their_places_exact(said: Any, engine: Engine) -> None:
     wrong: list[Any] = []
     for line in FACTS:
-        answer = await engine.ask(line.question, CORPUS, k=5, min_score=0.0)
+        answer = await engine.ask(line.question, corpus=CORPUS, k=5, min_score=0.0)
         place = answer.place.model_dump() if answer.place is not None else {}
         same = {other.id for other in lines() if other.words == line.words}  # once without its suffix
         if str(line.passengers) not in (answer.answer or "") or answer.document not in same:
@@ -48,8 +48,8 @@ async def test_answers_of_each_format_are_right_and_their_places_exact(said: Any
 
 async def test_the_place_is_in_answers_from_the_cache_as_well(said: Any, engine: Engine) -> None:
     line = next(line for line in FACTS if line.file == "pages.pdf")
-    first = await engine.ask(line.question, CORPUS)
-    again = await engine.ask(line.question, CORPUS)
+    first = await engine.ask(line.question, corpus=CORPUS)
+    again = await engine.ask(line.question, corpus=CORPUS)
     assert again.cached
     assert first.place == again.place == again.n_best[0].place
     assert str(again.place) == "p. 3, § Section 3"
@@ -66,4 +66,4 @@ async def test_contents_are_kept_and_not_found(said: Any, engine: Engine) -> Non
     document = await engine.get(CORPUS, "manual.html")
     assert document is not None
     assert "Harbour tales" in document.text
-    assert (await engine.search("tales", CORPUS)).passages == []
+    assert (await engine.search("tales", corpus=CORPUS)).passages == []

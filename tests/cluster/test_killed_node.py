@@ -79,7 +79,7 @@ async def test_a_corpus_that_changes_between_ranking_and_reading_is_read_without
     town = next(town for town in TOWNS if engine.masters.owner(keys.doc("towns", town)).port != victim.port)
     owner = engine.masters.owner(keys.doc("towns", town))
     question = keys.normalise_question(f"Who built the lighthouse of {town}? Tell")
-    ranked = await engine.rank(question, "towns", 5)
+    ranked = await engine.rank(engine.question(question, corpus="towns"), 5)
     (tag,) = {passage.tag for passage in ranked.passages if passage.node == owner.name}
     assert victim.process is not None
     processes.kill(victim.process)

@@ -36,7 +36,7 @@ async def filled(engine: Engine) -> Engine:
 
 
 async def test_the_passage_with_the_very_word_ranks_first(filled: Engine) -> None:
-    ranked = {question: await filled.rank(question, filled.settings.corpus, 3) for question, _, _ in ANSWERS}
+    ranked = {question: await filled.rank(filled.question(question), 3) for question, _, _ in ANSWERS}
     assert {question: found.passages[0].document for question, found in ranked.items()} == {
         question: document for question, document, _ in ANSWERS
     }

@@ -76,7 +76,7 @@ async def test_while_a_shards_own_tag_is_leaving_it_counts_as_missing_and_no_oth
     two: LocalCluster, engine: Engine, corpus: str
 ) -> None:
     await put_documents(engine)
-    best = (await engine.rank(QUESTION, corpus, 1)).passages[0]
+    best = (await engine.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
     with leaving(two, best.tag):
         meanwhile = await engine.ask(QUESTION, k=8, n_best=20, fresh=True)
         with pytest.raises(WrongShard):  # all that are to be read are there
@@ -96,7 +96,7 @@ async def test_a_change_while_the_tags_slot_is_leaving_raises_the_epoch_once_the
     two: LocalCluster, engine: Engine, corpus: str
 ) -> None:
     await put_documents(engine)
-    best = (await engine.rank(QUESTION, corpus, 1)).passages[0]
+    best = (await engine.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
     key = keys.epoch(corpus, best.tag)
     (here,) = (port for host, port in two.addresses if best.node == f"{host}:{port}")
     with node.connected(here) as giver:

@@ -111,11 +111,11 @@ async def test_documents_are_deleted_while_memory_is_full(engine: Engine, redis:
 
 async def test_an_epoch_that_memory_had_no_room_for_never_comes_back(engine: Engine, redis: Redis, corpus: str) -> None:
     await engine.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1801."))
-    (before,) = (await engine.rank(QUESTION, corpus, 5)).epochs.values()
+    (before,) = (await engine.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
     refuse(redis, "memory")
     await engine.delete(corpus, "kiln")
-    (during,) = (await engine.rank(QUESTION, corpus, 5)).epochs.values()
+    (during,) = (await engine.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
     redis.config_set("maxmemory", 0)
     await engine.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1803."))
-    (after,) = (await engine.rank(QUESTION, corpus, 5)).epochs.values()
+    (after,) = (await engine.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
     assert before < during < after

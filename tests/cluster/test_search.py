@@ -28,7 +28,7 @@ async def filled(engine: Engine) -> Engine:
 
 async def test_a_search_gives_the_ranking_with_the_words_marked_where_they_stand(filled: Engine, corpus: str) -> None:
     found = await filled.search(QUESTION, limit=4)
-    ranked = await filled.rank(QUESTION, corpus, 4)
+    ranked = await filled.rank(filled.question(QUESTION, corpus=corpus), 4)
     assert [(one.key, one.score) for one in found.passages] == [(one.key, one.score) for one in ranked.passages]
     best = found.passages[0]
     assert (best.document, best.metadata) == ("Tarn 2.md", {"of": "Tarn 2.md", "year": 2})
@@ -39,7 +39,7 @@ async def test_a_search_gives_the_ranking_with_the_words_marked_where_they_stand
 
 async def test_what_can_not_be_searched_is_refused(filled: Engine) -> None:
     with pytest.raises(UnknownCorpus):
-        await filled.search(QUESTION, "nobody")
+        await filled.search(QUESTION, corpus="nobody")
     with pytest.raises(BadLimit):
         await filled.search(QUESTION, limit=101)
 
@@ -62,7 +62,7 @@ async def test_an_explanation_adds_up_to_the_answer(filled: Engine) -> None:
 
 async def test_the_steps_of_an_answer_are_told_in_order(filled: Engine) -> None:
     steps = list[Step]()
-    answer = await filled.ask(QUESTION, fresh=True, told=steps.append)
+    answer = await filled.ask(QUESTION, fresh=True, on_step=steps.append)
     assert [step.step for step in steps][:3] == ["terms", "rank", "read"]
     assert steps[0].passages == len(TEXTS)
     assert steps[1].documents[0] == "Tarn 2.md"
@@ -70,7 +70,7 @@ async def test_the_steps_of_an_answer_are_told_in_order(filled: Engine) -> None:
     assert best is not None
     assert best.answer == answer.answer
     again = list[Step]()
-    await filled.ask(QUESTION, told=again.append)
+    await filled.ask(QUESTION, on_step=again.append)
     assert not again, "a kept answer has none"
 
 

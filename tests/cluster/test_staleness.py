@@ -104,7 +104,9 @@ async def test_more_questions_at_once_than_a_client_usually_has_connections_are_
     engine = await Engine.connect(settings_of(one, corpus=corpus, timeout=60))
     try:
         await engine.put(Document(id="mill", text=MILL))
-        answers = await asyncio.gather(*(engine.rank(f"mill {n}", corpus, 1) for n in range(150)))
+        answers = await asyncio.gather(
+            *(engine.rank(engine.question(f"mill {n}", corpus=corpus), 1) for n in range(150))
+        )
         assert all(not answer.failed for answer in answers)
     finally:
         await engine.close()

@@ -41,7 +41,7 @@ async def filled(engine: Engine) -> Engine:
 @pytest.fixture
 async def forgetful(settings: Settings) -> AsyncIterator[Engine]:
     engine = await Engine.connect(settings)
-    engine.terms = TermMemory(0)
+    engine.memory = TermMemory(0)
     yield engine
     await engine.close()
 
@@ -56,7 +56,7 @@ async def sent_for(engine: Engine, question: str, monkeypatch: pytest.MonkeyPatc
 
     with monkeypatch.context() as patch:
         patch.setattr(engine.masters, "on", count)
-        await engine.rank(question, engine.settings.corpus, 5)
+        await engine.rank(engine.question(question), 5)
     return sent
 
 
@@ -77,7 +77,7 @@ def holders(engine: Engine, *documents: str) -> int:
 
 async def test_a_new_question_of_known_words_takes_one_round(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for known in ("Quill Merrow", "the Ostby mill"):
-        await filled.rank(known, filled.settings.corpus, 5)
+        await filled.rank(filled.question(known), 5)
     await until_sent(filled, "Merrow?", {"Rank": 3}, monkeypatch)
     await until_sent(filled, "zeppelin", {"Rank": 3}, monkeypatch)
     sent = await sent_for(filled, "Quill submarine", monkeypatch)
@@ -102,8 +102,8 @@ async def test_a_changed_shard_alone_is_asked_again(filled: Engine, monkeypatch:
 async def test_ranks_are_the_same_with_and_without_memory(filled: Engine, forgetful: Engine) -> None:
     corpus = filled.settings.corpus
     for question in (*QUESTIONS, *QUESTIONS):
-        anew = await forgetful.rank(question, corpus, 50)
-        remembered = await filled.rank(question, corpus, 50)
+        anew = await forgetful.rank(forgetful.question(question, corpus=corpus), 50)
+        remembered = await filled.rank(filled.question(question, corpus=corpus), 50)
         assert remembered.passages == anew.passages
         assert remembered.epochs == anew.epochs
         assert remembered.is_settled
@@ -115,30 +115,30 @@ async def test_a_document_that_comes_to_a_shard_without_its_words_is_found_at_on
     corpus = filled.settings.corpus
     for n in range(12):  # on every shard
         for engine in (filled, forgetful):
-            await engine.rank("zeppelin mill", corpus, 50)
+            await engine.rank(engine.question("zeppelin mill", corpus=corpus), 50)
         await forgetful.put(Document(id=f"new-{n}", text=f"The zeppelin number {n} flew over the hill."))
         for engine in (filled, forgetful):  # to the first it is another process' change
-            ranked = await engine.rank("Zeppelin", corpus, 50)
+            ranked = await engine.rank(engine.question("Zeppelin", corpus=corpus), 50)
             assert {passage.document for passage in ranked.passages} == {f"new-{m}" for m in range(n + 1)}
 
 
 async def test_a_change_that_was_not_announced_is_seen_by_the_epochs_that_rank_tells(
     filled: Engine, forgetful: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corpus = filled.settings.corpus
     await until_sent(filled, "Ostby", {"Rank": 3}, monkeypatch)
     monkeypatch.setattr(filled.epochs, "_hear", lambda message: None)
     for n in range(6):
         await forgetful.put(
             Document(id=f"fire-{n}", text=f"The mill of Ostby burnt down in 19{n}0, as did all of Ostby.")
         )
-        remembered, anew = await filled.rank("Ostby", corpus, 50), await forgetful.rank("Ostby", corpus, 50)
+        question = filled.question("Ostby")
+        remembered, anew = await filled.rank(question, 50), await forgetful.rank(question, 50)
         assert remembered.passages == anew.passages
         assert remembered.is_settled
 
 
 async def test_fresh_questions_ask_every_shard(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await until_sent(filled, "Quill", {"Rank": 3}, monkeypatch)
-    told = await filled._terms("quill", filled.settings.corpus, anew=True)
-    assert not told.is_remembered
-    assert len(told.epochs) == 3
+    terms = await filled.terms(filled.question("quill"), anew=True)
+    assert not terms.is_remembered
+    assert len(terms.epochs) == 3

@@ -75,7 +75,7 @@ def _here(master: object, name: str, corpus: str) -> bool:
 
 
 async def _found(engine: Engine, name: str) -> bool:
-    ranked = await engine.rank(name, engine.settings.corpus, 50)
+    ranked = await engine.rank(engine.question(name), 50)
     return name in {passage.document for passage in ranked.passages}
 
 

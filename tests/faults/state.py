@@ -20,10 +20,10 @@ async def told(engine: Engine, subject: Subject, said: str) -> list[str]:
     for reply in await engine.masters.everywhere("RG.TRIGGER", "Terms", engine.settings.corpus, QUESTION):
         lines.append(f"    Terms on {reply.node}: {reply.fault or 'answers'}")
     try:
-        ranked = await engine.rank(QUESTION, engine.settings.corpus, 20)
+        ranked = await engine.rank(engine.question(QUESTION, fresh=True), 20)
         for place in sorted({(passage.node, passage.tag) for passage in ranked.passages}):
             try:
-                await engine.readers.one(ranked, place, 1, QUESTION.lower().rstrip("?"), True)
+                await engine.readers.one(ranked, place, 1)
             except ShardqaError as fault:
                 lines.append(f"    an answer of {place}: {fault.code}: {fault}")
     except ShardqaError as fault:

@@ -37,6 +37,7 @@ PLAIN = {
     "languages",
     "metadata",
     "places",
+    "question",
     "topology",
     "__init__",
 }

@@ -56,8 +56,16 @@ def ask(
     documents = filter_of(filter_)
 
     async def answered(engine: "Engine") -> Answer:
-        name = await own_corpus(engine, settings)
-        return await engine.ask(question, name, k, n_best, min_score, fresh, answer_when, filter=documents)
+        return await engine.ask(
+            question,
+            corpus=await own_corpus(engine, settings),
+            k=k,
+            n_best=n_best,
+            min_score=min_score,
+            answer_when=answer_when,
+            fresh=fresh,
+            filter=documents,
+        )
 
     answer = with_engine(settings, answered)
     if as_json:

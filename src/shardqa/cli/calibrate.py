@@ -113,7 +113,9 @@ async def _read(
 ) -> tuple[list["CalibrationQuestion"], Scoring]:
     from shardqa.models import corpus_calibration as fitting
 
-    found = await ask_each(questions, lambda one: engine.read_passages(one.text, None, 2 * k), CONCURRENCY, "reading")
+    found = await ask_each(
+        questions, lambda one: engine.read_passages(engine.question(one.text, k=2 * k)), CONCURRENCY, "reading"
+    )
     readers = {one.readers for one in found}
     if len(readers) > 1:
         raise BadData("shards have different readers at the moment; calibrate once 'shardqa status' shows one")

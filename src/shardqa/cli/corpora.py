@@ -120,7 +120,7 @@ def search(
     """
     settings = settings_of(redis, user, password, corpus=corpus)
     wanted = filter_of(filter_)
-    found = with_engine(settings, lambda engine: engine.search(question, None, limit, wanted))
+    found = with_engine(settings, lambda engine: engine.search(question, limit, filter=wanted))
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:

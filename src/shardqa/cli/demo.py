@@ -19,10 +19,11 @@ from shardqa.cli.service import Service
 from shardqa.cli.up import HttpOption, PortOption, ShardsOption, described, run
 from shardqa.cluster.local import Wanted
 from shardqa.engine import Engine
+from shardqa.engine.rank import RankedList
 from shardqa.errors import SetupError
 from shardqa.loader.files import SourceFiles
 from shardqa.loader.ingest import Summary, ingest
-from shardqa.schema import Answer, RankedList
+from shardqa.schema import Answer
 
 CORPUS = "seeds"
 QUESTION = "Who planned the reed beds on the shore of Lake Ysolde?"
@@ -74,7 +75,7 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
     engine = await Engine.connect(settings)
     try:
         summary = await ingest(engine, files, CORPUS, replace=True)
-        return summary, await engine.ask(question, fresh=True), await engine.rank(question, CORPUS, 5)
+        return summary, await engine.ask(question, fresh=True), await engine.rank(engine.question(question), 5)
     finally:
         await engine.close()
 
@@ -82,11 +83,11 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
 def redis_cli_lines(port: int, ranked: RankedList) -> list[str]:
     """The shard's answer as a plain GET, why it ranked so, and the state of a shard."""
     best = ranked.passages[0]
-    question, port_of_best = ranked.question, best.node.rpartition(":")[2]
+    question, port_of_best = ranked.question.text, best.node.rpartition(":")[2]
     answer = keys.answer(
-        ranked.corpus, best.tag, ranked.epochs[best.tag], settings_of(None, None, None).model, 3, question
+        ranked.question.corpus, best.tag, ranked.epochs[best.tag], settings_of(None, None, None).model, 3, question
     )
-    rank = keys.rank(ranked.corpus, best.tag, question)
+    rank = keys.rank(ranked.question.corpus, best.tag, question)
     cli = "valkey-cli" if which("valkey-cli") and not which("redis-cli") else "redis-cli"
     return [
         f"{cli} -c -p {port} GET {shlex.quote(answer)}",

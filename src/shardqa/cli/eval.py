@@ -107,7 +107,7 @@ def eval_retrieval(
         start = monotonic()
 
         async def rank(question: SquadQuestion) -> int | None:
-            listed = await engine.rank(question.text, settings.corpus, RANK_LIMIT)
+            listed = await engine.rank(engine.question(question.text), RANK_LIMIT)
             order = list(dict.fromkeys(passage.document for passage in listed.passages))
             return order.index(question.document) + 1 if question.document in order else None
 
@@ -156,7 +156,7 @@ def eval_ask(
         start = monotonic()
 
         async def answer(question: SquadQuestion) -> QuestionOutcome:
-            reply = await engine.ask(question.text, settings.corpus, k, 1, fresh=True)
+            reply = await engine.ask(question.text, k=k, n_best=1, fresh=True)
             return QuestionOutcome(
                 question, reply.answer or "", reply.n_best[0].answer if reply.n_best else "", reply.score
             )

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from shardqa import checks
 from shardqa.cli.bench import app, percentile
 from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
 from shardqa.cli.eval import LimitOption, corpus_of, prepare, read_questions, spread
@@ -95,10 +94,10 @@ async def _outcomes(
     engine: Engine, question: SquadQuestion, combinations: Sequence[tuple[int, float]]
 ) -> list[StageOutcome]:
     """Every passage is read once; what each combination would have read is a part of that."""
-    text = checks.question(question.text)
-    ranked = await engine.rank(text, engine.settings.corpus, max(k for k, _ in combinations))
+    most = max(k for k, _ in combinations)
+    ranked = await engine.rank(engine.question(question.text, fresh=True), most)
     own = await engine.scores.of(engine.settings.corpus)
-    reading = StagedReading(engine.readers, ranked, text, fresh=True, own=own)
+    reading = StagedReading(engine.readers, ranked, own=own)
     await reading.upto(len(ranked.passages))
     return list(_scored(reading, len(ranked.passages), question, combinations))
 

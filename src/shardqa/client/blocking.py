@@ -17,7 +17,18 @@ from shardqa.client.exchange import Exchange
 from shardqa.client.in_order import answers_in_order
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
-from shardqa.http_schema import Asked, FileOutcome, Formats, Listed, NewDocument, Outcomes, Question, Ready
+from shardqa.http_schema import (
+    Asked,
+    Explain,
+    FileOutcome,
+    Formats,
+    Listed,
+    NewDocument,
+    Outcomes,
+    Question,
+    Ready,
+    Search,
+)
 from shardqa.schema import (
     Answer,
     Document,
@@ -79,7 +90,16 @@ class Client:
         filter: Filter | None = None,
     ) -> Answer:
         """The answer, a span of a document that `filter` lets through; `answer` is None where they don't say."""
-        return self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh, filter))
+        request = Question.model_construct(  # the server checks it, so that every client has the same faults
+            question=question,
+            corpus=corpus,
+            k=k,
+            n_best=n_best,
+            min_score=min_score,
+            answer_when=answer_when,
+            fresh=fresh,
+        )
+        return self._send(calls.ask(request, filter))
 
     def ask_many(
         self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
@@ -96,13 +116,14 @@ class Client:
         self, question: str, corpus: str | None = None, limit: int = 10, *, filter: Filter | None = None
     ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
-        return self._send(calls.search(question, corpus, limit, filter))
+        return self._send(calls.search(Search.model_construct(question=question, corpus=corpus, limit=limit), filter))
 
     def explain(
         self, question: str, corpus: str | None = None, k: int | None = None, *, filter: Filter | None = None
     ) -> Explanation:
         """The answer, and everything it was made of."""
-        return self._send(calls.explain(question, corpus, k, filter))
+        request = Explain.model_construct(question=question, corpus=corpus, k=k)
+        return self._send(calls.explain(request, filter))
 
     def add(
         self,

@@ -10,7 +10,6 @@ import httpx2
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from shardqa.answer_lines import AnswerWhen
 from shardqa.client.faults import RequestFailed
 from shardqa.errors import BadDocument, BadDocumentId
 from shardqa.filters import DocumentFilter
@@ -76,52 +75,32 @@ def _as(model: type[Model]) -> Callable[[httpx2.Response], Model]:
     return read
 
 
-def ask(
-    question: str,
-    corpus: str | None,
-    k: int | None,
-    n_best: int | None,
-    min_score: float | None,
-    answer_when: AnswerWhen | None,
-    fresh: bool,
-    filter: Filter | None,
-) -> Call[Answer]:
-    asked = Question.model_construct(  # the server checks it, so that every client has the same faults
-        question=question,
-        corpus=corpus,
-        k=k,
-        n_best=n_best,
-        min_score=min_score,
-        answer_when=answer_when,
-        fresh=fresh,
-    )
-    return Call("POST", "/v1/ask", _as(Answer), json=orjson.dumps(_filtered(asked, filter)))
+def ask(question: Question, filter: Filter | None) -> Call[Answer]:
+    return Call("POST", "/v1/ask", _as(Answer), json=orjson.dumps(_fields(question, filter)))
 
 
 def ask_batch(questions: Iterable[str | Question], corpus: str | None) -> Call[list[Asked]]:
-    asked = [one if isinstance(one, Question) else Question.model_construct(question=one) for one in questions]
-    sent = [
-        {**_filtered(one, one.filter), **({"corpus": corpus} if one.corpus is None and corpus else {})} for one in asked
-    ]
+    every = [one if isinstance(one, Question) else Question.model_construct(question=one) for one in questions]
+    own_corpus = {} if corpus is None else {"corpus": corpus}
+    body = orjson.dumps({"questions": [{**own_corpus, **_fields(question, question.filter)} for question in every]})
     read = _as(Answers)
-    return Call("POST", "/v1/ask/batch", lambda reply: read(reply).results, json=orjson.dumps({"questions": sent}))
+    return Call("POST", "/v1/ask/batch", lambda reply: read(reply).results, json=body)
 
 
-def search(question: str, corpus: str | None, limit: int, filter: Filter | None) -> Call[SearchResult]:
-    sent = Search.model_construct(question=question, corpus=corpus, limit=limit)
-    return Call("POST", "/v1/search", _as(SearchResult), json=orjson.dumps(_filtered(sent, filter)))
+def search(request: Search, filter: Filter | None) -> Call[SearchResult]:
+    return Call("POST", "/v1/search", _as(SearchResult), json=orjson.dumps(_fields(request, filter)))
 
 
-def _filtered(sent: Question | Search | Explain, filter: Filter | None) -> dict[str, Any]:
-    """With a filter as it was given: a null in it is a condition."""
-    given = filter.model_dump(mode="json", exclude_unset=True) if isinstance(filter, DocumentFilter) else filter
-    named = sent.model_dump(exclude_none=True, exclude={"filter"})
-    return {**named, **({} if given is None else {"filter": dict(given)})}
+def explain(request: Explain, filter: Filter | None) -> Call[Explanation]:
+    return Call("POST", "/v1/explain", _as(Explanation), json=orjson.dumps(_fields(request, filter)))
 
 
-def explain(question: str, corpus: str | None, k: int | None, filter: Filter | None) -> Call[Explanation]:
-    sent = Explain.model_construct(question=question, corpus=corpus, k=k)
-    return Call("POST", "/v1/explain", _as(Explanation), json=orjson.dumps(_filtered(sent, filter)))
+def _fields(request: Question | Search | Explain, filter: Filter | None) -> dict[str, Any]:
+    """What a request sets; a null in its filter is a condition, and stays."""
+    fields = request.model_dump(exclude_none=True, exclude={"filter"})
+    if isinstance(filter, DocumentFilter):
+        filter = filter.model_dump(mode="json", exclude_unset=True)
+    return fields if filter is None else {**fields, "filter": dict(filter)}
 
 
 def add(document: NewDocument) -> Call[Ingested]:

@@ -17,7 +17,18 @@ from shardqa.client.exchange import Exchange
 from shardqa.client.in_order import answers_in_order_async
 from shardqa.client.retries import Budget, Retries
 from shardqa.errors import ClusterUnavailable
-from shardqa.http_schema import Asked, FileOutcome, Formats, Listed, NewDocument, Outcomes, Question, Ready
+from shardqa.http_schema import (
+    Asked,
+    Explain,
+    FileOutcome,
+    Formats,
+    Listed,
+    NewDocument,
+    Outcomes,
+    Question,
+    Ready,
+    Search,
+)
 from shardqa.schema import (
     Answer,
     Document,
@@ -79,7 +90,16 @@ class AsyncClient:
         filter: Filter | None = None,
     ) -> Answer:
         """The answer, a span of a document that `filter` lets through; `answer` is None where they don't say."""
-        return await self._send(calls.ask(question, corpus, k, n_best, min_score, answer_when, fresh, filter))
+        request = Question.model_construct(  # the server checks it, so that every client has the same faults
+            question=question,
+            corpus=corpus,
+            k=k,
+            n_best=n_best,
+            min_score=min_score,
+            answer_when=answer_when,
+            fresh=fresh,
+        )
+        return await self._send(calls.ask(request, filter))
 
     def ask_many(
         self, questions: Iterable[str], corpus: str | None = None, *, concurrency: int = 4, **options: Any
@@ -96,13 +116,16 @@ class AsyncClient:
         self, question: str, corpus: str | None = None, limit: int = 10, *, filter: Filter | None = None
     ) -> SearchResult:
         """The passages that rank best, with the question's words marked; nothing is read."""
-        return await self._send(calls.search(question, corpus, limit, filter))
+        return await self._send(
+            calls.search(Search.model_construct(question=question, corpus=corpus, limit=limit), filter)
+        )
 
     async def explain(
         self, question: str, corpus: str | None = None, k: int | None = None, *, filter: Filter | None = None
     ) -> Explanation:
         """The answer, and everything it was made of."""
-        return await self._send(calls.explain(question, corpus, k, filter))
+        request = Explain.model_construct(question=question, corpus=corpus, k=k)
+        return await self._send(calls.explain(request, filter))
 
     async def add(
         self,

@@ -10,22 +10,12 @@ from typing import Any
 
 import orjson
 
-from shardqa.answer_lines import AnswerWhen
+from shardqa.question import Question
 from shardqa.schema import MergedCandidates
 
-FORMS = 8  # finished replies of one answer: spellings of the question, with other numbers of candidates
+REPLIES = 8  # finished ones of one answer: the question in other words, with other numbers of candidates
 MEMORY_PER_JSON = 6
 """Bytes a MergedCandidates takes for each byte of its JSON: 6.2 with one passage, 5.7 with 5 (tracemalloc)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What of a request shapes the reply to a question that is entry."""
-
-    question: str  # as it was asked
-    n_best: int
-    min_score: float | None
-    answer_when: AnswerWhen
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +30,7 @@ class Finished:
 class _Entry:
     answer: MergedCandidates
     size: int  # bytes, with the finished replies
-    finished: dict[Form, Finished]
+    finished: dict[Question, Finished]
 
 
 class AnswerCache:
@@ -56,19 +46,19 @@ class AnswerCache:
         self._entries.move_to_end(key)
         return entry.answer
 
-    def finished(self, key: str, form: Form) -> Finished | None:
+    def finished(self, key: str, question: Question) -> Finished | None:
         entry = self._entries.get(key)
         if entry is None:
             return None
         self._entries.move_to_end(key)
-        return entry.finished.get(form)
+        return entry.finished.get(question)
 
-    def finish(self, key: str, form: Form, finished: Finished) -> None:
+    def finish(self, key: str, question: Question, finished: Finished) -> None:
         """Stores a finished reply beside its answer, if that is still cached."""
         entry = self._entries.get(key)
-        if entry is None or len(entry.finished) >= FORMS:
+        if entry is None or len(entry.finished) >= REPLIES:
             return
-        entry.finished[form] = finished
+        entry.finished[question] = finished
         entry.size += len(finished.head)
         self._size += len(finished.head)
         self._make_room()

@@ -2,46 +2,44 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from shardqa import bridges
-from shardqa.bridges import Bridges
+from shardqa.bridges import Bridges, FirstPassage
 from shardqa.description import record_of
-from shardqa.engine.connected import came_and_failed
+from shardqa.engine.connected import values_and_failures
 from shardqa.engine.connections import Shards
+from shardqa.question import Question
 
 
 class Bridge:
-    """One question's: what leads on, who has it, and who was asked in vain."""
+    """What leads on from one question's first passages, which nodes have it, and which were asked in vain."""
 
-    def __init__(self, masters: Shards, corpus: str, titled: frozenset[str], view: str) -> None:
+    def __init__(self, masters: Shards, question: Question, titled: frozenset[str]) -> None:
         self._masters = masters
-        self._corpus = corpus
-        self._view = view
+        self._question = question
         self._titled = titled  # nodes whose documents have titles: no other is asked
+        self._destinations = frozenset[str]()  # nodes that hold a document which a title leads to
         self.epochs: dict[str, int] = {}  # by tag, of those that were asked
         self.failed: list[str] = []
-        self.found: Bridges | None = None
-        self.leads_to = frozenset[str]()  # nodes that hold a document of those
+        self.bridges: Bridges | None = None
 
-    async def look(self, ranks: Sequence[tuple[str, dict[str, Any]]], passages: int) -> None:
-        """From the shards' lists, with the words of their first passages, in a corpus of so many passages."""
-        first = bridges.first_passages((reply["passages"], reply.get("words", ())) for _, reply in ranks)
+    async def look(self, first: Sequence[FirstPassage], passages: int) -> None:
+        """Follows the words of the first passages, in a corpus of so many passages."""
         if not first:
             return
-        command = ["RG.TRIGGER", "Bridge", self._corpus, json.dumps([one.words for one in first])]
-        command += [self._view] if self._view else []
-        replies, self.failed = came_and_failed(
+        command = ["RG.TRIGGER", "Bridge", self._question.corpus, json.dumps([passage.words for passage in first])]
+        command += [self._question.view] if self._question.view else []
+        replies, self.failed = values_and_failures(
             await self._masters.everywhere(*command, but=self.others()), record_of, others_are_known=True
         )
         self.epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in replies}
-        told = {node: bridges.NamedTitles.parse(reply) for node, reply in replies}
-        self.found = bridges.build(first, bridges.counted(told.values()), passages)
-        if self.found is not None:
-            named = self.found.titles.keys()
-            self.leads_to = frozenset(node for node, of in told.items() if named & of.titles.keys())
+        named = {node: bridges.NamedTitles.parse(reply) for node, reply in replies}
+        self.bridges = bridges.build(first, bridges.counted(named.values()), passages)
+        if self.bridges is not None:
+            leading = self.bridges.titles.keys()
+            self._destinations = frozenset(node for node, titles in named.items() if leading & titles.titles.keys())
 
     def others(self) -> set[str]:
         """Nodes that nothing leads to, before and after `look`."""
-        wanted = self._titled if self.found is None else self.leads_to
-        return {str(node.name) for node in self._masters.nodes()} - wanted
+        useful = self._titled if self.bridges is None else self._destinations
+        return {str(node.name) for node in self._masters.nodes()} - useful

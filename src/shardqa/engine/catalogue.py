@@ -10,7 +10,7 @@ from typing import Any
 
 from shardqa import filters, keys, metadata
 from shardqa.description import record_of
-from shardqa.engine.connected import came_and_failed
+from shardqa.engine.connected import values_and_failures
 from shardqa.engine.connections import Argument
 from shardqa.engine.overview import Overview, list_corpora, without_epoch
 from shardqa.errors import BadCursor, BadDocumentId, BadLimit, ClusterUnavailable, UnknownCorpus
@@ -84,7 +84,7 @@ class Catalogue(Overview):
         """None where what comes next is between shards."""
         command: list[Argument] = ["RG.TRIGGER", "Documents", corpus, after, limit + 1]
         command += [filter_] if filter_ else []
-        came, failed = came_and_failed(await self.masters.everywhere(*command), record_of)
+        came, failed = values_and_failures(await self.masters.everywhere(*command), record_of)
         found = {(entry["bucket"], entry["id"]): entry for _, reply in came for entry in reply["documents"]}
         settled = {bucket for _, reply in came for bucket in reply["buckets"]}
         first = after.partition(":")[0]
@@ -150,7 +150,7 @@ class Catalogue(Overview):
 
     async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]]) -> set[str]:
         """The buckets that the shards vouch for; `latest` has each shard's reply by its tag."""
-        came, failed = came_and_failed(await self.masters.everywhere("RG.TRIGGER", "Drop", corpus), record_of)
+        came, failed = values_and_failures(await self.masters.everywhere("RG.TRIGGER", "Drop", corpus), record_of)
         for _, reply in came:
             self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
             if reply["is_left"] or not latest.get(reply["tag"], reply)["documents"]:
@@ -182,7 +182,7 @@ class Catalogue(Overview):
     async def _choose(self, trigger: str, corpus: str, is_on: bool) -> None:
         keys.check_corpus(corpus)
         command = ("RG.TRIGGER", trigger, corpus, "on" if is_on else "off")
-        _, failed = came_and_failed(await self.masters.everywhere(*command), record_of)
+        _, failed = values_and_failures(await self.masters.everywhere(*command), record_of)
         if failed:
             raise ClusterUnavailable(f"{', '.join(failed)} did not answer; try again once 'shardqa status' shows all")
 

@@ -10,17 +10,17 @@ from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.epochs import Epochs
 from shardqa.errors import ClusterUnavailable
 
-Told = TypeVar("Told")
+Value = TypeVar("Value")
 
 
-def came_and_failed(
-    replies: list[Reply], parse: Callable[[Any], Told], others_are_known: bool = False
-) -> tuple[list[tuple[str, Told]], list[str]]:
-    """Replies that came, parsed, and nodes that can't be reached; any other fault is raised.
+def values_and_failures(
+    replies: list[Reply], parse: Callable[[Any], Value], others_are_known: bool = False
+) -> tuple[list[tuple[str, Value]], list[str]]:
+    """The parsed value of each node that replied, and the nodes that can't be reached; any other fault is raised.
 
-    So is one of these where no reply came, unless what other nodes would say is known.
+    So is one of these where no node replied, unless the others' values are known.
     """
-    came: list[tuple[str, Told]] = []
+    values: list[tuple[str, Value]] = []
     failed: list[str] = []
     for reply in replies:
         if isinstance(reply.fault, ClusterUnavailable):
@@ -28,11 +28,11 @@ def came_and_failed(
         elif reply.fault is not None:
             raise reply.fault
         else:
-            came.append((reply.node, parse(reply.value)))
-    if not came and not others_are_known:
+            values.append((reply.node, parse(reply.value)))
+    if not values and not others_are_known:
         faults = [reply.fault for reply in replies if reply.fault]
         raise faults[0] if faults else ClusterUnavailable("the cluster has no masters; see 'shardqa status'")
-    return came, failed
+    return values, failed
 
 
 def since(start: float) -> float:

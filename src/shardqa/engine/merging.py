@@ -6,9 +6,10 @@ from itertools import accumulate
 from typing import Any, Literal
 
 from shardqa import languages, metadata
-from shardqa.answer_lines import AnswerWhen, Lines
+from shardqa.answer_lines import Lines
 from shardqa.models.scoring import Scoring, Signals, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
+from shardqa.question import Question
 from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
 
 KEPT_USE = {"cached": True, "us": {}}  # of a shard in an answer that was kept: its times are not this request's
@@ -119,57 +120,53 @@ def _without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def conclude(
-    asked: MergedCandidates,
-    question: str,
-    corpus: str,
+    merged: MergedCandidates,
+    question: Question,
     model: str,
-    n_best: int,
-    answer_when: AnswerWhen,
-    min_score: float | None,
     cache: Literal["process", "redis"] | None,
     failed: list[str],
     timing: Timing,
-    view: str = "",
 ) -> Answer:
-    """The best candidate where its score reaches `min_score` (default: the reader's line for it), or no answer.
+    """The best candidate where its score reaches the question's `min_score` (default: the reader's line), or no answer.
 
-    For whom documents are hidden (`view`), neither the shards' times nor their keys, with epochs in them, are told.
+    For whom documents are hidden (`question.view`), neither the shards' times nor their keys, with epochs in them, are
+    told.
     """
-    threshold = asked.below.of(answer_when) if min_score is None else min_score
-    best = asked.candidates[0] if asked.candidates else None
-    answered = best if best is not None and best.score >= threshold else None
-    parts = asked.supporting if answered else asked.likeliest
+    threshold = merged.below.of(question.answer_when) if question.min_score is None else question.min_score
+    best = merged.candidates[0] if merged.candidates else None
+    answer = best if best is not None and best.score >= threshold else None
+    parts = merged.supporting if answer else merged.likeliest
     return Answer(
-        question=question,
-        corpus=corpus,
-        answer=answered.answer if answered else None,
+        question=question.wording,
+        corpus=question.corpus,
+        answer=answer.answer if answer else None,
         score=best.score if best else 0.0,
-        no_answer=answered is None,
+        no_answer=answer is None,
         needed=threshold,
-        lines=asked.below,
-        calibrated=asked.calibrated,
-        document=answered.document if answered else None,
-        title=answered.title if answered else None,
-        start=answered.start if answered else None,
-        end=answered.end if answered else None,
-        passage=answered.passage if answered else None,
-        passage_start=answered.passage_start if answered else None,
-        place=answered.place if answered else None,
-        metadata=answered.metadata if answered else None,
-        evidence=[Evidence(text=one.text, start=one.start, end=one.end) for one in parts] if answered else [],
+        lines=merged.below,
+        calibrated=merged.calibrated,
+        document=answer.document if answer else None,
+        title=answer.title if answer else None,
+        start=answer.start if answer else None,
+        end=answer.end if answer else None,
+        passage=answer.passage if answer else None,
+        passage_start=answer.passage_start if answer else None,
+        place=answer.place if answer else None,
+        metadata=answer.metadata if answer else None,
+        evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in parts] if answer else [],
         parts=parts,
-        n_best=asked.candidates[:n_best],
+        n_best=merged.candidates[: question.n_best],
         cached=cache is not None,
         cache=cache,
         partial=bool(failed),
         failed=failed,
-        shards=_uses(asked, cache, view),
+        shards=_uses(merged, cache, question.view),
         model=model,
-        warnings=languages.warnings(question),
-        timing=Timing(total=timing.total) if view else timing,
+        warnings=languages.warnings(question.wording),
+        timing=Timing(total=timing.total) if question.view else timing,
     )
 
 
-def _uses(asked: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:
+def _uses(merged: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:
     update: dict[str, Any] = (KEPT_USE if cache else {}) | ({"us": {}, "key": ""} if view else {})
-    return [use.model_copy(update=update) for use in asked.shards] if update else asked.shards
+    return [use.model_copy(update=update) for use in merged.shards] if update else merged.shards

@@ -7,7 +7,7 @@ from redis.asyncio.cluster import ClusterNode
 
 from shardqa import filters, keys
 from shardqa.description import CorporaOfShard, ShardDescription
-from shardqa.engine.connected import Connected, came_and_failed
+from shardqa.engine.connected import Connected, values_and_failures
 from shardqa.engine.connections import Reply
 from shardqa.errors import ShardqaError
 from shardqa.filters import DocumentFilter
@@ -31,7 +31,7 @@ class Overview(Connected):
         """(what each shard tells, the nodes that do not, or not yet all)."""
         filter_ = filters.canonical(filter)
         words = ("RG.TRIGGER", "Corpora", *([filter_] if filter_ else []))
-        came, failed = came_and_failed(await self.masters.everywhere(*words), CorporaOfShard.parse)
+        came, failed = values_and_failures(await self.masters.everywhere(*words), CorporaOfShard.parse)
         indexing = (node for node, told in came if told.shard.indexing)
         return [told for _, told in came], sorted({*failed, *indexing})
 

@@ -4,215 +4,240 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Self
 from zlib import crc32
 
-from shardqa import analysis, checks, filters, keys, request
-from shardqa.bridges import FIRST
+from shardqa import analysis, keys, request
+from shardqa.bridges import FIRST, Bridges, first_passages
 from shardqa.config import Settings
 from shardqa.description import record_of
 from shardqa.engine.bridging import Bridge
-from shardqa.engine.connected import Connected, came_and_failed, since
+from shardqa.engine.connected import Connected, since, values_and_failures
 from shardqa.engine.connections import Argument, Shards
 from shardqa.engine.term_memory import TermMemory, TermsReply
 from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownCorpus
-from shardqa.filters import DocumentFilter
-from shardqa.schema import RankedList, RankedPassage
+from shardqa.question import Question
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
 
-TERM_MEGABYTES = 16  # for what shards tell of words: some 10,000 words of three shards
+TERM_MEGABYTES = 16  # for the shards' numbers of words: some 10,000 words of three shards
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTerms:
-    """The first round: what each shard says of a question's terms."""
+    """The first round: what the shards know of a question's terms."""
 
     statistics: CorpusStatistics  # the sum of all
     epochs: dict[str, int]  # by tag, of the shards that answered
     failed: list[str]  # nodes that did not
     ms: float
-    without: frozenset[str] = frozenset()  # nodes that hold no word of the question, and need not be asked more
-    is_remembered: bool = False  # some of it was told before
+    wordless: frozenset[str] = frozenset()  # nodes that hold no word of the question, and need not be asked more
+    is_remembered: bool = False  # some of it comes from an earlier question
     titled: frozenset[str] = frozenset()  # nodes whose documents have titles
 
 
 @dataclass(frozen=True, slots=True)
-class RankRequest:
-    """What shards rank."""
+class RankedPassage:
+    key: str
+    document: str
+    score: float
+    node: str
+    tag: str
 
-    question: str
-    corpus: str
-    limit: int
-    filter: str  # canonical
+
+@dataclass(frozen=True, slots=True)
+class RankedList:
+    """The passages of all shards, best first; ties are broken by key."""
+
+    question: Question
+    passages: list[RankedPassage]
+    epochs: dict[str, int]  # tag -> epoch
+    is_settled: bool = True  # False: the corpus changed between the two rounds, so the scores are of neither state
+    failed: list[str] = field(default_factory=list)  # nodes that did not answer
+    terms_ms: float = 0.0
+    rank_ms: float = 0.0
+    bridges: Bridges | None = None  # what the first passages name
+
+
+@dataclass(frozen=True, slots=True)
+class ShardList:
+    """The passages that one shard ranks best."""
+
+    node: str
+    tag: str
+    epoch: int
+    scores: list[tuple[str, float]]  # (key, score), best first
+    words: list[list[str]]  # of the first passages
+
+    @classmethod
+    def parse(cls, node: str, reply: dict[str, Any]) -> Self:
+        return cls(node, str(reply["tag"]), int(reply["epoch"]), reply["passages"], reply.get("words", []))
+
+    def passages(self) -> list[RankedPassage]:
+        return [
+            RankedPassage(key, keys.parse_passage(key).document, score, self.node, self.tag)
+            for key, score in self.scores
+        ]
 
 
 class Ranking(Connected):
     def __init__(self, settings: Settings, masters: Shards) -> None:
         super().__init__(settings, masters)
-        self.terms = TermMemory(TERM_MEGABYTES)
+        self.memory = TermMemory(TERM_MEGABYTES)
         self._encoded = set[str]()  # corpora of which enough passages had vectors when they were asked last
 
-    async def _terms(self, question: str, corpus: str, anew: bool = False, view: str = "") -> ShardTerms:
-        """Of the documents that `view` (canonical) shows. Where passages have vectors, the question's is asked for
-        beside the terms: so it takes next to no time.
+    async def terms(self, question: Question, anew: bool = False) -> ShardTerms:
+        """The statistics of the documents that the question's view shows. Where passages have vectors, the question's
+        own is asked for beside the terms: so it takes next to no time.
 
         Raises UnknownCorpus, BadFilter, ClusterUnavailable.
         """
         start = perf_counter()
-        vector = asyncio.create_task(self._vector(question, corpus)) if corpus in self._encoded else None
+        vector = asyncio.create_task(self._vector(question)) if question.corpus in self._encoded else None
         try:
-            told = await self._statistics(question, corpus, anew, view)
-            if told.statistics.encoders:
-                self._encoded.add(corpus)
-                found = await (vector or self._vector(question, corpus))
-                told = replace(told, statistics=told.statistics.compared(found))
+            terms = await self._statistics(question, anew)
+            if terms.statistics.encoders:
+                self._encoded.add(question.corpus)
+                compared = terms.statistics.compared(await (vector or self._vector(question)))
+                terms = replace(terms, statistics=compared)
             else:
-                self._encoded.discard(corpus)
+                self._encoded.discard(question.corpus)
         finally:
             if vector is not None:
                 vector.cancel()
-        return replace(told, ms=since(start))
+        return replace(terms, ms=since(start))
 
-    async def _vector(self, question: str, corpus: str) -> QuestionVector | None:
-        """Of one shard, another for each question; where that has no encoder, of the next. None: no shard has one, and
-        the words alone count."""
+    async def _vector(self, question: Question) -> QuestionVector | None:
+        """One shard encodes the question, another for each; where that has no encoder, the next. None: no shard has
+        one, and the words alone count."""
         nodes = sorted(self.masters.nodes(), key=lambda node: str(node.name))
-        first = crc32(question.encode("utf-8", "surrogatepass")) % max(1, len(nodes))
+        first = crc32(question.text.encode("utf-8", "surrogatepass")) % max(1, len(nodes))
         for node in nodes[first:] + nodes[:first]:
             try:
-                reply = record_of(await self.masters.on(node, "RG.TRIGGER", "Embed", corpus, question))
-                found = QuestionVector.of_reply(reply)
+                reply = await self.masters.on(node, "RG.TRIGGER", "Embed", question.corpus, question.text)
+                vector = QuestionVector.of_reply(record_of(reply))
             except ShardqaError:  # what is wrong with the question, the terms tell as well
                 continue
-            if found is not None:
-                return found
+            if vector is not None:
+                return vector
         return None
 
-    async def _statistics(self, question: str, corpus: str, anew: bool, view: str) -> ShardTerms:
-        """Of the shards that have not told them before, at the epochs known; of all with `anew`, or for a view.
+    async def _statistics(self, question: Question, anew: bool) -> ShardTerms:
+        """Asks the shards whose numbers are not remembered at the epochs known; all of them with `anew`, or for a view.
 
         A shard that has just said that it holds no word of the question is passed over from here on; one that said so
         before is not: the next round shows whether its epoch still stands.
         """
-        start = perf_counter()
-        known = [] if anew or view else self._remembered(question, corpus)
+        start, corpus = perf_counter(), question.corpus
+        remembered = [] if anew or question.view else self._remembered(question)
         with self.epochs.reading(corpus) as reading:
-            words = ("RG.TRIGGER", "Terms", corpus, question, *([view] if view else []))
-            replies = await self.masters.everywhere(*words, but={one.node for one in known})
-            came, failed = came_and_failed(replies, record_of, bool(known))
-            asked = [TermsReply.parse(node, reply) for node, reply in came]
-            if known and {one.tag for one in asked}.intersection(one.tag for one in known):
-                return await self._statistics(question, corpus, True, view)  # a tag has moved
-            told = [*known, *asked]
-            statistics = total(one.statistics for one in told)
+            words = ("RG.TRIGGER", "Terms", corpus, question.text, *([question.view] if question.view else []))
+            replies = await self.masters.everywhere(*words, but={terms.node for terms in remembered})
+            values, failed = values_and_failures(replies, record_of, bool(remembered))
+            new = [TermsReply.parse(node, reply) for node, reply in values]
+            if {terms.tag for terms in new}.intersection(terms.tag for terms in remembered):
+                return await self._statistics(question, True)  # a tag has moved
+            every = [*remembered, *new]
+            statistics = total(terms.statistics for terms in every)
             if statistics.documents == 0:
                 raise self._no_documents(corpus, failed)
-            epochs = {one.tag: one.epoch for one in told}
-            if not failed and not known:
+            epochs = {terms.tag: terms.epoch for terms in every}
+            if not failed and not remembered:
                 self.epochs.learn(reading, epochs)
-        for one in () if view else asked:
-            self.terms.remember(corpus, one)
-        without = frozenset(one.node for one in asked if one.has_none and not statistics.vectors)
-        titled = frozenset(one.node for one in told if one.statistics.titles)
-        return ShardTerms(statistics, epochs, failed, since(start), without, bool(known), titled)
+        for terms in () if question.view else new:
+            self.memory.remember(corpus, terms)
+        return ShardTerms(
+            statistics,
+            epochs,
+            failed,
+            since(start),
+            wordless=frozenset(terms.node for terms in new if terms.has_none and not statistics.vectors),
+            is_remembered=bool(remembered),
+            titled=frozenset(terms.node for terms in every if terms.statistics.titles),
+        )
 
-    def _remembered(self, question: str, corpus: str) -> list[TermsReply]:
-        epochs = self.epochs.known(corpus)
+    def _remembered(self, question: Question) -> list[TermsReply]:
+        epochs = self.epochs.known(question.corpus)
         if epochs is None:
             return []
-        known = self.terms.recall(corpus, epochs, analysis.query(question))
+        known = self.memory.recall(question.corpus, epochs, analysis.query(question.text))
         nodes = {str(node.name) for node in self.masters.nodes()} if known else set[str]()
-        times = Counter(one.node for one in known)
-        return [one for one in known if one.node in nodes and times[one.node] == 1]
+        times = Counter(terms.node for terms in known)
+        return [terms for terms in known if terms.node in nodes and times[terms.node] == 1]
 
-    async def rank(
-        self,
-        question: str,
-        corpus: str,
-        limit: int,
-        told: ShardTerms | None = None,
-        filter: DocumentFilter | None = None,
-    ) -> RankedList:
+    async def rank(self, question: Question, limit: int, terms: ShardTerms | None = None) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
-        the same however many shards there are; `told` is the first one's where it was made already. A filter leaves
-        documents out on the shards, and no score depends on it, unless it is a View. Shards without any word of the
-        question are not asked.
+        the same however many shards there are; `terms` are those of a first round that was made already. A filter
+        leaves documents out on the shards, and no score depends on it, unless it is a View. Shards without any word of
+        the question are not asked.
 
         Raises BadFilter, UnknownCorpus, ClusterUnavailable and what `ask` raises.
         """
-        question, filter_ = checks.question(question), filters.canonical(filter)
-        view = filters.view_of(filter_)
-        told = told or await self._terms(question, corpus, view=view)
-        ranked, is_as_told = await self._ranked(question, corpus, limit, told, filter_)
-        if is_as_told or not (told.is_remembered or told.without):
+        terms = terms or await self.terms(question)
+        ranked, is_current = await self._ranked(question, limit, terms)
+        if is_current or not (terms.is_remembered or terms.wordless):
             return ranked
-        # Something changed since it was told: what was remembered, or passed over, may be another by now.
-        again = await self._terms(question, corpus, anew=True, view=view)
-        everyone = replace(again, ms=told.ms + again.ms, without=frozenset(), is_remembered=False)
-        ranked, _ = await self._ranked(question, corpus, limit, everyone, filter_)
+        # Something changed since the first round: what was remembered, or passed over, may be another by now.
+        again = await self.terms(question, anew=True)
+        everyone = replace(again, ms=terms.ms + again.ms, wordless=frozenset(), is_remembered=False)
+        ranked, _ = await self._ranked(question, limit, everyone)
         return ranked
 
-    async def _ranked(
-        self, question: str, corpus: str, limit: int, told: ShardTerms, filter_: str
-    ) -> tuple[RankedList, bool]:
-        """The list, and whether all that answered are at the epochs told."""
+    async def _ranked(self, question: Question, limit: int, terms: ShardTerms) -> tuple[RankedList, bool]:
+        """The list, and whether all that answered are still at the epochs of the terms."""
         start = perf_counter()
-        asked = RankRequest(question, corpus, max(limit, FIRST) if told.statistics.is_bridged else limit, filter_)
-        with self.epochs.reading(corpus) as reading:
-            ranks, failed_ranks = await self._lists(asked, told.statistics, told.without)
-            failed = sorted({*told.failed, *failed_ranks})
-            epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
-            if not failed and not told.without:
+        most = max(limit, FIRST) if terms.statistics.is_bridged else limit
+        with self.epochs.reading(question.corpus) as reading:
+            lists, failures = await self._lists(question, most, terms.statistics, terms.wordless)
+            failed = sorted({*terms.failed, *failures})
+            epochs = {one.tag: one.epoch for one in lists}
+            if not failed and not terms.wordless:
                 self.epochs.learn(reading, epochs)
-        bridge = Bridge(self.masters, corpus, told.titled, filters.view_of(filter_))
-        if told.statistics.is_bridged:
-            ranks, failed_later = await self._led_on(asked, told.statistics, bridge, ranks)
-            failed = sorted({*failed, *failed_later})
-            epochs |= bridge.epochs | {str(reply["tag"]): int(reply["epoch"]) for _, reply in ranks}
-        is_as_told = all(told.epochs.get(tag) == epoch for tag, epoch in epochs.items())
-        if told.without:
-            epochs = told.epochs | epochs
-        passages = [
-            RankedPassage(key=key, document=keys.parse_passage(key).document, score=score, node=node, tag=reply["tag"])
-            for node, reply in ranks
-            for key, score in reply["passages"]
-        ]
-        passages.sort(key=lambda p: (-p.score, p.key))
+        bridge = Bridge(self.masters, question, terms.titled)
+        if terms.statistics.is_bridged:
+            lists, failures = await self._led_on(question, most, terms.statistics, bridge, lists)
+            failed = sorted({*failed, *failures})
+            epochs |= bridge.epochs | {one.tag: one.epoch for one in lists}
+        is_current = all(terms.epochs.get(tag) == epoch for tag, epoch in epochs.items())
+        if terms.wordless:
+            epochs = terms.epochs | epochs
+        passages = [passage for one in lists for passage in one.passages()]
+        passages.sort(key=lambda passage: (-passage.score, passage.key))
         ranked = RankedList(
-            corpus=corpus,
-            question=question,
-            filter=filter_,
+            question,
             passages=passages[:limit],
             epochs=epochs,
-            is_settled=told.epochs == epochs,
+            is_settled=terms.epochs == epochs,
             failed=failed,
-            terms_ms=told.ms,
+            terms_ms=terms.ms,
             rank_ms=since(start),
-            bridges=bridge.found,
+            bridges=bridge.bridges,
         )
-        return ranked, is_as_told
+        return ranked, is_current
 
     async def _lists(
-        self, asked: RankRequest, statistics: CorpusStatistics, but: Collection[str]
-    ) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
-        """(what each shard ranks, by node; nodes that did not answer)."""
+        self, question: Question, limit: int, statistics: CorpusStatistics, but: Collection[str]
+    ) -> tuple[list[ShardList], list[str]]:
+        """The lists, and the nodes that did not answer."""
         record = json.dumps({**statistics.record(), request.FIELD: request.current.get()})
-        command: list[Argument] = ["RG.TRIGGER", "Rank", asked.corpus, asked.question, asked.limit, record]
-        command += [asked.filter] if asked.filter else []
-        return came_and_failed(await self.masters.everywhere(*command, but=but), record_of, bool(but))
+        command: list[Argument] = ["RG.TRIGGER", "Rank", question.corpus, question.text, limit, record]
+        command += [question.filter] if question.filter else []
+        replies = await self.masters.everywhere(*command, but=but)
+        values, failed = values_and_failures(replies, record_of, bool(but))
+        return [ShardList.parse(node, reply) for node, reply in values], failed
 
     async def _led_on(
-        self, asked: RankRequest, statistics: CorpusStatistics, bridge: Bridge, ranks: list[tuple[str, dict[str, Any]]]
-    ) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
+        self, question: Question, limit: int, statistics: CorpusStatistics, bridge: Bridge, lists: list[ShardList]
+    ) -> tuple[list[ShardList], list[str]]:
         """The same lists, new from those shards that a title of the first passages leads to."""
-        await bridge.look(ranks, statistics.passages)
-        if bridge.found is None:
-            return ranks, bridge.failed
-        again, failed = await self._lists(asked, replace(statistics, bridges=bridge.found), bridge.others())
-        new = {node for node, _ in again}
-        return [*(one for one in ranks if one[0] not in new), *again], [*bridge.failed, *failed]
+        first = first_passages((one.scores, one.words) for one in lists)
+        await bridge.look(first, statistics.passages)
+        if bridge.bridges is None:
+            return lists, bridge.failed
+        again, failed = await self._lists(question, limit, replace(statistics, bridges=bridge.bridges), bridge.others())
+        new = {one.node for one in again}
+        return [*(one for one in lists if one.node not in new), *again], [*bridge.failed, *failed]
 
     def _no_documents(self, corpus: str, failed: list[str]) -> ClusterUnavailable | UnknownCorpus:
         if failed:

@@ -22,9 +22,10 @@ from shardqa.config import Settings
 from shardqa.engine import parts
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import Scored, candidates_of, lines_of, scored, scoring_of
+from shardqa.engine.rank import RankedList
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
-from shardqa.schema import Candidate, MergedCandidates, RankedList, ShardUse
+from shardqa.schema import Candidate, MergedCandidates, ShardUse
 
 STAGE_SECONDS = 0.5  # before the other passages are read without waiting: several runs of a reader
 STAGES = (1, 2, 3, 5, 10, 20, 40)  # passages read after each stage; the last is k itself
@@ -54,55 +55,48 @@ class Readers:
         self._settings = settings
         self._masters = masters
 
-    async def read(
-        self, ranked: RankedList, question: str, k: int, fresh: bool, is_last: bool = True
-    ) -> tuple[MergedCandidates, list[str]]:
-        """(candidates, nodes that could not be asked). Raises ClusterUnavailable where no shard could.
-
-        A shard whose tag is moving counts as one that could not, unless the question will be ranked again: then
-        (not ``is_last``) WrongShard is raised.
-        """
-        reading = await self.staged(ranked, question, k, fresh, is_last)
-        return reading.asked(self._settings.sure), reading.failed
-
     async def staged(
         self,
         ranked: RankedList,
-        question: str,
-        k: int,
-        fresh: bool,
         is_last: bool = True,
-        told: Callable[["StagedReading", int], None] | None = None,
+        on_stage: Callable[["StagedReading", int], None] | None = None,
         own: CorpusScoring | None = None,
     ) -> "StagedReading":
-        """Reads to the end. `told` is called after each stage, with the passages it covers."""
-        reading = StagedReading(self, ranked, question, fresh, is_last, own)
+        """Reads to the end. `on_stage` is called after each stage, with the passages it covers.
+
+        Raises ClusterUnavailable where no shard could be asked. A shard whose tag is moving counts as one that could
+        not, unless the question will be ranked again: then (not `is_last`) WrongShard is raised.
+        """
+        reading = StagedReading(self, ranked, is_last, own)
         try:
-            for stage in stages(min(k, max(len(ranked.passages), 1)), self._settings.sure):
+            for stage in stages(min(ranked.question.k, max(len(ranked.passages), 1)), self._settings.sure):
                 await reading.upto(stage)
-                if told is not None:
-                    told(reading, min(stage, len(ranked.passages)))
+                if on_stage is not None:
+                    on_stage(reading, min(stage, len(ranked.passages)))
                 if reading.is_sure(stage, self._settings.sure) or reading.is_late:
                     break
             return reading
         finally:
             reading.cancel()
 
-    async def one(self, ranked: RankedList, place: Place, k: int, question: str, fresh: bool) -> _Read:
+    async def one(self, ranked: RankedList, place: Place, passages: int) -> _Read:
         """One shard's answer: a GET that its reader fills when it misses."""
         node_name, tag = place
-        key = keys.answer(ranked.corpus, tag, ranked.epochs[tag], self._settings.model, k, question, ranked.filter)
+        question = ranked.question
+        key = keys.answer(
+            question.corpus, tag, ranked.epochs[tag], self._settings.model, passages, question.text, question.filter
+        )
         node = self._masters.node(node_name)
         if node is None:
             raise ClusterUnavailable(f"node {node_name} left the cluster while it was asked; ask again")
-        reply = None if fresh else await self._filled(node, key)
+        reply = None if question.fresh else await self._filled(node, key)
         if reply is None:
             with suppress(WritesRefused):  # what is kept is of this epoch, too
                 await self._masters.on(node, "UNLINK", key)
             reply = await self._filled(node, key)
         cached = bool(reply["cached"])
         us = {} if cached else {name: int(us) for name, us in reply["us"].items()}  # else those of another request
-        return _Read(k, key, reply, us, cached)
+        return _Read(passages, key, reply, us, cached)
 
     async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
         """What is there, or what the shard's reader makes of a GET that misses."""
@@ -121,8 +115,6 @@ class StagedReading:
         self,
         readers: Readers,
         ranked: RankedList,
-        question: str,
-        fresh: bool,
         is_last: bool = True,
         own: CorpusScoring | None = None,
     ) -> None:
@@ -130,8 +122,6 @@ class StagedReading:
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranked
-        self._question = question
-        self._fresh = fresh
         self._ranks = [passage.score for passage in ranked.passages]
         self._order = [passage.key for passage in ranked.passages]
         self._places: list[Place] = [(passage.node, passage.tag) for passage in ranked.passages]
@@ -171,7 +161,7 @@ class StagedReading:
 
     async def _one(self, place: Place, count: int) -> None:
         try:
-            read = await self._readers.one(self._ranked, place, count, self._question, self._fresh)
+            read = await self._readers.one(self._ranked, place, count)
         except ClusterUnavailable as fault:
             if isinstance(fault, WrongShard) and not self._is_last:
                 raise
@@ -198,7 +188,7 @@ class StagedReading:
         """Of the best `stage` passages."""
         if stage not in self._candidates:
             replies = _only(self._latest(), set(self._order[:stage]))
-            self._candidates[stage] = candidates_of(replies, self._question, self._ranks)
+            self._candidates[stage] = candidates_of(replies, self._ranked.question.text, self._ranks)
         return self._candidates[stage]
 
     def last_stage(self, sure: float) -> int:
@@ -208,13 +198,13 @@ class StagedReading:
 
     def scored(self, stage: int) -> list[Scored]:
         """Of the best `stage` passages, as `candidates`, with what each score is made of."""
-        return scored(_only(self._latest(), set(self._order[:stage])), self._question, self._ranks)
+        return scored(_only(self._latest(), set(self._order[:stage])), self._ranked.question.text, self._ranks)
 
     def _latest(self) -> list[dict[str, Any]]:
         """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
         return [self._reads[place][-1].reply for place in sorted(self._reads)]
 
-    def asked(self, sure: float) -> MergedCandidates:
+    def merged(self, sure: float) -> MergedCandidates:
         """The candidates of the first stage that is sure, or of all that was read."""
         stage = self.last_stage(sure)
         candidates = self.candidates(stage)

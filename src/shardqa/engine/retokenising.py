@@ -6,7 +6,7 @@ from typing import Any
 
 from shardqa import keys
 from shardqa.description import record_of
-from shardqa.engine.connected import Connected, came_and_failed
+from shardqa.engine.connected import Connected, values_and_failures
 from shardqa.errors import ClusterUnavailable, UnknownCorpus
 from shardqa.schema import Retokenised
 
@@ -24,7 +24,7 @@ class Retokenising(Connected):
         first = self.masters.nodes()[0]
         begun = record_of(await self.masters.on(first, "RG.TRIGGER", "Retokenise", corpus, "begin"))
         while True:
-            found, failed = came_and_failed(
+            found, failed = values_and_failures(
                 await self.masters.everywhere("RG.TRIGGER", "Retokenise", corpus, "look"), record_of
             )
             told = [reply for _, reply in found]

@@ -58,12 +58,12 @@ def server(settings: Settings) -> MCPServer:
     @found.tool()
     async def ask(question: str, corpus: str | None = None, k: int | None = None) -> Answer:
         """Answer one plain question from the documents of a corpus; null where none is sure: then see `parts`."""
-        return await _with_tool_errors(engine().ask(question, corpus, k))
+        return await _with_tool_errors(engine().ask(question, corpus=corpus, k=k))
 
     @found.tool()
     async def search(question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
         """The passages that rank best for a question or for words, with the words marked."""
-        return await _with_tool_errors(engine().search(question, corpus, limit))
+        return await _with_tool_errors(engine().search(question, limit, corpus=corpus))
 
     @found.tool()
     async def list_corpora() -> Corpora:

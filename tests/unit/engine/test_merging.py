@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from shardqa.answer_lines import AnswerWhen, Lines
+from shardqa.config import Settings
 from shardqa.engine.merging import candidates_of, conclude, lines_of
 from shardqa.models.scoring import WIDEST, AnswerWeights, Scoring, Signals, SpanWeights
+from shardqa.question import Question
 from shardqa.schema import MergedCandidates, Part, Timing
 
 Span = tuple[dict[str, Any], float]  # and the rank score of its passage
@@ -38,7 +40,8 @@ def shard(tag: str, *spans: Span, scoring: Scoring = SCORING) -> dict[str, Any]:
 
 
 def conclusion(asked: MergedCandidates, min_score: float | None, when: AnswerWhen = "balanced") -> Any:
-    return conclude(asked, "q?", "c", "m", 3, when, min_score, None, [], Timing())
+    question = Question.of("q?", Settings(n_best=3), answer_when=when, min_score=min_score)
+    return conclude(asked, question, "m", None, [], Timing())
 
 
 def test_candidates_of_all_shards_come_best_first() -> None:

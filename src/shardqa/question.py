@@ -1,0 +1,62 @@
+"""A question as the engine asks it: checked, normalised, and with every choice made. It is built once, where a user's
+words come in."""
+
+from dataclasses import dataclass
+from typing import Self, TypedDict, Unpack
+
+from shardqa import checks, filters, keys
+from shardqa.answer_lines import AnswerWhen
+from shardqa.config import MAX_K, MAX_N_BEST, Settings
+from shardqa.errors import BadLimit
+from shardqa.filters import DocumentFilter
+
+
+class Choices(TypedDict, total=False):
+    """What a user may choose beside his words; None leaves it to the settings."""
+
+    corpus: str | None
+    k: int | None
+    n_best: int | None
+    min_score: float | None
+    answer_when: AnswerWhen | None
+    fresh: bool
+    filter: DocumentFilter | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    wording: str  # as the user wrote it
+    text: str  # as it is ranked and read
+    corpus: str
+    k: int  # passages that are read
+    n_best: int  # candidates of the reply
+    min_score: float | None  # in place of the line that `answer_when` names
+    answer_when: AnswerWhen
+    filter: str  # canonical, see shardqa.filters; empty lets every document through
+    view: str  # the part of the filter that hides documents
+    fresh: bool  # passes by all caches of answers, and what is remembered of terms
+
+    @classmethod
+    def of(cls, wording: str, settings: Settings, **choices: Unpack[Choices]) -> Self:
+        """Raises EmptyQuestion, QuestionTooLong, BadQuestion, BadFilter, BadCorpusName, BadLimit."""
+        corpus, k, n_best = choices.get("corpus"), choices.get("k"), choices.get("n_best")
+        corpus = keys.check_corpus(settings.corpus if corpus is None else corpus)
+        k = checks.between("k", settings.k if k is None else k, 1, MAX_K)
+        n_best = checks.between("n_best", settings.n_best if n_best is None else n_best, 1, MAX_N_BEST)
+        min_score = choices.get("min_score")
+        if min_score is not None and not 0 <= min_score <= 1:
+            raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
+        text = checks.question(wording)
+        canonical = filters.canonical(choices.get("filter"))
+        return cls(
+            wording=wording,
+            text=text,
+            corpus=corpus,
+            k=k,
+            n_best=n_best,
+            min_score=min_score,
+            answer_when=choices.get("answer_when") or settings.answer_when,
+            filter=canonical,
+            view=filters.view_of(canonical),
+            fresh=choices.get("fresh", False),
+        )
