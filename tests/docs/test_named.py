@@ -120,13 +120,3 @@ def test_each_load_argument_that_has_a_number_has_its_default_in_the_table() -> 
     for argument, field in fields.items():
         (default,) = re.findall(rf"\.{field} = (\d+)[,}}]", code)
         assert re.findall(rf"^\| `{argument}[^`]*` \| (\d+) \|", text, re.MULTILINE) == [default]
-
-
-def test_each_wall_names_a_test_that_holds_it() -> None:
-    page = (ROOT / "docs" / "threats.md").read_text()
-    walls = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| who |")]
-    assert len(walls) > 15
-    for wall in walls:
-        tests = re.findall(r"`((?:\w+/)+test_\w+\.py)`", wall.rpartition(" | ")[2])
-        assert tests, wall
-        assert not [test for test in tests if not (ROOT / "tests" / test).exists()], wall
