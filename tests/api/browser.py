@@ -41,10 +41,10 @@ class Watched:
         self.page: Page = self.context.new_page()
         self.page.set_default_timeout(15_000)
         self.errors: list[str] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda message: self._note(message.type, message.text))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("request", lambda request: self.requests.append(request.url))
 
     def _note(self, kind: str, text: str) -> None:
         if kind == "error" and "Failed to load resource" not in text:  # a problem's status is no fault of the page

@@ -11,16 +11,13 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import iter_route_contexts
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
 
 from shardqa import api_keys
 from shardqa.api.app import create_app
 from shardqa.api.gate import Route
 from shardqa.config import Settings
-from shardqa.engine import Engine
 from shardqa.filters import DocumentFilter
-
-from .conftest import Server, bearer, made_key, wait_for_key  # noqa: TID251 (this package is tests/api)
+from tests.api.conftest import NOBODY, KeyOf, Serve, Server, bearer, problem
 
 QUESTION = "Who built the mill?"
 ASKED = {"question": QUESTION, "corpus": "CORPUS"}
@@ -59,28 +56,25 @@ KEYS: dict[str, dict[str, Any]] = {
 }
 
 
+Keys = dict[str, str | None]
+
+
 @pytest.fixture
-async def keys_of(engine: Engine) -> dict[str, str | None]:
-    return {"nobody": None, **{name: (await made_key(engine, **wanted))[1] for name, wanted in KEYS.items()}}
+def keys_of(key_of: KeyOf) -> Keys:
+    return {"nobody": None, **{name: key_of(**fields) for name, fields in KEYS.items()}}
 
 
 def send(server: Server, method: str, path: str, key: str | None, body: object = None) -> tuple[int, bytes]:
     """(status, body) of an address sent as it is written."""
     content = None if body is None else body if isinstance(body, str) else json.dumps(body)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-    headers = {"Content-Type": "application/json", **(bearer(key) if key else {})}
+    headers = {"Content-Type": "application/json", **bearer(key)}
     try:
         connection.request(method, path, content, headers)
         reply = connection.getresponse()
         return reply.status, reply.read()
     finally:
         connection.close()
-
-
-def wait_for_keys(server: Server, keys_of: dict[str, str | None]) -> None:
-    for key in keys_of.values():
-        if key is not None:
-            wait_for_key(server, key)
 
 
 def asked_of(operation: str, corpus: str) -> tuple[str, str, object]:
@@ -103,7 +97,7 @@ def expected(operation: str, name: str) -> int:
 
 
 def test_every_route_is_behind_the_gate_or_open() -> None:
-    app = create_app(Settings(redis="127.0.0.1:1"))
+    app = create_app(Settings(redis=NOBODY))
     for one in iter_route_contexts(app.routes):
         route = one.original_route
         if isinstance(route, Mount):
@@ -127,7 +121,7 @@ def scope_in(operation: dict[str, Any]) -> str | None:
 
 
 def test_the_table_has_every_operation() -> None:
-    paths = create_app(Settings(redis="127.0.0.1:1")).openapi()["paths"]
+    paths = create_app(Settings(redis=NOBODY)).openapi()["paths"]
     described = {
         f"{method.upper()} {path}": scope_in(one)
         for path, operations in paths.items()
@@ -137,12 +131,7 @@ def test_the_table_has_every_operation() -> None:
 
 
 @pytest.mark.usefixtures("filled")
-async def test_each_key_gets_what_the_table_says(
-    locked: Server,
-    corpus: str,
-    keys_of: dict[str, str | None],
-) -> None:
-    wait_for_keys(locked, keys_of)
+def test_each_key_gets_what_the_table_says(locked: Server, corpus: str, keys_of: Keys) -> None:
     found = {
         (operation, name): send(locked, method, path, key, body)[0]
         for operation in TABLE
@@ -173,12 +162,7 @@ ELSEWHERE = {400, 404, 405}  # no such address
 
 
 @pytest.mark.usefixtures("filled")
-async def test_no_spelling_of_an_address_passes_the_gate(
-    locked: Server,
-    corpus: str,
-    keys_of: dict[str, str | None],
-) -> None:
-    wait_for_keys(locked, keys_of)
+def test_no_spelling_of_an_address_passes_the_gate(locked: Server, corpus: str, keys_of: Keys) -> None:
     wrong: dict[tuple[str, ...], int] = {}
     for operation, (needed, *_) in TABLE.items():
         method, address, body = asked_of(operation, corpus)
@@ -198,35 +182,18 @@ async def test_no_spelling_of_an_address_passes_the_gate(
     assert wrong == {}
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "plain=1",
-        "%70lain=1",
-        "pla%69n=%31",
-        "plain=on",
-        "plain=TRUE",
-        "plain=0&plain=1",
-        "plain=1&plain=0",
-        "plain=&plain=1",
-        "plain=yes;",
-        "plain[]=1",
-        "plain=",
-        "Plain=1",
-        "%2570lain=1",
-        "plain=1%00",
-        "plain=+1",
-    ],
+PLAIN = (
+    "plain=1 %70lain=1 pla%69n=%31 plain=on plain=TRUE plain=0&plain=1 plain=1&plain=0 plain=&plain=1 plain=yes; "
+    "plain[]=1 plain= Plain=1 %2570lain=1 plain=1%00 plain=+1"
 )
+
+
+@pytest.mark.parametrize("query", PLAIN.split())
 @pytest.mark.usefixtures("filled")
-def test_no_spelling_brings_an_answer_without_a_key(  # nor the corpus, named after it, has the word
-    locked: Server,
-    corpus: str,
-    query: str,
-) -> None:
+def test_no_spelling_brings_an_answer_without_a_key(locked: Server, corpus: str, query: str) -> None:
     for path in ("/", "//", "/%2e", "/?"):
         status, body = send(locked, "GET", f"{path}?q=Who+built+the+mill%3F&corpus={corpus}&{query}", None)
-        assert b"Holm" not in body, path
+        assert b"Holm" not in body, path  # nor has the corpus, named after this test, the word
         assert status in (200, 401, 404, 422)
 
 
@@ -236,18 +203,12 @@ def test_plain_is_for_who_may_ask(locked: Server, root: httpx.Client, corpus: st
     for named in ({"plain": "1"}, {"plain": "yes"}):
         assert "Holm" in root.get("/", params=asked | named).text
         with locked.client() as client:
-            reply = client.get("/", params=asked | named)
-        assert (reply.status_code, reply.json()["code"]) == (401, "key_wanted")
+            problem(client.get("/", params=asked | named), 401, "key_wanted")
     assert "Holm" not in root.get("/", params=asked).text
 
 
 @pytest.mark.usefixtures("filled")
-async def test_the_plain_page_keeps_to_the_corpora_of_a_key(
-    locked: Server,
-    corpus: str,
-    keys_of: dict[str, str | None],
-) -> None:
-    wait_for_keys(locked, keys_of)
+def test_the_plain_page_keeps_to_the_corpora_of_a_key(locked: Server, corpus: str, keys_of: Keys) -> None:
     address = f"/?q=Who+built+the+mill%3F&corpus={corpus}&plain=1"
     status, body = send(locked, "GET", address, keys_of["elsewhere"])
     assert (status, b"Holm" in body) == (200, False)
@@ -255,26 +216,21 @@ async def test_the_plain_page_keeps_to_the_corpora_of_a_key(
     assert b"Bob Holm" in send(locked, "GET", address, keys_of["filter"])[1]
 
 
-async def test_two_authorization_headers_are_refused(locked: Server, keys_of: dict[str, str | None]) -> None:
-    wait_for_keys(locked, keys_of)
-    key = keys_of["admin"]
-    assert key is not None
-    for other in ("Bearer x", f"Bearer {key}", ""):
-        headers = [("Authorization", f"Bearer {key}"), ("Authorization", other)]
-        async with httpx.AsyncClient() as client:
-            reply = await client.get(f"{locked.url}/v1/corpora", headers=headers)
-        assert (reply.status_code, reply.json()["code"]) == (401, "key_refused")
+def test_two_authorization_headers_are_refused(root: httpx.Client, root_key: str) -> None:
+    for other in ("Bearer x", f"Bearer {root_key}", ""):
+        headers = [("Authorization", f"Bearer {root_key}"), ("Authorization", other)]
+        problem(httpx.get(root.base_url.join("/v1/corpora"), headers=headers), 401, "key_refused")
 
 
 @pytest.fixture
 def busy() -> FastAPI:
     """An app that serves as many requests as it may."""
-    app = create_app(Settings(redis="127.0.0.1:1", concurrency=1))
+    app = create_app(Settings(redis=NOBODY, concurrency=1))
     app.state.shardqa.gate.limits.serving = 1
     return app
 
 
-def test_whatever_reads_documents_waits_for_a_place(busy: FastAPI, serve: Callable[[ASGIApp], Server]) -> None:
+def test_whatever_reads_documents_waits_for_a_place(busy: FastAPI, serve: Serve) -> None:
     server = serve(busy)
     for operation, (needed, *_) in TABLE.items():
         method, path, body = asked_of(operation, "c")

@@ -2,15 +2,15 @@
 
 import base64
 import json
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from shardqa.engine import Engine
 from shardqa.filters import DocumentFilter
-
-from .conftest import Server, bearer, made_key, wait_for_key  # noqa: TID251 (this package is tests/api)
+from tests.api.conftest import KeyOf, Server, bearer, problem
 
 QUESTION = "Who built the mill of Alma Reyes?"
 SHOWN = [
@@ -34,21 +34,23 @@ HIDDEN = [
 OWN = {"timing", "us", "key", "epoch", "cached", "cache", "instance"}
 
 
-@pytest.fixture
-def corpora(root: httpx.Client, corpus: str) -> list[str]:
-    """One of shown and hidden documents, its twin of shown ones, one of hidden ones, and one that is not."""
-    filled = {corpus: [*HIDDEN, *SHOWN], twin(corpus): SHOWN, f"{corpus}-dark": HIDDEN}
-    for name, documents in filled.items():
+@pytest.fixture(scope="module")
+def corpus(root: httpx.Client) -> str:
+    """One of shown and hidden documents, beside its twin of shown ones, and one of hidden ones."""
+    corpus = f"hidden-{time.monotonic_ns() % 10**9}"
+    for name, documents in {corpus: [*HIDDEN, *SHOWN], twin(corpus): SHOWN, f"{corpus}-dark": HIDDEN}.items():
         assert root.post("/v1/documents", params={"corpus": name}, json=documents).json()["refused"] == 0
-    return [*filled, f"{corpus}-none"]
+    return corpus
 
 
-@pytest.fixture
-async def keyed(locked: Server, corpora: list[str], engine: Engine) -> str:
+@pytest.fixture(scope="module")
+def asker(locked: Server, corpus: str, key_of: KeyOf) -> Iterator[httpx.Client]:
+    """Whoever has a key for these corpora, and for one that is not there, without their hidden documents."""
+    corpora = [corpus, twin(corpus), f"{corpus}-dark", f"{corpus}-none"]
     shown = DocumentFilter(metadata={"year": {"gte": 1900}})
-    _, key = await made_key(engine, scopes=["ask", "metrics"], corpora=corpora, filter=shown)
-    wait_for_key(locked, key)
-    return key
+    key = key_of(scopes=["ask", "metrics"], corpora=corpora, filter=shown)
+    with locked.client(headers=bearer(key)) as client:
+        yield client
 
 
 def twin(corpus: str) -> str:
@@ -62,7 +64,7 @@ def alike(value: Any) -> Any:
     return [alike(one) for one in value] if isinstance(value, list) else value
 
 
-def told(client: httpx.Client, path: str, corpus: str, **more: str) -> Any:
+def reply_of(client: httpx.Client, path: str, corpus: str, **more: str) -> Any:
     params = {} if "CORPUS" in path else {"corpus": corpus, **more}
     reply = client.get(path.replace("CORPUS", corpus), params=params)
     return reply.status_code, alike(json.loads(reply.text.replace(corpus, "CORPUS")))
@@ -85,93 +87,71 @@ def told(client: httpx.Client, path: str, corpus: str, **more: str) -> Any:
     ],
 )
 def test_a_reply_is_that_of_a_corpus_without_the_hidden_documents(
-    locked: Server, keyed: str, corpus: str, path: str, more: dict[str, str]
+    asker: httpx.Client, corpus: str, path: str, more: dict[str, str]
 ) -> None:
-    with locked.client(headers=bearer(keyed)) as client:
-        found, alone = told(client, path, corpus, **more), told(client, path, twin(corpus), **more)
-    assert found == alone
+    assert reply_of(asker, path, corpus, **more) == reply_of(asker, path, twin(corpus), **more)
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/v1/ask?q=mill&corpus=",
-        "/v1/search?q=mill&corpus=",
-        "/v1/explain?q=mill&corpus=",
-        "/v1/documents?corpus=",
-        "/v1/corpora/",
-    ],
-)
-def test_a_corpus_of_hidden_documents_alone_is_none(locked: Server, keyed: str, corpus: str, path: str) -> None:
-    with locked.client(headers=bearer(keyed)) as client:
-        dark, none = (client.get(f"{path}{corpus}-{name}") for name in ("dark", "none"))
-        listed = [one["name"] for one in client.get("/v1/corpora").json()["corpora"]]
+    "path", ["/v1/ask?q=mill&corpus=", "/v1/search?q=mill&corpus=", "/v1/explain?q=mill&corpus=",
+             "/v1/documents?corpus=", "/v1/corpora/"]
+)  # fmt: skip
+def test_a_corpus_of_hidden_documents_alone_is_none(asker: httpx.Client, corpus: str, path: str) -> None:
+    dark, none = (asker.get(f"{path}{corpus}-{name}") for name in ("dark", "none"))
+    listed = [one["name"] for one in asker.get("/v1/corpora").json()["corpora"]]
     assert dark.status_code == none.status_code == 404
     assert dark.json()["detail"].replace("-dark", "-none") == none.json()["detail"]
     assert listed == [corpus, twin(corpus)]
 
 
-def test_a_list_tells_no_hidden_document_by_its_pages(locked: Server, keyed: str, corpus: str) -> None:
+def test_a_list_tells_no_hidden_document_by_its_pages(asker: httpx.Client, corpus: str) -> None:
     pages, cursor = list[list[str]](), None
-    with locked.client(headers=bearer(keyed)) as client:
-        for _ in range(9):
-            where = {"corpus": corpus, "limit": "1", **({"cursor": cursor} if cursor else {})}
-            page = client.get("/v1/documents", params=where).json()
-            pages.append([one["id"] for one in page["documents"]])
-            cursor = page["cursor"]
-            if cursor is None:
-                break
+    for _ in range(9):
+        where = {"corpus": corpus, "limit": "1", **({"cursor": cursor} if cursor else {})}
+        page = asker.get("/v1/documents", params=where).json()
+        pages.append([one["id"] for one in page["documents"]])
+        cursor = page["cursor"]
+        if cursor is None:
+            break
     assert sorted(pages) == [["shown0"], ["shown1"], ["shown2"]]
 
 
 def test_a_cursor_shows_no_id_and_is_good_for_its_list_alone(
-    locked: Server, root: httpx.Client, keyed: str, corpus: str
+    root: httpx.Client, asker: httpx.Client, corpus: str
 ) -> None:
-    with locked.client(headers=bearer(keyed)) as client:
-        cursor = client.get("/v1/documents", params={"corpus": corpus, "limit": "1"}).json()["cursor"]
-        assert b"shown" not in base64.urlsafe_b64decode(cursor + "===")
-        assert client.get("/v1/documents", params={"corpus": corpus, "cursor": cursor}).status_code == 200
-        other = cursor[:-2] + ("AA" if cursor[-2:] != "AA" else "BB")
-        plain = base64.urlsafe_b64encode(b"b0001:one").decode().rstrip("=")
-        for wrong in (other, cursor[:-4], cursor[1:], plain, "", "é", "A" * 400):
-            reply = client.get("/v1/documents", params={"corpus": corpus, "cursor": wrong})
-            assert (reply.status_code, reply.json()["code"]) == (422, "bad_cursor"), wrong
-        elsewhere = client.get("/v1/documents", params={"corpus": twin(corpus), "cursor": cursor})
-        assert elsewhere.json()["code"] == "bad_cursor"
-    assert root.get("/v1/documents", params={"corpus": corpus, "cursor": cursor}).json()["code"] == "bad_cursor"
+    cursor = asker.get("/v1/documents", params={"corpus": corpus, "limit": "1"}).json()["cursor"]
+    assert b"shown" not in base64.urlsafe_b64decode(cursor + "===")
+    assert asker.get("/v1/documents", params={"corpus": corpus, "cursor": cursor}).status_code == 200
+    other = cursor[:-2] + ("AA" if cursor[-2:] != "AA" else "BB")
+    plain = base64.urlsafe_b64encode(b"b0001:one").decode().rstrip("=")
+    for wrong in (other, cursor[:-4], cursor[1:], plain, "", "é", "A" * 400):
+        problem(asker.get("/v1/documents", params={"corpus": corpus, "cursor": wrong}), 422, "bad_cursor")
+    for client, name in ((asker, twin(corpus)), (root, corpus)):
+        problem(client.get("/v1/documents", params={"corpus": name, "cursor": cursor}), 422, "bad_cursor")
 
 
-def test_neither_times_of_shards_nor_epochs_are_told(locked: Server, keyed: str, corpus: str) -> None:
-    with locked.client(headers=bearer(keyed)) as client:
-        for _ in range(3):  # computed, kept in Redis or this process, and as kept bytes
-            answer = client.get("/v1/ask", params={"q": QUESTION, "corpus": corpus}).json()
-            assert {(one["key"], len(one["us"])) for one in answer["shards"]} == {("", 0)}
-            assert [answer["timing"][name] for name in ("terms", "rank", "read")] == [0, 0, 0]
-        assert {one["epoch"] for one in client.get("/v1/corpora").json()["corpora"]} == {""}
-
-
-@pytest.fixture
-async def of_one(locked: Server, corpus: str, engine: Engine) -> str:
-    """A key for the metrics of one corpus."""
-    _, key = await made_key(engine, scopes=["metrics"], corpora=[twin(corpus)])
-    wait_for_key(locked, key)
-    return key
+def test_neither_times_of_shards_nor_epochs_are_told(asker: httpx.Client, corpus: str) -> None:
+    for fresh in ("true", "false", "false"):  # computed, kept in Redis or this process, and as kept bytes
+        answer = asker.get("/v1/ask", params={"q": QUESTION, "corpus": corpus, "fresh": fresh}).json()
+        assert {(one["key"], len(one["us"])) for one in answer["shards"]} == {("", 0)}
+        assert [answer["timing"][name] for name in ("terms", "rank", "read")] == [0, 0, 0]
+    assert {one["epoch"] for one in asker.get("/v1/corpora").json()["corpora"]} == {""}
 
 
 def test_metrics_and_cluster_tell_of_the_keys_own_corpora_alone(
-    locked: Server, root: httpx.Client, keyed: str, of_one: str, corpus: str
+    locked: Server, root: httpx.Client, asker: httpx.Client, corpus: str, key_of: KeyOf
 ) -> None:
     every = root.get("/metrics").text
     assert f'corpus="{corpus}"' in every
     assert "shardqa_http_requests_total" in every
-    with locked.client(headers=bearer(of_one)) as client:
+    with locked.client(headers=bearer(key_of(scopes=["metrics"], corpora=[twin(corpus)]))) as client:
         text = client.get("/metrics").text
-        assert {line for line in text.splitlines() if "documents{" in line} == {
+        assert [line for line in text.splitlines() if "documents{" in line] == [
             f'shardqa_corpus_documents{{corpus="{twin(corpus)}"}} 3.0'
-        }
+        ]
         assert "shardqa_http" not in text
         assert sum(node["documents"] for node in client.get("/v1/cluster").json()["nodes"]) == 3
-    with locked.client(headers=bearer(keyed)) as client:
-        assert f'shardqa_corpus_documents{{corpus="{corpus}"}} 3.0' in client.get("/metrics").text
-        assert f"{corpus}-dark" not in client.get("/metrics").text
-        assert sum(node["passages"] for node in client.get("/v1/cluster").json()["nodes"]) == 6
+    text = asker.get("/metrics").text
+    assert f'shardqa_corpus_documents{{corpus="{corpus}"}} 3.0' in text
+    assert f"{corpus}-dark" not in text
+    assert sum(node["passages"] for node in asker.get("/v1/cluster").json()["nodes"]) == 6

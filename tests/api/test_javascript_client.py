@@ -3,14 +3,12 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import shardqa
 from shardqa import filters, http_schema, places, schema
-from tests.api.browser import Watched, running_browser
-from tests.api.conftest import Server
+from tests.api.conftest import OpenPage, Server
 
 PAGE = Path(__file__).parents[2] / "api" / "page"
 SCRIPT = """
@@ -60,12 +58,8 @@ async (corpus) => {
 """
 
 
-def test_the_client_does_all_that_the_api_does(api: Server, corpus: str) -> None:
-    with running_browser() as browser:
-        watched = Watched(browser, api.url)
-        watched.page.goto("/docs")
-        found: dict[str, Any] = watched.page.evaluate(SCRIPT, corpus)
-    assert found == {
+def test_the_client_does_all_that_the_api_does(open_page: OpenPage, api: Server, corpus: str) -> None:
+    assert open_page(api, "/docs").evaluate(SCRIPT, corpus) == {
         "added": "a/mill #1",
         "taken": [1, 1],
         "file": "inn.html",

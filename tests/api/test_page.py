@@ -1,17 +1,15 @@
 """The page in real Chromium: asking, hostile documents, one's own text, offsets, keyboard, small screens."""
 
 import random
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from .browser import Watched, running_browser  # noqa: TID251 (this package is tests/api)
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
+from tests.api.conftest import OpenPage, Server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 MILL = (
     "🌾🌾 The mill of Ōtani stands by the river. Ada Holm founded the mill in 1871 with money she had won at cards. "
@@ -21,30 +19,8 @@ HOSTILE = (
     "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\"> "
     "The captain of the ship is <b>Grace</b> O'Malley & sons. </mark><style>*{display:none}</style>"
 )
+SOURCE = "javascript:alert(1)"
 PHONE = {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def open_page(browser: "Browser") -> Iterator[Callable[..., Watched]]:
-    """Opens pages of a server; afterwards no page may have met an error or asked another server for anything."""
-    opened: list[tuple[Watched, str]] = []
-
-    def open_page(server: Server, **options: Any) -> Watched:
-        watched = Watched(browser, server.url, **options)
-        opened.append((watched, server.url))
-        return watched
-
-    yield open_page
-    for watched, url in opened:
-        watched.context.close()
-        assert watched.errors == []
-        assert [address for address in watched.asked if not address.startswith((url, "data:"))] == []
 
 
 @pytest.fixture
@@ -52,16 +28,16 @@ def filled(http: httpx.Client, corpus: str) -> str:
     """This test's corpus, with the mill and a hostile document."""
     sent = [
         {"id": "mill/1", "corpus": corpus, "title": "The mill", "text": MILL},
-        {
-            "id": "<i>ship</i>",
-            "corpus": corpus,
-            "title": "<u>The ship</u>",
-            "text": HOSTILE,
-            "source": "javascript:alert(1)",
-        },
+        {"id": "<i>ship</i>", "corpus": corpus, "title": "<u>The ship</u>", "text": HOSTILE, "source": SOURCE},
     ]
     assert http.post("/v1/documents", json=sent).status_code == 200
     return corpus
+
+
+@pytest.fixture
+def page(open_page: OpenPage, api: Server, filled: str) -> "Page":
+    """The page of this test's corpus."""
+    return open_page(api, f"/?corpus={filled}")
 
 
 def ask(page: "Page", question: str) -> None:
@@ -69,9 +45,7 @@ def ask(page: "Page", question: str) -> None:
     page.get_by_role("button", name="Ask", exact=True).click()
 
 
-def test_an_answer_is_marked_in_its_passage(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
-    page = open_page(api).page
-    page.goto(f"/?corpus={filled}")
+def test_an_answer_is_marked_in_its_passage(page: "Page") -> None:
     ask(page, "Who founded the mill?")
     answer = page.get_by_role("article", name="Answer", exact=True)
     answer.wait_for()
@@ -85,11 +59,8 @@ def test_an_answer_is_marked_in_its_passage(open_page: Callable[..., Watched], a
     assert "q=Who+founded+the+mill" in page.url
 
 
-def test_the_answer_leads_to_its_place_in_the_document(
-    open_page: Callable[..., Watched], api: Server, filled: str
-) -> None:
-    page = open_page(api).page
-    page.goto(f"/?corpus={filled}&q=Who founded the mill?")
+def test_the_answer_leads_to_its_place_in_the_document(page: "Page") -> None:
+    ask(page, "Who founded the mill?")
     page.get_by_role("link", name="The mill").first.click()
     page.locator(".text mark.current").wait_for()
     assert page.locator(".text mark.current").inner_text() == "Ada Holm"
@@ -98,9 +69,8 @@ def test_the_answer_leads_to_its_place_in_the_document(
     page.get_by_role("article", name="Answer", exact=True).wait_for()
 
 
-def test_a_hostile_document_stays_text(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
-    page = open_page(api).page
-    page.goto(f"/?corpus={filled}&q=Who is the captain of the ship?")
+def test_a_hostile_document_stays_text(page: "Page") -> None:
+    ask(page, "Who is the captain of the ship?")
     page.locator("#result .passage").first.wait_for()
     assert page.locator("#result script, #result img, #result b > bdi, #result style, #result u").count() == 0
     page.get_by_role("link", name="<u>The ship</u>").first.click()
@@ -110,20 +80,14 @@ def test_a_hostile_document_stays_text(open_page: Callable[..., Watched], api: S
     assert page.title() == "<u>The ship</u> · shardqa"
 
 
-def test_what_the_documents_do_not_say_is_said(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
-    page = open_page(api).page
-    page.goto(f"/?corpus={filled}")
+def test_what_the_documents_do_not_say_is_said(page: "Page") -> None:
     ask(page, "What is the capital of Mongolia?")
     card = page.get_by_role("article", name="No answer")
     card.wait_for()
     assert "The documents don’t say." in card.inner_text()
 
 
-def test_sentences_that_come_nearest_are_shown_as_not_sure(
-    open_page: Callable[..., Watched], api: Server, filled: str
-) -> None:
-    page = open_page(api).page
-    page.goto(f"/?corpus={filled}")
+def test_sentences_that_come_nearest_are_shown_as_not_sure(page: "Page") -> None:
     ask(page, "How many bridges cross the river at the mill?")
     card = page.get_by_role("article", name="No sure answer")
     card.wait_for()
@@ -132,11 +96,8 @@ def test_sentences_that_come_nearest_are_shown_as_not_sure(
     page.locator(".text mark.current").wait_for()
 
 
-def test_a_kept_answer_says_so_and_can_be_read_afresh(
-    open_page: Callable[..., Watched], api: Server, filled: str
-) -> None:
-    page = open_page(api).page
-    page.goto(f"/?corpus={filled}&q=Who founded the mill?")
+def test_a_kept_answer_says_so_and_can_be_read_afresh(page: "Page") -> None:
+    ask(page, "Who founded the mill?")
     page.get_by_text("read just now").wait_for()
     page.reload()
     page.get_by_text("kept in memory").wait_for()
@@ -144,9 +105,8 @@ def test_a_kept_answer_says_so_and_can_be_read_afresh(
     page.get_by_text("read just now").wait_for()
 
 
-def test_a_pasted_text_can_be_asked_and_taken_back(open_page: Callable[..., Watched], api: Server, corpus: str) -> None:
-    page = open_page(api).page
-    page.goto("/")
+def test_a_pasted_text_can_be_asked_and_taken_back(open_page: OpenPage, api: Server, corpus: str) -> None:
+    page = open_page(api, "/")
     page.get_by_text("Ask your own text").click()
     page.get_by_label("Text", exact=True).fill(
         "My aunt Wilma\nMy aunt Wilma keeps eleven goats and a parrot named Caesar."
@@ -162,9 +122,8 @@ def test_a_pasted_text_can_be_asked_and_taken_back(open_page: Callable[..., Watc
     page.get_by_text("Removed My aunt Wilma").wait_for()
 
 
-def test_a_chosen_file_can_be_asked(open_page: Callable[..., Watched], api: Server, corpus: str) -> None:
-    page = open_page(api).page
-    page.goto("/")
+def test_a_chosen_file_can_be_asked(open_page: OpenPage, api: Server, corpus: str) -> None:
+    page = open_page(api, "/")
     page.get_by_text("Ask your own text").click()
     page.locator("#into").fill(corpus)
     page.locator("#files").set_input_files(
@@ -176,11 +135,8 @@ def test_a_chosen_file_can_be_asked(open_page: Callable[..., Watched], api: Serv
     assert page.locator(".answer-text").inner_text() == "Piet Vermeer"
 
 
-def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(
-    open_page: Callable[..., Watched], lonely: Server
-) -> None:
-    page = open_page(lonely).page
-    page.goto("/")
+def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(open_page: OpenPage, lonely: Server) -> None:
+    page = open_page(lonely, "/")
     page.evaluate(
         """() => {
             const transfer = new DataTransfer();
@@ -192,9 +148,8 @@ def test_a_dropped_file_that_is_no_text_is_refused_with_a_reason(
     page.locator("#files-taken li.bad", has_text="photo.txt").get_by_text("invalid utf-16").wait_for()
 
 
-def test_a_problem_is_shown_with_its_way_out(open_page: Callable[..., Watched], lonely: Server) -> None:
-    page = open_page(lonely).page
-    page.goto("/?q=Who is there?")
+def test_a_problem_is_shown_with_its_way_out(open_page: OpenPage, lonely: Server) -> None:
+    page = open_page(lonely, "/?q=Who is there?")
     alert = page.get_by_role("alert")
     alert.wait_for()
     assert "No shard can answer" in alert.inner_text()
@@ -202,11 +157,7 @@ def test_a_problem_is_shown_with_its_way_out(open_page: Callable[..., Watched], 
     assert alert.get_by_role("button", name="Try again").is_visible()
 
 
-def test_a_new_question_takes_the_place_of_one_under_way(
-    open_page: Callable[..., Watched], api: Server, filled: str
-) -> None:
-    page = open_page(api).page
-    page.goto(f"/?corpus={filled}")
+def test_a_new_question_takes_the_place_of_one_under_way(page: "Page") -> None:
     for question in ("What happened in 1904?", "Who founded the mill?"):
         page.get_by_label("Your question").fill(question)
         page.get_by_label("Your question").press("Enter")
@@ -222,9 +173,9 @@ window.fetch = async (path, options) => {
 
 
 @pytest.fixture
-def unfinished(open_page: Callable[..., Watched], api: Server, filled: str) -> "Page":
+def unfinished(open_page: OpenPage, api: Server, filled: str) -> "Page":
     """The page of a corpus, which waits for the list of them."""
-    page = open_page(api).page
+    page = open_page(api)
     page.add_init_script(HOLD_CORPORA)
     page.goto(f"/?corpus={filled}", wait_until="domcontentloaded")
     return page
@@ -244,9 +195,8 @@ def test_what_is_typed_before_the_page_is_complete_stays(unfinished: "Page") -> 
     unfinished.locator(".answer-text", has_text="Ada Holm").wait_for()
 
 
-def test_the_keyboard_suffices(open_page: Callable[..., Watched], lonely: Server) -> None:
-    page = open_page(lonely).page
-    page.goto("/?q=Who?")
+def test_the_keyboard_suffices(open_page: OpenPage, lonely: Server) -> None:
+    page = open_page(lonely, "/?q=Who?")
     page.get_by_role("alert").wait_for()
     page.locator("body").click(position={"x": 5, "y": 400})
     page.keyboard.press("/")
@@ -254,9 +204,8 @@ def test_the_keyboard_suffices(open_page: Callable[..., Watched], lonely: Server
     assert page.get_by_label("Your question").input_value() == "Who?"
 
 
-def test_every_field_has_a_name(open_page: Callable[..., Watched], lonely: Server) -> None:
-    page = open_page(lonely).page
-    page.goto("/")
+def test_every_field_has_a_name(open_page: OpenPage, lonely: Server) -> None:
+    page = open_page(lonely, "/")
     page.get_by_text("Ask your own text").click()
     nameless = page.evaluate(
         """[...document.querySelectorAll("input, select, textarea")]
@@ -267,33 +216,29 @@ def test_every_field_has_a_name(open_page: Callable[..., Watched], lonely: Serve
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/cluster", "/document?corpus=x&id=y"])
-def test_nothing_is_wider_than_a_phone(open_page: Callable[..., Watched], lonely: Server, path: str) -> None:
-    page = open_page(lonely, **PHONE).page
-    page.goto(path)
+def test_nothing_is_wider_than_a_phone(open_page: OpenPage, lonely: Server, path: str) -> None:
+    page = open_page(lonely, path, **PHONE)
     page.wait_for_load_state("networkidle")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_an_answer_fits_a_phone(open_page: Callable[..., Watched], api: Server, filled: str) -> None:
-    page = open_page(api, **PHONE).page
-    page.goto(f"/?corpus={filled}&q=Who founded the mill?")
+def test_an_answer_fits_a_phone(open_page: OpenPage, api: Server, filled: str) -> None:
+    page = open_page(api, f"/?corpus={filled}&q=Who founded the mill?", **PHONE)
     page.locator("#result .passage").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_the_description_lists_every_operation_and_code(open_page: Callable[..., Watched], lonely: Server) -> None:
+def test_the_description_lists_every_operation_and_code(open_page: OpenPage, lonely: Server) -> None:
     operations = httpx.get(f"{lonely.url}/openapi.json").json()["paths"]
-    page = open_page(lonely).page
-    page.goto("/docs#unknown_corpus")
+    page = open_page(lonely, "/docs#unknown_corpus")
     page.get_by_role("heading", name="The HTTP API").wait_for()
     page.locator("tr:target").wait_for()
     assert "No such corpus" in page.locator("tr:target").inner_text()
     assert page.locator(".opblock").count() == sum(len(methods) for methods in operations.values())
 
 
-def test_offsets_count_characters_as_python_does(open_page: Callable[..., Watched], lonely: Server) -> None:
-    page = open_page(lonely).page
-    page.goto("/")
+def test_offsets_count_characters_as_python_does(open_page: OpenPage, lonely: Server) -> None:
+    page = open_page(lonely, "/")
     chance = random.Random(7)
     texts = ["".join(chance.choices("aé水🌾𝕨\u0301\u200d\n", k=chance.randrange(30))) for _ in range(300)]
     spans = [sorted(chance.choices(range(len(text) + 1), k=2)) for text in texts]

@@ -1,7 +1,6 @@
 """What the page is used for beside asking: copying, judging, going through a document, corpora, the cluster, themes."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +8,11 @@ import httpx
 import pytest
 
 from shardqa.models import squad
+from tests.api.conftest import KeyOf, OpenPage, Server
 from tests.nodes import wait_until
 
-from .browser import Watched, running_browser  # noqa: TID251 (this package is tests/api)
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
-
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 QUESTION = "Who founded the mill?"
 MILL = """# Two mills
@@ -29,21 +26,6 @@ The miller's cat is called Wilma.
 
 Ruth Holm founded a second mill in 1902. It was a paper mill.
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def page(browser: "Browser", api: Server) -> Iterator["Page"]:
-    """A page that must not have met an error."""
-    watched = Watched(browser, api.url, permissions=["clipboard-read", "clipboard-write"])
-    yield watched.page
-    watched.context.close()
-    assert watched.errors == []
 
 
 @pytest.fixture
@@ -177,10 +159,9 @@ def test_the_theme_is_kept(page: "Page") -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing(browser: "Browser", api: Server, filled: str, scheme: Any) -> None:
+def test_axe_finds_nothing(open_page: OpenPage, api: Server, filled: str, scheme: Any) -> None:
     axe_module = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-    watched = Watched(browser, api.url, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce")
-    page = watched.page
+    page = open_page(api, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce")
     for path, ready in (
         (f"/?corpus={filled}", "#corpora li"),
         (f"/?corpus={filled}&q={QUESTION}", ".answer-text"),
@@ -195,14 +176,20 @@ def test_axe_finds_nothing(browser: "Browser", api: Server, filled: str, scheme:
             page.locator(".why svg.graph").wait_for()
         found = axe_module.Axe().run(page).response["violations"]
         assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == [], path
-    watched.context.close()
+
+
+def test_the_page_asks_for_the_key_and_uses_it(open_page: OpenPage, locked: Server, filled: str, key_of: KeyOf) -> None:
+    page = open_page(locked, f"/?corpus={filled}")
+    page.get_by_label("Your key").fill(key_of(scopes=["ask"], corpora=[filled]))
+    page.get_by_role("button", name="Use it").click()
+    page.locator(".corpora li").first.wait_for()
+    assert page.locator(".corpora li h3").first.inner_text() == filled
 
 
 def test_a_question_in_the_address_is_answered_without_javascript(
-    browser: "Browser", api: Server, filled: str, open_without_scripts: Callable[[], "Page"]
+    open_page: OpenPage, api: Server, filled: str
 ) -> None:
-    page = open_without_scripts()
-    page.goto(f"{api.url}/?corpus={filled}&q={QUESTION}")
+    page = open_page(api, f"/?corpus={filled}&q={QUESTION}", java_script_enabled=False)
     page.wait_for_url("**plain=1**")
     assert page.locator(".answer-text").inner_text() == "Ada Holm"
     assert page.locator("mark").inner_text() == "Ada Holm"
@@ -212,19 +199,11 @@ def test_a_question_in_the_address_is_answered_without_javascript(
 
 
 def test_a_hostile_document_stays_text_without_javascript(
-    http: httpx.Client, api: Server, corpus: str, open_without_scripts: Callable[[], "Page"]
+    http: httpx.Client, open_page: OpenPage, api: Server, corpus: str
 ) -> None:
     text = "<img src=x> The captain of the ship is <b>Grace</b> & sons. </mark></blockquote><h1>Owned</h1>"
     http.post("/v1/documents", json={"id": "<i>'\"", "corpus": corpus, "title": "<u>Ship</u>", "text": text})
-    page = open_without_scripts()
-    page.goto(f"{api.url}/?corpus={corpus}&q=Who is the captain of the ship?")
+    page = open_page(api, f"/?corpus={corpus}&q=Who is the captain of the ship?", java_script_enabled=False)
     page.wait_for_url("**plain=1**")
     assert page.locator(".passage").inner_text() == text
     assert page.locator("main img, main u, main h1:has-text('Owned')").count() == 0
-
-
-@pytest.fixture
-def open_without_scripts(browser: "Browser") -> Iterator[Callable[[], "Page"]]:
-    context = browser.new_context(java_script_enabled=False)
-    yield context.new_page
-    context.close()
