@@ -1,12 +1,9 @@
 """Requests that a page of another site made a browser send are refused; those of everybody else are not."""
 
-from collections.abc import Callable
-
 import httpx
 import pytest
 
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
-from .test_problems import problem  # noqa: TID251 (this package is tests/api)
+from tests.api.conftest import NOBODY, Server, StartApi, problem
 
 DOCUMENT = {"id": "a", "text": "The mill was built in 1742."}
 
@@ -47,12 +44,10 @@ def test_the_servers_own_page_may_write(alone: httpx.Client, lonely: Server) -> 
     assert reply.status_code == 503
 
 
-def test_names_that_are_given_are_this_servers(start_api: Callable[..., Server]) -> None:
-    server = start_api(redis="127.0.0.1:1", http_hosts="qa.example, Docs.example")
+def test_names_that_are_given_are_this_servers(start_api: StartApi) -> None:
+    server = start_api(redis=NOBODY, http_hosts="qa.example, Docs.example")
     with server.client() as client:
         for host in ("qa.example", "docs.example:8080"):
-            reply = client.post(
-                "/v1/documents", json=DOCUMENT, headers={"Host": host, "Origin": "https://docs.example"}
-            )
-            assert reply.status_code == 503
+            headers = {"Host": host, "Origin": "https://docs.example"}
+            assert client.post("/v1/documents", json=DOCUMENT, headers=headers).status_code == 503
         problem(client.get("/v1/corpora", headers={"Host": "other.example"}), 421, "wrong_host")

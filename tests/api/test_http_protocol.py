@@ -1,13 +1,11 @@
 """What is no HTTP/1.1, or not as this server takes it: a problem, behind the replies to what was asked before."""
 
 import re
-import socket
 
 import pytest
 
 from shardqa.api.http_protocol import MAX_HEAD, PIPELINED
-
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
+from tests.api.conftest import Server
 
 HOST = b"Host: localhost\r\n"
 HEALTH = b"GET /healthz HTTP/1.1\r\n" + HOST
@@ -60,9 +58,7 @@ WRONG = {
 
 def exchange(server: Server, sent: bytes) -> tuple[list[int], list[bytes]]:
     """Statuses of the replies, and codes of the problems among them, until the server closes."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sender:
-        sender.sendall(sent)
-        got = b"".join(iter(lambda: sender.recv(65_536), b""))
+    got = server.exchange(sent)
     return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", got)], re.findall(rb'"code":"(\w+)"', got)
 
 

@@ -1,10 +1,9 @@
 """Bounds of one process: requests at once, sizes and speeds of bodies, clients that leave."""
 
 import asyncio
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -20,8 +19,9 @@ from shardqa.api.faults import ClientLeft
 from shardqa.api.limits import MAX_DOCUMENTS_BODY, Limits, SendDeadlines
 from shardqa.api.metrics import Metrics
 from shardqa.api.requests import until_disconnect
+from tests.api.conftest import Serve, Server, problem, read_all
 
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
+SLOW = b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class Slow:
@@ -53,11 +53,6 @@ class Slow:
             raise
 
 
-def read_all(sender: socket.socket) -> bytes:
-    """What comes until the server closes the connection."""
-    return b"".join(iter(lambda: sender.recv(65536), b""))
-
-
 @pytest.fixture
 def slow() -> Iterator[Slow]:
     slow = Slow()
@@ -82,7 +77,7 @@ def behind(app: ASGIApp, metrics: Metrics) -> ASGIApp:
 
 
 @pytest.fixture
-def server(slow: Slow, metrics: Metrics, serve: Callable[[ASGIApp], Server]) -> Server:
+def server(slow: Slow, metrics: Metrics, serve: Serve) -> Server:
     return serve(behind(slow, metrics))
 
 
@@ -102,8 +97,7 @@ def test_one_more_than_the_limit_is_refused_at_once_and_served_later(
         refused = client.get("/v1/more")
         slow.go.set()
         assert [one.result().status_code for one in served] == [200, 200]
-    assert refused.status_code == 429
-    assert refused.json()["code"] == "too_many_requests"
+    problem(refused, 429, "too_many_requests")
     assert int(refused.headers["Retry-After"]) >= 1
     assert client.get("/v1/more").status_code == 200
     assert b'shardqa_http_rejected_total{code="too_many_requests"} 1.0' in metrics.text()
@@ -115,8 +109,7 @@ def test_a_client_that_leaves_ends_its_work_and_frees_its_place(
     with ThreadPoolExecutor(1) as pool:
         stays = pool.submit(client.get, "/v1/slow")
         assert slow.started.acquire(timeout=10)
-        with socket.create_connection(("127.0.0.1", server.port)) as leaving:
-            leaving.sendall(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        with server.connect(SLOW):
             assert slow.started.acquire(timeout=10)
         assert slow.cancelled.wait(10)
         assert client.get("/v1/free").status_code == 200
@@ -130,7 +123,7 @@ def test_a_body_reaches_the_app_whole(client: httpx.Client) -> None:
     assert client.post("/v1/x", content=b"").text == "0"
 
 
-def test_a_large_reply_arrives_whole(serve: Callable[[ASGIApp], Server], metrics: Metrics) -> None:
+def test_a_large_reply_arrives_whole(serve: Serve, metrics: Metrics) -> None:
     body = bytes(range(256)) * 20_001
     server = serve(behind(Response(body), metrics))
     reply = httpx.get(server.url + "/v1/x")
@@ -145,9 +138,7 @@ def test_documents_may_be_larger_than_questions(client: httpx.Client) -> None:
 
 
 def test_a_body_that_says_it_is_too_large_is_refused_unread(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
-        sender.sendall(b"POST /v1/documents HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
-        reply = read_all(sender)
+    reply = server.exchange(b"POST /v1/documents HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n")
     assert b"413" in reply.split(b"\r\n", 1)[0]
     assert b"body_too_large" in reply
 
@@ -155,38 +146,31 @@ def test_a_body_that_says_it_is_too_large_is_refused_unread(server: Server) -> N
 def test_a_body_that_turns_out_too_large_is_refused(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_BODY", 10_000)
     reply = client.post("/v1/ask", content=iter([b"y" * 6_000] * 2))
-    assert (reply.status_code, reply.json()["code"]) == (413, "body_too_large")
-    assert "10,000" in reply.json()["detail"]
+    assert "10,000" in problem(reply, 413, "body_too_large")["detail"]
 
 
+@pytest.mark.parametrize(("bound", "is_room_for_others"), [("MAX_BODIES", False), ("MAX_BODIES_OF_OWNER", True)])
 def test_the_sum_of_bodies_is_bounded_and_given_back(
-    slow: Slow, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    slow: Slow,
+    server: Server,
+    client: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    is_room_for_others: bool,
 ) -> None:
-    monkeypatch.setattr(limits, "MAX_BODIES", 1_500_000)
-    with ThreadPoolExecutor(1) as pool:
-        holder = pool.submit(client.post, "/v1/slow", content=b"y" * 1_000_000)
-        assert slow.started.acquire(timeout=10)
-        assert client.post("/v1/x", content=b"y" * 1_000_000).json()["code"] == "too_many_requests"
-        slow.go.set()
-        assert holder.result().status_code == 200
-    assert client.post("/v1/x", content=b"y" * 1_000_000).status_code == 200
-
-
-def test_bodies_of_one_address_leave_room_for_others(
-    slow: Slow, server: Server, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "MAX_BODIES_OF_OWNER", 1_500_000)
+    monkeypatch.setattr(limits, bound, 1_500_000)
+    body = b"y" * 1_000_000
     with (
         ThreadPoolExecutor(1) as pool,
         server.client(transport=httpx.HTTPTransport(local_address="127.0.0.2")) as other,
     ):
-        holder = pool.submit(client.post, "/v1/slow", content=b"y" * 1_000_000)
+        holder = pool.submit(client.post, "/v1/slow", content=body)
         assert slow.started.acquire(timeout=10)
-        assert client.post("/v1/x", content=b"y" * 1_000_000).json()["code"] == "too_many_requests"
-        assert other.post("/v1/x", content=b"y" * 1_000_000).status_code == 200
+        problem(client.post("/v1/x", content=body), 429, "too_many_requests")
+        assert other.post("/v1/x", content=body).status_code == (200 if is_room_for_others else 429)
         slow.go.set()
         assert holder.result().status_code == 200
-    assert client.post("/v1/x", content=b"y" * 1_000_000).status_code == 200
+    assert client.post("/v1/x", content=body).status_code == 200
 
 
 def test_a_body_that_stalls_is_given_up_and_holds_no_place(
@@ -194,39 +178,15 @@ def test_a_body_that_stalls_is_given_up_and_holds_no_place(
 ) -> None:
     monkeypatch.setattr(limits, "BODY_PAUSE", 0.1)
     monkeypatch.setattr(limits, "DISCARD_SECONDS", 0.1)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
-        sender.sendall(b"POST /v1/ask HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")
+    with server.connect(b"POST /v1/ask HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf") as sender:
         assert client.get("/v1/free").status_code == 200
         reply = read_all(sender)
     assert b"408" in reply.split(b"\r\n", 1)[0]
     assert b"slow_body" in reply
 
 
-def test_a_client_that_does_not_read_is_given_up(
-    serve: Callable[[ASGIApp], Server], metrics: Metrics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "SEND_SECONDS", 0.1)
-    ended = threading.Event()
-
-    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        try:
-            while True:
-                await send({"type": "http.response.body", "body": b"y" * 1_000_000, "more_body": True})
-        finally:
-            ended.set()
-
-    server = serve(behind(endless, metrics))
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
-        sender.sendall(b"GET /v1/x HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert ended.wait(10)
-
-
-def test_a_client_that_does_not_read_is_no_fault_of_the_server(
-    serve: Callable[[ASGIApp], Server],
-    metrics: Metrics,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+def test_a_client_that_does_not_read_is_given_up_and_no_fault_of_the_server(
+    serve: Serve, metrics: Metrics, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(limits, "SEND_SECONDS", 0.1)
     app = FastAPI()
@@ -248,9 +208,7 @@ def test_a_client_that_does_not_read_is_no_fault_of_the_server(
         await behind(app, metrics)(scope, receive, counted)
         ended.set()
 
-    server = serve(noted)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as sender:
-        sender.sendall(b"GET /v1/large HTTP/1.1\r\nHost: x\r\n\r\n")
+    with serve(noted).connect(b"GET /v1/large HTTP/1.1\r\nHost: x\r\n\r\n"):
         assert ended.wait(10)
     assert sent < 50_000_000
     assert "Traceback" not in caplog.text
@@ -258,8 +216,7 @@ def test_a_client_that_does_not_read_is_no_fault_of_the_server(
 
 def test_many_clients_that_leave_leave_nothing_behind(slow: Slow, server: Server, client: httpx.Client) -> None:
     for _ in range(20):
-        with socket.create_connection(("127.0.0.1", server.port)) as leaving:
-            leaving.sendall(b"GET /v1/slow HTTP/1.1\r\nHost: x\r\n\r\n")
+        with server.connect(SLOW):
             assert slow.started.acquire(timeout=10)
         deadline = time.monotonic() + 10
         while not slow.cancelled.is_set() and time.monotonic() < deadline:

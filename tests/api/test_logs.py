@@ -1,7 +1,7 @@
 """The log as JSON, and one request's id in every process that worked for it; spans of OpenTelemetry."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,9 +14,8 @@ from shardqa.cluster import redis_server
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.schema import Document
+from tests.api.conftest import Server, StartApi
 from tests.nodes import free_port, wait_until
-
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
 
 QUESTION = "When was the mill of Brennick built?"
 
@@ -29,7 +28,7 @@ def of_request(server: Server, id_: str) -> list[dict[str, Any]]:
     return [line for line in lines(server) if line.get("request") == id_]
 
 
-def test_each_line_is_an_object_with_time_level_and_message(start_api: Callable[..., Server]) -> None:
+def test_each_line_is_an_object_with_time_level_and_message(start_api: StartApi) -> None:
     server = start_api(redis=f"127.0.0.1:{free_port()}", log="json")
     with server.client() as client:
         id_ = client.get("/healthz").headers["x-request-id"]
@@ -42,7 +41,7 @@ def test_each_line_is_an_object_with_time_level_and_message(start_api: Callable[
 
 
 async def test_a_question_that_fails_has_its_id_in_the_logs_of_api_and_shards(
-    engine: Engine, cluster: LocalCluster, start_api: Callable[..., Server], corpus: str
+    engine: Engine, cluster: LocalCluster, start_api: StartApi, corpus: str
 ) -> None:
     await engine.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
     server = start_api(redis=cluster.seed(), model="nobodys-reader", log="json")

@@ -3,18 +3,15 @@
 import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.api.conftest import Server, StartApi, running_api
 from tests.nodes import free_port, wait_until
-
-from .conftest import Server, running_api  # noqa: TID251 (this package is tests/api)
 
 STARTED = re.compile(r"Started server process \[(\d+)\]")
 READY = "Application startup complete"
@@ -22,7 +19,7 @@ COUNTED = re.compile(r'^shardqa_http_requests_total\{method="GET",route="/health
 
 
 @pytest.fixture
-def pair(start_api: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> Server:
+def pair(start_api: StartApi, monkeypatch: pytest.MonkeyPatch) -> Server:
     """Two processes, both ready, without a cluster."""
     monkeypatch.setenv("WEB_CONCURRENCY", "2")
     server = start_api(redis=f"127.0.0.1:{free_port()}")
@@ -94,13 +91,3 @@ def test_the_folder_of_the_counts_goes_with_the_processes(monkeypatch: pytest.Mo
         wait_until(lambda: server.log().count(READY) == 2, "both processes are ready")
         assert list(tmp_path.glob("shardqa-metrics-*/*.db"))
     assert not list(tmp_path.glob("shardqa-metrics-*"))
-
-
-@pytest.mark.parametrize("given", ["two", "0", "-1", ""])
-def test_a_wrong_number_of_processes_is_told_in_a_sentence(given: str) -> None:
-    command = [sys.executable, "-m", "shardqa.api"]
-    env = {**os.environ, "WEB_CONCURRENCY": given}
-    ended = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1
-    assert f"WEB_CONCURRENCY is {given!r}" in ended.stderr
-    assert "Traceback" not in ended.stderr

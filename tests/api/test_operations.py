@@ -1,26 +1,19 @@
 """Health, readiness, metrics, headers, the description and the log."""
 
-import subprocess
-import sys
+from pathlib import Path
 
 import httpx
 import pytest
 
 from shardqa.api.app import create_app
 from shardqa.config import Settings
+from tests.api.conftest import Server, environment, problem, refused_start
 from tests.nodes import free_port, wait_until
 
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
 
-
-def test_the_process_is_alive_without_a_cluster(alone: httpx.Client) -> None:
+def test_without_a_cluster_the_process_is_alive_and_says_why_it_is_not_ready(alone: httpx.Client) -> None:
     assert alone.get("/healthz").json() == {"status": "alive"}
-
-
-def test_it_is_not_ready_without_a_cluster_and_says_why(alone: httpx.Client) -> None:
-    reply = alone.get("/readyz")
-    assert reply.status_code == 503
-    assert "127.0.0.1" in reply.json()["detail"]
+    assert "127.0.0.1" in problem(alone.get("/readyz"), 503, "cluster_unavailable")["detail"]
 
 
 def test_requests_are_counted_by_the_route_not_the_address(alone: httpx.Client) -> None:
@@ -50,51 +43,31 @@ def test_every_reply_forbids_foreign_scripts_and_frames(alone: httpx.Client, pat
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+def references(value: object) -> set[str]:
+    """All that a description refers to."""
+    if isinstance(value, dict):
+        own = {str(value["$ref"])} if "$ref" in value else set[str]()
+        return own.union(*map(references, value.values()))
+    return set[str]().union(*map(references, value)) if isinstance(value, list) else set()
+
+
 def test_the_description_refers_to_nothing_that_it_lacks(alone: httpx.Client) -> None:
-    described = alone.get("/openapi.json").json()
-    references = set[str]()
-
-    def collect(value: object) -> None:
-        if isinstance(value, dict):
-            references.update(value[key] for key in value if key == "$ref")
-            for part in value.values():
-                collect(part)
-        elif isinstance(value, list):
-            for part in value:
-                collect(part)
-
-    collect(described)
-    assert references
-    assert {reference.removeprefix("#/components/schemas/") for reference in references} <= set(
-        described["components"]["schemas"]
-    )
+    description = alone.get("/openapi.json").json()
+    names = {reference.removeprefix("#/components/schemas/") for reference in references(description)}
+    assert names
+    assert names <= set(description["components"]["schemas"])
 
 
-def test_every_operation_says_what_its_errors_look_like(alone: httpx.Client) -> None:
-    for operations in alone.get("/openapi.json").json()["paths"].values():
+def test_the_description_says_of_every_operation_what_its_errors_are(alone: httpx.Client) -> None:
+    description = alone.get("/openapi.json").json()
+    for operations in description["paths"].values():
         for operation in operations.values():
             assert "application/problem+json" in operation["responses"]["default"]["content"]
             assert operation["summary"]
-
-
-def test_the_description_lists_the_codes_of_problems(alone: httpx.Client) -> None:
-    codes = {entry["code"] for entry in alone.get("/openapi.json").json()["x-problems"]}
+    codes = {entry["code"] for entry in description["x-problems"]}
     assert {"unknown_corpus", "too_many_requests", "bad_json", "internal"} <= codes
-
-
-def test_every_operation_that_a_key_guards_says_what_the_key_must_allow(alone: httpx.Client) -> None:
-    described = alone.get("/openapi.json").json()
-    assert described["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
-    scopes = {
-        (method, path): operation.get("security")
-        for path, operations in described["paths"].items()
-        for method, operation in operations.items()
-    }
-    assert scopes["post", "/v1/ask"] == [{}, {"key": ["ask"]}]
-    assert scopes["delete", "/v1/documents/{id}"] == [{}, {"key": ["ingest"]}]
-    assert scopes["delete", "/v1/corpora/{corpus}"] == [{}, {"key": ["admin"]}]
-    assert scopes["get", "/metrics"] == [{}, {"key": ["metrics"]}]
-    assert scopes["get", "/healthz"] is None
+    assert description["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    assert description["paths"]["/v1/ask"]["post"]["security"] == [{}, {"key": ["ask"]}]
 
 
 def logged(server: Server, reply: httpx.Response) -> list[str]:
@@ -121,12 +94,22 @@ def test_an_address_of_redis_without_a_port_is_refused_at_once() -> None:
         create_app(Settings(redis="nowhere"))
 
 
-def test_a_wrong_setting_ends_the_start_with_a_sentence() -> None:
-    command = [sys.executable, "-m", "shardqa.api"]
-    ended = subprocess.run(command, env={"SHARDQA_K": "0"}, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1
-    assert "Traceback" not in ended.stderr
-    assert "k" in ended.stderr
+@pytest.mark.parametrize(
+    ("flags", "variables", "message"),
+    [
+        ("", {"SHARDQA_K": "0"}, "k"),
+        *(("", {"WEB_CONCURRENCY": count}, f"WEB_CONCURRENCY is {count!r}") for count in ("two", "0", "-1", "")),
+        ("--tls-cert node.pem", {}, "give --tls-cert and --tls-key"),
+        ("--tls-cert node.pem --tls-key nowhere.key", {}, "nowhere.key is no file"),
+        ("--tls-cert node.pem --tls-key client.key", {}, "node.pem and client.key can't serve https"),
+        ("--tls-cert names --tls-key node.key", {}, "names and node.key can't serve https"),
+    ],
+)
+def test_what_can_not_be_served_stops_the_start_with_the_way_out(
+    certificate_folder: Path, flags: str, variables: dict[str, str], message: str
+) -> None:
+    env = environment() | variables
+    assert message in refused_start(*flags.split(), folder=certificate_folder, env=env)
 
 
 def test_two_apps_in_one_process_count_for_themselves() -> None:

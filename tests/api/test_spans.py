@@ -1,16 +1,15 @@
 """Spans of requests, by the variables that OpenTelemetry itself has: sent to a collector, below the caller's span."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.api.conftest import StartApi
 from tests.nodes import free_port, wait_until
-
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
 
 
 class Collector(ThreadingHTTPServer):
@@ -40,7 +39,7 @@ def collector() -> Iterator[Collector]:
 
 
 def test_requests_reach_the_collector_below_the_callers_span(
-    collector: Collector, start_api: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+    collector: Collector, start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
