@@ -1,65 +1,40 @@
-"""The whole way over HTTP: documents in, questions asked, answers with their exact places."""
+"""The whole way over HTTP: documents in, questions asked, answers with their exact places, corpora dropped."""
 
 import json
 import re
 import socket
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-from redis import RedisCluster
 
 from shardqa import keys
+from shardqa.cluster.local import LocalCluster
+from tests.api.conftest import MILL, TOWER, Fields, Put, StartApi, cluster_client, problem, wait_for_status
 from tests.nodes import free_port, wait_until
 
-from .conftest import Server, wait_for_status  # noqa: TID251 (this package is tests/api)
-from .test_problems import problem  # noqa: TID251 (this package is tests/api)
-
-if TYPE_CHECKING:
-    from shardqa.cluster.local import LocalCluster
-
-MILL = (
-    "🌾 The mill of Ōtani stands by the river 水. Ada Holm founded the mill in 1871 with money she had won at cards. "
-    "It grinds rye, barley and 𝕨heat. In 1904 a flood carried its wheel to the sea."
-)
-TOWER = (
-    "The tower of Brack has ninety-nine steps. Its bell, called Old Susan, was cast by Piet Vermeer in 1632. "
-    "Nobody lives in the tower, but a family of storks comes every spring."
-)
+Ask = Callable[..., Fields]
 
 
 @pytest.fixture
-def put(http: httpx.Client, corpus: str) -> Callable[..., httpx.Response]:
-    """Posts one document into this test's corpus."""
-
-    def put(text: str, **fields: Any) -> httpx.Response:
-        return http.post("/v1/documents", json={"corpus": corpus, "text": text, **fields})
-
-    return put
-
-
-@pytest.fixture
-def asked(http: httpx.Client, corpus: str, put: Callable[..., httpx.Response]) -> Callable[..., dict[str, Any]]:
+def ask(http: httpx.Client, buildings: str) -> Ask:
     """Asks about the mill and the tower."""
-    assert put(MILL, id="mill", title="The mill").status_code == 201
-    assert put(TOWER, id="tower").status_code == 201
 
-    def ask(question: str, **fields: Any) -> dict[str, Any]:
-        reply = http.post("/v1/ask", json={"question": question, "corpus": corpus, **fields})
+    def ask(question: str, **fields: Any) -> Fields:
+        reply = http.post("/v1/ask", json={"question": question, "corpus": buildings, **fields})
         assert reply.status_code == 200, reply.text
-        answer: dict[str, Any] = reply.json()
+        answer: Fields = reply.json()
         return answer
 
     return ask
 
 
-def test_a_question_is_answered_with_its_exact_place(
-    asked: Callable[..., dict[str, Any]], http: httpx.Client, corpus: str
-) -> None:
-    answer = asked("Who founded the mill?")
+def test_a_question_is_answered_with_its_exact_place(ask: Ask, http: httpx.Client, corpus: str) -> None:
+    answer = ask("Who founded the mill?")
     document = http.get("/v1/documents/mill", params={"corpus": corpus}).json()
     assert answer["answer"] == "Ada Holm"
     assert document["text"] == MILL
@@ -69,23 +44,23 @@ def test_a_question_is_answered_with_its_exact_place(
     assert (answer["document"], answer["title"], answer["no_answer"]) == ("mill", "The mill", False)
 
 
-def test_every_candidate_is_cut_from_its_document(asked: Callable[..., dict[str, Any]]) -> None:
+def test_every_candidate_is_cut_from_its_document(ask: Ask) -> None:
     texts = {"mill": MILL, "tower": TOWER}
-    candidates = asked("What happened in 1904?", n_best=20)["n_best"]
+    candidates = ask("What happened in 1904?", n_best=20)["n_best"]
     assert len(candidates) > 1
     for one in candidates:
         assert texts[one["document"]][one["start"] : one["end"]] == one["answer"]
         assert 0 <= one["score"] <= 1
 
 
-def test_what_the_documents_do_not_say_is_not_answered(asked: Callable[..., dict[str, Any]]) -> None:
-    answer = asked("What is the capital of Mongolia?")
+def test_what_the_documents_do_not_say_is_not_answered(ask: Ask) -> None:
+    answer = ask("What is the capital of Mongolia?")
     assert (answer["no_answer"], answer["answer"], answer["document"]) == (True, None, None)
     assert (answer["n_best"], answer["parts"]) == ([], [])
 
 
-def test_the_parts_of_an_answer_are_exact_excerpts_that_hold_it(asked: Callable[..., dict[str, Any]]) -> None:
-    answer = asked("Who founded the mill?")
+def test_the_parts_of_an_answer_are_exact_excerpts_that_hold_it(ask: Ask) -> None:
+    answer = ask("Who founded the mill?")
     assert any(one["start"] <= answer["start"] and answer["end"] <= one["end"] for one in answer["parts"])
     for one in answer["parts"]:
         assert MILL[one["start"] : one["end"]] == one["text"]
@@ -94,49 +69,47 @@ def test_the_parts_of_an_answer_are_exact_excerpts_that_hold_it(asked: Callable[
     assert [one["start"] for one in answer["parts"]] == sorted(one["start"] for one in answer["parts"])
 
 
-def test_where_no_answer_is_sure_the_parts_are_the_best_sentences(asked: Callable[..., dict[str, Any]]) -> None:
-    answer = asked("Who painted the mill and the tower?", min_score=1)
+def test_where_no_answer_is_sure_the_parts_are_the_best_sentences(ask: Ask) -> None:
+    answer = ask("Who painted the mill and the tower?", min_score=1)
     texts = {"mill": MILL, "tower": TOWER}
     assert answer["no_answer"]
     assert 1 <= len(answer["parts"]) <= 3
     assert all(texts[one["document"]][one["start"] : one["end"]] == one["text"] for one in answer["parts"])
     scores = [one["score"] for one in answer["parts"]]
     assert scores == sorted(scores, reverse=True)
-    assert asked("Who painted the mill and the tower?", min_score=1)["parts"] == answer["parts"], "kept with it"
+    assert ask("Who painted the mill and the tower?", min_score=1)["parts"] == answer["parts"], "kept with it"
 
 
-def test_a_minimum_score_turns_an_answer_into_none(asked: Callable[..., dict[str, Any]]) -> None:
-    assert asked("Who founded the mill?", min_score=0)["answer"] == "Ada Holm"
-    answer = asked("Who founded the mill?", min_score=1)
+def test_a_minimum_score_turns_an_answer_into_none(ask: Ask) -> None:
+    assert ask("Who founded the mill?", min_score=0)["answer"] == "Ada Holm"
+    answer = ask("Who founded the mill?", min_score=1)
     assert answer["no_answer"]
     assert answer["n_best"][0]["answer"] == "Ada Holm"
 
 
-def test_the_second_time_is_cached_and_fresh_passes_the_cache_by(asked: Callable[..., dict[str, Any]]) -> None:
-    first = asked("Who founded the mill?")
-    second = asked("  who FOUNDED the mill ")
+def test_the_second_time_is_cached_and_fresh_passes_the_cache_by(ask: Ask) -> None:
+    first = ask("Who founded the mill?")
+    second = ask("  who FOUNDED the mill ")
     assert (first["cached"], second["cached"]) == (False, True)
     assert (second["answer"], second["start"]) == (first["answer"], first["start"])
-    assert asked("Who founded the mill?", fresh=True)["cached"] is False
+    assert ask("Who founded the mill?", fresh=True)["cached"] is False
 
 
-def test_a_changed_document_changes_the_answer(
-    asked: Callable[..., dict[str, Any]], put: Callable[..., httpx.Response]
-) -> None:
-    assert asked("Who founded the mill?")["answer"] == "Ada Holm"
+def test_a_changed_document_changes_the_answer(ask: Ask, put: Put) -> None:
+    assert ask("Who founded the mill?")["answer"] == "Ada Holm"
     assert put(MILL.replace("Ada Holm", "Rosa Lind"), id="mill").status_code == 201
-    assert asked("Who founded the mill?")["answer"] == "Rosa Lind"
+    assert ask("Who founded the mill?")["answer"] == "Rosa Lind"
 
 
-def test_an_address_can_ask_too(asked: Callable[..., dict[str, Any]], http: httpx.Client, corpus: str) -> None:
-    body = asked("Who cast the bell of the tower?")
+def test_an_address_can_ask_too(ask: Ask, http: httpx.Client, corpus: str) -> None:
+    body = ask("Who cast the bell of the tower?")
     reply = http.get("/v1/ask", params={"q": "Who cast the bell of the tower?", "corpus": corpus, "n_best": 1})
     assert reply.json()["answer"] == body["answer"] == "Piet Vermeer"
     assert len(reply.json()["n_best"]) == 1
 
 
-def test_the_times_add_up_and_the_shards_are_named(asked: Callable[..., dict[str, Any]]) -> None:
-    answer = asked("Who founded the mill?")
+def test_the_times_add_up_and_the_shards_are_named(ask: Ask) -> None:
+    answer = ask("Who founded the mill?")
     timing = answer["timing"]
     assert 0 < timing["terms"] + timing["rank"] + timing["read"] <= timing["total"]
     assert answer["n_best"][0]["shard"] in {shard["tag"] for shard in answer["shards"]}
@@ -159,38 +132,30 @@ def test_the_times_add_up_and_the_shards_are_named(asked: Callable[..., dict[str
     ids=lambda value: str(value)[:30],
 )
 def test_a_question_that_cannot_be_asked_is_told_why(
-    http: httpx.Client, fields: dict[str, Any], status: int, code: str
+    http: httpx.Client, fields: Fields, status: int, code: str
 ) -> None:
     problem(http.post("/v1/ask", json=fields), status, code)
 
 
-def test_a_question_of_400_words_is_refused_not_cut(
-    asked: Callable[..., dict[str, Any]], http: httpx.Client, corpus: str
-) -> None:
+def test_a_question_of_400_words_is_refused_not_cut(ask: Ask, http: httpx.Client, corpus: str) -> None:
     problem(http.post("/v1/ask", json={"question": "mill " * 380, "corpus": corpus}), 422, "question_too_long")
 
 
-def test_a_question_of_any_characters_is_safe(asked: Callable[..., dict[str, Any]]) -> None:
+def test_a_question_of_any_characters_is_safe(ask: Ask) -> None:
     for question in ("\x00\x01 what", "{b0001}:who?", "水 'or' 1=1; FLUSHALL\r\n", "𝕨ho 👩‍👩‍👧"):
-        assert asked(question)["question"] == question
+        assert ask(question)["question"] == question
 
 
-def test_an_equal_document_is_not_written_again(put: Callable[..., httpx.Response]) -> None:
-    first, second = put(TOWER, id="tower"), put(TOWER, id="tower")
+@pytest.mark.parametrize("fields", [{"id": "tower"}, {}], ids=["by its id", "by its text"])
+def test_an_equal_document_is_not_written_again(put: Put, fields: dict[str, str]) -> None:
+    first, second = put(TOWER, **fields), put(TOWER, **fields)
     assert (first.status_code, first.json()["changed"]) == (201, True)
     assert (second.status_code, second.json()["changed"]) == (200, False)
-
-
-def test_a_document_without_an_id_is_named_by_its_text(put: Callable[..., httpx.Response]) -> None:
-    first, second = put(TOWER), put(TOWER)
     assert first.json()["document"] == second.json()["document"]
-    assert second.status_code == 200
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "a b", "ключ", "水/🌾", "100%", "x?y#z", "{tag}", "a:b:7", "trailing/"])
-def test_any_id_finds_its_document(
-    http: httpx.Client, corpus: str, put: Callable[..., httpx.Response], name: str
-) -> None:
+def test_any_id_finds_its_document(http: httpx.Client, corpus: str, put: Put, name: str) -> None:
     put(TOWER, id=name, source="https://example.org/tower", metadata={"pages": 3, "名": ["x"]})
     address = f"/v1/documents/{quote(name, safe='')}"
     found = http.get(address, params={"corpus": corpus}).json()
@@ -200,12 +165,10 @@ def test_any_id_finds_its_document(
     problem(http.delete(address, params={"corpus": corpus}), 404, "unknown_document")
 
 
-def test_a_deleted_document_answers_nothing(
-    asked: Callable[..., dict[str, Any]], http: httpx.Client, corpus: str
-) -> None:
-    assert asked("Who founded the mill?")["answer"] == "Ada Holm"
+def test_a_deleted_document_answers_nothing(ask: Ask, http: httpx.Client, corpus: str) -> None:
+    assert ask("Who founded the mill?")["answer"] == "Ada Holm"
     http.delete("/v1/documents/mill", params={"corpus": corpus})
-    assert "Ada Holm" not in [one["answer"] for one in asked("Who founded the mill?")["n_best"]]
+    assert "Ada Holm" not in [one["answer"] for one in ask("Who founded the mill?")["n_best"]]
 
 
 def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> None:
@@ -229,9 +192,9 @@ def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> No
     assert found.json()["text"] == TOWER
 
 
-def nested(levels: int) -> dict[str, Any]:
+def nested(levels: int) -> Fields:
     """Objects within objects."""
-    found: dict[str, Any] = {}
+    found: Fields = {}
     for _ in range(levels - 1):
         found = {"in": found}
     return found
@@ -249,10 +212,9 @@ def test_one_document_of_a_list_that_is_too_deep_leaves_the_others_alone(http: h
 
 
 def test_metadata_of_another_writer_that_is_too_deep_leaves_the_document_readable(
-    http: httpx.Client, corpus: str, cluster: "LocalCluster"
+    http: httpx.Client, corpus: str, cluster: LocalCluster
 ) -> None:
-    host, _, port = cluster.seed().rpartition(":")
-    with RedisCluster(host=host, port=int(port)) as client:
+    with cluster_client(cluster) as client:
         client.hset(keys.doc(corpus, "deep"), mapping={"text": TOWER, "metadata": json.dumps(nested(900))})
     reply = http.get("/v1/documents/deep", params={"corpus": corpus})
     assert (reply.status_code, reply.json()["text"], reply.json()["metadata"]) == (200, TOWER, {})
@@ -270,95 +232,106 @@ def test_a_list_of_good_documents_is_taken_whole(http: httpx.Client, corpus: str
     sent = [{"id": f"n{n}", "corpus": corpus, "text": f"The number of house {n} is {n * 7}."} for n in range(40)]
     reply = http.post("/v1/documents", json=sent)
     assert (reply.status_code, reply.json()["taken"]) == (200, 40)
-    listed = {one["name"]: one for one in http.get("/v1/corpora").json()["corpora"]}
-    assert listed[corpus]["documents"] == 40
+    assert http.get(f"/v1/corpora/{corpus}").json()["corpus"]["documents"] == 40
 
 
-@pytest.mark.parametrize("sent", [b"[]", b"7", b'"text"', b"null"])
+@pytest.mark.parametrize("sent", [b"[]", b"7", b'"text"', b"null", b'{"text": "\\ud800"}'])
 def test_what_is_no_document_is_refused(http: httpx.Client, sent: bytes) -> None:
     reply = http.post("/v1/documents", content=sent, headers={"Content-Type": "application/json"})
-    assert reply.status_code in (400, 422)
-    assert reply.json()["remedy"]
+    problem(reply, *((422, "bad_limit") if sent == b"[]" else (400, "bad_json")))
 
 
-def test_half_a_character_is_refused(http: httpx.Client) -> None:
-    reply = http.post("/v1/documents", content=b'{"text": "\\ud800"}', headers={"Content-Type": "application/json"})
-    problem(reply, 400, "bad_json")
-
-
-def test_a_document_past_the_bound_is_refused(put: Callable[..., httpx.Response]) -> None:
+def test_a_document_past_the_bound_is_refused(put: Put) -> None:
     problem(put("word " * 10_000_001, id="huge"), 413, "document_too_large")
     problem(put("word " * 14_000_000, id="huger"), 413, "body_too_large")
 
 
-def test_a_corpus_is_listed_once_it_has_a_document(
-    http: httpx.Client, corpus: str, put: Callable[..., httpx.Response]
-) -> None:
+def test_a_corpus_is_listed_with_its_sizes_once_it_has_a_document(http: httpx.Client, corpus: str, put: Put) -> None:
+    def listed() -> Fields:
+        return next(one for one in http.get("/v1/corpora").json()["corpora"] if one["name"] == corpus)
+
     put(TOWER)
-    before = {one["name"]: one for one in http.get("/v1/corpora").json()["corpora"]}[corpus]
+    before = listed()
     put(MILL)
-    after = {one["name"]: one for one in http.get("/v1/corpora").json()["corpora"]}[corpus]
+    after = listed()
     assert (before["documents"], after["documents"]) == (1, 2)
     assert after["characters"] == len(TOWER) + len(MILL)
     assert after["epoch"] != before["epoch"]
+
+
+def fill(http: httpx.Client, corpus: str, count: int) -> None:
+    sent = [{"id": f"n{n}", "text": f"Mill {n} is old.", "metadata": {"n": n}} for n in range(count)]
+    assert http.post("/v1/documents", params={"corpus": corpus}, json=sent).json()["taken"] == count
+
+
+def test_a_cursor_goes_through_all_documents(http: httpx.Client, corpus: str) -> None:
+    fill(http, corpus, 5)
+    page = http.get("/v1/documents", params={"corpus": corpus, "limit": 3}).json()
+    rest = http.get("/v1/documents", params={"corpus": corpus, "cursor": page["cursor"]}).json()
+    listed = page["documents"] + rest["documents"]
+    assert sorted(one["id"] for one in listed) == [f"n{n}" for n in range(5)]
+    assert {one["id"]: one["metadata"] for one in listed}["n3"] == {"n": 3}
+    assert (len(page["documents"]), rest["cursor"]) == (3, None)
+
+
+def test_what_is_no_cursor_is_a_problem(http: httpx.Client, corpus: str) -> None:
+    problem(http.get("/v1/documents", params={"corpus": corpus, "cursor": "x"}), 422, "bad_cursor")
+
+
+def test_a_dropped_corpus_is_gone_for_questions_at_once_and_then_for_good(http: httpx.Client, corpus: str) -> None:
+    fill(http, corpus, 5)
+    assert http.get(f"/v1/corpora/{corpus}").json()["corpus"]["documents"] == 5
+    reply = http.delete(f"/v1/corpora/{corpus}")
+    assert (reply.status_code, reply.json()["documents"]) == (202, 5)
+    assert reply.headers["location"] == f"/v1/corpora/{corpus}"
+    assert http.get("/v1/ask", params={"q": "Which mill?", "corpus": corpus}).json()["code"] == "unknown_corpus"
+    wait_until(lambda: http.get(f"/v1/corpora/{corpus}").status_code == 404, "it is gone")
+    assert http.delete(f"/v1/corpora/{corpus}").json()["code"] == "unknown_corpus"
+    assert http.get("/v1/documents", params={"corpus": corpus}).json()["code"] == "unknown_corpus"
 
 
 def test_it_is_ready(http: httpx.Client) -> None:
     assert http.get("/readyz").json() == {"status": "ready", "problems": []}
 
 
-def test_questions_are_measured_by_phase_and_cache(asked: Callable[..., dict[str, Any]], http: httpx.Client) -> None:
-    asked("Who founded the mill?")
-    asked("Who founded the mill?")
+def test_questions_and_runs_of_models_are_measured(ask: Ask, http: httpx.Client) -> None:
+    ask("Who founded the mill?")
+    ask("Who founded the mill?")
+    runs = re.compile(r'^shardqa_model_runs_total{model="model_[^"]+",node="127.0.0.1:\d+"} [1-9]', re.MULTILINE)
+    wait_until(lambda: runs.search(http.get("/metrics").text), "workers say what they ran, once a second")
     metrics = http.get("/metrics").text
     assert 'shardqa_ask_seconds_count{cache="none",phase="read"}' in metrics
     assert 'shardqa_ask_seconds_count{cache="process",phase="total"}' in metrics
     assert 'shardqa_answers_total{outcome="answered",partial="false"}' in metrics
     assert "shardqa_cluster_connected 1.0" in metrics
+    assert 'shardqa_model_run_seconds_bucket{le="+Inf",model="model_' in metrics
 
 
-def test_what_the_models_of_the_shards_did_is_told(asked: Callable[..., dict[str, Any]], http: httpx.Client) -> None:
-    asked("Who founded the mill?")
-    told = re.compile(r'^shardqa_model_runs_total{model="model_[^"]+",node="127.0.0.1:\d+"} [1-9]', re.MULTILINE)
-    wait_until(lambda: told.search(http.get("/metrics").text), "workers have told, as they do once a second")
-    assert 'shardqa_model_run_seconds_bucket{le="+Inf",model="model_' in http.get("/metrics").text
+def forwarding(port: int, target: int) -> socket.socket:
+    """Passes the bytes of one port on to another, until the listener is closed."""
+    listener = socket.create_server(("127.0.0.1", port))
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                near, far = listener.accept()[0], socket.create_connection(("127.0.0.1", target))
+                for ends in ((near, far), (far, near)):
+                    threading.Thread(target=copy, args=ends, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return listener
 
 
-class Forwarder:
-    """Passes the bytes of one port on to another, from the moment it is opened."""
-
-    def __init__(self, port: int, target: int) -> None:
-        self.target = target
-        self.listener = socket.create_server(("127.0.0.1", port))
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self.listener.accept()
-            except OSError:
-                return  # closed
-            far = socket.create_connection(("127.0.0.1", self.target))
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
-
-    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
-        try:
-            while data := source.recv(65536):
-                sink.sendall(data)
-        except OSError:
-            pass
-        finally:
-            sink.close()
+def copy(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError), sink:
+        while data := source.recv(65536):
+            sink.sendall(data)
 
 
-def test_an_api_that_started_first_finds_the_cluster_later(
-    cluster: "LocalCluster", start_api: Callable[..., Server]
-) -> None:
+def test_an_api_that_started_first_finds_the_cluster_later(cluster: LocalCluster, start_api: StartApi) -> None:
     late_port = free_port()
     server = start_api(redis=f"127.0.0.1:{late_port}")
     with server.client() as client:
         assert client.get("/readyz").status_code == 503
-        forwarder = Forwarder(late_port, int(cluster.seed().rpartition(":")[2]))
-        assert wait_for_status(client, "/readyz", 200).json()["status"] == "ready"
-        forwarder.listener.close()
+        with forwarding(late_port, int(cluster.seed().rpartition(":")[2])):
+            assert wait_for_status(client, "/readyz", 200).json()["status"] == "ready"

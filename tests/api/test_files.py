@@ -1,12 +1,14 @@
-"""PUT /v1/files: a file as it is, read by its suffix as the command line reads it."""
+"""Files as they are, read by their suffix as the command line reads them; many documents and files in one request."""
 
 import io
+import json
 import zipfile
 
 import httpx
 import pytest
 
 from shardqa.loader import formats
+from tests.api.conftest import problem
 
 PAGE = (
     b"<html><head><title>Mill</title><script>var x</script></head><body><h1>Mill</h1><p>Ada Holm built it in 1871.</p>"
@@ -31,8 +33,7 @@ def test_another_text_of_the_same_name_replaces_the_upload_of_before(http: httpx
     put(http, corpus, "mill.txt", b"It was built in 1871.")
     assert put(http, corpus, "mill.txt", b"It was built in 1872.").status_code == 201
     http.post("/v1/documents", json={"id": "weir.txt", "corpus": corpus, "text": "The weir."})
-    taken = put(http, corpus, "weir.txt", b"Another weir.")
-    assert (taken.status_code, taken.json()["code"]) == (409, "id_taken")
+    problem(put(http, corpus, "weir.txt", b"Another weir."), 409, "id_taken")
     assert put(http, corpus, "weir.txt", b"Another weir.", replace="true").status_code == 201
 
 
@@ -54,11 +55,43 @@ def test_what_is_left_out_of_an_archive_is_told(http: httpx.Client, corpus: str)
 def test_a_file_of_which_nothing_is_taken_is_a_problem(
     http: httpx.Client, corpus: str, name: str, content: bytes, why: str
 ) -> None:
-    reply = put(http, corpus, name, content)
-    assert (reply.status_code, reply.json()["code"]) == (422, "bad_document")
-    assert why in reply.json()["detail"]
+    assert why in problem(put(http, corpus, name, content), 422, "bad_document")["detail"]
 
 
 def test_the_formats_are_those_of_the_command_line(http: httpx.Client) -> None:
     found = http.get("/v1/formats").json()["formats"]
     assert [suffix for one in found for suffix in one["suffixes"]] == list(formats.SUFFIXES)
+
+
+def test_each_line_has_its_outcome_in_order(http: httpx.Client, corpus: str) -> None:
+    good = [{"id": f"n{n}", "text": f"Mill {n} is old."} for n in range(20)]
+    lines = [json.dumps(one) for one in good] + ["{", '{"id": "x"}', json.dumps({"id": "empty", "text": " "}), ""]
+    headers, where = {"content-type": "application/x-ndjson"}, {"corpus": corpus}
+    reply = http.post("/v1/documents", params=where, content="\n".join(lines), headers=headers)
+    outcomes = [json.loads(line) for line in reply.text.splitlines()]
+    assert reply.headers["content-type"] == "application/x-ndjson"
+    assert [one.get("document") for one in outcomes] == [*(one["id"] for one in good), None, None, "empty"]
+    assert [one["status"] for one in outcomes[-4:]] == [201, 400, 422, 422]
+    assert [one["problem"]["code"] for one in outcomes[-3:]] == ["bad_json", "invalid_request", "bad_document"]
+    assert http.get(f"/v1/corpora/{corpus}").json()["corpus"]["documents"] == 20
+
+
+def test_each_file_of_a_form_has_its_outcome(http: httpx.Client, corpus: str) -> None:
+    files = [
+        ("file", ("mill.html", b"<h1>Mill</h1><p>Ada Holm built it in 1871.</p>")),
+        ("file", ("empty.txt", b"")),
+        ("other", ("weir.txt", "The weir of Ysé.".encode())),
+    ]
+    reply = http.post("/v1/files", params={"corpus": corpus}, files=files)
+    sent = reply.json()
+    assert (reply.status_code, sent["taken"], sent["refused"]) == (207, 2, 1)
+    statuses = {one["file"]: one["status"] for one in sent["results"]}
+    assert statuses == {"mill.html": 201, "empty.txt": 422, "weir.txt": 201}
+    assert http.post("/v1/files", params={"corpus": corpus}, files=files[:1]).status_code == 200
+
+
+def test_what_is_no_form_of_files_is_a_problem(http: httpx.Client, corpus: str) -> None:
+    problem(http.post("/v1/files", json={}), 415, "not_form")
+    problem(http.post("/v1/files", data={"a": "b"}, files={"file": ("a.txt", b"x")}), 400, "bad_form")
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    problem(http.post("/v1/files", content=b"x", headers=headers), 400, "bad_form")

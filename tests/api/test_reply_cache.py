@@ -9,28 +9,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .test_ask import MILL, TOWER  # noqa: TID251 (this package is tests/api)
-from .test_problems import problem  # noqa: TID251 (this package is tests/api)
+from tests.api.conftest import problem
 
 QUESTION = "Who founded the mill?"
+Ask = Callable[..., httpx.Response]
 BY_ROUTE = {"Content-Type": "application/json; charset=utf-8"}  # not the plain form
 JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
-def ask(http: httpx.Client, corpus: str) -> Callable[..., httpx.Response]:
-    for name, text in (("mill", MILL), ("tower", TOWER)):
-        assert http.post("/v1/documents", json={"id": name, "corpus": corpus, "text": text}).status_code == 201
-
+def ask(http: httpx.Client, buildings: str) -> Ask:
     def ask(headers: dict[str, str] = JSON, **fields: Any) -> httpx.Response:
-        body = json.dumps({"question": QUESTION, "corpus": corpus, **fields})
+        body = json.dumps({"question": QUESTION, "corpus": buildings, **fields})
         return http.post("/v1/ask", content=body, headers=headers)
 
     ask()
     return ask
 
 
-def told(reply: httpx.Response) -> dict[str, Any]:
+def untimed(reply: httpx.Response) -> dict[str, Any]:
     """All but the times."""
     found: dict[str, Any] = reply.json()
     return {name: value for name, value in found.items() if name != "timing"}
@@ -48,36 +45,34 @@ def told(reply: httpx.Response) -> dict[str, Any]:
         {"question": "WHO  founded the mill"},
     ],
 )
-def test_a_cached_reply_is_the_routes(ask: Callable[..., httpx.Response], fields: dict[str, Any]) -> None:
+def test_a_cached_reply_is_the_routes(ask: Ask, fields: dict[str, Any]) -> None:
     kept, again, route = ask(**fields), ask(**fields), ask(BY_ROUTE, **fields)
     assert kept.json()["cache"] == route.json()["cache"] == "process"
-    assert told(kept) == told(again) == told(route)
+    assert untimed(kept) == untimed(again) == untimed(route)
     assert list(kept.json()) == list(route.json())
     assert list(kept.json()["timing"]) == list(route.json()["timing"])
     assert {*kept.headers} == {*route.headers}
     assert again.headers["x-request-id"] != kept.headers["x-request-id"]
 
 
-def test_a_link_gets_the_same(http: httpx.Client, ask: Callable[..., httpx.Response], corpus: str) -> None:
+def test_a_link_gets_the_same(http: httpx.Client, ask: Ask, corpus: str) -> None:
     found = http.get("/v1/ask", params={"q": QUESTION, "corpus": corpus, "n_best": "2"})
-    assert told(found) == told(ask(n_best=2))
+    assert untimed(found) == untimed(ask(n_best=2))
 
 
-def test_times_are_of_this_request(ask: Callable[..., httpx.Response]) -> None:
+def test_times_are_of_this_request(ask: Ask) -> None:
     timing = ask().json()["timing"]
     assert 0 < timing["total"] < 1_000
     assert (timing["rank"], timing["read"]) == (0, 0)
 
 
-def test_a_document_that_goes_takes_its_replies_along(
-    http: httpx.Client, ask: Callable[..., httpx.Response], corpus: str
-) -> None:
+def test_a_document_that_goes_takes_its_replies_along(http: httpx.Client, ask: Ask, corpus: str) -> None:
     assert ask().json()["answer"] == "Ada Holm"
     http.delete("/v1/documents/mill", params={"corpus": corpus})
     assert ask().json()["answer"] != "Ada Holm"
 
 
-def test_fresh_passes_cached_replies_by(ask: Callable[..., httpx.Response]) -> None:
+def test_fresh_passes_cached_replies_by(ask: Ask) -> None:
     assert ask(fresh=True).json()["cache"] is None
 
 
@@ -85,9 +80,7 @@ def test_fresh_passes_cached_replies_by(ask: Callable[..., httpx.Response]) -> N
     ("fields", "code"),
     [({"k": 0}, "bad_limit"), ({"n_best": 21}, "bad_limit"), ({"min_score": 2}, "bad_limit"), ({"x": 1}, None)],
 )
-def test_what_is_wrong_is_told_by_the_route(
-    ask: Callable[..., httpx.Response], fields: dict[str, Any], code: str | None
-) -> None:
+def test_what_is_wrong_is_told_by_the_route(ask: Ask, fields: dict[str, Any], code: str | None) -> None:
     problem(ask(**fields), 422, code or "invalid_request")
 
 
@@ -98,7 +91,7 @@ def test_any_body_gets_what_the_route_says(alone: httpx.Client, body: bytes) -> 
     assert (plain.status_code, plain.json()["code"]) == (route.status_code, route.json()["code"])
 
 
-def test_cached_replies_are_counted(http: httpx.Client, ask: Callable[..., httpx.Response]) -> None:
+def test_cached_replies_are_counted(http: httpx.Client, ask: Ask) -> None:
     def count() -> float:
         line = 'shardqa_ask_seconds_count{cache="process",phase="total"} '
         lines = http.get("/metrics").text.splitlines()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Server  # noqa: TID251 (this package is tests/api)
-from .schemathesis_run import run  # noqa: TID251
+from tests.api.conftest import Server
+from tests.api.schemathesis_run import run
 
 
 @pytest.mark.timeout(330)  # 50 s of a machine with ten times its load

@@ -5,6 +5,8 @@ import json
 import httpx
 import pytest
 
+from tests.api.conftest import problem
+
 TEXT = "🦉 The mill was built by Ada Holm in 1871."
 QUESTION = "Who built the mill?"
 
@@ -42,27 +44,23 @@ def test_a_question_of_a_batch_that_fails_harms_no_other(http: httpx.Client, fil
 
 def events(reply: httpx.Response) -> list[tuple[str, dict[str, object]]]:
     assert reply.headers["content-type"].startswith("text/event-stream")
-    found = []
-    for block in reply.text.strip().split("\n\n"):
-        name, data = block.split("\n")
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+    blocks = (block.split("\n") for block in reply.text.strip().split("\n\n"))
+    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
 
 
 def test_an_answer_comes_with_its_steps_as_events(http: httpx.Client, filled: str) -> None:
     accept = {"accept": "text/event-stream"}
-    asked = {"question": QUESTION, "corpus": filled}
-    told = events(http.post("/v1/ask", json=asked, headers=accept))
-    assert [data.get("step") for name, data in told if name == "step"][:3] == ["terms", "rank", "read"]
-    assert told[-1][0] == "answer"
-    assert told[-1][1]["answer"] == "Ada Holm"
-    kept = events(http.get("/v1/ask", params={"q": QUESTION, "corpus": filled}, headers=accept))
-    assert [name for name, _ in kept] == ["answer"]
+    question = {"question": QUESTION, "corpus": filled}
+    *steps, (name, answer) = events(http.post("/v1/ask", json=question, headers=accept))
+    assert [data["step"] for _, data in steps][:3] == ["terms", "rank", "read"]
+    assert (name, answer["answer"]) == ("answer", "Ada Holm")
+    cached = events(http.get("/v1/ask", params={"q": QUESTION, "corpus": filled}, headers=accept))
+    assert [name for name, _ in cached] == ["answer"]
 
 
 def test_a_fault_before_the_first_step_is_a_problem(http: httpx.Client) -> None:
     reply = http.get("/v1/ask", params={"q": QUESTION, "corpus": "nobody"}, headers={"accept": "text/event-stream"})
-    assert (reply.status_code, reply.json()["code"]) == (404, "unknown_corpus")
+    problem(reply, 404, "unknown_corpus")
 
 
 def test_a_filter_stands_in_the_body_or_as_json_in_the_address(http: httpx.Client, filled: str) -> None:
