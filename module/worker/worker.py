@@ -22,7 +22,7 @@ from shardqa.module.worker.gears.cluster.new_masters import Newcomers
 from shardqa.module.worker.gears.cluster.nodes import REFRESH, Cluster
 from shardqa.module.worker.gears.commands.rg_commands import Commands
 from shardqa.module.worker.gears.pipeline.readers import Happened, text
-from shardqa.module.worker.gears.pipeline.run import Execution, describe, enter
+from shardqa.module.worker.gears.pipeline.run import Run, describe, enter
 from shardqa.module.worker.gears.registry import redisgears_module, script_module, stored_registrations
 from shardqa.module.worker.gears.registry.events import Events
 from shardqa.module.worker.gears.registry.hooks import Hooks
@@ -54,7 +54,7 @@ ASKING = (
 
 FOR_ANOTHER = (b"RUN", b"READ", b"PREPARE", b"COMMIT")  # verbs of RG._PEER that name the user they are for
 
-Answer = Callable[[Execution, list[bytes]], Coroutine[None, None, bytes]]
+Answer = Callable[[Run, list[bytes]], Coroutine[None, None, bytes]]
 
 
 class Worker:
@@ -89,7 +89,7 @@ class Worker:
         self._hooks = Hooks(self._shard, self._sessions, self._commands)
         self._events = Events(self._shard, self._commands)
         self._told = Told(self._shard)
-        self._running: dict[int, Execution] = {}  # requests and misses by frame id; loop's thread
+        self._running: dict[int, Run] = {}  # requests and misses by frame id; loop's thread
         finish, running = self._answered, self._running
         self._misses = Misses(self._shard, self._sessions, self._commands, running, computing, self._reply, finish)
         self._arrived: list[tuple[str, Happened]] = []  # events for the loop; of the thread that leads
@@ -154,18 +154,18 @@ class Worker:
         section.set(number)
         await self._answer(id, self._sync, user, words)
 
-    async def _sync(self, execution: Execution, words: list[bytes]) -> bytes:
-        execution.holds = True
-        return await self._request(execution, words)
+    async def _sync(self, run: Run, words: list[bytes]) -> bytes:
+        run.holds = True
+        return await self._request(run, words)
 
     def _handle_miss(self, frame: Frame) -> Work | None:
         user, *words = frame.items()
         if len(words) < 3:
             raise MalformedFrame(f"MISS of {len(words) + 1} items")
-        execution = self._execution(frame.id, user, words)
-        work = self._misses.claim(execution, words)
+        run = self._run_of(frame.id, user, words)
+        work = self._misses.claim(run, words)
         if work is None:
-            self._shard.threads.spawn(self._answered(execution, self._misses.answer(execution, words)))
+            self._shard.threads.spawn(self._answered(run, self._misses.answer(run, words)))
         return work
 
     def _handle_hook(self, frame: Frame) -> None:
@@ -224,27 +224,27 @@ class Worker:
         shard.threads.for_ever(self._refresh, REFRESH)
         shard.threads.for_ever(self._send_statistics, STATISTICS_EVERY)
 
-    def _execution(self, id: int, user: bytes, words: list[bytes]) -> Execution:
+    def _run_of(self, id: int, user: bytes, words: list[bytes]) -> Run:
         """Any thread: of a request or miss."""
         rights = Rights.of_request(id, user.decode("utf-8", "surrogateescape"))
-        execution = Execution(self._shard.threads, rights)
-        execution.request = id
-        execution.name = f"{text(words[0])} of {rights.user}".encode("utf-8", "replace")
-        execution.on_progress = lambda: self._shard.link.send_list(Type.PROGRESS, id, ())
-        return execution
+        run = Run(self._shard.threads, rights)
+        run.request = id
+        run.name = f"{text(words[0])} of {rights.user}".encode("utf-8", "replace")
+        run.on_progress = lambda: self._shard.link.send_list(Type.PROGRESS, id, ())
+        return run
 
     async def _answer(self, id: int, answer: Answer, user: bytes, words: list[bytes]) -> None:
         """A request from its frame to its REPLY."""
-        execution = self._execution(id, user, words)
+        run = self._run_of(id, user, words)
         if answer == self._request and _outlasts_its_reply(words):
-            execution.on_release = lambda: self._shard.link.send_list(Type.RELEASE, id, ())
-        await self._answered(execution, answer(execution, words))
+            run.on_release = lambda: self._shard.link.send_list(Type.RELEASE, id, ())
+        await self._answered(run, answer(run, words))
 
-    async def _answered(self, execution: Execution, answer: Coroutine[None, None, bytes]) -> None:
+    async def _answered(self, run: Run, answer: Coroutine[None, None, bytes]) -> None:
         """A request or miss from where it is to its REPLY."""
-        id, execution.task = execution.request, asyncio.current_task()
-        self._running[id] = execution
-        enter(execution)
+        id, run.task = run.request, asyncio.current_task()
+        self._running[id] = run
+        enter(run)
         try:
             reply = await answer
         except asyncio.CancelledError:
@@ -254,7 +254,7 @@ class Worker:
         finally:
             del self._running[id]
         self._reply(id, reply)
-        execution.release()
+        run.release()
 
     def _reply(self, id: int, reply: bytes) -> None:
         try:
@@ -262,13 +262,13 @@ class Worker:
         except frames.PayloadTooLarge as error:
             self._shard.link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
 
-    async def _request(self, execution: Execution, words: list[bytes]) -> bytes:
+    async def _request(self, run: Run, words: list[bytes]) -> bytes:
         """REQUEST: command, argument…"""
         self._shard.statistics.add("requests")
         name = words[0].decode("utf-8", "replace").upper()
         if name != "RG.PYEXECUTE":  # its own reply can't be overridden
-            execution.command = text(words)
-        return await self._commands.run(execution, name, words[1:])
+            run.command = text(words)
+        return await self._commands.run(run, name, words[1:])
 
     def _registered_events(self, events: list[tuple[str, Happened]]) -> None:
         for target, happened in events:
@@ -294,9 +294,9 @@ class Worker:
             self._events.push(registration, happened)
 
     def _cancel(self, id: int) -> None:
-        execution = self._running.get(id)
-        if execution is not None:
-            execution.cancel()
+        run = self._running.get(id)
+        if run is not None:
+            run.cancel()
 
     async def _refresh(self) -> None:
         await self._shard.cluster.refresh()

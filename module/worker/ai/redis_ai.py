@@ -167,11 +167,11 @@ class Keyspace:
             for step in runner.steps
             if isinstance(step, RunStep)
         )
-        execution = await self._shard.models.run_graph(runner.dag(lambda step: self._operation(rights, step)))
-        for _, result in execution.runs():
+        run = await self._shard.models.run_graph(runner.dag(lambda step: self._operation(rights, step)))
+        for _, result in run.runs():
             if isinstance(result, Exception):
                 raise ResponseError(str(result) or "TIMEOUT the run was cancelled")
-        return [Tensor(array) for array in execution.got()]
+        return [Tensor(array) for array in run.got()]
 
     def _operation(self, rights: Rights, step: RunStep) -> ModelRun:
         if step.function is None:
@@ -190,11 +190,11 @@ class Keyspace:
 
     async def _allowed(self, commands: Iterable[Command]) -> Rights:
         """The function's rights, which let it run these: a run goes beside Redis, so they are asked for here."""
-        execution = current()
-        if execution is None:
+        run = current()
+        if run is None:
             raise RuntimeError(OUTSIDE)
-        whole(await self._shard.calls.check(execution.rights, list(commands)))
-        return execution.rights
+        whole(await self._shard.calls.check(run.rights, list(commands)))
+        return run.rights
 
     def _waited(self, run: Coroutine[Any, Any, T]) -> T:
         if self._shard.threads.in_loop():
@@ -203,10 +203,10 @@ class Keyspace:
         return self._shard.threads.wait(run)
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
-        execution = current()
-        if execution is None:
+        run = current()
+        if run is None:
             raise RuntimeError(OUTSIDE)
-        return whole(self._shard.calls.run(execution.rights, commands))
+        return whole(self._shard.calls.run(run.rights, commands))
 
     @staticmethod
     def _arguments(tensor: Tensor) -> tuple[Any, ...]:

@@ -176,7 +176,7 @@ def isInAtomicBlock() -> bool:
 def getGearsSession() -> _GearsSession | None:
     """The function that runs now, to hand to a thread of its own."""
 
-def setGearsSession(execution: _GearsSession | None) -> None:
+def setGearsSession(run: _GearsSession | None) -> None:
     """In that thread: what is called from now on acts for that function."""
 
 def gearsCtx(session: _GearsSession | _Reader | None = None, *arguments: Any) -> Any:

@@ -34,7 +34,7 @@ from shardqa.module.worker.gears.commands.pyexecute import Script
 from shardqa.module.worker.gears.commands.rg_commands import Commands
 from shardqa.module.worker.gears.pipeline.plan import GIVEN
 from shardqa.module.worker.gears.pipeline.readers import Happened, event_record, text
-from shardqa.module.worker.gears.pipeline.run import Execution, enter
+from shardqa.module.worker.gears.pipeline.run import Run, enter
 from shardqa.module.worker.gears.registry import script_module
 from shardqa.module.worker.gears.registry.builder import Builder
 from shardqa.module.worker.gears.registry.registrations import Registration
@@ -119,9 +119,9 @@ class LocalShard:
         return self._threads.wait(coroutine)
 
     async def _run(self, what: What, records: list[Any] | None, convert: bool) -> LocalResult:
-        execution = Execution(self._threads, RIGHTS)
-        enter(execution)
-        session = await self._session(what, execution)
+        run = Run(self._threads, RIGHTS)
+        enter(run)
+        session = await self._session(what, run)
         with script_module.in_use(session.names):
             if session.plan is None and records is not None and len(session.registrations) == 1:
                 return await self._registered(session.registrations[0], records, convert)
@@ -131,29 +131,29 @@ class LocalShard:
                 return LocalResult([], [])
             plan = session.plan if records is None else replace(session.plan, reader=GIVEN, argument=records)
             plan = replace(plan, convert=plan.convert and convert)
-            return LocalResult(*await self._sessions.runs.run(session, execution, plan))
+            return LocalResult(*await self._sessions.runs.run(session, run, plan))
 
-    async def _session(self, what: What, execution: Execution) -> Session:
+    async def _session(self, what: What, run: Run) -> Session:
         if not isinstance(what, Builder):
-            return await self._sessions.execute(execution, Script(_code(what)))
+            return await self._sessions.execute(run, Script(_code(what)))
         session = Session(self._shard, self._sessions.new_id(), RIGHTS, "", lambda _: "", self._sessions.runs)
         session.plan = what.plan_of_run()
         session.visit()
         return session
 
     async def _registered(self, registration: Registration, records: list[Any], convert: bool) -> LocalResult:
-        execution = Execution(self._threads, RIGHTS)
-        enter(execution)
+        run = Run(self._threads, RIGHTS)
+        enter(run)
         changed = replace(registration, convert=registration.convert and convert)
-        results = await self._commands.run_registration(execution, changed, records)
-        return LocalResult(results or [], execution.errors)
+        results = await self._commands.run_registration(run, changed, records)
+        return LocalResult(results or [], run.errors)
 
     async def _command(self, name: str, *words: Any) -> Any:
-        execution = Execution(self._threads, RIGHTS)
+        run = Run(self._threads, RIGHTS)
         encoded = [keyspace.data(word) for word in words]
-        execution.command = text([name.encode(), *encoded])
-        enter(execution)
-        return _decoded(await self._commands.run(execution, name, encoded))
+        run.command = text([name.encode(), *encoded])
+        enter(run)
+        return _decoded(await self._commands.run(run, name, encoded))
 
     async def _event(self, event: str, key: str) -> list[LocalResult]:
         found = []

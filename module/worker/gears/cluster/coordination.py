@@ -24,9 +24,9 @@ from shardqa.module.worker.gears.cluster import pickling
 from shardqa.module.worker.gears.cluster.exchange import FULL, TAKEN, UNKNOWN
 from shardqa.module.worker.gears.cluster.execution_part import ExecutionPart
 from shardqa.module.worker.gears.pipeline import readers
-from shardqa.module.worker.gears.pipeline.execution_list import Run
-from shardqa.module.worker.gears.pipeline.plan import Member, RunPlan
-from shardqa.module.worker.gears.pipeline.run import MAX_ERRORS, Execution, current, describe, enter
+from shardqa.module.worker.gears.pipeline.execution_list import Execution
+from shardqa.module.worker.gears.pipeline.plan import Member
+from shardqa.module.worker.gears.pipeline.run import MAX_ERRORS, Run, current, describe, enter
 from shardqa.topology import Node
 
 if TYPE_CHECKING:
@@ -53,27 +53,27 @@ class Coordination:
         ):
             shard.peers.handle_with(verb, handler)
 
-    async def run(self, session: Session, run: Run, execution: Execution, plan: RunPlan) -> list[Any]:
+    async def run(self, session: Session, execution: Execution) -> list[Any]:
         """The results of this shard's part once all parts are done. Raises CannotTravel, and what a reader raises."""
-        cluster = self._shard.cluster
+        cluster, plan = self._shard.cluster, execution.plan
         others = [] if plan.local else await cluster.other_masters()
         members = (Member(cluster.node, cluster.own_slots()), *(Member(node.id, node.slots) for node in others))
         payload = pickling.pack(session, plan) if others else b""
-        part = ExecutionPart(run.id, session, execution, plan, members, cluster.node, self)
-        run.part = part
-        self._parts[run.id] = part
-        self._finished[run.id] = {node.id: asyncio.Event() for node in others}
+        part = ExecutionPart(execution.id, session, execution.run, plan, members, cluster.node, self)
+        execution.part = part
+        self._parts[execution.id] = part
+        self._finished[execution.id] = {node.id: asyncio.Event() for node in others}
         try:
-            return await self._lead(part, others, payload, run)
+            return await self._lead(part, others, payload, execution.kept)
         except BaseException:
-            self._shard.threads.task(self._end_everywhere(run.id, others))
+            self._shard.threads.task(self._end_everywhere(execution.id, others))
             raise
         finally:
-            del self._parts[run.id], self._finished[run.id]
+            del self._parts[execution.id], self._finished[execution.id]
 
-    async def _lead(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, run: Run) -> list[Any]:
+    async def _lead(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> list[Any]:
         if others:
-            await self._start_others(part, others, payload, run.kept)
+            await self._start_others(part, others, payload, kept)
         watch = self._shard.threads.task(self._watch_others(part, others)) if others else None
         try:
             results = await part_results(part)
@@ -86,7 +86,7 @@ class Coordination:
 
     async def _start_others(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> None:
         members = json.dumps([asdict(member) for member in part.members])
-        order = (part.id, PYTHON, part.session.id, part.execution.rights.user, int(kept), members, payload)
+        order = (part.id, PYTHON, part.session.id, part.run.rights.user, int(kept), members, payload)
         for node, reply in zip(others, await self._shard.peers.send_all(others, "RUN", *order), strict=True):
             if isinstance(reply, BaseException):
                 await self._lose(part, others, node, reply)
@@ -95,7 +95,7 @@ class Coordination:
         if node.id in part.lost:
             return
         part.lose(node.id)
-        part.execution.failed(why)
+        part.run.failed(why)
         self._finished[part.id][node.id].set()
         told = [other for other in others if other.id not in part.lost]
         await self._shard.peers.send_all(told, "LOST", part.id, node.id)
@@ -125,13 +125,13 @@ class Coordination:
         node = await self._shard.cluster.node_of(target)
         if node is None:
             raise ResponseError(f"ERR shard {target} is no longer in the cluster")
-        data = pickling.each(part.session, records, part.execution.failed) if records else b""
+        data = pickling.each(part.session, records, part.run.failed) if records else b""
         return int(await self._shard.peers.send(node, "RECORDS", part.id, number, int(last), data))
 
     async def read_slot(self, part: ExecutionPart, slot: int, node: Node) -> list[Any] | None:
         """The records of a slot that has gone to another shard; None while it does not have it whole."""
         plan = pickling.pack(part.session, replace(part.plan, steps=()))
-        order = (part.id, PYTHON, part.session.id, part.execution.rights.user, slot, plan)
+        order = (part.id, PYTHON, part.session.id, part.run.rights.user, slot, plan)
         found = await self._shard.peers.send(node, "READ", *order)
         return None if found is None else list(pickling.unpack(part.session, found))
 
@@ -160,33 +160,33 @@ class Coordination:
                 f"ERR functions of Python {python} can't run here, on {PYTHON}; use one Python everywhere"
             )
         session = self._sessions.visiting(session_id, request.rights)
-        execution = Execution(self._shard.threads, request.rights)
-        enter(execution)
+        run = Run(self._shard.threads, request.rights)
+        enter(run)
         try:
-            plan = await self._shard.threads.in_pool(execution, pickling.unpack, session, arguments[6])
+            plan = await self._shard.threads.in_pool(run, pickling.unpack, session, arguments[6])
         except BaseException as error:  # noqa: BLE001 - of whatever a pickle of a user's objects runs
             return resp.error(describe(error))
         shards = tuple(Member(m["id"], tuple((a, b) for a, b in m["slots"])) for m in json.loads(members))
-        run = self._shard.executions.begin(id, session.id, execution, plan, kept == "1")
-        part = ExecutionPart(id, session, execution, plan, shards, sender, self)
-        run.part = part
+        execution = self._shard.executions.begin(session.id, run, plan, kept=kept == "1", id=id)
+        part = ExecutionPart(id, session, run, plan, shards, sender, self)
+        execution.part = part
         self._parts[id] = part
         request.hold()
-        execution.task = self._shard.threads.task(self._take_part(part, run))
-        execution.task.add_done_callback(lambda _: request.release())
+        run.task = self._shard.threads.task(self._take_part(part, execution))
+        run.task.add_done_callback(lambda _: request.release())
         return resp.OK
 
-    async def _take_part(self, part: ExecutionPart, run: Run) -> None:
+    async def _take_part(self, part: ExecutionPart, execution: Execution) -> None:
         watch = self._shard.threads.task(self._watch_initiator(part))
         results: list[Any] = []
         try:
             results = await part_results(part)
         except BaseException as error:  # noqa: BLE001 - told to the initiator
             if not isinstance(error, asyncio.CancelledError):
-                part.execution.failed(error)
+                part.run.failed(error)
         finally:
             watch.cancel()
-            self._shard.executions.finished(run, results, part.execution)
+            self._shard.executions.finished(execution, results)
         try:
             await self._tell_finished(part)
         finally:
@@ -196,7 +196,7 @@ class Coordination:
         node = await self._shard.cluster.node_of(part.initiator)
         if node is None:
             return
-        told = json.dumps({"errors": part.execution.errors, "dropped": part.execution.dropped_errors})
+        told = json.dumps({"errors": part.run.errors, "dropped": part.run.dropped_errors})
         try:
             await self._shard.peers.send(node, "FINISHED", part.id, told)
         except ResponseError as error:
@@ -216,7 +216,7 @@ class Coordination:
                 heard = clock()
             except ResponseError:
                 continue
-        part.execution.cancel()
+        part.run.cancel()
 
     async def _on_records(self, sender: str, arguments: list[bytes]) -> bytes:
         id, number, last = (text.decode() for text in arguments[:3])
@@ -228,7 +228,7 @@ class Coordination:
             return resp.encode(FULL)
         records: list[Any] = []
         if arguments[3]:
-            records = await self._shard.threads.in_pool(part.execution, pickling.unpack, part.session, arguments[3])
+            records = await self._shard.threads.in_pool(part.run, pickling.unpack, part.session, arguments[3])
         inbox.put(sender, records, last == "1")
         return resp.encode(TAKEN)
 
@@ -238,9 +238,9 @@ class Coordination:
         if part is None or event is None or event.is_set():
             return resp.OK
         told = json.loads(arguments[1])
-        room = MAX_ERRORS - len(part.execution.errors)
-        part.execution.errors += told["errors"][:room]
-        part.execution.dropped_errors += told["dropped"] + len(told["errors"][room:])
+        room = MAX_ERRORS - len(part.run.errors)
+        part.run.errors += told["errors"][:room]
+        part.run.dropped_errors += told["dropped"] + len(told["errors"][room:])
         event.set()
         return resp.OK
 
@@ -253,7 +253,7 @@ class Coordination:
     async def _on_abort(self, sender: str, arguments: list[bytes]) -> bytes:
         part = self._parts.get(arguments[0].decode())
         if part is not None and sender == part.initiator:
-            part.execution.cancel()
+            part.run.cancel()
         return resp.OK
 
     async def _on_alive(self, sender: str, arguments: list[bytes]) -> bytes:
@@ -261,9 +261,9 @@ class Coordination:
 
 
 async def part_results(part: ExecutionPart) -> list[Any]:
-    """What `part.run()` gives; of several failures at once the first."""
+    """What `part.results()` gives; of several failures at once the first."""
     try:
-        return await part.run()
+        return await part.results()
     except BaseExceptionGroup as group:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):

@@ -128,18 +128,18 @@ class Distribution:
     async def _on_prepare(self, _sender: str, arguments: list[bytes]) -> bytes:
         id, python, _, _, replaced, description = (word.decode("utf-8", "surrogateescape") for word in arguments[:6])
         content, code = arguments[6], arguments[7].decode("utf-8", "surrogateescape")
-        execution = current()
-        assert execution is not None
+        run = current()
+        assert run is not None
         if python != PYTHON:
             return resp.error(f"ERR functions of Python {python} can't run on {PYTHON}; use one Python everywhere")
-        session = self._sessions.travelled(id, execution, code)
+        session = self._sessions.travelled(id, run, code)
         session.description = description or None
         session.stored = stored(content, code)
         session.require(json.loads(arguments[8]) if len(arguments) > 8 else ())
         try:
-            await self._shard.threads.in_pool(execution, unpack, session, content)
+            await self._shard.threads.in_pool(run, unpack, session, content)
             self._sessions.check_triggers(session, {id, replaced or id})
-            await session.run_on_registered(execution)
+            await session.run_on_registered(run)
         except BaseException as error:  # noqa: BLE001 - of whatever a user's code raises
             return resp.error(describe(error))
         self._prepared[id] = session
@@ -149,12 +149,12 @@ class Distribution:
 
     async def _on_commit(self, _sender: str, arguments: list[bytes]) -> bytes:
         id, _, _, _, replaced = (word.decode("utf-8", "surrogateescape") for word in arguments[:5])
-        session, execution = self._prepared.pop(id, None), current()
-        assert execution is not None
+        session, run = self._prepared.pop(id, None), current()
+        assert run is not None
         if session is None:
             return resp.error("ERR it was not prepared: the worker was started anew meanwhile")
         try:
-            self._sessions.take(session, replaced or None, execution)
+            self._sessions.take(session, replaced or None, run)
         except ValueError as error:
             return resp.error(f"ERR {error}")
         return resp.OK

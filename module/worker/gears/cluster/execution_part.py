@@ -20,18 +20,18 @@ from shardqa.module.worker.threads import Cancelled
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.cluster.coordination import Coordination
-    from shardqa.module.worker.gears.pipeline.run import Execution
+    from shardqa.module.worker.gears.pipeline.run import Run
     from shardqa.module.worker.gears.registry.sessions import Session
 
 
 class ExecutionPart:
-    """Built before any record can come; `run` once."""
+    """Built before any record can come; `results` once."""
 
     def __init__(
         self,
         id: str,
         session: Session,
-        execution: Execution,
+        run: Run,
         plan: RunPlan,
         members: tuple[Member, ...],
         initiator: str,
@@ -39,7 +39,7 @@ class ExecutionPart:
     ) -> None:
         self.id = id
         self.session = session
-        self.execution = execution
+        self.run = run
         self.plan = plan
         self.members = members
         self.initiator = initiator  # node id
@@ -63,7 +63,7 @@ class ExecutionPart:
         for inbox in self._inboxes:
             inbox.end(node)
 
-    async def run(self) -> list[Any]:
+    async def results(self) -> list[Any]:
         """The results of this shard. Raises what a reader raises, and CancelledError."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._run_stage(number)) for number in range(len(self._stages))]
@@ -81,7 +81,7 @@ class ExecutionPart:
 
     async def _run_stage(self, number: int) -> list[Any]:
         stage = self._stages[number]
-        chain = Chain(self.execution, stage.steps)
+        chain = Chain(self.run, stage.steps)
         self.chains.append(chain)
         results: list[Any] = []
         outs = self._outs(number, stage)
@@ -105,7 +105,7 @@ class ExecutionPart:
             return
         if self.plan.reader == GIVEN and self._own != self.initiator:
             return
-        read = readers.chunks(self.session.shard, self.execution, self.plan, self._share())
+        read = readers.chunks(self.session.shard, self.run, self.plan, self._share())
         started = perf_counter()
         async for records in read:
             self.read_milliseconds += (perf_counter() - started) * 1000
@@ -132,7 +132,7 @@ class ExecutionPart:
         async def send(last: bool, records: list[Any]) -> int:
             return await self._coordination.send_records(self, target, number, last, records)
 
-        return Far(send, lambda: target in self.lost, self.execution.failed)
+        return Far(send, lambda: target in self.lost, self.run.failed)
 
     async def _pass_on(self, stage: Stage, outs: dict[str, Out], records: list[Any], results: list[Any]) -> None:
         if not records:
@@ -146,7 +146,7 @@ class ExecutionPart:
                 await outs[target].put(chosen)
 
     async def _targets(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
-        return await self.execution.threads.in_pool(self.execution, self._by_target, step, records)
+        return await self.run.threads.in_pool(self.run, self._by_target, step, records)
 
     def _by_target(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
         assert step.function is not None
@@ -157,7 +157,7 @@ class ExecutionPart:
             except Cancelled:
                 raise
             except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
-                self.execution.failed(error)
+                self.run.failed(error)
             else:
                 found.setdefault(target, []).append(record)
         return found

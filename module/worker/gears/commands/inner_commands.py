@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from redis import ResponseError
 
 from shardqa.module.worker.calls import CHECK, Argument, Rights, argument_bytes, first, parse
-from shardqa.module.worker.gears.pipeline.run import Execution
+from shardqa.module.worker.gears.pipeline.run import Run
 
 if TYPE_CHECKING:
     from shardqa.module.worker.shard import Shard
@@ -21,7 +21,7 @@ WAITING = frozenset(
     {"RG.PYEXECUTE", "RG.TRIGGER", "RG.TRIGGERONKEY", "RG.GETRESULTSBLOCKING", "RG.UNREGISTER", "RG._PEER"}
 )
 
-Answer = Callable[[Execution, str, list[bytes]], Coroutine[Any, Any, bytes]]
+Answer = Callable[[Run, str, list[bytes]], Coroutine[Any, Any, bytes]]
 
 
 def is_inner(command: Sequence[Argument]) -> bool:
@@ -43,7 +43,7 @@ class InnerCommands:
             )
         first(shard.calls.run(rights, [command], CHECK))
         assert self.answer is not None, "functions run after the worker is built"
-        answering = self.answer(Execution(shard.threads, rights), wanted, arguments)
+        answering = self.answer(Run(shard.threads, rights), wanted, arguments)
         reply = _without_waiting(answering, wanted) if shard.threads.in_loop() else shard.threads.wait(answering)
         return first(parse(reply, 1))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shardqa.module.worker import resp
 from shardqa.module.worker.gears.cluster.pickling import CannotTravel
-from shardqa.module.worker.gears.pipeline.run import Execution
+from shardqa.module.worker.gears.pipeline.run import Run
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.registry.sessions import Sessions
@@ -82,21 +82,21 @@ def _value(word: str, rest: Iterator[str]) -> str:
     return value
 
 
-async def pyexecute(shard: Shard, sessions: Sessions, execution: Execution, arguments: list[bytes]) -> bytes:
+async def pyexecute(shard: Shard, sessions: Sessions, run: Run, arguments: list[bytes]) -> bytes:
     """Raises BadArguments, SessionExists, and what the script raised."""
     script = parse_script(arguments)
-    shard.log(audit_line(execution.caller.user, script))
+    shard.log(audit_line(run.caller.user, script))
     if script.requirements:
         await shard.requirements.ensure(script.requirements, script.reinstall)
         await sessions.distribution.require(script.requirements, script.reinstall)
-    session = await sessions.execute(execution, script)
+    session = await sessions.execute(run, script)
     if session.plan is None:
         return resp.OK
     if script.unblocking:
-        run = sessions.runs.start(session, execution, Execution(shard.threads, execution.rights), session.plan)
-        return resp.encode(run.id)
+        execution = sessions.runs.start(session, run, Run(shard.threads, run.rights), session.plan)
+        return resp.encode(execution.id)
     try:
-        results, errors = await sessions.runs.run(session, execution, session.plan)
+        results, errors = await sessions.runs.run(session, run, session.plan)
     except CannotTravel as error:
         return resp.error(f"ERR {error}")
     return resp.encode([results, errors])

@@ -19,7 +19,7 @@ from shardqa.module.worker.gears.commands.pyexecute import BadArguments, pyexecu
 from shardqa.module.worker.gears.commands.session_commands import dump_sessions, logs_after, memory_statistics, profile
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
 from shardqa.module.worker.gears.pipeline.readers import text
-from shardqa.module.worker.gears.pipeline.run import Execution, Unset, run_steps
+from shardqa.module.worker.gears.pipeline.run import Run, Unset, run_steps
 from shardqa.module.worker.gears.registry.registrations import Registration
 from shardqa.module.worker.gears.registry.requirements import RequirementsFailed
 from shardqa.module.worker.gears.registry.sessions import SessionExists, Sessions
@@ -60,19 +60,19 @@ class Commands:
         self._turns.pop(registration.id, None)
         self._running = +self._running  # without those at 0
 
-    async def run(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
+    async def run(self, run: Run, name: str, arguments: list[bytes]) -> bytes:
         """The reply of one command. Raises what a function raised."""
         try:
-            return await self._run(execution, name, arguments)
+            return await self._run(run, name, arguments)
         except (BadArguments, SessionExists, CannotTravel, NotDistributed, RequirementsFailed) as error:
             return resp.error(f"ERR {error}")
 
-    async def _run(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
+    async def _run(self, run: Run, name: str, arguments: list[bytes]) -> bytes:
         match name:
             case "RG.PYEXECUTE":
-                return await pyexecute(self._shard, self._sessions, execution, arguments)
+                return await pyexecute(self._shard, self._sessions, run, arguments)
             case "RG.TRIGGER" | "RG.TRIGGERONKEY":
-                return await self._trigger(execution, name, arguments)
+                return await self._trigger(run, name, arguments)
             case "RG._PEER":
                 return await self._shard.peers.receive(arguments)
         words = [argument.decode("utf-8", "surrogateescape") for argument in arguments]
@@ -133,29 +133,29 @@ class Commands:
         registrations = self._shard.registrations
         return resp.encode([r.dump(registrations.queue_of(r) if statistics else None) for r in registrations])
 
-    async def _trigger(self, execution: Execution, name: str, arguments: list[bytes]) -> bytes:
+    async def _trigger(self, run: Run, name: str, arguments: list[bytes]) -> bytes:
         if len(arguments) < (1 if name == "RG.TRIGGER" else 2):
             return resp.error(f"ERR wrong number of arguments for '{name}' command")
         record = text(arguments)
         registration = await self._sessions.settled(lambda: self._shard.registrations.triggered_by(str(record[0])))
         if registration is None:
             return resp.error("ERR subcommand not found")
-        registration.enter(execution)
-        results = await self._in_turn(execution, registration, record)
+        registration.enter(run)
+        results = await self._in_turn(run, registration, record)
         if results is None:
-            return resp.error(execution.errors[0])
-        if execution.reply is not Unset.UNSET:
-            return resp.encode(execution.reply)
+            return resp.error(run.errors[0])
+        if run.reply is not Unset.UNSET:
+            return resp.encode(run.reply)
         return resp.encode(results)
 
-    async def _in_turn(self, execution: Execution, registration: Registration, record: Any) -> list[Any] | None:
+    async def _in_turn(self, run: Run, registration: Registration, record: Any) -> list[Any] | None:
         if not registration.in_order:
-            return await self.run_registration(execution, registration, [record])
+            return await self.run_registration(run, registration, [record])
         turn = self._turns.setdefault(registration.id, asyncio.Lock())
         with self._queued(registration):
             await turn.acquire()
         try:
-            return await self.run_registration(execution, registration, [record])
+            return await self.run_registration(run, registration, [record])
         finally:
             turn.release()
 
@@ -169,23 +169,23 @@ class Commands:
 
     async def run_registration(
         self,
-        execution: Execution,
+        run: Run,
         registration: Registration,
         records: list[Any],
         *,
         kept: bool = False,
         in_queue: bool = False,
     ) -> list[Any] | None:
-        """The records that these became, or None when a step failed (the execution has the error).
+        """The records that these became, or None when a step failed (the run has the error).
 
         `kept`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it there.
         """
-        results = self._results(execution, registration, registration.plan(records), kept)
-        return await self.counted(execution, registration, results, perf_counter(), in_queue)
+        results = self._results(run, registration, registration.plan(records), kept)
+        return await self.counted(run, registration, results, perf_counter(), in_queue)
 
     async def counted(
         self,
-        execution: Execution,
+        run: Run,
         registration: Registration,
         ended: Coroutine[Any, Any, tuple[list[Any], list[str]]],
         started: float,
@@ -194,41 +194,39 @@ class Commands:
         """The same for a run that is there; `ended` gives its results and errors."""
         statistics = registration.statistics
         statistics.trigger()
-        execution.name, execution.seconds = registration.title(), self._shard.seconds_of(registration)
-        execution.turns = self._shard.registrations.turns_of(registration)
+        run.name, run.seconds = registration.title(), self._shard.seconds_of(registration)
+        run.turns = self._shard.registrations.turns_of(registration)
         try:
             with nullcontext() if in_queue else self._queued(registration):
                 results, errors = await ended
         except BaseException as error:
-            statistics.broken(execution, error)
+            statistics.broken(run, error)
             raise
         finally:
             self._shard.registrations.has_run(registration)
         statistics.finished(started, errors[0] if errors else None)
         if errors:
-            self._shard.ring.add(errors[0], "error", execution.name.decode("utf-8", "replace"))
+            self._shard.ring.add(errors[0], "error", run.name.decode("utf-8", "replace"))
         return None if errors else results
 
     async def _results(
-        self, execution: Execution, registration: Registration, plan: RunPlan, kept: bool
+        self, run: Run, registration: Registration, plan: RunPlan, kept: bool
     ) -> tuple[list[Any], list[str]]:
         session = self._sessions.get(registration.session)
         if session is not None and not plan.local and self._shard.cluster.enabled:
-            return await self._sessions.runs.given(session, execution, plan, registration.id)
+            return await self._sessions.runs.given(session, run, plan, registration.id)
         if not kept:
-            return await run_steps(execution, plan.all_steps(), plan.argument), execution.errors
+            return await run_steps(run, plan.all_steps(), plan.argument), run.errors
         executions, results = self._shard.executions, list[Any]()
-        run = executions.begin(executions.new_id(), registration.session, execution, plan, True, registration.id)
+        execution = executions.begin(registration.session, run, plan, kept=True, registration=registration.id)
         try:
-            results = await run_steps(execution, plan.all_steps(), plan.argument)
+            results = await run_steps(run, plan.all_steps(), plan.argument)
         finally:
-            executions.finished(run, results, execution)
-        return run.results, run.errors
+            executions.finished(execution, results)
+        return execution.results, execution.errors
 
-    async def _run_batch(
-        self, execution: Execution, registration: Registration, records: list[Any]
-    ) -> list[Any] | None:
-        return await self.run_registration(execution, registration, records, kept=True)
+    async def _run_batch(self, run: Run, registration: Registration, records: list[Any]) -> list[Any] | None:
+        return await self.run_registration(run, registration, records, kept=True)
 
     async def _unregister(self, id: str) -> bytes:
         """On all shards; a shard that can't be reached keeps it, as its own list shows."""

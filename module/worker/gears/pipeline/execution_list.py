@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker.gears.histogram import RunHistogram
 from shardqa.module.worker.gears.pipeline.plan import GIVEN, RunPlan
-from shardqa.module.worker.gears.pipeline.run import Execution
+from shardqa.module.worker.gears.pipeline.run import Run
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.cluster.execution_part import ExecutionPart
@@ -27,20 +27,13 @@ if TYPE_CHECKING:
 NO_CLUSTER = "0" * 40  # where a shard's id would stand
 
 
-class Run:
+class Execution:
     """One execution as it is listed."""
 
-    __slots__ = (
-        *("id", "session", "execution", "plan", "kept", "registration", "status", "results", "errors", "part"),
-        *("started", "milliseconds", "read_milliseconds", "_done"),
-    )
-
-    def __init__(
-        self, id: str, session: str, execution: Execution, plan: RunPlan, kept: bool, registration: str
-    ) -> None:
+    def __init__(self, id: str, session: str, run: Run, plan: RunPlan, kept: bool, registration: str) -> None:
         self.id = id
         self.session = session  # id
-        self.execution = execution
+        self.run = run
         self.plan = plan
         self.kept = kept  # with its results, once it is done
         self.registration = registration  # id, or empty
@@ -61,7 +54,7 @@ class Run:
 
     def error_count(self) -> int:
         """So far, of this shard; the initiating one has those of all when it is done."""
-        return len(self.errors) if self.is_done() else len(self.execution.errors) + self.execution.dropped_errors
+        return len(self.errors) if self.is_done() else len(self.run.errors) + self.run.dropped_errors
 
     def elapsed(self) -> float:
         """Milliseconds."""
@@ -87,18 +80,18 @@ class Executions:
         self._cluster = cluster
         self._profiles = profiles
         self._settings = settings
-        self._runs: dict[str, Run] = {}  # in the order they began
+        self._by_id: dict[str, Execution] = {}  # in the order they began
         self._of_registration: dict[str, deque[str]] = {}  # registration id -> ids of its kept executions
         self._numbers = itertools.count(1)
         self._taken: Callable[[str], bool] = lambda _: False
         self.ended: Counter[str] = Counter()  # how runs of scripts and functions ended: done, failed, aborted
         self.times = RunHistogram()  # of the same
 
-    def all(self) -> list[Run]:
-        return list(self._runs.values())
+    def all(self) -> list[Execution]:
+        return list(self._by_id.values())
 
-    def get(self, id: str) -> Run | None:
-        return self._runs.get(id)
+    def get(self, id: str) -> Execution | None:
+        return self._by_id.get(id)
 
     def avoid(self, taken: Callable[[str], bool]) -> None:
         """`taken` says which ids something else has: an id names one thing."""
@@ -111,41 +104,42 @@ class Executions:
                 return id
 
     def begin(
-        self, id: str, session: str, execution: Execution, plan: RunPlan, kept: bool, registration: str = ""
-    ) -> Run:
+        self, session: str, run: Run, plan: RunPlan, *, kept: bool, registration: str = "", id: str | None = None
+    ) -> Execution:
+        """Lists an execution of this session; `id` is that of another shard's whose part it is."""
+        id = self.new_id() if id is None else id
         if self._settings.number("ProfileExecutions"):
-            execution.profile = partial(self._profiles.measuring, session)
-        run = self._runs[id] = Run(id, session, execution, plan, kept, registration)
+            run.profile = partial(self._profiles.measuring, session)
+        execution = self._by_id[id] = Execution(id, session, run, plan, kept, registration)
         if not registration:
-            execution.name = f"execution {id} of session {session}, by {execution.rights.user}".encode(
-                "utf-8", "replace"
-            )
+            run.name = f"execution {id} of session {session}, by {run.rights.user}".encode("utf-8", "replace")
         if registration:
             self._keep_within(self._of_registration.setdefault(registration, deque()), id)
         else:
             self._make_room()
-        return run
+        return execution
 
-    def finished(self, run: Run, results: list[Any], execution: Execution) -> None:
-        """The run is over; `execution` has its errors."""
-        run.results = results
-        run.errors = list(execution.errors)
-        if execution.dropped_errors:
-            run.errors.append(f"ERR and {execution.dropped_errors} more errors")
-        aborted = execution.cancelled
-        if aborted and not run.errors:
-            run.errors.append("ERR the execution was aborted")
-        run.finish("aborted" if aborted else "done")
-        if not run.registration:
-            self.ended["aborted" if aborted else "failed" if run.errors else "done"] += 1
-            self.times.add(run.milliseconds * 1000)
-        if run.part is not None:
-            run.read_milliseconds = run.part.read_milliseconds
-        if not run.kept:
-            self.drop(run)
+    def finished(self, execution: Execution, results: list[Any]) -> None:
+        """The run of `execution` is over and has its errors."""
+        run = execution.run
+        execution.results = results
+        execution.errors = list(run.errors)
+        if run.dropped_errors:
+            execution.errors.append(f"ERR and {run.dropped_errors} more errors")
+        aborted = run.cancelled
+        if aborted and not execution.errors:
+            execution.errors.append("ERR the execution was aborted")
+        execution.finish("aborted" if aborted else "done")
+        if not execution.registration:
+            self.ended["aborted" if aborted else "failed" if execution.errors else "done"] += 1
+            self.times.add(execution.milliseconds * 1000)
+        if execution.part is not None:
+            execution.read_milliseconds = execution.part.read_milliseconds
+        if not execution.kept:
+            self.drop(execution)
 
-    def drop(self, run: Run) -> None:
-        self._runs.pop(run.id, None)
+    def drop(self, execution: Execution) -> None:
+        self._by_id.pop(execution.id, None)
 
     def forget_registration(self, id: str) -> None:
         """Its executions stay, as RedisGears keeps them, but count among the others."""
@@ -154,11 +148,11 @@ class Executions:
     def _keep_within(self, ids: deque[str], id: str) -> None:
         ids.append(id)
         while len(ids) > self._settings.number("MaxExecutionsPerRegistration"):
-            self._runs.pop(ids.popleft(), None)
+            self._by_id.pop(ids.popleft(), None)
 
     def _make_room(self) -> None:
         """Drops the oldest that are done."""
-        of_scripts = [run for run in self._runs.values() if not run.registration]
+        of_scripts = [execution for execution in self._by_id.values() if not execution.registration]
         over = len(of_scripts) - self._settings.number("MaxExecutions")
-        for run in [run for run in of_scripts if run.is_done()][: max(over, 0)]:
-            self.drop(run)
+        for execution in [execution for execution in of_scripts if execution.is_done()][: max(over, 0)]:
+            self.drop(execution)

@@ -22,8 +22,8 @@ class LogRing:
     def add(self, text: str, level: str, whose: str | None = None) -> None:
         """`whose`: what logged it; without, the function that runs now, or the worker itself."""
         if whose is None:
-            execution = current()
-            whose = "worker" if execution is None else execution.name.decode("utf-8", "replace")
+            run = current()
+            whose = "worker" if run is None else run.name.decode("utf-8", "replace")
         self._last = max(self._last + 1, time.time_ns() // 1000)  # numbers of a later worker go on from here
         self._lines.append((self._last, level, whose[:LENGTH], text[:LENGTH]))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from shardqa.module.worker.calls import Command, Rights, first
 from shardqa.module.worker.gears.pipeline.plan import GIVEN, RunPlan
-from shardqa.module.worker.gears.pipeline.run import Execution
+from shardqa.module.worker.gears.pipeline.run import Run
 from shardqa.module.worker.gears.pipeline.slot_reader import Elsewhere, SlotReader, glob
 from shardqa.module.worker.shard import Shard
 
@@ -51,9 +51,9 @@ class Share:
     elsewhere: Elsewhere | None  # reads one that has gone to another shard
 
 
-async def chunks(shard: Shard, execution: Execution, plan: RunPlan, share: Share) -> AsyncIterator[list[Any]]:
+async def chunks(shard: Shard, run: Run, plan: RunPlan, share: Share) -> AsyncIterator[list[Any]]:
     """The records of a run on this shard."""
-    if shard.cluster.enabled and (keyspace := await slots_of(shard, execution, plan)) is not None:
+    if shard.cluster.enabled and (keyspace := await slots_of(shard, run, plan)) is not None:
         every = [slot for first, last in share.slots for slot in range(first, last + 1)]
         async for page in keyspace.records(every, share.elsewhere):
             yield page
@@ -64,39 +64,39 @@ async def chunks(shard: Shard, execution: Execution, plan: RunPlan, share: Share
         case "ShardsIDReader":
             yield [shard.cluster.node if shard.cluster.enabled else "1"]
         case "PythonReader":
-            iterator = iter(await execution.threads.in_pool(execution, plan.argument))
-            while chunk := await execution.threads.in_pool(execution, _take, iterator):
+            iterator = iter(await run.threads.in_pool(run, plan.argument))
+            while chunk := await run.threads.in_pool(run, _take, iterator):
                 yield chunk
         case "KeysOnlyReader":
-            pattern, exact = await _pattern(execution, plan)
+            pattern, exact = await _pattern(run, plan)
             count = int(plan.options.get("count", SCAN))
-            async for keys in _keys(shard, execution.rights, pattern, exact, count):
+            async for keys in _keys(shard, run.rights, pattern, exact, count):
                 yield [text(key) for key in keys]
         case "StreamReader":
-            async for keys in _keys(shard, execution.rights, str(plan.argument), False, PAGE, "stream"):
+            async for keys in _keys(shard, run.rights, str(plan.argument), False, PAGE, "stream"):
                 for key in keys:
-                    async for page in _messages(shard, execution.rights, key, str(plan.options.get("fromId", "0-0"))):
+                    async for page in _messages(shard, run.rights, key, str(plan.options.get("fromId", "0-0"))):
                         yield page
         case _:
             exact = bool(plan.options.get("noScan", False))
-            reader = RecordReader(shard, execution.rights, bool(plan.options.get("readValue", True)))
-            async for keys in _keys(shard, execution.rights, str(plan.argument), exact, PAGE):
+            reader = RecordReader(shard, run.rights, bool(plan.options.get("readValue", True)))
+            async for keys in _keys(shard, run.rights, str(plan.argument), exact, PAGE):
                 yield await reader.records(keys)
 
 
-async def slots_of(shard: Shard, execution: Execution, plan: RunPlan) -> SlotReader | None:
+async def slots_of(shard: Shard, run: Run, plan: RunPlan) -> SlotReader | None:
     """For readers of many keys of a cluster; None for all others. Raises ResponseError for who may not SCAN."""
     if plan.reader == "KeysOnlyReader":
-        pattern, exact = await _pattern(execution, plan)
+        pattern, exact = await _pattern(run, plan)
     elif plan.reader == "KeysReader":
         pattern, exact = str(plan.argument), bool(plan.options.get("noScan", False))
     else:
         return None
     if exact or not GLOB.search(pattern):
         return None
-    first(await shard.calls.check(execution.rights, [("SCAN", "0")]))
+    first(await shard.calls.check(run.rights, [("SCAN", "0")]))
     names_only = plan.reader == "KeysOnlyReader"
-    reader = RecordReader(shard, execution.rights, bool(plan.options.get("readValue", True)))
+    reader = RecordReader(shard, run.rights, bool(plan.options.get("readValue", True)))
 
     async def read(keys: list[bytes]) -> list[Any]:
         if names_only:
@@ -111,12 +111,12 @@ def _take(iterator: Iterator[Any]) -> list[Any]:
     return [record for _, record in zip(range(PAGE), iterator)]  # noqa: B905 - the shorter one ends it
 
 
-async def _pattern(execution: Execution, plan: RunPlan) -> tuple[str, bool]:
+async def _pattern(run: Run, plan: RunPlan) -> tuple[str, bool]:
     """What KeysOnlyReader looks for here, and whether that is a key's whole name."""
     generator = plan.options.get("patternGenerator")
     if generator is None:
         return str(plan.argument), bool(plan.options.get("noScan", False))
-    pattern, exact = await execution.threads.in_pool(execution, generator)
+    pattern, exact = await run.threads.in_pool(run, generator)
     return str(pattern), bool(exact)
 
 

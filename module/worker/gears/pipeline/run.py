@@ -1,6 +1,6 @@
 """One run of a function: its steps over records, with what the run carries (reply, cancellation).
 
-A step that raises loses its record and leaves an error. `current()` gives any code of the run its Execution.
+A step that raises loses its record and leaves an error. `current()` gives any code of the run its Run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FlatError(Exception):
     """Raised by `flat_error`: its text alone is the error, without the place it came from."""
 
 
-class Execution(Breakable):
+class Run(Breakable):
     """One run. Owned by the coroutine that drives it; functions reach it through `current()`."""
 
     def __init__(self, threads: Threads, rights: Rights) -> None:
@@ -93,26 +93,26 @@ class Execution(Breakable):
             self.dropped_errors += 1
 
 
-_current: ContextVar[Execution | None] = ContextVar("execution", default=None)
+_current: ContextVar[Run | None] = ContextVar("run", default=None)
 
 
-def current() -> Execution | None:
+def current() -> Run | None:
     return _current.get()
 
 
-def enter(execution: Execution | None) -> None:
-    """Makes `execution` the current one of this task and of what it starts; None: there is none."""
-    _current.set(execution)
+def enter(run: Run | None) -> None:
+    """Makes `run` the current one of this task and of what it starts; None: there is none."""
+    _current.set(run)
 
 
-def run_steps_here(execution: Execution, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
+def run_steps_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
     """The same in the calling thread: for a function that a function calls."""
-    return Chain(execution, steps).run_here(records)
+    return Chain(run, steps).run_here(records)
 
 
-async def run_steps(execution: Execution, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
-    """`records` after all steps, here; errors are kept by the execution."""
-    chain = Chain(execution, steps)
+async def run_steps(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
+    """`records` after all steps, here; the run keeps errors."""
+    chain = Chain(run, steps)
     return await chain.feed(records) + await chain.end()
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from shardqa.module.worker.threads import Cancelled
 
 if TYPE_CHECKING:
-    from shardqa.module.worker.gears.pipeline.run import Execution
+    from shardqa.module.worker.gears.pipeline.run import Run
 
 Function = Callable[..., Any]
 LIGHT = 16  # records, and fields of one, that `convert` is done with at once
@@ -223,8 +223,8 @@ class Suspended:
 class Chain:
     """Steps of which none is global. Used by one coroutine."""
 
-    def __init__(self, execution: Execution, steps: Sequence[GearsStep]) -> None:
-        self._execution = execution
+    def __init__(self, run: Run, steps: Sequence[GearsStep]) -> None:
+        self._execution = run
         self.operations = [OPERATIONS[step.kind](step) for step in steps if step.kind not in GLOBAL]
 
     async def feed(self, records: list[Any]) -> list[Any]:

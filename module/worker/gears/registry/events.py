@@ -14,9 +14,9 @@ from time import perf_counter
 from typing import Any
 
 from shardqa.module.worker.gears.commands.rg_commands import Commands
-from shardqa.module.worker.gears.pipeline.execution_list import Run
+from shardqa.module.worker.gears.pipeline.execution_list import Execution
 from shardqa.module.worker.gears.pipeline.readers import Happened, event_record, event_records
-from shardqa.module.worker.gears.pipeline.run import Execution, describe, enter
+from shardqa.module.worker.gears.pipeline.run import Run, describe, enter
 from shardqa.module.worker.gears.pipeline.steps import Suspended
 from shardqa.module.worker.gears.registry.plain_run import RunHere, runs_here
 from shardqa.module.worker.gears.registry.registrations import Registration
@@ -92,7 +92,7 @@ class Begun:
     """One event of a turn."""
 
     here: RunHere
-    run: Run
+    execution: Execution
     met: list[Any] | Suspended | BaseException | None = None
 
 
@@ -164,11 +164,11 @@ class Events:
             self._wake(line, line.rest(len(events), perf_counter() - started))
 
     async def _run(self, registration: Registration, happened: Happened) -> None:
-        execution = Execution(self._shard.threads, registration.rights)
-        enter(execution)
+        run = Run(self._shard.threads, registration.rights)
+        enter(run)
         try:
             record = await event_record(self._shard, registration.rights, happened, registration.read_value)
-            await self._commands.run_registration(execution, registration, [record], kept=True, in_queue=True)
+            await self._commands.run_registration(run, registration, [record], kept=True, in_queue=True)
         except BaseException as error:  # noqa: BLE001 - as above
             registration.statistics.last_error = describe(error)
 
@@ -188,10 +188,10 @@ class Events:
 
     def _begun(self, registration: Registration, record: Any) -> Begun:
         executions = self._shard.executions
-        execution = Execution(self._shard.threads, registration.rights)
-        here = RunHere(self._shard, registration, execution, record)
-        run = executions.begin(executions.new_id(), registration.session, execution, here.plan, True, registration.id)
-        return Begun(here, run)
+        run = Run(self._shard.threads, registration.rights)
+        here = RunHere(self._shard, registration, run, record)
+        execution = executions.begin(registration.session, run, here.plan, kept=True, registration=registration.id)
+        return Begun(here, execution)
 
     def _end(self, line: Line, key: str, begun: Begun | None) -> None:
         """Of one event whose turn is over; what it has to await is a turn of its own."""
@@ -202,18 +202,18 @@ class Events:
             return
         if begun is not None:
             results = begun.met if isinstance(begun.met, list) else []
-            self._shard.executions.finished(begun.run, results, begun.here.execution)
+            self._shard.executions.finished(begun.execution, results)
         line.done(key)
 
     async def _rest(self, line: Line, key: str, begun: Begun, met: Suspended) -> None:
-        execution, results = begun.here.execution, None
-        enter(execution)
+        run, results = begun.here.run, None
+        enter(run)
         try:
             results = await begun.here.rest(self._commands, met, in_queue=True)
         except BaseException as error:  # noqa: BLE001 - as above
             line.registration.statistics.last_error = describe(error)
         finally:
-            self._shard.executions.finished(begun.run, results or [], execution)
+            self._shard.executions.finished(begun.execution, results or [])
             line.done(key)
             line.turns -= 1
             self._wake(line)

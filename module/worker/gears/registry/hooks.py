@@ -16,7 +16,7 @@ from redis import ResponseError
 from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Argument
 from shardqa.module.worker.gears.pipeline.readers import Happened, event_record, text
-from shardqa.module.worker.gears.pipeline.run import Execution, Unset, current, enter, run_steps_here
+from shardqa.module.worker.gears.pipeline.run import Run, Unset, current, enter, run_steps_here
 
 if TYPE_CHECKING:
     from shardqa.module.worker.gears.commands.rg_commands import Commands
@@ -35,17 +35,17 @@ class HookCall:
     name: str  # of the command, as it was sent
     rest: tuple[Registration, ...]  # the hooks behind this one
 
-    def next(self, execution: Execution, arguments: Sequence[Argument]) -> Any:
+    def next(self, run: Run, arguments: Sequence[Argument]) -> Any:
         """Raises redis.ResponseError."""
         command = (self.name, *arguments)
         if not self.rest:
-            return text(self.shard.execute(execution.caller, command))
-        return self._next_hook(execution, list(command))
+            return text(self.shard.execute(run.caller, command))
+        return self._next_hook(run, list(command))
 
-    def _next_hook(self, execution: Execution, command: list[Any]) -> Any:
+    def _next_hook(self, run: Run, command: list[Any]) -> Any:
         registration, *rest = self.rest
-        nested = Execution(execution.threads, execution.caller)
-        nested.name, nested.request, nested.command = registration.title(), execution.request, command
+        nested = Run(run.threads, run.caller)
+        nested.name, nested.request, nested.command = registration.title(), run.request, command
         nested.hook = HookCall(self.shard, self.name, tuple(rest))
         registration.enter(nested)
         started, before = perf_counter(), current()
@@ -61,10 +61,10 @@ class HookCall:
         return text(reply_of(nested, results))
 
 
-def reply_of(execution: Execution, results: list[Any]) -> Any:
+def reply_of(run: Run, results: list[Any]) -> Any:
     """One result is the reply itself, as Redis' own replies are."""
-    if execution.reply is not Unset.UNSET:
-        return execution.reply
+    if run.reply is not Unset.UNSET:
+        return run.reply
     return results[0] if len(results) == 1 else results
 
 
@@ -76,39 +76,39 @@ class Hooks:
         self._sessions = sessions
         self._commands = commands
 
-    async def answer(self, execution: Execution, words: list[bytes]) -> bytes:
+    async def answer(self, run: Run, words: list[bytes]) -> bytes:
         """HOOK: n, registration id…, n, command, argument…; then registration id, event, key, type of each event."""
         count = int(words[0])
         ids, rest = [word.decode() for word in words[1 : count + 1]], words[count + 1 :]
         length = int(rest[0])
         command, events = rest[1 : length + 1], rest[length + 1 :]
-        execution.command = text(command)
+        run.command = text(command)
         if ids:
-            return await self._hooked(execution, ids, command)
-        return await self._caused(execution, [events[at : at + 4] for at in range(0, len(events), 4)])
+            return await self._hooked(run, ids, command)
+        return await self._caused(run, [events[at : at + 4] for at in range(0, len(events), 4)])
 
     async def _find(self, id: str) -> Registration | None:
         return await self._sessions.settled(lambda: self._shard.registrations.get(id))
 
-    async def _hooked(self, execution: Execution, ids: list[str], command: list[bytes]) -> bytes:
+    async def _hooked(self, run: Run, ids: list[str], command: list[bytes]) -> bytes:
         chain = [registration for id in ids if (registration := await self._find(id)) is not None]
         if not chain:  # unregistered while it was on its way
-            return await self._shard.calls.raw(execution.caller, command)
-        execution.hook = HookCall(self._shard, text(command[0]), tuple(chain[1:]))
-        chain[0].enter(execution)
-        results = await self._commands.run_registration(execution, chain[0], [list(execution.command)])
+            return await self._shard.calls.raw(run.caller, command)
+        run.hook = HookCall(self._shard, text(command[0]), tuple(chain[1:]))
+        chain[0].enter(run)
+        results = await self._commands.run_registration(run, chain[0], [list(run.command)])
         if results is None:
-            return resp.error(execution.errors[0])
-        return resp.encode(reply_of(execution, results))
+            return resp.error(run.errors[0])
+        return resp.encode(reply_of(run, results))
 
-    async def _caused(self, execution: Execution, events: list[list[bytes]]) -> bytes:
+    async def _caused(self, run: Run, events: list[list[bytes]]) -> bytes:
         for id, event, key, type in events:
             registration = await self._find(id.decode())
             if registration is None:
                 continue
-            registration.enter(execution)
+            registration.enter(run)
             happened = Happened(event.decode(), key.decode("utf-8", "surrogateescape"), type.decode())
-            record = await event_record(self._shard, execution.rights, happened, registration.read_value)
-            if await self._commands.run_registration(execution, registration, [record]) is None:
-                return resp.error(execution.errors[0])
-        return KEEP if execution.reply is Unset.UNSET else resp.encode(execution.reply)
+            record = await event_record(self._shard, run.rights, happened, registration.read_value)
+            if await self._commands.run_registration(run, registration, [record]) is None:
+                return resp.error(run.errors[0])
+        return KEEP if run.reply is Unset.UNSET else resp.encode(run.reply)

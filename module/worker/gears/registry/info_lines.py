@@ -41,7 +41,7 @@ class Told:
 
     def _tell_executions(self) -> None:
         executions, statistics = self._shard.executions, self._shard.statistics
-        statistics.set("executions_running", sum(not run.is_done() for run in executions.all()))
+        statistics.set("executions_running", sum(not execution.is_done() for execution in executions.all()))
         for ending in ENDINGS:
             statistics.set(f"executions_{ending}", executions.ended[ending])
         statistics.set("executions_us_p50", executions.times.percentile(0.5))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardqa.module.worker import resp
 from shardqa.module.worker.gears.pipeline.readers import text
-from shardqa.module.worker.gears.pipeline.run import Execution, Unset, describe
+from shardqa.module.worker.gears.pipeline.run import Run, Unset, describe
 from shardqa.module.worker.gears.pipeline.steps import Suspended
 from shardqa.module.worker.gears.registry.plain_run import RunHere, runs_here
 from shardqa.module.worker.socket_threads import Work
@@ -34,7 +34,7 @@ LONG = 0.001  # seconds of a run beside which a thread's waking does not count
 IN_A_ROW = 3  # long runs; single ones are those of a busy machine
 PAUSE = 1.0  # seconds that a registration's misses then go to the pool
 
-Finish = Callable[[Execution, Coroutine[None, None, bytes]], Coroutine[None, None, None]]
+Finish = Callable[[Run, Coroutine[None, None, bytes]], Coroutine[None, None, None]]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Misses:
         shard: Shard,
         sessions: Sessions,
         commands: Commands,
-        running: dict[int, Execution],
+        running: dict[int, Run],
         computing: threading.Lock,
         reply: Callable[[int, bytes], None],
         finish: Finish,
@@ -76,7 +76,7 @@ class Misses:
         shard.registrations.listen(self._added, lambda registration: self.forget(registration.id))
         shard.registrations.count_queue(lambda registration: int(registration is self._now))
 
-    async def answer(self, execution: Execution, words: list[bytes]) -> bytes:
+    async def answer(self, run: Run, words: list[bytes]) -> bytes:
         """MISS: registration id, key, command, argument…"""
         self._shard.statistics.add("misses")
         id = words[0].decode()
@@ -84,11 +84,11 @@ class Misses:
         if registration is None:
             why = self._sessions.why_inactive(id)
             return resp.NIL if why is None else resp.error(f"ERR registration {id} is not active: {why}")
-        record = _entered(execution, registration, words)
-        await self._commands.run_registration(execution, registration, [record])
-        return _reply_of(execution)
+        record = _entered(run, registration, words)
+        await self._commands.run_registration(run, registration, [record])
+        return _reply_of(run)
 
-    def claim(self, execution: Execution, words: list[bytes]) -> Work | None:
+    def claim(self, run: Run, words: list[bytes]) -> Work | None:
         """The run of a miss that the calling thread is to do itself; None: it goes the usual way."""
         hosted = self._plain.get(words[0].decode())
         if hosted is None or hosted.paused_until > time.monotonic():
@@ -99,8 +99,8 @@ class Misses:
         if not self._computing.acquire(blocking=False):
             turns.give()
             return None
-        self._running[execution.request] = execution  # at once: the next frame may cancel it
-        return partial(self._run_here, execution, hosted, turns, words)
+        self._running[run.request] = run  # at once: the next frame may cancel it
+        return partial(self._run_here, run, hosted, turns, words)
 
     def forget(self, id: str) -> None:
         """The registration goes: what the loop has still to do is not overtaken."""
@@ -116,11 +116,11 @@ class Misses:
         if registration.reader == "KeysReader" and registration.hooked and runs_here(registration):
             self._plain[registration.id] = Hosted(registration)
 
-    def _run_here(self, execution: Execution, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
+    def _run_here(self, run: Run, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
         self._shard.statistics.add("misses")
         started, self._now = time.perf_counter(), hosted.registration
         try:
-            reply = Context().run(self._answer_here, execution, hosted.registration, words)
+            reply = Context().run(self._answer_here, run, hosted.registration, words)
         except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
             reply = resp.error(describe(error))
         finally:
@@ -129,32 +129,32 @@ class Misses:
             turns.give()
             self._computing.release()  # before the reply: what that client sends next may be claimed, too
         if reply is not None:
-            self._running.pop(execution.request, None)
-            self._reply(execution.request, reply)
+            self._running.pop(run.request, None)
+            self._reply(run.request, reply)
 
-    def _answer_here(self, execution: Execution, registration: Registration, words: list[bytes]) -> bytes | None:
+    def _answer_here(self, run: Run, registration: Registration, words: list[bytes]) -> bytes | None:
         """None: it met something to await and goes on in the loop. Raises Cancelled."""
-        record = _entered(execution, registration, words)
-        here = RunHere(self._shard, registration, execution, record)
+        record = _entered(run, registration, words)
+        here = RunHere(self._shard, registration, run, record)
         met = here.begin()
         if isinstance(met, Suspended):
-            self._shard.threads.spawn(self._finish(execution, self._rest(here, met)))
+            self._shard.threads.spawn(self._finish(run, self._rest(here, met)))
             return None
-        return _reply_of(execution)
+        return _reply_of(run)
 
     async def _rest(self, here: RunHere, met: Suspended) -> bytes:
         await here.rest(self._commands, met)
-        return _reply_of(here.execution)
+        return _reply_of(here.run)
 
 
-def _entered(execution: Execution, registration: Registration, words: list[bytes]) -> dict[str, Any]:
+def _entered(run: Run, registration: Registration, words: list[bytes]) -> dict[str, Any]:
     """The record of a miss whose function is about to run."""
-    key, execution.command = text(words[1]), text(words[2:])
-    registration.enter(execution)
+    key, run.command = text(words[1]), text(words[2:])
+    registration.enter(run)
     return {"key": key, "value": None, "type": None, "event": "keymiss"}
 
 
-def _reply_of(execution: Execution) -> bytes:
-    if execution.errors:
-        return resp.error(execution.errors[0])
-    return resp.NIL if execution.reply is Unset.UNSET else resp.encode(execution.reply)
+def _reply_of(run: Run) -> bytes:
+    if run.errors:
+        return resp.error(run.errors[0])
+    return resp.NIL if run.reply is Unset.UNSET else resp.encode(run.reply)

@@ -44,10 +44,10 @@ def _place(value: Any, name: str) -> None:
 def _names(shard: Shard) -> dict[str, Any]:
     def execute_command(*command: Argument) -> Any:
         """One Redis command with the rights of the function that runs. Raises redis.ResponseError."""
-        execution = current()
-        if execution is None:
+        run = current()
+        if run is None:
             raise RuntimeError(OUTSIDE)
-        return text(shard.execute(execution.rights, command))
+        return text(shard.execute(run.rights, command))
 
     def gears_builder(*arguments: Any, **named: Any) -> Any:
         names = script_module.of_script()

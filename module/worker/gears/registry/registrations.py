@@ -12,7 +12,7 @@ from typing import Any
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.histogram import RunHistogram
 from shardqa.module.worker.gears.pipeline.plan import GIVEN, RunPlan
-from shardqa.module.worker.gears.pipeline.run import Execution, describe
+from shardqa.module.worker.gears.pipeline.run import Run, describe
 from shardqa.module.worker.gears.pipeline.steps import GLOBAL, GearsStep
 from shardqa.module.worker.gears.pipeline.turns import Turns
 from shardqa.module.worker.gears.registry.hooked_commands import HookedCommand
@@ -57,9 +57,9 @@ class RegistrationStatistics:
             self.failures += 1
             self.last_error = reason
 
-    def broken(self, execution: Execution, error: BaseException) -> None:
+    def broken(self, run: Run, error: BaseException) -> None:
         """A run that was broken off."""
-        if execution.stopped:
+        if run.stopped:
             self.abort()
         else:
             self.drop(describe(error))
@@ -145,11 +145,11 @@ class Registration:
         """Of who registered it."""
         return Rights.of_session(self.session, self.user)
 
-    def enter(self, execution: Execution) -> None:
+    def enter(self, run: Run) -> None:
         """Before it runs for a client."""
-        execution.group = self.rights.context
+        run.group = self.rights.context
         if self.privileged:
-            execution.rights = self.rights
+            run.rights = self.rights
 
     def wire(self) -> list[str]:
         """The items of this registration in a REGISTER frame."""

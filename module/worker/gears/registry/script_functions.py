@@ -16,7 +16,7 @@ from redis import ResponseError
 from shardqa.module.worker.calls import Argument, Calls, section
 from shardqa.module.worker.gears.pipeline.futures import GearsFuture, PlainFuture
 from shardqa.module.worker.gears.pipeline.readers import text
-from shardqa.module.worker.gears.pipeline.run import Execution, FlatError, current, enter
+from shardqa.module.worker.gears.pipeline.run import FlatError, Run, current, enter
 from shardqa.module.worker.gears.registry.builder import Builder
 from shardqa.module.worker.gears.registry.session_runtime import SessionRuntime
 
@@ -74,7 +74,7 @@ def namespace(session: Session) -> dict[str, Any]:
         """One Redis command; strings come back as str. Raises redis.ResponseError."""
         return text(shard.execute(session.rights_now(), command))
 
-    def gears_context(session: Execution | str | None = None, *arguments: Any) -> Any:
+    def gears_context(session: Run | str | None = None, *arguments: Any) -> Any:
         """RedisGears' name for the builder of a reader, and for `with gearsCtx(getGearsSession()):`."""
         return builder(session, *arguments) if isinstance(session, str) else in_context(session)
 
@@ -113,8 +113,8 @@ def is_in_atomic_block() -> bool:
 
 def is_async_allow() -> bool:
     """False in a trigger inside a transaction or a script, which wait for it."""
-    execution = current()
-    return execution is None or not execution.holds
+    run = current()
+    return run is None or not run.holds
 
 
 class Atomic:
@@ -147,7 +147,7 @@ def flat_error(message: object) -> Any:
 
 
 @contextmanager
-def in_context(session: Execution | None = None) -> Iterator[None]:
+def in_context(session: Run | None = None) -> Iterator[None]:
     """`with gearsCtx(getGearsSession()):` in a thread of one's own: what is called inside acts for that function."""
     before = current()
     enter(before if session is None else session)
@@ -159,24 +159,24 @@ def in_context(session: Execution | None = None) -> Iterator[None]:
 
 def override_reply(value: Any) -> None:
     """Makes `value` the reply of the command this function runs for: bytes and str as they are, list, int, None."""
-    execution = current()
-    if execution is None or not execution.command:
+    run = current()
+    if run is None or not run.command:
         raise RuntimeError("override_reply works only in a function that runs for a client's command")
-    execution.reply = value
+    run.reply = value
 
 
 def call_next(*arguments: Argument) -> Any:
     """In a function that hooks a command: the next hook of it, or the command itself, with these arguments."""
-    execution = current()
-    if execution is None or execution.hook is None:
+    run = current()
+    if run is None or run.hook is None:
         raise RuntimeError("call_next works only in a function that hooks a command (register(hook='hset'))")
-    return execution.hook.next(execution, arguments)
+    return run.hook.next(run, arguments)
 
 
 def get_command() -> list[str | bytes]:
     """The command this function runs for, name first; empty outside one."""
-    execution = current()
-    return [] if execution is None else list(execution.command)
+    run = current()
+    return [] if run is None else list(run.command)
 
 
 async def _run_later(

@@ -43,8 +43,8 @@ class SessionRuntime:
         return [not isinstance(denied, Exception) for denied in found]
 
     async def _checked(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
-        execution = current()
-        caller = self._session.rights if execution is None else execution.caller
+        run = current()
+        caller = self._session.rights if run is None else run.caller
         return await self._shard.calls.check(caller, commands) if commands else []
 
     def hashtag(self) -> str:
@@ -82,9 +82,9 @@ class SessionRuntime:
         return await self._shard.cluster.ask_owner(key, args)
 
     def progress(self) -> None:
-        execution = current()
-        if execution is not None:
-            execution.progress()
+        run = current()
+        if run is not None:
+            run.progress()
 
     def log(self, text: str, level: str = "notice") -> None:
         self._shard.log(text, level)

@@ -20,9 +20,9 @@ from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears.cluster.coordination import Coordination
 from shardqa.module.worker.gears.cluster.distribution import Distribution, pack, split, unpack
-from shardqa.module.worker.gears.cluster.executor import Runs
+from shardqa.module.worker.gears.cluster.executor import Executor
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
-from shardqa.module.worker.gears.pipeline.run import Execution, current, describe, enter
+from shardqa.module.worker.gears.pipeline.run import Run, current, describe, enter
 from shardqa.module.worker.gears.registry import script_functions, script_module
 from shardqa.module.worker.gears.registry.builder_options import check_text
 from shardqa.module.worker.gears.registry.prefix_watches import Watch
@@ -49,7 +49,7 @@ class SessionExists(Exception):
 class Session:
     """One script. Written by the pool's thread while it runs, by the loop's thread afterwards."""
 
-    def __init__(self, shard: Shard, id: str, rights: Rights, code: str, ids: Ids, runs: Runs) -> None:
+    def __init__(self, shard: Shard, id: str, rights: Rights, code: str, ids: Ids, runs: Executor) -> None:
         self.shard = shard
         self.id = id
         self.rights = rights  # of the request that runs the script; once it is stored, its own
@@ -78,8 +78,8 @@ class Session:
 
     def rights_now(self) -> Rights:
         """Of the function that runs now in this task or thread; outside of one, the session's own."""
-        execution = current()
-        return self.rights if execution is None else execution.rights
+        run = current()
+        return self.rights if run is None else run.rights
 
     def run(self, plan: RunPlan) -> Any:
         if self._committed:
@@ -115,22 +115,22 @@ class Session:
         check_text(watch.prefix)
         self.watches.append(watch)
 
-    async def execute_code(self, execution: Execution) -> None:
+    async def execute_code(self, run: Run) -> None:
         """Runs the script. Raises whatever it raises."""
-        await self.execute_script(execution)
-        await self.run_on_registered(execution)
+        await self.execute_script(run)
+        await self.run_on_registered(run)
 
-    async def execute_script(self, execution: Execution) -> None:
+    async def execute_script(self, run: Run) -> None:
         """The same without what is to run once it is registered."""
-        await self.shard.threads.in_pool(execution, self._execute)
+        await self.shard.threads.in_pool(run, self._execute)
 
-    async def run_on_registered(self, execution: Execution) -> None:
+    async def run_on_registered(self, run: Run) -> None:
         """The last thing before it is committed. Raises whatever a function raises."""
         for function in self.on_registered:
             if inspect.iscoroutinefunction(function):
-                await self.shard.threads.stepping(function(), execution.name, execution.request)
+                await self.shard.threads.stepping(function(), run.name, run.request)
             else:
-                await self.shard.threads.in_pool(execution, function)
+                await self.shard.threads.in_pool(run, function)
         self._committed = True
 
     def visit(self) -> None:
@@ -160,7 +160,7 @@ class Sessions:
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard
-        self.runs = Runs(shard, Coordination(shard, self))
+        self.runs = Executor(shard, Coordination(shard, self))
         self.distribution = Distribution(shard, self)
         self._sessions: dict[str, Session] = {}
         self._numbers = itertools.count(1)
@@ -203,7 +203,7 @@ class Sessions:
     def why_inactive(self, registration: str) -> str | None:
         return self._failed.get(registration)
 
-    async def execute(self, execution: Execution, script: Script) -> Session:
+    async def execute(self, run: Run, script: Script) -> Session:
         """Runs a new script, whose requirements are there, and commits it.
 
         Raises SessionExists, or what the script raised.
@@ -213,27 +213,27 @@ class Sessions:
             raise SessionExists(f"Session {id} already exists; send UPGRADE to replace it")
         if replace is not None and replace not in self._sessions:
             raise SessionExists(f"Session {replace}, given as REPLACE_WITH, does not exist; leave it out")
-        session = Session(self._shard, id or self.new_id(), execution.rights, script.code, self._id_of, self.runs)
+        session = Session(self._shard, id or self.new_id(), run.rights, script.code, self._id_of, self.runs)
         session.description = script.description
         session.require(script.requirements)
         try:
-            await session.execute_script(execution)
+            await session.execute_script(run)
         finally:
             if id is None:  # it may be the only run under this name: its lines must not pile up
                 session.forget_lines()
         if session.registrations or session.watches:
-            await self._register(session, replace, execution)
+            await self._register(session, replace, run)
         else:
             session.visit()
         return session
 
-    async def _register(self, session: Session, replace: str | None, execution: Execution) -> None:
+    async def _register(self, session: Session, replace: str | None, run: Run) -> None:
         """Here and on the other masters. Raises ValueError, CannotTravel and NotDistributed."""
         replaced = {session.id, replace or session.id}
         self.check_triggers(session, replaced)
         others = await self.distribution.others(session)
         content = pack(session) if others else b""
-        await session.run_on_registered(execution)
+        await session.run_on_registered(run)
         if others:
             await self.distribution.prepare(session, content, replace, others)
             try:
@@ -241,22 +241,22 @@ class Sessions:
             except ValueError:
                 await self.distribution.discard(session, others)
                 raise
-        self.take(session, replace, execution)
+        self.take(session, replace, run)
         await self.distribution.commit(session, replace, others)
 
-    def take(self, session: Session, replace: str | None, execution: Execution) -> None:
+    def take(self, session: Session, replace: str | None, run: Run) -> None:
         """Commits and stores it. Raises ValueError when a trigger is taken."""
         self.check_triggers(session, {session.id, replace or session.id})
         if replace is not None:
             self._forget(replace, tell=True)
         self._commit(session)
-        self._store(session, execution.request)
+        self._store(session, run.request)
         # what the script left running goes on with these when its request has ended
-        session.rights = execution.rights = Rights.of_session(session.id, session.user)
+        session.rights = run.rights = Rights.of_session(session.id, session.user)
 
-    def travelled(self, id: str, execution: Execution, code: str) -> Session:
+    def travelled(self, id: str, run: Run, code: str) -> Session:
         """A session of another shard that is about to be registered here too."""
-        session = Session(self._shard, id, execution.rights, code, self._id_of, self.runs)
+        session = Session(self._shard, id, run.rights, code, self._id_of, self.runs)
         session.remember_lines()
         session.visit()
         return session
@@ -290,20 +290,20 @@ class Sessions:
         requirements, travelling = unmarked(code)
         content, script = split(travelling)
         session = Session(self._shard, id, rights, script, stored_ids.next, self.runs)
-        execution = Execution(self._shard.threads, rights)
-        execution.name, execution.request = f"session {id}, replayed".encode("utf-8", "replace"), request
-        execution.seconds = REPLAY_STALLS * self._shard.threads.stall
-        enter(execution)
+        run = Run(self._shard.threads, rights)
+        run.name, run.request = f"session {id}, replayed".encode("utf-8", "replace"), request
+        run.seconds = REPLAY_STALLS * self._shard.threads.stall
+        enter(run)
         try:
             await self._shard.requirements.ensure(requirements)
             if content is None:
                 session.require(requirements)
-            async with asyncio.timeout(execution.seconds + AFTER_THE_MODULE):
+            async with asyncio.timeout(run.seconds + AFTER_THE_MODULE):
                 if content is None:
-                    await session.execute_code(execution)
+                    await session.execute_code(run)
                 else:
                     session.stored, session.requirements = code, requirements
-                    await self._replay_travelled(session, execution, content, ids)
+                    await self._replay_travelled(session, run, content, ids)
         except BaseException as error:  # noqa: BLE001 - of the script
             self._failed.update(dict.fromkeys(filter(None, ids), describe(error)))
             self._shard.log(f"session {id} could not be replayed: {describe(error)}", "warning")
@@ -315,16 +315,14 @@ class Sessions:
             self._changed.append(session)
         return None
 
-    async def _replay_travelled(
-        self, session: Session, execution: Execution, content: bytes, ids: Sequence[str]
-    ) -> None:
+    async def _replay_travelled(self, session: Session, run: Run, content: bytes, ids: Sequence[str]) -> None:
         """Its functions as they came, with the values that the script's variables had."""
         session.remember_lines()
         session.visit()
-        await self._shard.threads.in_pool(execution, unpack, session, content)
+        await self._shard.threads.in_pool(run, unpack, session, content)
         kept = zip(session.registrations, ids, strict=True)
         session.registrations = [registration for registration, id in kept if id]
-        await session.run_on_registered(execution)
+        await session.run_on_registered(run)
 
     async def replayed(self) -> None:
         """All stored sessions so far are done; a master stores anew those whose script now registers otherwise.

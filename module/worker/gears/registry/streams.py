@@ -19,7 +19,7 @@ from redis import ResponseError
 
 from shardqa.module.worker.calls import Command, first
 from shardqa.module.worker.gears.pipeline.readers import GLOB, message
-from shardqa.module.worker.gears.pipeline.run import Execution, enter
+from shardqa.module.worker.gears.pipeline.run import Run, enter
 from shardqa.module.worker.gears.registry.registrations import Registration
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ CONSUMER = "worker"  # the one consumer of each group
 PAUSE = "PAUSE"  # how the text of a flat_error begins that pauses its registration
 RETRY = 1.0  # seconds before a stream is looked at again whose reading failed (its slot moves, memory is short)
 
-RunBatch = Callable[[Execution, Registration, list[Any]], Coroutine[Any, Any, list[Any] | None]]
-"""(execution, registration, records) -> results, or None when it failed"""
+RunBatch = Callable[[Run, Registration, list[Any]], Coroutine[Any, Any, list[Any] | None]]
+"""(run, registration, records) -> results, or None when it failed"""
 
 
 @dataclass(slots=True, eq=False)
@@ -203,33 +203,33 @@ class Streams:
 
     async def _execute(self, follower: Follower, batch: list[Message]) -> None:
         registration = follower.registration
-        execution = Execution(self._shard.threads, registration.rights)
-        enter(execution)
+        run = Run(self._shard.threads, registration.rights)
+        enter(run)
         records = [message(follower.key.encode("utf-8", "surrogateescape"), m.id, m.fields) for m in batch]
         follower.executing = True
         try:
-            execution.task = self._shard.threads.task(self._run(execution, registration, records))
-            failed = await execution.task is None
+            run.task = self._shard.threads.task(self._run(run, registration, records))
+            failed = await run.task is None
         except asyncio.CancelledError:
-            if not execution.cancelled:  # it is the follower that ends
-                execution.cancel()
+            if not run.cancelled:  # it is the follower that ends
+                run.cancel()
                 raise
             failed = True
         except BaseException as error:  # noqa: BLE001 - of a function: its policy says what follows
-            execution.failed(error)
+            run.failed(error)
             failed = True
         finally:
             follower.executing = False
         registration.statistics.lagged(_age(batch[-1].id))
-        if failed and not await self._passes_over(registration, execution):
+        if failed and not await self._passes_over(registration, run):
             return
         del follower.held[: len(batch)]
         follower.done = _id(batch[-1].id)
         await self._finish(follower, batch)
 
-    async def _passes_over(self, registration: Registration, execution: Execution) -> bool:
+    async def _passes_over(self, registration: Registration, run: Run) -> bool:
         """Whether a batch that failed counts as done."""
-        if execution.errors and execution.errors[0].startswith(PAUSE):
+        if run.errors and run.errors[0].startswith(PAUSE):
             registration.paused = True
             return False
         match registration.stream.policy:
