@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from redis import Redis, RedisCluster
+from redis import Redis
 
 ANSWERS = """
 import asyncio
@@ -54,14 +54,23 @@ def send(client: Redis, *words: str | int | bytes) -> Any:
     return client.execute_command(*words)  # type: ignore[no-untyped-call, unused-ignore]
 
 
-def send_to(cluster: RedisCluster, node: Any, *words: str | int | bytes) -> Any:
-    """Any command to one node of a cluster."""
-    return cluster.execute_command(*words, target_nodes=node)  # type: ignore[no-untyped-call, unused-ignore]
+def fields(pairs: list[Any]) -> dict[str, Any]:
+    """A reply of names and values in turn, as a dictionary."""
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def registrations(client: Redis) -> list[dict[str, Any]]:
+    """All registrations of a node, what their readers say among the other fields."""
+    return [entry | fields(entry["RegistrationData"]) for entry in map(fields, send(client, "RG.DUMPREGISTRATIONS"))]
+
+
+def registered_ids(client: Redis) -> list[str]:
+    return [str(entry["id"]) for entry in registrations(client)]
 
 
 def register(client: Redis, trigger: str, function: str, steps: str = ".map(f)", **options: Any) -> None:
     """A trigger whose steps call what `function` defines; a second one of its name replaces it."""
     words = {"trigger": trigger, "mode": "async_local", **options}
-    given = ", ".join(f"{name}={value!r}" for name, value in words.items())
-    code = f"{function}\nGB('CommandReader'){steps}.register({given})"
+    arguments = ", ".join(f"{name}={value!r}" for name, value in words.items())
+    code = f"{function}\nGB('CommandReader'){steps}.register({arguments})"
     assert send(client, "RG.PYEXECUTE", code, "ID", trigger, "UPGRADE") == "OK"

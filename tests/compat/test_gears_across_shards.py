@@ -1,52 +1,44 @@
 """Runs over three shards: every step, records of every kind, closures that travel, and who may send to a peer."""
 
 import random
-import time
 from typing import Any
 
 import pytest
-from redis import RedisCluster, ResponseError
+from redis import Redis, ResponseError
 
-from shardqa.cluster.local import LocalCluster
-from tests.compat.scripts import send_to
+from shardqa.module.worker.gears.cluster.hashtags import slot_of_tag
+from tests.compat.scripts import send
 
 WORDS = {"a": 40, "b": 25, "c": 1, "d": 1}
-
-
-@pytest.fixture(scope="module")
-def shards(bare_cluster: LocalCluster) -> RedisCluster:
-    client = RedisCluster(host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True, socket_timeout=60)
-    for word, count in WORDS.items():
-        for n in range(count):
-            client.set(f"across:{word}:{n}", n)
-    return client
-
-
-def masters(shards: RedisCluster) -> list[Any]:
-    return list(shards.get_primaries())  # type: ignore[no-untyped-call, unused-ignore]
-
-
-def first(shards: RedisCluster) -> Any:
-    return masters(shards)[0]
-
-
-def run(shards: RedisCluster, code: str, *words: str) -> Any:
-    return send_to(shards, first(shards), "RG.PYEXECUTE", code, *words)
-
-
-def results(shards: RedisCluster, code: str) -> list[Any]:
-    found, errors = run(shards, code)
-    assert errors == []
-    return list(found)
-
-
 KEYS = "GB('KeysOnlyReader'){steps}.run('across:*')"
+EVERYWHERE = "GB('ShardsIDReader'){steps}.run({arguments})"
 WORD = "lambda key: key.split(':')[1]"
 NUMBER = "lambda key: int(key.split(':')[2])"
 
 
+@pytest.fixture(autouse=True, scope="module")
+def keys(cluster_client: Any) -> None:
+    for word, count in WORDS.items():
+        for n in range(count):
+            cluster_client.set(f"across:{word}:{n}", n)
+
+
+def run(shard: Redis, code: str) -> Any:
+    return send(shard, "RG.PYEXECUTE", code)
+
+
+def results(shards: list[Redis], code: str) -> list[Any]:
+    replies, errors = run(shards[0], code)
+    assert errors == []
+    return list(replies)
+
+
+def everywhere(steps: str, arguments: str = "") -> str:
+    return EVERYWHERE.format(steps=steps, arguments=arguments)
+
+
 @pytest.mark.parametrize(
-    ("steps", "wanted"),
+    ("steps", "expected"),
     [
         (".count()", ["67"]),
         (".count().count()", ["1"]),
@@ -67,36 +59,29 @@ NUMBER = "lambda key: int(key.split(':')[2])"
          "lambda a, r: a + r, lambda a, r: a + r)", ["67"]),
     ],
 )  # fmt: skip
-def test_a_step_gives_what_one_node_would_give(shards: RedisCluster, steps: str, wanted: list[str]) -> None:
-    assert sorted(results(shards, KEYS.format(steps=steps))) == wanted
+def test_a_step_gives_what_one_node_would_give(shards: list[Redis], steps: str, expected: list[str]) -> None:
+    assert sorted(results(shards, KEYS.format(steps=steps))) == expected
 
 
-def test_sort_orders_the_records_of_all_shards(shards: RedisCluster) -> None:
-    ordered = results(shards, KEYS.format(steps=f".filter(lambda k: ':a:' in k).map({NUMBER}).sort()"))
-    assert ordered == [str(n) for n in range(40)]
-    ordered = results(shards, KEYS.format(steps=f".filter(lambda k: ':a:' in k).map({NUMBER}).sort(reverse=False)"))
-    assert ordered == [str(n) for n in reversed(range(40))]
+@pytest.mark.parametrize(("arguments", "order"), [("", range(40)), ("reverse=False", reversed(range(40)))])
+def test_sort_orders_the_records_of_all_shards(shards: list[Redis], arguments: str, order: Any) -> None:
+    steps = f".filter(lambda k: ':a:' in k).map({NUMBER}).sort({arguments})"
+    assert results(shards, KEYS.format(steps=steps)) == [str(n) for n in order]
 
 
-def test_repartition_puts_records_where_their_key_lives(shards: RedisCluster) -> None:
-    code = KEYS.format(
-        steps=".map(lambda k: k.replace('across', 'moved')).repartition(lambda k: k)"
-        ".foreach(lambda k: execute('SET', k, 'here'))"
-    )
-    assert len(results(shards, code)) == 67
-    assert shards.get("moved:a:3") == "here"
+def test_repartition_puts_records_where_their_key_lives(shards: list[Redis], cluster_client: Any) -> None:
+    steps = ".map(lambda k: k.replace('across', 'moved')).repartition(lambda k: k)"
+    assert len(results(shards, KEYS.format(steps=steps + ".foreach(lambda k: execute('SET', k, 'here'))"))) == 67
+    assert cluster_client.get("moved:a:3") == "here"
 
 
-def test_a_run_that_is_not_collected_gives_this_shards_records(shards: RedisCluster) -> None:
-    own = results(shards, "GB('KeysOnlyReader').run('across:*', collect=False)")
-    assert 0 < len(own) < 67
-
-
-def test_count_without_collect_still_counts_all_shards(shards: RedisCluster) -> None:
+def test_what_is_not_collected_stays_on_the_shard_and_is_counted_all_the_same(shards: list[Redis]) -> None:
+    assert 0 < len(results(shards, "GB('KeysOnlyReader').run('across:*', collect=False)")) < 67
     assert results(shards, "GB('KeysOnlyReader').count().run('across:*', collect=False)") == ["67"]
+    assert len(results(shards, everywhere("", "mode='async_local'"))) == 1
 
 
-def test_a_key_that_is_not_there_is_not_counted(shards: RedisCluster) -> None:
+def test_a_key_that_is_not_there_is_not_counted(shards: list[Redis]) -> None:
     for reader in ("KeysReader", "KeysOnlyReader"):
         for more in ("", ", noScan=True"):
             assert results(shards, f"GB('{reader}').count().run('nosuchkey'{more})") == []
@@ -104,11 +89,8 @@ def test_a_key_that_is_not_there_is_not_counted(shards: RedisCluster) -> None:
     assert results(shards, "GB('KeysReader').count().run('across:a:1')") == ["1"]
 
 
-def test_a_part_that_takes_longer_than_five_seconds_is_not_lost(shards: RedisCluster) -> None:
-    started = time.monotonic()
-    code = "import time\nGB('ShardsIDReader').foreach(lambda x: time.sleep(6)).run()"
-    assert len(results(shards, code)) == 3
-    assert time.monotonic() - started < 30
+def test_a_part_that_takes_longer_than_five_seconds_is_not_lost(shards: list[Redis]) -> None:
+    assert len(results(shards, "import time\n" + everywhere(".foreach(lambda x: time.sleep(6))"))) == 3
 
 
 RECORDS = """
@@ -138,80 +120,106 @@ def nan(record):
 """
 
 
-def test_every_kind_of_record_reaches_the_initiator_as_it_was(shards: RedisCluster) -> None:
-    code = (
-        RECORDS
-        + """
-GB('ShardsIDReader').flatmap(lambda id: [(id, *pair) for pair in enumerate(values())]) \\
-  .collect().map(same).distinct().run()
-"""
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ".flatmap(lambda id: [(id, *pair) for pair in enumerate(values())]).collect().map(same).distinct()",
+        ".map(lambda id: (id, math.nan)).collect().map(nan).distinct()",
+    ],
+)
+def test_every_kind_of_record_reaches_the_initiator_as_it_was(shards: list[Redis], steps: str) -> None:
+    assert results(shards, RECORDS + everywhere(steps)) == ["same"]
+
+
+def test_a_record_that_can_not_travel_is_an_error_and_loses_no_other(shards: list[Redis]) -> None:
+    replies, errors = run(
+        shards[0], "import threading\n" + everywhere(".flatmap(lambda id: [threading.Lock(), id]).collect()")
     )
-    assert results(shards, code) == ["same"]
-    code = RECORDS + "GB('ShardsIDReader').map(lambda id: (id, math.nan)).collect().map(nan).distinct().run()"
-    assert results(shards, code) == ["same"]
-
-
-def test_a_record_that_can_not_travel_is_an_error_and_loses_no_other(shards: RedisCluster) -> None:
-    code = """
-import threading
-GB('ShardsIDReader').flatmap(lambda id: [threading.Lock(), id]).collect().run()
-"""
-    found, errors = run(shards, code)
-    assert len([f for f in found if "lock" not in f]) == 3
+    assert len([reply for reply in replies if "lock" not in reply]) == 3
     assert len(errors) == 2
     assert all("can't be sent to the other shards" in error for error in errors)
 
 
-def test_a_variable_of_the_script_has_one_value_on_all_shards(shards: RedisCluster) -> None:
-    code = "import random\nx = random.random()\nGB('ShardsIDReader').map(lambda id: x).distinct().run()"
+def test_a_variable_of_the_script_has_one_value_on_all_shards(shards: list[Redis]) -> None:
+    code = "import random\nx = random.random()\n" + everywhere(".map(lambda id: x).distinct()")
     assert len(results(shards, code)) == 1
 
 
-def test_a_script_runs_on_the_initiator_alone(shards: RedisCluster) -> None:
-    code = "log('the script ran')\nexecute('PING')\nGB('ShardsIDReader').count().run()"
-    before = [ran(shards, node) for node in masters(shards)]
-    assert results(shards, code) == ["3"]
-    after = [ran(shards, node) for node in masters(shards)]
-    assert sum(after) - sum(before) == 1
+def test_a_script_runs_on_the_initiator_alone(shards: list[Redis]) -> None:
+    before = sum(map(pings, shards))
+    assert results(shards, "execute('PING')\n" + everywhere(".count()")) == ["3"]
+    assert sum(map(pings, shards)) - before == 1
 
 
-def ran(shards: RedisCluster, node: Any) -> int:
-    """PINGs that a node's functions sent."""
-    stats = send_to(shards, node, "INFO", "commandstats")
-    return int(stats.get("cmdstat_ping", {}).get("calls", 0))
+def pings(shard: Redis) -> int:
+    """PINGs that the node's functions sent."""
+    return int(shard.info("commandstats").get("cmdstat_ping", {}).get("calls", 0))
 
 
-def test_what_can_not_travel_is_refused_with_the_way_out(shards: RedisCluster) -> None:
-    code = "import threading\nlock = threading.Lock()\nGB('ShardsIDReader').map(lambda id: lock.locked()).run()"
+def test_what_can_not_travel_is_refused_with_the_way_out(shards: list[Redis]) -> None:
+    code = "import threading\nlock = threading.Lock()\n" + everywhere(".map(lambda id: lock.locked())")
     with pytest.raises(ResponseError, match=r"can't be sent to the other shards.*mode='async_local'"):
-        run(shards, code)
+        run(shards[0], code)
 
 
-def test_functions_find_their_own_shard_where_they_run(shards: RedisCluster) -> None:
-    tags = results(shards, "GB('ShardsIDReader').map(lambda id: hashtag()).run()")
-    assert len(set(tags)) == 3
-    for tag in tags:
-        assert shards.set(f"across-tag:{{{tag}}}", 1)
+def test_each_shard_has_its_id_and_a_tag_of_a_slot_that_it_owns(shards: list[Redis], cluster_client: Any) -> None:
+    assert len(set(results(shards, everywhere("")))) == 3
+    code = everywhere(".map(lambda id: hashtag())", "mode='async_local'")
+    tags = [run(shard, code)[0][0] for shard in shards]
+    owners = [cluster_client.nodes_manager.get_node_from_slot(slot_of_tag(tag)).redis_connection for tag in tags]
+    assert owners == shards
+    assert sorted(results(shards, everywhere(".map(lambda id: hashtag())"))) == sorted(tags)
 
 
-def test_a_cluster_wide_run_inside_a_function_can_be_awaited(shards: RedisCluster) -> None:
+def test_a_write_to_a_slot_of_another_shard_is_an_error(shards: list[Redis], cluster_client: Any) -> None:
+    owner = cluster_client.nodes_manager.get_node_from_slot(slot_of_tag("cluster-a")).redis_connection
+    other = next(shard for shard in shards if shard is not owner)
+    replies, errors = run(other, everywhere(".map(lambda x: execute('SET', '{cluster-a}', 1))", "mode='async_local'"))
+    assert replies == []
+    assert errors[0].split(" ", 1)[0] in ("TRYAGAIN", "MOVED", "ERR")
+
+
+@pytest.mark.parametrize("word", ["SLOTS", "SHARDS"])
+def test_a_function_is_told_of_the_slots_unless_that_would_crash_the_server(shards: list[Redis], word: str) -> None:
+    version = shards[0].info("server").get("valkey_version")
+    steps = f".map(lambda x: len(execute('CLUSTER', '{word}')))"
+    replies, errors = run(shards[0], everywhere(steps, "mode='async_local'"))
+    if version is not None and tuple(map(int, version.split("."))) < (9, 0, 1):
+        assert "upgrade Valkey" in errors[0]
+    else:
+        assert (replies, errors) == (["3"], [])
+    assert shards[0].ping()
+
+
+def test_peers_are_the_other_masters(shards: list[Redis]) -> None:
+    code = """
+async def f(r):
+    return [bytes(reply).decode() for reply in await runtime.peers('CLUSTER', 'MYID')]
+GB('CommandReader').map(f).register(trigger='cluster-peers', mode='async_local', convertToStr=False)
+"""
+    assert send(shards[0], "RG.PYEXECUTE", code, "ID", "cluster-peers", "UPGRADE") == "OK"
+    ids = {send(shard, "CLUSTER", "MYID") for shard in shards}
+    for shard in shards:
+        (peers,) = send(shard, "RG.TRIGGER", "cluster-peers")
+        assert sorted(peers) == sorted(ids - {send(shard, "CLUSTER", "MYID")})
+
+
+def test_a_cluster_wide_run_inside_a_function_can_be_awaited(shards: list[Redis]) -> None:
     code = """
 async def f(id):
-    found, errors = await GB('KeysOnlyReader').count().run(prefix='across:*')
-    return found + errors
-GB('ShardsIDReader').map(f).run()
+    results, errors = await GB('KeysOnlyReader').count().run(prefix='across:*')
+    return results + errors
 """
-    assert results(shards, code) == ["['67']"] * 3
+    assert results(shards, code + everywhere(".map(f)")) == ["['67']"] * 3
 
 
-def test_errors_of_all_shards_are_reported(shards: RedisCluster) -> None:
-    found, errors = run(shards, "GB('ShardsIDReader').map(lambda id: 1 / 0).run()")
-    assert found == []
-    assert len(errors) == 3
+def test_errors_of_all_shards_are_reported(shards: list[Redis]) -> None:
+    replies, errors = run(shards[0], everywhere(".map(lambda id: 1 / 0)"))
+    assert (replies, len(errors)) == ([], 3)
     assert all("ZeroDivisionError" in error for error in errors)
 
 
-def test_many_records_are_shuffled_without_losing_one(shards: RedisCluster) -> None:
+def test_many_records_are_shuffled_without_losing_one(shards: list[Redis]) -> None:
     code = """
 def numbers():
     yield from range(20000)
@@ -220,56 +228,47 @@ GB('PythonReader').map(str).countby(lambda x: x).map(lambda r: r['value']).count
     assert results(shards, code) == ["{'key': '3', 'value': 20000}"]
 
 
-def test_runs_at_once_do_not_mix(shards: RedisCluster) -> None:
+def test_runs_at_once_do_not_mix(shards: list[Redis]) -> None:
     code = """
-import asyncio
 async def f(id):
     runs = [GB('ShardsIDReader').map(lambda i, n=n: n).collect().run(convertToStr=False) for n in range(30)]
     return [(await run)[0] for run in runs] == [[n] * 3 for n in range(30)]
-GB('ShardsIDReader').map(f).run()
 """
-    assert results(shards, code) == ["True"] * 3
+    assert results(shards, code + everywhere(".map(f)")) == ["True"] * 3
 
 
-class TestProof:
-    """RG._PEER takes nothing from a client."""
-
-    def peer(self, shards: RedisCluster, *words: str) -> Any:
-        return send_to(shards, first(shards), "RG._PEER", *words)
-
-    def test_a_client_that_names_no_node_is_refused(self, shards: RedisCluster) -> None:
-        for token in ("", "x", "0" * 64):
-            with pytest.raises(ResponseError, match=r"for the nodes of this cluster|no other node"):
-                self.peer(shards, "f" * 40, token, "RUN", "x")
-
-    def test_a_client_that_names_another_node_is_denied_by_that_node(self, shards: RedisCluster) -> None:
-        other = send_to(shards, masters(shards)[1], "CLUSTER", "MYID")
-        token = f"{random.getrandbits(256):064x}"
-        assert results(shards, "GB('ShardsIDReader').count().run()") == ["3"]
-        with pytest.raises(ResponseError, match="did not send this"):
-            self.peer(shards, other, token, "RUN", "x", "3.11", "s", "default", "0", "[]", "")
-
-    def test_a_client_that_names_the_node_itself_is_refused(self, shards: RedisCluster) -> None:
-        own = send_to(shards, first(shards), "CLUSTER", "MYID")
-        with pytest.raises(ResponseError, match="no other node"):
-            self.peer(shards, own, "0" * 64, "ALIVE", "x")
-
-    def test_a_guessed_token_is_not_vouched_for(self, shards: RedisCluster) -> None:
-        other = send_to(shards, masters(shards)[1], "CLUSTER", "MYID")
-        assert self.peer(shards, other, "", "VOUCH", "0" * 64) == 0
-        assert self.peer(shards, other, "", "VOUCH") == 0
-        assert self.peer(shards, "nobody", "", "VOUCH", "0" * 64) == 0
-
-    def test_tokens_are_kept_out_of_monitor_and_the_slow_log(self, shards: RedisCluster) -> None:
-        node = first(shards)
-        flags = send_to(shards, node, "COMMAND", "INFO", "RG._PEER")
-        words = str(flags)
-        assert "skip_monitor" in words
-        assert "skip_slowlog" in words
-
-
-def test_names_that_a_script_imports_are_each_shards_own(shards: RedisCluster) -> None:
-    code = "from shardqa.gears import GB, execute\nimport shardqa.gears as gears\n"
+def test_names_that_a_script_imports_are_each_shards_own(shards: list[Redis]) -> None:
+    code = "from shardqa.gears import GB, execute\nimport shardqa.gears as gears\ngears_tag = gears.hashtag\n"
     steps = ".map(lambda r: (execute('ECHO', 'x'), gears_tag()[:0])).count()"
-    found = results(shards, code + "gears_tag = gears.hashtag\n" + KEYS.format(steps=steps))
-    assert found == ["67"]
+    assert results(shards, code + KEYS.format(steps=steps)) == ["67"]
+
+
+# ---- RG._PEER takes nothing from a client
+
+
+@pytest.mark.parametrize("token", ["", "x", "0" * 64])
+def test_a_client_that_names_no_node_is_refused(shards: list[Redis], token: str) -> None:
+    with pytest.raises(ResponseError, match=r"for the nodes of this cluster|no other node"):
+        send(shards[0], "RG._PEER", "f" * 40, token, "RUN", "x")
+
+
+def test_a_client_that_names_another_node_or_the_node_itself_is_refused(shards: list[Redis]) -> None:
+    own, other = (send(shard, "CLUSTER", "MYID") for shard in shards[:2])
+    token = f"{random.getrandbits(256):064x}"
+    assert results(shards, everywhere(".count()")) == ["3"]
+    with pytest.raises(ResponseError, match="did not send this"):
+        send(shards[0], "RG._PEER", other, token, "RUN", "x", "3.11", "s", "default", "0", "[]", "")
+    with pytest.raises(ResponseError, match="no other node"):
+        send(shards[0], "RG._PEER", own, "0" * 64, "ALIVE", "x")
+
+
+def test_a_guessed_token_is_not_vouched_for(shards: list[Redis]) -> None:
+    other = send(shards[1], "CLUSTER", "MYID")
+    for words in ((other, "", "VOUCH", "0" * 64), (other, "", "VOUCH"), ("nobody", "", "VOUCH", "0" * 64)):
+        assert send(shards[0], "RG._PEER", *words) == 0
+
+
+def test_tokens_are_kept_out_of_monitor_and_the_slow_log(shards: list[Redis]) -> None:
+    flags = str(send(shards[0], "COMMAND", "INFO", "RG._PEER"))
+    assert "skip_monitor" in flags
+    assert "skip_slowlog" in flags
