@@ -1,23 +1,98 @@
-"""What outlives a worker, a node and a master: registrations, models, data."""
+"""What outlives a worker, a reload, a node and a master: registrations, hooks in their order, and what was removed."""
 
-import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from redis import Redis, ResponseError
-from redis.exceptions import RedisError, TryAgainError
+from redis.exceptions import TryAgainError
 
-from tests.compat.scripts import ANSWERS, echo, send
-from tests.nodes import Node, wait_until
-from tests.workers import kill_worker
+from tests.compat.scripts import ANSWERS, echo, registered_ids, registrations, send
+from tests.nodes import Node, running_node, wait_until
+from tests.workers import kill_worker, ready_worker
 
 # A killed node keeps all that it acknowledged; with everysec it may lose two seconds of that (docs/operating.md).
-DURABLE = (("appendfsync", "always"),)
+EXTRA = (("appendfsync", "always"), ("enable-debug-command", "local"))
+HOOK = "GB('CommandReader').map(lambda r: '{n}' + str(call_next(*r[1:]))).register(hook='hset', keyprefix='h:')"
+SESSIONS = {
+    "answers": ANSWERS.replace("{prefix}", "a:"),
+    "pair": echo("kept") + "\n" + echo("removed"),
+    "hook-2": HOOK.format(n=2),
+    "hook-1": HOOK.format(n=1),
+}
+
+Pair = tuple[Node, Node]
 
 
-def worker_pid(client: Redis) -> int:
-    return int(client.info("shardqa")["shardqa_worker_pid"])
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """A master with the sessions, and its replica."""
+    folder = tmp_path_factory.mktemp("restart")
+    with (
+        running_node(folder / "master", extra=EXTRA) as master,
+        running_node(folder / "replica", extra=EXTRA, replica_of=master.port) as replica,
+    ):
+        with master.client(decode_responses=True) as client:
+            for id, code in SESSIONS.items():
+                send(client, "RG.PYEXECUTE", code, "ID", id)
+            (removed,) = (entry["id"] for entry in registrations(client) if entry["args"][1] == "removed")
+            send(client, "RG.UNREGISTER", removed)
+        yield master, replica
+
+
+@contextmanager
+def new_worker(pair: Pair) -> Iterator[Node]:
+    with pair[0].client() as client:
+        pid = kill_worker(client)
+        assert client.set("while", "away"), "Redis went on"
+        ready_worker(client, but_not=[pid])
+    yield pair[0]
+
+
+@contextmanager
+def new_node(pair: Pair) -> Iterator[Node]:
+    pair[0].kill()
+    pair[0].restart()
+    yield pair[0]
+
+
+@contextmanager
+def new_keyspace(pair: Pair) -> Iterator[Node]:
+    with pair[0].client() as client:
+        send(client, "DEBUG", "RELOAD")
+    yield pair[0]
+
+
+@contextmanager
+def new_master(pair: Pair) -> Iterator[Node]:
+    """The replica takes over, and follows again in the end."""
+    master, replica = pair
+    with replica.client(decode_responses=True) as client:
+        wait_until(lambda: client.info("replication")["master_link_status"] == "up", "the replica follows")
+        wait_until(lambda: len(registered_ids(client)) == 4, "its worker has replayed the sessions")
+        assert client.get("a:of-a-replica") is None, "a replica computes nothing"
+        master.kill()
+        client.replicaof("NO", "ONE")
+        yield replica
+        master.start()
+        client.replicaof("127.0.0.1", master.port)
+
+
+@pytest.mark.parametrize("kind", [new_worker, new_keyspace, new_node, new_master])
+def test_what_is_registered_is_there_after(pair: Pair, kind: Callable[[Pair], AbstractContextManager[Node]]) -> None:
+    name = kind.__name__
+    with pair[0].client(decode_responses=True) as client:
+        ids = sorted(registered_ids(client))
+        client.set(f"plain-{name}", "value")
+        assert client.wait(1, 20_000) == 1
+    with kind(pair) as node, node.client(decode_responses=True) as client:
+        wait_until(lambda: triggers(client, "kept"), "its function answers")
+        assert client.get(f"a:{name}") == f"answer of a:{name}"
+        assert send(client, "HSET", f"h:{name}", "f", "v") == "121"
+        assert client.get(f"plain-{name}") == "value"
+        assert sorted(registered_ids(client)) == ids
+        with pytest.raises(ResponseError, match="subcommand not found"):
+            send(client, "RG.TRIGGER", "removed")
 
 
 def triggers(client: Redis, trigger: str) -> bool:
@@ -28,152 +103,10 @@ def triggers(client: Redis, trigger: str) -> bool:
         return False
 
 
-def test_registrations_and_hooks_survive_a_restart_of_the_node(start_node: Callable[..., Node]) -> None:
-    node = start_node(extra=DURABLE)
-    with node.client(decode_responses=True) as client:
-        send(client, "RG.PYEXECUTE", echo("kept"), "ID", "kept")
-        send(client, "RG.PYEXECUTE", ANSWERS.replace("{prefix}", "a:"), "ID", "answers")
-        before = [dump[1] for dump in send(client, "RG.DUMPREGISTRATIONS")]
-        client.set("plain", "value")
-    node.kill()
-    node.restart()
-    with node.client(decode_responses=True) as client:
-        assert triggers(client, "kept")
-        assert client.get("a:1") == "answer of a:1"
-        assert client.get("plain") == "value"
-        assert sorted(dump[1] for dump in send(client, "RG.DUMPREGISTRATIONS")) == sorted(before)
-
-
-def test_right_after_a_reload_triggers_and_hooks_answer_as_before(start_node: Callable[..., Node]) -> None:
-    node = start_node(extra=(("enable-debug-command", "local"),))
-    with node.client(decode_responses=True) as client:
-        send(client, "RG.PYEXECUTE", echo("kept"), "ID", "kept")
-        send(client, "RG.PYEXECUTE", ANSWERS.replace("{prefix}", "a:"), "ID", "answers")
+def test_right_after_a_reload_triggers_and_hooks_answer_as_before(pair: Pair) -> None:
+    with pair[0].client(decode_responses=True) as client:
         for number in range(20):
             send(client, "DEBUG", "RELOAD")
             pipe = client.pipeline(transaction=False)
             pipe.get(f"a:{number}").execute_command("RG.TRIGGER", "kept")
             assert pipe.execute() == [f"answer of a:{number}", ["yes"]]
-
-
-def test_an_unregistered_function_stays_away_after_a_restart(start_node: Callable[..., Node]) -> None:
-    node = start_node(extra=DURABLE)
-    with node.client(decode_responses=True) as client:
-        send(client, "RG.PYEXECUTE", echo("one") + "\n" + echo("two"), "ID", "pair")
-        ids = {dump[7][-1][1]: dump[1] for dump in send(client, "RG.DUMPREGISTRATIONS")}
-        send(client, "RG.UNREGISTER", ids["one"])
-    node.kill()
-    node.restart()
-    with node.client(decode_responses=True) as client:
-        assert triggers(client, "two")
-        with pytest.raises(ResponseError, match="subcommand not found"):
-            send(client, "RG.TRIGGER", "one")
-
-
-def test_a_killed_worker_is_back_with_its_functions_and_redis_never_stopped(
-    start_node: Callable[..., Node],
-) -> None:
-    node = start_node()
-    with node.client(decode_responses=True) as client:
-        send(client, "RG.PYEXECUTE", echo("kept"))
-        first = kill_worker(client)
-        assert client.set("while", "away")
-        wait_until(lambda: triggers(client, "kept"), "the worker is back")
-        assert worker_pid(client) != first
-
-
-def test_a_function_that_kills_the_worker_gets_an_error_and_the_worker_comes_back(
-    start_node: Callable[..., Node],
-) -> None:
-    node = start_node()
-    with node.client(decode_responses=True) as client:
-        send(client, "RG.PYEXECUTE", echo("kept"))
-        with pytest.raises(TryAgainError):
-            send(client, "RG.PYEXECUTE", "import os\nos._exit(1)")
-        wait_until(lambda: triggers(client, "kept"), "the worker is back")
-
-
-def test_callers_get_an_answer_or_an_error_when_the_worker_is_killed_under_load(
-    start_node: Callable[..., Node],
-) -> None:
-    node = start_node()
-    code = """
-import asyncio
-async def f(r):
-    await asyncio.sleep(0.02)
-    override_reply('computed')
-GB().map(f).register(prefix='load:*', commands=['get'], eventTypes=['keymiss'], mode='async_local')
-"""
-    outcomes: list[str] = []
-    stop = threading.Event()
-
-    def ask(number: int) -> None:
-        with node.client(decode_responses=True) as client:
-            for n in range(100_000):
-                if stop.is_set():
-                    return
-                try:
-                    outcomes.append(str(client.get(f"load:{number}:{n}")))
-                except RedisError as error:
-                    outcomes.append(type(error).__name__)
-                    time.sleep(0.01)
-
-    killed: list[int] = []
-
-    def kill(client: Redis) -> None:
-        before = len(outcomes)
-        killed.append(kill_worker(client, but_not=killed))
-        wait_until(lambda: "TryAgainError" in outcomes[before:], "callers are told")
-
-    with node.client(decode_responses=True) as client:
-        send(client, "RG.PYEXECUTE", code)
-        askers = [threading.Thread(target=ask, args=(n,), daemon=True) for n in range(8)]
-        for asker in askers:
-            asker.start()
-        try:
-            for _ in range(2):
-                wait_until(lambda: outcomes and outcomes[-1] == "computed", "answers come")
-                kill(client)
-            wait_until(lambda: outcomes[-1] == "computed", "answers come again")
-        finally:
-            stop.set()
-        for asker in askers:
-            asker.join(20)
-            assert not asker.is_alive(), "a caller hangs"
-    assert set(outcomes) == {"computed", "TryAgainError"}
-
-
-def test_a_replica_gets_the_registrations_and_acts_on_them_when_promoted(
-    start_node: Callable[..., Node],
-) -> None:
-    master = start_node()
-    replica = start_node(replica_of=master.port)
-    with master.client(decode_responses=True) as first, replica.client(decode_responses=True) as second:
-        send(first, "RG.PYEXECUTE", ANSWERS.replace("{prefix}", "a:") + "\n" + echo("kept"), "ID", "s")
-        first.set("synced", "1")
-        wait_until(lambda: second.get("synced"), "the replica follows")
-        assert second.get("a:1") is None, "a replica computes nothing"
-        wait_until(lambda: send(second, "RG.DUMPREGISTRATIONS"), "the replica's worker replays the session")
-        master.kill()
-        send(second, "REPLICAOF", "NO", "ONE")
-        assert second.get("a:1") == "answer of a:1"
-        assert triggers(second, "kept")
-
-
-def test_writes_of_one_calls_frame_reach_the_replica_as_one_transaction(
-    node_and_replica: tuple[Node, Node],
-) -> None:
-    master, replica = node_and_replica
-    code = """
-async def f(r):
-    await runtime.calls([('SET', 'tick:a', r[1]), ('SET', 'tick:b', r[1])])
-    return 'done'
-GB('CommandReader').map(f).register(trigger='tick', mode='async_local')
-"""
-    with master.client(decode_responses=True) as client, replica.client(decode_responses=True) as copy:
-        send(client, "RG.PYEXECUTE", code, "ID", "tick", "UPGRADE")
-        for n in range(20):
-            send(client, "RG.TRIGGER", "tick", n)
-            pipeline = copy.pipeline(transaction=True)
-            a, b = pipeline.get("tick:a").get("tick:b").execute()
-            assert a == b
