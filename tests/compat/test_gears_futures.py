@@ -1,12 +1,13 @@
 """Records that somebody else finishes later: gearsFuture, createFuture, coroutines."""
 
-import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import register, send
-from tests.nodes import Node
+from tests.nodes import Node, wait_until
 
 LATER = """
 import threading
@@ -20,8 +21,8 @@ def f(r):
 @pytest.mark.parametrize("step", ["map", "flatmap"])
 def test_a_record_goes_on_with_what_its_future_gets(client: Redis, step: str) -> None:
     register(client, "future", LATER.format(call="continueRun(['later'])"), f".{step}(f).map(lambda x: x * 2)")
-    wanted = {"map": ["['later', 'later']"], "flatmap": ["laterlater"]}
-    assert send(client, "RG.TRIGGER", "future") == wanted[step]
+    results = {"map": ["['later', 'later']"], "flatmap": ["laterlater"]}
+    assert send(client, "RG.TRIGGER", "future") == results[step]
 
 
 def test_filter_and_foreach_wait_too(client: Redis) -> None:
@@ -54,24 +55,26 @@ def test_a_future_that_fails_fails_its_record(client: Redis) -> None:
         send(client, "RG.TRIGGER", "future-bad")
 
 
+def replies_at_once(node: Node, trigger: str, count: int) -> list[Future[Any]]:
+    """Sends a trigger by as many clients; an error of Redis is the future's."""
+
+    def reply() -> Any:
+        with node.client(decode_responses=True) as own:
+            return send(own, "RG.TRIGGER", trigger)
+
+    pool = ThreadPoolExecutor(count)
+    replies = [pool.submit(reply) for _ in range(count)]
+    pool.shutdown(wait=False)
+    return replies
+
+
 def test_futures_that_wait_hold_no_thread(redis_node: Node, client: Redis) -> None:
     register(client, "hold", "waiting = []\ndef f(r):\n    waiting.append(gearsFuture())\n    return waiting[-1]\n"
              "def release(r):\n    for future in waiting: future.continueRun('out')\n    return len(waiting)\n"
              "GB('CommandReader').map(release).register(trigger='release', mode='async_local')")  # fmt: skip
-    got: list[object] = []
-
-    def hold() -> None:
-        with redis_node.client(decode_responses=True) as own:
-            got.append(send(own, "RG.TRIGGER", "hold"))
-
-    threads = [threading.Thread(target=hold) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    while send(client, "RG.TRIGGER", "release") != ["10"]:
-        pass
-    for thread in threads:
-        thread.join(20)
-    assert got == [["out"]] * 10
+    replies = replies_at_once(redis_node, "hold", 10)
+    wait_until(lambda: send(client, "RG.TRIGGER", "release") == ["10"], "all wait")
+    assert [reply.result(20) for reply in replies] == [["out"]] * 10
 
 
 def test_a_created_future_connects_two_functions(redis_node: Node, client: Redis) -> None:
@@ -90,22 +93,13 @@ def publish(r):
     return 'OK'
 GB('CommandReader').map(publish).register(trigger='publish', mode='async_local')
 """)  # fmt: skip
-    got: list[object] = []
-
-    def consume() -> None:
-        with redis_node.client(decode_responses=True) as own:
-            try:
-                got.append(send(own, "RG.TRIGGER", "consume"))
-            except ResponseError as error:
-                got.append(str(error))
-
-    for message, wanted in (("hello", ["hello"]), ("fail", "timeout")):
-        consumer = threading.Thread(target=consume)
-        consumer.start()
-        while send(client, "RG.TRIGGER", "publish", message) != ["OK"]:
-            pass
-        consumer.join(20)
-        assert got.pop() == wanted
+    (consumer,) = replies_at_once(redis_node, "consume", 1)
+    wait_until(lambda: send(client, "RG.TRIGGER", "publish", "hello") == ["OK"], "the consumer waits")
+    assert consumer.result(20) == ["hello"]
+    (consumer,) = replies_at_once(redis_node, "consume", 1)
+    wait_until(lambda: send(client, "RG.TRIGGER", "publish", "fail") == ["OK"], "the consumer waits")
+    with pytest.raises(ResponseError, match=r"^timeout$"):
+        consumer.result(20)
 
 
 def test_a_thread_of_ones_own_can_act_for_the_function_that_began_it(client: Redis) -> None:
@@ -139,18 +133,7 @@ async def f(r):
 GB('CommandReader').map(f).register(trigger='in-order', mode='async_local', inorder=True)
 """
     assert send(client, "RG.PYEXECUTE", code, "ID", "in-order", "UPGRADE") == "OK"
-    got: list[object] = []
-
-    def trigger() -> None:
-        with redis_node.client(decode_responses=True) as own:
-            got.append(send(own, "RG.TRIGGER", "in-order"))
-
-    threads = [threading.Thread(target=trigger) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert got == [["1"]] * 10
+    assert [reply.result(20) for reply in replies_at_once(redis_node, "in-order", 10)] == [["1"]] * 10
 
 
 def test_mode_sync_replies_what_the_function_gives_and_may_await(client: Redis) -> None:
