@@ -11,6 +11,7 @@ from redis.exceptions import ResponseError
 from tests.nodes import Node, wait_until
 
 torch = pytest.importorskip("torch", reason="TorchScript is torch's")
+onnx_models = pytest.importorskip("tests.onnx_models", reason="a model of these tests is made with onnx")
 
 SCRIPT = """
 def bar(tensors: List[Tensor], keys: List[str], args: List[str]):
@@ -72,6 +73,7 @@ def run(redis_node: Node) -> Run:
     client: Any = redis_node.client(protocol=2)
     if not client.exists("ai:s"):
         client.execute_command("AI.MODELSTORE", "ai:m", "TORCH", "CPU", "BLOB", adder())
+        client.execute_command("AI.MODELSTORE", "ai:onnx", "ONNX", "CPU", "BLOB", onnx_models.adder())
         points = [len(ENTRY_POINTS), *ENTRY_POINTS]
         client.execute_command("AI.SCRIPTSTORE", "ai:s", "CPU", "ENTRY_POINTS", *points, "SOURCE", SCRIPT)
         client.execute_command("AI.TENSORSET", "ai:a", "FLOAT", 2, "VALUES", 1, 2)
@@ -102,6 +104,7 @@ def test_a_torch_model_names_its_inputs_and_counts_its_outputs(run: Run) -> None
         "AI.MODELRUN ai:m INPUTS ai:a ai:b OUTPUTS ai:c",
         "AI.SCRIPTEXECUTE ai:s bar INPUTS 2 ai:a ai:b OUTPUTS 1 ai:c",
         "AI.SCRIPTEXECUTE ai:s by_model KEYS 1 ai:m INPUTS 2 ai:a ai:b OUTPUTS 1 ai:c",
+        "AI.SCRIPTEXECUTE ai:s by_model KEYS 1 ai:onnx INPUTS 2 ai:a ai:b OUTPUTS 1 ai:c",
     ],
 )
 def test_models_and_scripts_write_their_outputs(run: Run, command: str) -> None:
@@ -131,15 +134,6 @@ def test_a_script_calls_redis(run: Run) -> None:
 def test_words_of_a_script_may_come_in_any_order(run: Run) -> None:
     assert run("AI.SCRIPTEXECUTE ai:s set_and_get OUTPUTS 1 ai:r ARGS 1 43 KEYS 1 ai:k TIMEOUT 20000") == b"OK"
     assert values(run, "ai:r") == [43]
-
-
-def test_a_script_runs_an_onnx_model(run: Run) -> None:
-    pytest.importorskip("onnx", reason="the model of this test is made with onnx")
-    from tests import onnx_models
-
-    run("AI.MODELSTORE", "ai:onnx", "ONNX", "CPU", "BLOB", onnx_models.adder())
-    assert run("AI.SCRIPTEXECUTE ai:s by_model KEYS 1 ai:onnx INPUTS 2 ai:a ai:b OUTPUTS 1 ai:c") == b"OK"
-    assert values(run, "ai:c") == [4, 6]
 
 
 def test_a_script_may_not_run_what_functions_may_not(run: Run) -> None:
@@ -175,17 +169,16 @@ def test_what_goes_wrong_is_said(run: Run, command: str, text: str) -> None:
         run(command)
 
 
-def test_an_entry_point_must_take_tensors_keys_and_args(run: Run) -> None:
-    source = "def f(a):\n    return a\n"
-    with pytest.raises(ResponseError, match="Wrong signature of entry point f: it takes"):
-        run("AI.SCRIPTSTORE", "ai:x", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", source)
-
-
 def test_a_script_of_the_old_kind_takes_tensors_one_by_one_and_a_list(run: Run) -> None:
     source = "def addn(a, b: List[Tensor]):\n    return a + torch.stack(b).sum()\n"
     assert run("AI.SCRIPTSET", "ai:o", "CPU", "SOURCE", source) == b"OK"
     assert run("AI.SCRIPTRUN ai:o addn INPUTS ai:a $ ai:b ai:a OUTPUTS ai:r") == b"OK"
     assert values(run, "ai:r") == [11, 12]
+
+
+def test_an_entry_point_must_take_tensors_keys_and_args(run: Run) -> None:
+    with pytest.raises(ResponseError, match="Wrong signature of entry point f: it takes"):
+        run("AI.SCRIPTSTORE", "ai:x", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", "def f(a):\n    return a\n")
 
 
 def test_a_script_past_its_timeout_is_not_waited_for(run: Run) -> None:

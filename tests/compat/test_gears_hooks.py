@@ -126,7 +126,7 @@ def test_an_error_in_a_hook_goes_to_the_client(client: Redis) -> None:
 def test_in_transactions_scripts_and_functions_nothing_is_hooked_and_no_miss_waits(client: Redis) -> None:
     register(client, hook("hset", "lambda r: 'hooked'", keyprefix="hook-not:"), "hooks-a")
     register(client, fetch("hook-not:", "override_reply('x')", ["hgetall", "get"]), "hooks-b")
-    pipeline = client.pipeline(transaction=True)
+    pipeline: Any = client.pipeline(transaction=True)
     pipeline.hset("hook-not:1", "f", "v").hgetall("hook-not:2").get("hook-not:2")
     assert pipeline.execute() == [1, {}, None]
     assert client.eval("return redis.call('HSET', KEYS[1], 'g', 'v')", 1, "hook-not:1") == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from redis import Redis, ResponseError
 
-from tests.compat.scripts import send
+from tests.compat.scripts import fields, send
 from tests.compat.wheels import make_wheel
 from tests.nodes import Node, running_node, wait_until
 
@@ -28,8 +28,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Iterator[Node]:
     arguments = ("REQUIREMENTS_DIR", str(wheels))
-    with running_node(tmp_path_factory.mktemp("node"), module_arguments=arguments) as found:
-        yield found
+    with running_node(tmp_path_factory.mktemp("node"), module_arguments=arguments) as node:
+        yield node
 
 
 @pytest.fixture
@@ -47,14 +47,15 @@ def test_what_a_script_requires_is_installed_kept_and_there_after_a_restart(node
         execute(client, SCRIPT.format(module="sqa_first"))
     assert execute(client, SCRIPT.format(module="sqa_first"), "ID", "r", "REQUIREMENTS", "sqa_first<2") == "OK"
     assert send(client, "RG.TRIGGER", "sqa_first") == ["one"]
-    (listed,) = send(client, "RG.PYDUMPREQS")
-    shown = dict(zip(listed[::2], listed[1::2], strict=True))
-    assert shown["Name"] == "sqa_first<2"
-    assert (shown["IsDownloaded"], shown["IsInstalled"]) == ("yes", "yes")
-    assert shown["Wheels"] == ["sqa_first-1.0-py3-none-any.whl"]
-    (session,) = send(client, "RG.PYDUMPSESSIONS", "CODE", "SESSIONS", "r")
-    assert session[session.index("requirements") + 1] == ["sqa_first<2"]
-    assert session[session.index("code") + 1] == SCRIPT.format(module="sqa_first")
+    (requirement,) = map(fields, send(client, "RG.PYDUMPREQS"))
+    assert (requirement["Name"], requirement["IsDownloaded"], requirement["IsInstalled"]) == (
+        "sqa_first<2",
+        "yes",
+        "yes",
+    )
+    assert requirement["Wheels"] == ["sqa_first-1.0-py3-none-any.whl"]
+    (session,) = map(fields, send(client, "RG.PYDUMPSESSIONS", "CODE", "SESSIONS", "r"))
+    assert (session["requirements"], session["code"]) == (["sqa_first<2"], SCRIPT.format(module="sqa_first"))
     node.restart()
     wait_until(lambda: send(client, "RG.TRIGGER", "sqa_first") == ["one"], "it is there again")
     assert send(client, "RG.PYDUMPREQS")
@@ -84,13 +85,13 @@ def test_a_failure_says_what_pip_said_and_registers_nothing(client: Redis) -> No
         send(client, "RG.TRIGGER", "sqa_nothing")
 
 
-@pytest.mark.parametrize("wanted", [
+@pytest.mark.parametrize("requirement", [
     "-r/etc/passwd", "--index-url=http://x", "git+https://x/y", "/tmp/a.whl", "../x",
     "x @ file:///etc", "x;y", "", "a b",
 ])  # fmt: skip
-def test_what_is_no_name_of_a_package_is_refused(client: Redis, wanted: str) -> None:
+def test_what_is_no_name_of_a_package_is_refused(client: Redis, requirement: str) -> None:
     with pytest.raises(ResponseError, match=r"not the name of a package"):
-        execute(client, "1", "REQUIREMENTS", wanted)
+        execute(client, "1", "REQUIREMENTS", requirement)
 
 
 def test_requirements_want_a_value(client: Redis) -> None:

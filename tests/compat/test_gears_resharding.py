@@ -1,5 +1,6 @@
 """Batches over a cluster that moves slots meanwhile: every key once. And a master that joins later."""
 
+import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,8 +30,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, packages: tuple[str, str]) -> Iterator[RedisCluster]:
     data = tmp_path_factory.mktemp("cluster") / "data"
-    with running_cluster(data, shards=2, module_arguments=packages) as found:
-        client = RedisCluster(host="127.0.0.1", port=found.state.port, decode_responses=True)
+    with running_cluster(data, shards=2, module_arguments=packages) as local:
+        client = RedisCluster(host="127.0.0.1", port=local.state.port, decode_responses=True)
         with client.pipeline() as pipeline:
             for n in range(KEYS):
                 pipeline.set(f"move:{n}", n)
@@ -40,9 +41,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, packages: tuple[str, str])
 
 
 def nodes_of(cluster: RedisCluster) -> list[Redis]:
-    """By clients of their own, which leave replies as bytes."""
-    found = cluster.get_primaries()  # type: ignore[no-untyped-call, unused-ignore]
-    return [Redis(host=node.host, port=node.port, socket_timeout=60) for node in found]
+    """Clients of the masters that leave replies as bytes."""
+    primaries = cluster.get_primaries()  # type: ignore[no-untyped-call, unused-ignore]
+    return [Redis(host=node.host, port=node.port, socket_timeout=60) for node in primaries]
 
 
 @pytest.mark.parametrize("script", [
@@ -50,74 +51,44 @@ def nodes_of(cluster: RedisCluster) -> list[Redis]:
     "GB().map(lambda r: int(r['value'])).aggregate(0, lambda a, r: a + r, lambda a, r: a + r).run('move:*')",
 ])  # fmt: skip
 def test_no_key_is_read_twice_or_never_while_slots_move(cluster: RedisCluster, script: str) -> None:
-    nodes, ended, moved = nodes_of(cluster), threading.Event(), [0]
-    slots = range(0, topology.SLOTS, 97)
+    nodes, over, moves = nodes_of(cluster), threading.Event(), itertools.count()
 
     def reshard() -> None:
-        while not ended.is_set():
-            for slot in slots:
-                if ended.is_set():
-                    break
-                move(slot, nodes)
-                moved[0] += 1
+        for slot in itertools.cycle(range(0, topology.SLOTS, 97)):
+            if over.is_set():
+                break
+            move(slot, nodes)
+            next(moves)
 
     mover = threading.Thread(target=reshard)
     mover.start()
-    wanted = KEYS * (KEYS - 1) // 2 if "aggregate" in script else KEYS
+    result = KEYS * (KEYS - 1) // 2 if "aggregate" in script else KEYS
     try:
-        before = moved[0]
         for _ in range(4):
-            assert send(nodes[0], "RG.PYEXECUTE", script) == [[b"%d" % wanted], []]
-        assert moved[0] > before
+            assert send(nodes[0], "RG.PYEXECUTE", script) == [[b"%d" % result], []]
+        assert next(moves) > 0
     finally:
-        ended.set()
+        over.set()
         mover.join(60)
 
 
 PATTERNS = [
-    "*",
-    "a*",
-    "*b",
-    "a?c",
-    "h[ae]llo",
-    "h[^e]llo",
-    "h[a-c]llo",
-    "h[c-a]llo",
-    r"a\*b",
-    r"a[\]]b",
-    "a[",
-    "[]",
-    "[^]",
-]
+    "", "*", "a*", "*b", "a?c", "h[ae]llo", "h[^e]llo", "h[a-c]llo", "h[c-a]llo", r"a\*b", r"a[\]]b", "a[", "[]", "[^]",
+    "a.c", "a[b-", r"a\\", "**x*", "[*]",
+]  # fmt: skip
+NAMES = [
+    "", "a", "ab", "abc", "a.c", "hallo", "hello", "hbllo", "a*b", "a]b", "a[", "x", "aXb", "*", "a\nc", "\\", "a\\",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("pattern", [*PATTERNS, "a.c", "", "a[b-", r"a\\", "**x*", "[*]"])
+@pytest.mark.parametrize("pattern", PATTERNS)
 def test_patterns_match_as_redis_matches_them(cluster: RedisCluster, pattern: str) -> None:
-    names = [
-        "",
-        "a",
-        "ab",
-        "abc",
-        "a.c",
-        "hallo",
-        "hello",
-        "hbllo",
-        "a*b",
-        "a]b",
-        "a[",
-        "x",
-        "aXb",
-        "*",
-        "a\nc",
-        "\\",
-        "a\\",
-    ]
     node, tag = served(cluster)
-    keys = [f"{tag}{name}".encode() for name in names]
+    keys = [f"{tag}{name}".encode() for name in NAMES]
     node.mset(dict.fromkeys(keys, "1"))
-    wanted = set(node.scan_iter(match=tag + pattern, count=10_000)) & set(keys)
+    matched = set(node.scan_iter(match=tag + pattern, count=10_000)) & set(keys)
     matches = glob((tag + pattern).encode())
-    assert {key for key in keys if matches(key)} == wanted
+    assert {key for key in keys if matches(key)} == matched
     node.delete(*keys)
 
 
@@ -163,15 +134,13 @@ def test_a_master_that_joins_later_gets_what_is_registered(
     with running_node(tmp_path, cluster=True, module_arguments=packages) as node, node.client() as late:
         send(first, "CLUSTER", "MEET", "127.0.0.1", str(node.port), str(node.config.bus_port))
         wait_until(lambda: len(topology.read(first)) == 3 and len(topology.read(late)) == 3, "they have met")
-        giver = next(one for one in nodes_of(cluster) if topology.myself(topology.read(one)).owns(0))
-        wait_until(
-            lambda: any(n.id == topology.myself(topology.read(late)).id for n in topology.read(giver)), "both know"
-        )
+        giver = next(node for node in nodes_of(cluster) if topology.myself(topology.read(node)).owns(0))
+        own = topology.myself(topology.read(late)).id
+        wait_until(lambda: own in {other.id for other in topology.read(giver)}, "both know")
         move(0, [giver, late])
         wait_until(lambda: send(late, "RG.TRIGGER", "late-x") == send(first, "RG.TRIGGER", "late-x"), "one x")
         wait_until(lambda: send(late, "HSET", "late:{06S}", "f", "v") == b"hooked", "the hook as well")
         wait_until(lambda: send(late, "RG.TRIGGER", "late-required") == [b"required"], "what is required, too")
-        assert sorted(dump[1] for dump in send(late, "RG.DUMPREGISTRATIONS")) == sorted(
-            dump[1] for dump in send(first, "RG.DUMPREGISTRATIONS")
-        )
+        ids = [sorted(dump[1] for dump in send(shard, "RG.DUMPREGISTRATIONS")) for shard in (first, late)]
+        assert ids[0] == ids[1]
         assert send(late, "RG.REFRESHCLUSTER") == b"OK"

@@ -14,20 +14,24 @@ PUT = "GB('CommandReader').map(lambda r: execute('SET', r[1], 'x')).register(tri
 
 @pytest.fixture
 def asker(redis_node: Node, client: Redis) -> Iterator[Redis]:
-    """May trigger, and set keys of its own."""
-    rights = ("reset", "on", "nopass", "~own:*", "+set", "+get", "+shardqa.get", "+rg.trigger")
-    send(client, "ACL", "SETUSER", "asker", *rights)
-    with redis_node.client(decode_responses=True, username="asker", password="x") as found:
-        yield found
+    """A user who may trigger, and set keys of its own."""
+    send(
+        client,
+        "ACL",
+        "SETUSER",
+        "asker",
+        *["reset", "on", "nopass", "~own:*", "+set", "+get", "+shardqa.get", "+rg.trigger"],
+    )
+    with redis_node.client(decode_responses=True, username="asker", password="x") as own:
+        yield own
 
 
 @pytest.fixture
 def registrar(redis_node: Node, client: Redis) -> Iterator[Redis]:
-    """May run code, and touch nothing but keys of its own."""
-    rights = ("reset", "on", "nopass", "~own:*", "&*", "+@all")
-    send(client, "ACL", "SETUSER", "registrar", *rights)
-    with redis_node.client(decode_responses=True, username="registrar", password="x") as found:
-        yield found
+    """A user who may run code, and touch nothing but keys of its own."""
+    send(client, "ACL", "SETUSER", "registrar", "reset", "on", "nopass", "~own:*", "&*", "+@all")
+    with redis_node.client(decode_responses=True, username="registrar", password="x") as own:
+        yield own
 
 
 def test_a_function_writes_where_its_caller_may_write(client: Redis, asker: Redis) -> None:
@@ -77,16 +81,10 @@ GB('KeysReader').foreach(fill).register(
         asker.get("own:filled:1")
 
 
-@pytest.mark.parametrize(
-    "rights",
-    [
-        "Rights('', '')",
-        "Rights('', 'default')",
-        "Rights('default', 'default')",
-        "Rights('r1', 'default')",
-        "Rights.of_session('no such session', 'default')",
-    ],
-)
+@pytest.mark.parametrize("rights", [
+    "Rights('', '')", "Rights('', 'default')", "Rights('default', 'default')", "Rights('r1', 'default')",
+    "Rights.of_session('no such session', 'default')",
+])  # fmt: skip
 def test_a_function_that_names_other_rights_gets_none(client: Redis, registrar: Redis, rights: str) -> None:
     code = f"""
 from shardqa.module.worker.calls import Rights
