@@ -7,18 +7,9 @@ import typer
 from rich.text import Text
 
 from shardqa.answer_lines import AnswerWhen
-from shardqa.cli.connection import (
-    CorpusOption,
-    FilterOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    filter_of,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import filter_of, with_engine
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
 from shardqa.schema import Answer, Candidate, Part
 
@@ -30,7 +21,9 @@ SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"'”’)\]]*\s+|\n{2,}")
 MARKS = ("»", "«")  # around the answer where there is no colour
 
 
+@on_cluster
 def ask(
+    target: Target,
     question: Annotated[str, typer.Argument(help="A question in plain words.")],
     corpus: CorpusOption = None,
     k: Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)] = None,
@@ -44,15 +37,12 @@ def ask(
     filter_: FilterOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Ask a question; prints the answer in its sentence, its document, score and times. Exits with 1 without an answer.
 
     Example: shardqa ask "How deep is Lake Ysolde?" --corpus seeds
     """
-    settings = settings_of(redis, user, password, corpus=corpus)
+    settings = target.settings(corpus=corpus)
     documents = filter_of(filter_)
 
     async def answered(engine: "Engine") -> Answer:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.connection import with_engine
 from shardqa.cli.ingest import PUT_SECONDS
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, out, print_json, say
 from shardqa.loader.backup.dump import Dumped, dump
 from shardqa.loader.backup.file import BackupReader, RecordKind
@@ -19,14 +20,13 @@ SHOWN = 20  # of what was left out
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup's file.", dir_okay=False)]
 
 
+@on_cluster
 def backup(
+    target: Target,
     file: FileArgument,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
     all_keys: Annotated[bool, typer.Option("--all-keys", help="Also save the keys that are not shardqa's.")] = False,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Write documents, readers, functions, API keys and settings of a cluster into one file, with a checksum.
 
@@ -36,7 +36,7 @@ def backup(
 
     Example: shardqa backup monday.shardqa
     """
-    settings = settings_of(redis, user, password, timeout=PUT_SECONDS)
+    settings = target.settings(timeout=PUT_SECONDS)
     dumped = with_engine(settings, lambda engine: dump(engine, file, force, all_keys))
     if as_json:
         print_json(asdict(dumped))
@@ -48,7 +48,9 @@ def backup(
     _tell_left_out(dumped.left_out)
 
 
+@on_cluster
 def restore_(
+    target: Target,
     file: FileArgument,
     merge: Annotated[
         bool,
@@ -65,9 +67,6 @@ def restore_(
         bool, typer.Option("--check", help="Only check the file and tell what it holds; no cluster is needed.")
     ] = False,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Read a backup into a cluster, of any number of shards; returns when its documents are searchable.
 
@@ -78,7 +77,7 @@ def restore_(
     """
     if check:
         return _check(file, as_json)
-    settings = settings_of(redis, user, password, timeout=PUT_SECONDS)
+    settings = target.settings(timeout=PUT_SECONDS)
     restored = with_engine(settings, lambda engine: restore(engine, file, merge, adopt, without or ()))
     if as_json:
         print_json(asdict(restored))

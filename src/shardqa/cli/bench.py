@@ -11,18 +11,11 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import (
-    CorpusOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
 from shardqa.cli.demo import shipped_seeds
 from shardqa.cli.eval import spread
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import Engine
 from shardqa.errors import BadData
@@ -45,7 +38,9 @@ class BenchRow:
 
 
 @app.command("ask")
+@on_cluster
 def bench_ask(
+    target: Target,
     questions: Annotated[
         Path | None,
         typer.Option(
@@ -57,9 +52,6 @@ def bench_ask(
     concurrency: Annotated[str, typer.Option("--concurrency", help="Numbers of questions in flight.")] = "1,4,16",
     k: Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)] = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Latency percentiles and throughput: computed afresh, from Redis, from the process.
 
@@ -75,9 +67,7 @@ def bench_ask(
         raise BadData(f"{questions} holds no questions")
     rows: list[BenchRow] = []
     for kind in KINDS:
-        settings = settings_of(
-            redis, user, password, corpus=corpus, k=k, timeout=60.0, cache_megabytes=64 if kind == "process" else 0
-        )
+        settings = target.settings(corpus=corpus, k=k, timeout=60.0, cache_megabytes=64 if kind == "process" else 0)
         rows += with_engine(settings, partial(_rows, kind=kind, texts=texts, requests=requests, levels=levels))
     if as_json:
         print_json([asdict(row) for row in rows])

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shardqa.cli.connection import (
-    CorpusOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
 from shardqa.cli.eval import CONCURRENCY, ask_each, read_questions
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import BadData
@@ -31,7 +24,9 @@ if TYPE_CHECKING:
     from shardqa.models.corpus_calibration import Gain
 
 
+@on_cluster
 def calibrate(
+    target: Target,
     questions: Annotated[
         Path | None, typer.Argument(help="questions.jsonl: thirty or more with answers. None: show what is in use.")
     ] = None,
@@ -43,9 +38,6 @@ def calibrate(
     ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Go back to the scores before the last calibration.")] = False,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Fit the scores of one corpus to questions of its own, say what that gains, and use them from now on.
 
@@ -56,7 +48,7 @@ def calibrate(
     """
     if undo and questions is not None:
         raise WrongSetting("--undo takes no questions; leave out the file")
-    settings = settings_of(redis, user, password, corpus=corpus, timeout=60.0)
+    settings = target.settings(corpus=corpus, timeout=60.0)
     if questions is None:
         _show(with_engine(settings, _undone if undo else _in_use), settings.corpus, as_json)
         return

@@ -10,15 +10,8 @@ import typer
 from pydantic import SecretStr
 
 from shardqa import address
-from shardqa.cli.connection import (
-    DEFAULT_DATA,
-    CorpusOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-)
+from shardqa.cli.connection import DEFAULT_DATA
+from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import print_json, print_table
 from shardqa.config import PREFIX, Settings
 
@@ -44,24 +37,23 @@ class Shown:
 
 
 @app.command("show")
+@on_cluster
 def show(
+    target: Target,
     context: typer.Context,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
     corpus: CorpusOption = None,
 ) -> None:
     """Print every setting with its value and where that comes from; secrets are hidden.
 
     Example: shardqa config show --redis 10.0.0.5:7000
     """
-    settings = settings_of(redis, user, password, corpus=corpus)
+    settings = target.settings(corpus=corpus)
     names = ("redis", "user", "password", "corpus")
     options = {
         name for name in names if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     }
-    written = address.parse(redis or str(_file().get("redis", "")))
+    written = address.parse(target.redis or str(_file().get("redis", "")))
     carried = {name for name in ("user", "password") if getattr(written, name) is not None}  # by redis:// and rediss://
     shown = [_setting(settings, name, options, carried) for name in Settings.model_fields]
     shown += [_besides(name) for name in BESIDES]

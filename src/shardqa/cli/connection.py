@@ -1,15 +1,13 @@
-"""What every command shares: which cluster, as whom, and an engine for the length of one command."""
+"""The way to a cluster: settings, an engine for the length of one command, clients of single nodes."""
 
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
 from pydantic import SecretStr, ValidationError
 
-from shardqa.cli import completion
 from shardqa.cli.faults import WrongSetting
 from shardqa.cluster import state
 from shardqa.config import Settings
@@ -24,43 +22,6 @@ if TYPE_CHECKING:  # imported where they are used: not every command needs them
 Result = TypeVar("Result")
 SEED_SECONDS = 2.0  # for one node of several to answer, before the next is tried
 DEFAULT_DATA = Path(".data")  # in the current folder, so that two checkouts do not share a cluster by accident
-
-RedisOption = Annotated[
-    str | None,
-    typer.Option(
-        "--redis",
-        envvar="SHARDQA_REDIS",
-        metavar="HOST:PORT,…",
-        help="Any nodes of the cluster; redis://… and rediss://… too.",
-    ),
-]
-UserOption = Annotated[
-    str | None, typer.Option("--user", envvar="SHARDQA_USER", metavar="NAME", help="ACL user of Redis.")
-]
-PasswordOption = Annotated[
-    str | None,
-    typer.Option("--password", envvar="SHARDQA_PASSWORD", metavar="SECRET", help="Password of that user."),
-]
-DataOption = Annotated[
-    Path,
-    typer.Option("--data", envvar="SHARDQA_DATA", metavar="DIR", help="Folder of the local cluster's data."),
-]
-CorpusOption = Annotated[
-    str | None,
-    typer.Option(
-        "--corpus",
-        envvar="SHARDQA_CORPUS",
-        metavar="NAME",
-        help="Corpus of documents, like 'handbook-2026'.",
-        autocompletion=completion.corpora,
-    ),
-]
-CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help="Its name.", autocompletion=completion.corpora)]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-FilterOption = Annotated[
-    str | None,
-    typer.Option("--filter", metavar="JSON", help="Documents that may be found, by title and metadata."),
-]
 
 
 def settings_of(redis: str | None, user: str | None, password: str | None, **others: Any) -> Settings:

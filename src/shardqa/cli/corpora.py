@@ -6,19 +6,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from shardqa.cli.connection import (
-    CorpusArgument,
-    CorpusOption,
-    FilterOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    filter_of,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import filter_of, with_engine
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import CorpusArgument, CorpusOption, FilterOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import UnknownDocument
@@ -28,14 +18,13 @@ SHOWN = 1_000  # documents of a list, unless more are asked for
 MARKS = ("»", "«")  # around the question's words where there is no colour
 
 
-def corpora(
-    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
-) -> None:
+@on_cluster
+def corpora(target: Target, as_json: JsonOption = False) -> None:
     """A table of the corpora: documents, passages, vectors, characters, bytes. Exits with 1 where there are none.
 
     Example: shardqa corpora
     """
-    found = with_engine(settings_of(redis, user, password), lambda engine: engine.corpora())
+    found = with_engine(target.settings(), lambda engine: engine.corpora())
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
@@ -49,19 +38,18 @@ def _row(one: CorpusInfo) -> tuple[str | int, ...]:
     return one.name, one.documents, one.passages, encoded, one.characters, one.bytes
 
 
+@on_cluster
 def ls(
+    target: Target,
     corpus: CorpusOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Documents listed; 0 lists all.")] = SHOWN,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """A table of a corpus' documents: id, title, passages, bytes, source.
 
     Example: shardqa ls --corpus handbook --limit 0
     """
-    settings = settings_of(redis, user, password, corpus=corpus)
+    settings = target.settings(corpus=corpus)
 
     async def work(engine: Engine) -> list[DocumentInfo]:
         found = []
@@ -82,19 +70,18 @@ def ls(
         say(f"there are more than {limit:,}; --limit 0 lists all")
 
 
+@on_cluster
 def show(
+    target: Target,
     id: Annotated[str, typer.Argument(help="A document's id, as 'ls' and 'ask' show it.")],
     corpus: CorpusOption = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Print a document's text; with --json, everything that is stored about it.
 
     Example: shardqa show lake-ysolde.md --corpus seeds
     """
-    settings = settings_of(redis, user, password, corpus=corpus)
+    settings = target.settings(corpus=corpus)
     document = with_engine(settings, lambda engine: engine.get(settings.corpus, id))
     if document is None:
         raise UnknownDocument(f"there is no document {id!r} in the corpus {settings.corpus!r}; 'shardqa ls' lists them")
@@ -104,21 +91,20 @@ def show(
         out.print(document.text, markup=False, end="" if document.text.endswith("\n") else "\n")
 
 
+@on_cluster
 def search(
+    target: Target,
     question: Annotated[str, typer.Argument(help="A question or words.")],
     corpus: CorpusOption = None,
     limit: Annotated[int, typer.Option("--limit", help="Passages, 1 to 100.")] = 10,
     filter_: FilterOption = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """The passages that rank best, with the question's words marked; no reader runs. Exits with 1 without any.
 
     Example: shardqa search "observatory telescope" --corpus seeds --limit 3
     """
-    settings = settings_of(redis, user, password, corpus=corpus)
+    settings = target.settings(corpus=corpus)
     wanted = filter_of(filter_)
     found = with_engine(settings, lambda engine: engine.search(question, limit, filter=wanted))
     if as_json:
@@ -149,20 +135,19 @@ def _line(text: str) -> str:
     return text.replace("\n", " ")
 
 
+@on_cluster
 def drop(
+    target: Target,
     corpus: CorpusArgument,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the last document is removed.")] = False,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Drop a corpus with all its documents. It is hidden at once; the shards delete it in the background.
 
     Example: shardqa drop handbook-2025 --yes --wait
     """
-    settings = settings_of(redis, user, password)
+    settings = target.settings()
     if not yes:
         if not sys.stdin.isatty():
             raise WrongSetting("there is no terminal to confirm on; add --yes")

@@ -4,16 +4,9 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import (
-    CorpusArgument,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import CorpusArgument, JsonOption, Target, on_cluster
 from shardqa.cli.output import print_json, say
 from shardqa.engine import Engine
 
@@ -34,7 +27,9 @@ def _group() -> None:
 
 
 @app.command("set")
+@on_cluster
 def set_(
+    target: Target,
     corpus: CorpusArgument,
     choices: Annotated[
         list[str],
@@ -46,9 +41,6 @@ def set_(
         ),
     ],
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Turn bridges between documents or vectors of a corpus off, or on again; both are on by default.
 
@@ -60,7 +52,7 @@ def set_(
         for name, is_on in chosen.items():
             await CHOOSE[name](engine, corpus, is_on)
 
-    with_engine(settings_of(redis, user, password), work)
+    with_engine(target.settings(), work)
     if as_json:
         print_json({"corpus": corpus, **chosen})
         return

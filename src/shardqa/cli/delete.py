@@ -4,27 +4,19 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import (
-    CorpusOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
 from shardqa.cli.ingest import PUT_SECONDS
+from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, print_json, say
 from shardqa.engine import Engine
 
 
+@on_cluster
 def delete(
+    target: Target,
     ids: Annotated[list[str], typer.Argument(help="Document ids, as 'ask' shows them.")],
     corpus: CorpusOption = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Delete documents with all that belongs to them: passages, tokens, cached answers.
 
@@ -32,7 +24,7 @@ def delete(
 
     Example: shardqa rm lake-ysolde --corpus seeds
     """
-    settings = settings_of(redis, user, password, corpus=corpus, timeout=PUT_SECONDS)
+    settings = target.settings(corpus=corpus, timeout=PUT_SECONDS)
 
     async def work(engine: Engine) -> dict[str, bool]:
         return {id_: await engine.delete(settings.corpus, id_) for id_ in dict.fromkeys(ids)}

@@ -13,7 +13,8 @@ from rich.text import Text
 import shardqa
 from shardqa import keys
 from shardqa.cli import ask
-from shardqa.cli.connection import DEFAULT_DATA, DataOption, JsonOption, settings_of
+from shardqa.cli.connection import DEFAULT_DATA, settings_of
+from shardqa.cli.options import DataOption, JsonOption
 from shardqa.cli.output import out, print_json, say
 from shardqa.cli.service import Service
 from shardqa.cli.up import HttpOption, PortOption, ShardsOption, described, run

@@ -7,14 +7,8 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import (
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import print_json, say
 from shardqa.loader import dense
 from shardqa.loader.models import STORE_SECONDS
@@ -23,18 +17,17 @@ app = typer.Typer(name="dense", help="Find passages by what they mean, beside th
 
 
 @app.command()
+@on_cluster
 def push(
+    target: Target,
     folder: Annotated[Path, typer.Argument(help="Folder that 'shardqa-models encoder' wrote.")],
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Store an encoder on every shard. Passages then get vectors in the background, and are ranked by them, too.
 
     Example: shardqa dense push my-encoder --redis 10.0.0.5:7000
     """
-    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    settings = target.settings(timeout=STORE_SECONDS)
     done = with_engine(settings, lambda engine: dense.push(engine, folder))
     if as_json:
         print_json({"encoder": done.label.split()[0], "stored": done.stored})
@@ -44,14 +37,13 @@ def push(
 
 
 @app.command()
-def rm(
-    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
-) -> None:
+@on_cluster
+def rm(target: Target, as_json: JsonOption = False) -> None:
     """Remove the encoder from every shard: questions are answered by words alone. Vectors stay, unused.
 
     Example: shardqa dense rm
     """
-    settings = settings_of(redis, user, password)
+    settings = target.settings()
     gone = with_engine(settings, dense.remove)
     if as_json:
         print_json({"removed": gone})

@@ -5,34 +5,25 @@ from dataclasses import asdict
 import typer
 from rich.text import Text
 
-from shardqa.cli.connection import (
-    CorpusOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    node_client,
-    seed_of,
-    settings_of,
-)
+from shardqa.cli.connection import node_client, seed_of
+from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import out, print_json
 from shardqa.cluster import doctor
 
 COLOURS = {"ok": "green", "warning": "yellow", "bad": "bold red", "unknown": "magenta"}
 
 
+@on_cluster
 def doctor_(
+    target: Target,
     corpus: CorpusOption = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Check this machine and the cluster. Every fault comes with its remedy. Exits with 1 when something is bad.
 
     Example: shardqa doctor --redis 10.0.0.5:7000 --user app --password s3cret
     """
-    settings = settings_of(redis, user, password, corpus=corpus)
+    settings = target.settings(corpus=corpus)
     findings = [
         *doctor.this_machine(),
         *doctor.cluster(

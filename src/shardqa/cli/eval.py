@@ -12,16 +12,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.progress import track
 
-from shardqa.cli.connection import (
-    CorpusOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
 from shardqa.cli.eval_evidence import evidence
+from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import err, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import BadData, ClusterUnavailable, UnknownCorpus
@@ -84,15 +77,14 @@ class AnswerShares:
 
 
 @app.command("retrieval")
+@on_cluster
 def eval_retrieval(
+    target: Target,
     file: FileArgument,
     corpus: CorpusOption = None,
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = CONCURRENCY,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Recall@1, @5, @20 and MRR of the document that each question is about.
 
@@ -100,7 +92,7 @@ def eval_retrieval(
     """
     found = read_questions(file)
     questions = spread([q for q in found.questions if q.document is not None], limit)
-    settings = settings_of(redis, user, password, corpus=corpus or corpus_of(file, found), timeout=60.0)
+    settings = target.settings(corpus=corpus or corpus_of(file, found), timeout=60.0)
 
     async def work(engine: Engine) -> Retrieval:
         await prepare(engine, found, settings.corpus)
@@ -127,7 +119,9 @@ def eval_retrieval(
 
 
 @app.command("ask")
+@on_cluster
 def eval_ask(
+    target: Target,
     file: FileArgument,
     corpus: CorpusOption = None,
     limit: LimitOption = None,
@@ -137,9 +131,6 @@ def eval_ask(
         Path | None, typer.Option("--wrong", help="Write questions answered wrongly as JSON lines.")
     ] = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """EM and F1 of the answers, and the shares answered and refused.
 
@@ -147,9 +138,7 @@ def eval_ask(
     """
     found = read_questions(file)
     questions = spread(found.questions, limit)
-    settings = settings_of(
-        redis, user, password, corpus=corpus or corpus_of(file, found), timeout=60.0, cache_megabytes=0
-    )
+    settings = target.settings(corpus=corpus or corpus_of(file, found), timeout=60.0, cache_megabytes=0)
 
     async def work(engine: Engine) -> AnswerShares:
         await prepare(engine, found, settings.corpus)

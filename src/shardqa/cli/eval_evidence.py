@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from shardqa.cli.connection import JsonOption
 from shardqa.cli.marked_texts import MarkedTexts, spread
+from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import parts
 from shardqa.models import evidence_metrics, shipped

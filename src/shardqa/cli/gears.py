@@ -14,8 +14,8 @@ import typer
 from redis.exceptions import RedisError
 
 from shardqa.cli import completion, gears_run
-from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption
 from shardqa.cli.gears_run import masters_of
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, print_json, print_table, say
 from shardqa.cluster import functions
 from shardqa.cluster.functions import LogLine, Masters, RegisteredFunction
@@ -42,14 +42,13 @@ class UnknownFunction(ShardqaError):
 
 
 @app.command()
-def ls(
-    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
-) -> None:
+@on_cluster
+def ls(target: Target, as_json: JsonOption = False) -> None:
     """List registrations and executions of all shards as one table.
 
     Example: shardqa gears ls
     """
-    masters = masters_of(redis, user, password)
+    masters = masters_of(target)
     registered, failed = functions.registrations(masters)
     executions, others = functions.executions(masters)
     failed |= others
@@ -74,18 +73,17 @@ def _row(one: RegisteredFunction) -> tuple[Any, ...]:
 
 
 @app.command()
+@on_cluster
 def stats(
+    target: Target,
     name: NameArgument = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Show what each registration has done: runs, failures, queue, and how long runs took (p50, p99).
 
     Example: shardqa gears stats Rank
     """
-    masters = masters_of(redis, user, password)
+    masters = masters_of(target)
     registered, failed = functions.registrations(masters)
     chosen = [one for one in registered if name is None or one.is_called(name)]
     if name is not None and not chosen:
@@ -113,22 +111,21 @@ def _shown(one: RegisteredFunction) -> dict[str, Any]:
 
 
 @app.command()
+@on_cluster
 def logs(
+    target: Target,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
     lines: Annotated[int, typer.Option(help="The last ones that are shown at first.", min=0)] = 100,
     grep: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Lines alone that hold it, or whose session does.")
     ] = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Show what functions logged, and the errors of registrations: the last 500 lines of each shard's worker.
 
     Example: shardqa gears logs --follow
     """
-    masters = masters_of(redis, user, password)
+    masters = masters_of(target)
     found, failed = functions.log_lines(masters, {})
     chosen = _holding(found, grep)
     chosen = chosen[len(chosen) - lines :] if lines < len(chosen) else chosen
@@ -158,7 +155,9 @@ def _print_lines(lines: Sequence[LogLine], as_json: bool) -> None:
 
 
 @app.command()
+@on_cluster
 def rm(
+    target: Target,
     name: Annotated[
         str,
         typer.Argument(
@@ -166,15 +165,12 @@ def rm(
         ),
     ],
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Unregister functions by id, session, trigger or keys, on all shards; or abort and drop an execution by its id.
 
     Example: shardqa gears rm wordcount
     """
-    masters = masters_of(redis, user, password)
+    masters = masters_of(target)
     registered, failed = functions.registrations(masters)
     chosen = [one for one in registered if one.is_called(name)]
     if any(one.session == OWN for one in chosen):

@@ -18,16 +18,9 @@ from typing import Annotated, Any
 import typer
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
-from shardqa.cli.connection import (
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    node_client,
-    seed_of,
-    settings_of,
-)
+from shardqa.cli.connection import node_client, seed_of
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import FAILED, PARTLY, err, print_json, say
 from shardqa.cluster import functions
 from shardqa.cluster.functions import Masters
@@ -61,7 +54,9 @@ class ScriptOutcome:
     seconds: float = 0.0
 
 
+@on_cluster
 def run(
+    target: Target,
     script: Annotated[Path, typer.Argument(help="A Python file.")],
     args: Annotated[
         list[str] | None,
@@ -74,9 +69,6 @@ def run(
         list[str] | None, typer.Option("--requirement", metavar="NAME", help="A package it needs. Repeatable.")
     ] = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Send a script to the cluster: it registers its functions, or runs with its progress on stderr.
 
@@ -84,7 +76,7 @@ def run(
     """
     code = script.read_text()
     words = _words(script, list(args or ()), list(requirement or ()), watch)
-    masters = masters_of(redis, user, password)
+    masters = masters_of(target)
     if watch:
         _watch(masters, script, words, as_json)
         return
@@ -110,9 +102,9 @@ def _words(script: Path, args: list[str], requirements: list[str], watch: bool) 
     return [*args, *([LAST, *requirements] if requirements else [])]
 
 
-def masters_of(redis: str | None, user: str | None, password: str | None) -> Masters:
+def masters_of(target: Target) -> Masters:
     """Raises ShardqaError."""
-    settings = settings_of(redis, user, password)
+    settings = target.settings()
     host, _, port = seed_of(settings).rpartition(":")
     try:
         return Masters(partial(node_client, settings, timeout=PATIENCE), (host, int(port)))

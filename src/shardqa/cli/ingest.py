@@ -10,16 +10,9 @@ from typing import Annotated
 import typer
 
 from shardqa import keys
-from shardqa.cli.connection import (
-    CorpusOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, say
 from shardqa.cli.progress import showing
 from shardqa.engine import Engine
@@ -36,7 +29,9 @@ from shardqa.loader.web.pages import MAX_PAGES, Bounds, WebPages
 PUT_SECONDS = 300.0  # one document of the largest size takes a while to split and tokenise
 
 
+@on_cluster
 def ingest_(
+    target: Target,
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -71,9 +66,6 @@ def ingest_(
         bool, typer.Option("--allow-private", help="Read from private, loopback and link-local addresses, too.")
     ] = False,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Put documents into a corpus; returns when they are searchable. Running it again goes on where it stopped.
 
@@ -86,7 +78,7 @@ def ingest_(
 
     Example: shardqa ingest handbook/ notes.jsonl.gz --corpus handbook-2026
     """
-    settings = settings_of(redis, user, password, corpus=corpus, timeout=PUT_SECONDS)
+    settings = target.settings(corpus=corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
     urls = [path for path in paths if is_address(path)]
     wanted = SyncOptions(

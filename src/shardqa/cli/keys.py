@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from shardqa import filters
 from shardqa.api_keys import SCOPES, ApiKey, NewKey
-from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.connection import with_engine
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import BadData, UnknownKey
@@ -20,7 +21,9 @@ UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 @app.command("create")
+@on_cluster
 def create(
+    target: Target,
     name: Annotated[str, typer.Argument(help="Name of the key, usually who uses it.")],
     scope: Annotated[list[str], typer.Option("--scope", help=f"One or more of {', '.join(SCOPES)}; admin is all.")],
     corpus: Annotated[list[str] | None, typer.Option("--corpus", help="For this corpus only; may be repeated.")] = None,
@@ -30,16 +33,13 @@ def create(
     ] = None,
     per_minute: Annotated[int | None, typer.Option("--per-minute", help="Requests it may make a minute.")] = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Make a key. It is printed once, and kept as a hash.
 
     Example: shardqa keys create intranet --scope ask --corpus handbook --expires 90d
     """
     wanted = _wanted(name, scope, corpus, expires, filter, per_minute)
-    settings = settings_of(redis, user, password)
+    settings = target.settings()
     made, key = with_engine(settings, lambda engine: engine.create_key(wanted))
     if as_json:
         print_json({"key": key, **_shown(made)})
@@ -49,14 +49,13 @@ def create(
 
 
 @app.command("ls")
-def list_(
-    as_json: JsonOption = False, redis: RedisOption = None, user: UserOption = None, password: PasswordOption = None
-) -> None:
+@on_cluster
+def list_(target: Target, as_json: JsonOption = False) -> None:
     """List the keys, without their secrets.
 
     Example: shardqa keys ls
     """
-    found = with_engine(settings_of(redis, user, password), lambda engine: engine.api_keys())
+    found = with_engine(target.settings(), lambda engine: engine.api_keys())
     if as_json:
         print_json([_shown(key) for key in found])
         return
@@ -65,12 +64,11 @@ def list_(
 
 
 @app.command("revoke")
+@on_cluster
 def revoke(
+    target: Target,
     ids: Annotated[list[str], typer.Argument(help="Ids, as 'keys ls' shows them.")],
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Revoke keys. Every API process refuses them within three seconds.
 
@@ -80,7 +78,7 @@ def revoke(
     async def work(engine: Engine) -> dict[str, bool]:
         return {id_: await _was_revoked(engine, id_) for id_ in dict.fromkeys(ids)}
 
-    revoked = with_engine(settings_of(redis, user, password), work)
+    revoked = with_engine(target.settings(), work)
     if as_json:
         print_json({"revoked": revoked})
     for id_, was_there in revoked.items():

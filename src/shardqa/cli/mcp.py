@@ -1,14 +1,13 @@
 """`shardqa mcp`: the documents as tools of an assistant that speaks the Model Context Protocol."""
 
-from shardqa.cli.connection import CorpusOption, PasswordOption, RedisOption, UserOption, settings_of
+from shardqa.cli.options import CorpusOption, Target, on_cluster
 from shardqa.extras import need
 
 
+@on_cluster
 def mcp(
+    target: Target,
     corpus: CorpusOption = None,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Serve the Model Context Protocol on stdin and stdout: the tools ask, search, list and fetch.
 
@@ -19,4 +18,4 @@ def mcp(
     need("mcp", package="shardqa[mcp]")
     from shardqa.integrations.mcp_server import server
 
-    server(settings_of(redis, user, password, corpus=corpus)).run("stdio")
+    server(target.settings(corpus=corpus)).run("stdio")

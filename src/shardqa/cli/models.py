@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shardqa.cli import completion
-from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.connection import with_engine
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import out, print_json, print_table, say
 from shardqa.cli.prepare import tell
 from shardqa.loader.models import STORE_SECONDS
@@ -96,7 +97,9 @@ def add(
 
 
 @app.command()
+@on_cluster
 def push(
+    target: Target,
     model: Annotated[
         str,
         typer.Argument(
@@ -116,9 +119,6 @@ def push(
     tag: Annotated[str, typer.Option("--tag", help="Of FILE: a word of your own in its TAG.")] = "",
     store: StoreOption = None,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Store a reader, or any model file, on every shard of a cluster, and keep it there.
 
@@ -131,7 +131,7 @@ def push(
     from shardqa.loader.models import ShardModel
     from shardqa.models.store import check_name
 
-    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    settings = target.settings(timeout=STORE_SECONDS)
     if file is not None:
         check_name(model, "NAME")
         pushed = ShardModel.of_file(model, file, backend, device, batch_size, tag)
@@ -151,12 +151,11 @@ def push(
 
 
 @app.command()
+@on_cluster
 def drop(
+    target: Target,
     name: Annotated[str, typer.Argument(metavar="NAME", help="As it was pushed.")],
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Remove a pushed file's model from every shard.
 
@@ -164,7 +163,7 @@ def drop(
     """
     from shardqa.loader import push as pushing
 
-    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    settings = target.settings(timeout=STORE_SECONDS)
     gone = with_engine(settings, lambda engine: pushing.drop(engine, name))
     if as_json:
         print_json({"model": name, "removed": gone})

@@ -4,25 +4,25 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.connection import with_engine
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import print_json, say
 from shardqa.cluster import redis_server
 from shardqa.loader import preparation
 from shardqa.loader.models import STORE_SECONDS
 
 
+@on_cluster
 def prepare(
+    target: Target,
     force: Annotated[bool, typer.Option("--force", help="Register the functions anew even where they are.")] = False,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Register the functions and store the reader on every shard of a cluster whose nodes have the module.
 
     Example: shardqa prepare --redis 10.0.0.5:7000
     """
-    settings = settings_of(redis, user, password, timeout=STORE_SECONDS)
+    settings = target.settings(timeout=STORE_SECONDS)
     done = with_engine(settings, lambda engine: preparation.prepare(engine, force))
     tell(done, as_json)
 

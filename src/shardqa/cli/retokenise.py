@@ -8,33 +8,25 @@ from time import monotonic
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from shardqa.cli.connection import (
-    CorpusArgument,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    settings_of,
-    with_engine,
-)
+from shardqa.cli.connection import with_engine
+from shardqa.cli.options import CorpusArgument, JsonOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, err, print_json, say
 from shardqa.cli.progress import LINE_SECONDS
 from shardqa.engine import Engine
 from shardqa.schema import Retokenised
 
 
+@on_cluster
 def retokenise(
+    target: Target,
     corpus: CorpusArgument,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """Cut a corpus into passages and word pieces anew, on all shards, while it goes on answering. Unchanged ones stay.
 
     Example: shardqa retokenise handbook
     """
-    done = with_engine(settings_of(redis, user, password), lambda engine: _work(engine, corpus))
+    done = with_engine(target.settings(), lambda engine: _work(engine, corpus))
     if as_json:
         print_json(done.model_dump(mode="json"))
     else:

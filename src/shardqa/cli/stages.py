@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from shardqa.cli.bench import app, percentile
-from shardqa.cli.connection import JsonOption, PasswordOption, RedisOption, UserOption, settings_of, with_engine
+from shardqa.cli.connection import with_engine
 from shardqa.cli.eval import LimitOption, corpus_of, prepare, read_questions, spread
 from shardqa.cli.faults import WrongSetting
+from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.config import MAX_K, Settings
 from shardqa.engine import Engine
@@ -43,7 +44,9 @@ class StageRow:
 
 
 @app.command("stages")
+@on_cluster
 def bench_stages(
+    target: Target,
     file: Annotated[Path, typer.Argument(help="SQuAD's JSON; its paragraphs are ingested. .gz too.")],
     limit: LimitOption = 500,
     k: Annotated[str, typer.Option("--k", help="Passages to read.")] = "5,10",
@@ -51,9 +54,6 @@ def bench_stages(
         "1,0.6,0.5,0.4,0.3"
     ),
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
 ) -> None:
     """EM, F1, passages read and times for each combination of k and sure, the same questions in one run.
 
@@ -62,7 +62,7 @@ def bench_stages(
     found = read_questions(file)
     questions = [question for question in spread(found.questions, limit) if question.answers]
     combinations = [(int(number), score) for number in _numbers(k, 1, MAX_K) for score in _numbers(sure, 0, 1)]
-    settings = settings_of(redis, user, password, corpus=corpus_of(file, found), timeout=60.0, cache_megabytes=0)
+    settings = target.settings(corpus=corpus_of(file, found), timeout=60.0, cache_megabytes=0)
 
     async def work(engine: Engine) -> list[StageRow]:
         await prepare(engine, found, settings.corpus)

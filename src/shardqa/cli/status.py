@@ -9,17 +9,8 @@ from redis import Redis
 from redis.exceptions import RedisError, TimeoutError
 
 from shardqa import topology
-from shardqa.cli.connection import (
-    DEFAULT_DATA,
-    DataOption,
-    JsonOption,
-    PasswordOption,
-    RedisOption,
-    UserOption,
-    node_client,
-    seed_of,
-    settings_of,
-)
+from shardqa.cli.connection import DEFAULT_DATA, node_client, seed_of
+from shardqa.cli.options import DataOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, print_json, print_table
 from shardqa.cluster import tags
 from shardqa.config import Settings
@@ -47,18 +38,17 @@ class NodeStatus:
     hit_rate: str  # of the answers asked for: found against found and computed
 
 
+@on_cluster
 def status(
+    target: Target,
     as_json: JsonOption = False,
-    redis: RedisOption = None,
-    user: UserOption = None,
-    password: PasswordOption = None,
     data: DataOption = DEFAULT_DATA,
 ) -> None:
     """A table of the nodes: role, slots, passages, vectors, models, worker, writes, memory, streams, answers found.
 
     Example: shardqa status --redis 127.0.0.1:7000
     """
-    settings = settings_of(redis, user, password)
+    settings = target.settings()
     nodes = _nodes(settings)
     with ThreadPoolExecutor(len(nodes) or 1) as threads:  # a node that hangs keeps nobody else waiting
         rows = list(threads.map(partial(_node_status, settings=settings), nodes))

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from shardqa.cli import foreground, service
-from shardqa.cli.connection import DEFAULT_DATA, DataOption, JsonOption
+from shardqa.cli.connection import DEFAULT_DATA
+from shardqa.cli.options import DataOption, JsonOption
 from shardqa.cli.output import print_json, say
 from shardqa.cluster.local import Wanted
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from shardqa.answer_lines import AnswerWhen
-from shardqa.cli.connection import JsonOption
+from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.errors import BadData
 from shardqa.models import shipped

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shardqa.cli.connection import JsonOption
+from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.models.scoring import SCORING_FILE
 from shardqa_toolchain.cli.needs import need

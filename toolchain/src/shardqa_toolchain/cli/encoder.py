@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import JsonOption
+from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, say
 from shardqa_toolchain.cli.needs import need
 

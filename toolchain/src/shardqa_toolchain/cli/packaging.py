@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from shardqa.cli.connection import JsonOption
 from shardqa.cli.models import StoreOption, store_of
+from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
 from shardqa.errors import BadData, BadModel, SetupError
 

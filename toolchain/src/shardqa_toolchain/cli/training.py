@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from shardqa.cli.connection import JsonOption
+from shardqa.cli.options import JsonOption
 from shardqa.cli.output import err, print_json, print_table, say
 from shardqa.errors import BadData
 from shardqa_toolchain.cli.needs import need

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from shardqa.cli.connection import JsonOption
+from shardqa.cli.options import JsonOption
 from shardqa.cli.output import out, print_json, print_table
 from shardqa.machine import label
 from shardqa.models import shipped
