@@ -50,7 +50,7 @@ WANTED = {"throughput": 0.93, "tensors": 0.7, "batching": 1.5}
 
 @contextmanager
 def node(*arguments: str) -> Iterator[int]:
-    """The port of one; from here on this process is as nice as the worker, so that neither is preferred."""
+    """Yields the port of a node; from here on this process is as nice as the worker: neither is preferred."""
     # a rewrite and the worker end a moment after their node, and may still write
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         port = ports.random_block(1, 1)
@@ -76,7 +76,7 @@ def encoded(*words: str | int | bytes) -> bytes:
 
 
 def set_tensors(client: Redis, feed: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """The keys."""
+    """Sets tensors and returns their keys."""
     for name, array in feed.items():
         dtype, _, data = tensors.encode(array)
         client.execute_command("AI.TENSORSET", prefix + name, dtype, *array.shape, "BLOB", data)
@@ -115,7 +115,6 @@ class Connections:
             self._selector.register(sock, selectors.EVENT_READ, number)
 
     def run(self, count: int) -> None:
-        """So many commands in all."""
         started = finished = 0
         for number in range(min(count, len(self._sockets))):
             self._sockets[number].sendall(self._messages[number])

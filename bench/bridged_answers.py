@@ -1,4 +1,4 @@
-"""What following titles does for answers, and what it costs: questions that need two documents, on one shard and three.
+"""Answers with titles followed and without, and the cost: questions that need two documents, on one shard and three.
 
     python bench/bridged_answers.py [--limit 300] [--shards 1] [--k 5]
 
@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 import typer
 from common import SHARED, settings_of, temporary_cluster
-from dense import Wanted, read
+from dense import Need, read
 
 from shardqa.engine import Engine
 from shardqa.machine import label
@@ -27,8 +27,8 @@ HOTPOT = SHARED / "data" / "domains" / "hotpotqa-sub.json.gz"
 WARM = 10  # questions asked before
 
 
-class Found:
-    """Of one way."""
+class Figures:
+    """Figures of all questions, with bridges or without."""
 
     def __init__(self) -> None:
         self.f1: list[float] = []
@@ -39,19 +39,19 @@ class Found:
         self.led = 0  # questions where a title led somewhere
 
 
-async def ask(engine: Engine, wanted: Wanted, answers: Sequence[str], k: int, found: Found) -> None:
-    ranked = await engine.rank(engine.question(wanted.question), k)
-    found.led += ranked.bridges is not None
-    found.both.append(set(wanted.documents) <= {one.document for one in ranked.passages})
-    answer = await engine.ask(wanted.question, k=k, fresh=True)
+async def ask(engine: Engine, need: Need, answers: Sequence[str], k: int, figures: Figures) -> None:
+    ranked = await engine.rank(engine.question(need.question), k)
+    figures.led += ranked.bridges is not None
+    figures.both.append(set(need.documents) <= {one.document for one in ranked.passages})
+    answer = await engine.ask(need.question, k=k, fresh=True)
     best = answer.n_best[0].answer if answer.n_best else ""
-    found.f1.append(metrics.f1(best, answers))
-    found.em.append(metrics.exact_match(best, answers))
-    found.total.append(answer.timing.total)
-    found.rank.append(answer.timing.rank)
+    figures.f1.append(metrics.f1(best, answers))
+    figures.em.append(metrics.exact_match(best, answers))
+    figures.total.append(answer.timing.total)
+    figures.rank.append(answer.timing.rank)
 
 
-async def work(engine: Engine, limit: int, k: int) -> dict[bool, Found]:
+async def work(engine: Engine, limit: int, k: int) -> dict[bool, Figures]:
     pieces, questions = read("hotpot", Tokenizer.load(shipped.folder()), 2_000)
     texts: dict[str, list[str]] = {}
     for piece in pieces:
@@ -61,14 +61,14 @@ async def work(engine: Engine, limit: int, k: int) -> dict[bool, Found]:
         await asyncio.gather(*map(engine.put, documents[n : n + 64]))
     answers = {one.text: one.answers for one in squad.read(HOTPOT).questions}
     some = [questions[n] for n in sorted(np.random.default_rng(7).permutation(len(questions))[:limit])]
-    found = {True: Found(), False: Found()}
+    figures = {True: Figures(), False: Figures()}
     for is_on in (False, True):
         await engine.choose_bridges(engine.settings.corpus, is_on)
         for one in some[:WARM]:
-            await ask(engine, one, answers[one.question], k, Found())
+            await ask(engine, one, answers[one.question], k, Figures())
         for one in some:
-            await ask(engine, one, answers[one.question], k, found[is_on])
-    return found
+            await ask(engine, one, answers[one.question], k, figures[is_on])
+    return figures
 
 
 def main(
@@ -80,7 +80,7 @@ def main(
     with temporary_cluster(shards) as cluster:
         settings = settings_of(cluster)
 
-        async def run() -> dict[bool, Found]:
+        async def run() -> dict[bool, Figures]:
             async with await Engine.connect(settings) as engine:
                 return await work(engine, limit, k)
 

@@ -1,4 +1,4 @@
-"""What following titles adds to ranking: recall on questions of several kinds, with it and without.
+"""Following of titles, and what it adds to ranking: recall on questions of several kinds, with it and without.
 
     python bench/bridges.py [--set hotpot --set search …] [--limit 2000] [--cache build/dense]
 
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from dense import AT, SETS, Wanted, read
+from dense import AT, SETS, Need, read
 from retrieval import ranked
 
 from shardqa import keys
@@ -64,13 +64,13 @@ def main(
                 )
 
 
-def _rank(index: Index, wanted: Wanted, near: QuestionVector | None, is_bridged: bool) -> int:
-    """Of the last document that is needed."""
-    terms = query(keys.normalise_question(wanted.question))
+def _rank(index: Index, need: Need, near: QuestionVector | None, is_bridged: bool) -> int:
+    """Returns the rank of the last document that is needed."""
+    terms = query(keys.normalise_question(need.question))
     found = ranked([index], terms, DEEP, near, is_bridged)
     documents = list(dict.fromkeys(keys.parse_passage(key).document for key, _ in found))
     places = {name: n for n, name in enumerate(documents)}
-    return max(places.get(name, DEEP) for name in wanted.documents)
+    return max(places.get(name, DEEP) for name in need.documents)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the benches share: a temporary cluster with functions and reader, percentiles, and a line about the machine.
+"""Parts that benches share: a temporary cluster with functions and reader, percentiles, and a line about the machine.
 
 Benches print medians and ratios of things measured in one run, side by side; absolute times only describe a machine.
 """

@@ -1,4 +1,4 @@
-"""What vectors add to ranking by words, and how heavily they should weigh: recall on questions of several kinds.
+"""Vectors beside words in ranking, and how heavily they should weigh: recall on questions of several kinds.
 
     python bench/dense.py ENCODER [--cache FOLDER] [--set search --set hotpot …] [--limit 2000]
 
@@ -44,11 +44,11 @@ SETS = {
 WEIGHTS = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 50.0, 60.0, 80.0)
 AT = (1, 5, 10, 20)
 DEEP = 200  # passages by words, and as many by vectors, whose sums are looked at
-KEPT_EVERY = 500  # vectors between two savings
+SAVED_EVERY = 500  # vectors between two savings
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Need:
     question: str
     documents: tuple[str, ...]  # that say it; all of them are needed
 
@@ -64,24 +64,24 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Of one question's best passages."""
+    """Scores of one question's best passages."""
 
     words: NDArray[np.float64]
     cosines: NDArray[np.float64]
     documents: list[str]
-    wanted: tuple[str, ...]
+    needed: tuple[str, ...]
 
 
-def read(name: str, tokenizer: Tokenizer, limit: int) -> tuple[list[Piece], list[Wanted]]:
+def read(name: str, tokenizer: Tokenizer, limit: int) -> tuple[list[Piece], list[Need]]:
     texts: dict[str, tuple[str, str]] = {}
-    questions: list[Wanted] = []
+    questions: list[Need] = []
     for file in SETS[name]:
         found, stem = squad.read(SHARED / "data" / f"{file}.json.gz"), Path(file).name
         of = {one.id: list(_documents(stem, one, name == "hotpot")) for one in found.paragraphs}
         texts |= {id: (title, text) for parts in of.values() for id, title, text in parts}
         if "train" not in stem:
             questions += [
-                Wanted(one.text, tuple(id for id, _, _ in of[one.document or ""]))
+                Need(one.text, tuple(id for id, _, _ in of[one.document or ""]))
                 for one in found.questions
                 if one.answers
             ]
@@ -104,16 +104,16 @@ def _documents(stem: str, paragraph: squad.Paragraph, has_two: bool) -> Iterator
         yield title, title, text
 
 
-def encode(encoder: Path, rows: Sequence[Callable[[], Row]], kept: Path) -> NDArray[np.float32]:
-    """Vectors of the rows; those in the file are taken from there."""
-    found = np.load(kept) if kept.exists() else np.zeros((0, embedding.WIDTH), dtype=np.int8)
+def encode(encoder: Path, rows: Sequence[Callable[[], Row]], cache: Path) -> NDArray[np.float32]:
+    """Returns the vectors of the rows; those in the file are taken from there."""
+    encoded = np.load(cache) if cache.exists() else np.zeros((0, embedding.WIDTH), dtype=np.int8)
     session = open_session(encoder, 1)
-    while len(found) < len(rows):
-        part = [_run(session, row()) for row in rows[len(found) : len(found) + KEPT_EVERY]]
-        found = np.concatenate([found, np.stack(part)])
-        np.save(kept, found)
-        print(f"  {kept.stem}: {len(found):,} of {len(rows):,} encoded", flush=True)
-    return found[: len(rows)].astype(np.float32)
+    while len(encoded) < len(rows):
+        part = [_run(session, row()) for row in rows[len(encoded) : len(encoded) + SAVED_EVERY]]
+        encoded = np.concatenate([encoded, np.stack(part)])
+        np.save(cache, encoded)
+        print(f"  {cache.stem}: {len(encoded):,} of {len(rows):,} encoded", flush=True)
+    return encoded[: len(rows)].astype(np.float32)
 
 
 def _run(session: object, row: Row) -> NDArray[np.int8]:
@@ -123,7 +123,7 @@ def _run(session: object, row: Row) -> NDArray[np.int8]:
 
 
 def scores(
-    pieces: Sequence[Piece], questions: Sequence[Wanted], of: NDArray[np.float32], asked: NDArray[np.float32]
+    pieces: Sequence[Piece], needs: Sequence[Need], of: NDArray[np.float32], asks: NDArray[np.float32]
 ) -> list[Scores]:
     index, names = Index(), [piece.document for piece in pieces]
     places: dict[str, int] = {}
@@ -131,25 +131,25 @@ def scores(
         key = keys.passage("bench", piece.document, piece.number)
         index.put(key, piece.title, piece.text)
         places[key] = len(places)
-    found = []
-    for wanted, vector in zip(questions, asked, strict=True):
-        terms = query(keys.normalise_question(wanted.question))
+    scored = []
+    for need, vector in zip(needs, asks, strict=True):
+        terms = query(keys.normalise_question(need.question))
         words = np.zeros(len(pieces))
         for key, score in index.rank(terms, index.statistics(terms), len(pieces)):
             words[places[key]] = score
         cosines = embedding.cosine(of @ vector)
         best = np.union1d(np.argsort(-words)[:DEEP], np.argsort(-cosines)[:DEEP])
-        found.append(Scores(words[best], cosines[best], [names[n] for n in best], wanted.documents))
-    return found
+        scored.append(Scores(words[best], cosines[best], [names[n] for n in best], need.documents))
+    return scored
 
 
-def recalls(found: Sequence[Scores], score: Callable[[Scores], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Shares of the questions whose documents all are among the first, at each of AT."""
+def recalls(scored: Sequence[Scores], score: Callable[[Scores], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Returns the shares of the questions whose documents all are among the first, at each of AT."""
     ranks = []
-    for one in found:
+    for one in scored:
         order = np.argsort(-score(one), kind="stable")
         documents = {name: n for n, name in reversed(list(enumerate(dict.fromkeys(one.documents[n] for n in order))))}
-        ranks.append(max(documents.get(name, len(order)) for name in one.wanted))
+        ranks.append(max(documents.get(name, len(order)) for name in one.needed))
     return np.array([100 * np.mean(np.array(ranks) < at) for at in AT])
 
 
@@ -188,8 +188,8 @@ def _passage_row(tokenizer: Tokenizer, piece: Piece) -> Row:
     return embedding.passage_row(tokenizer.passage(piece.title).ids, piece.ids)
 
 
-def _question_row(tokenizer: Tokenizer, one: Wanted) -> Row:
-    return embedding.row(tokenizer.question(one.question))
+def _question_row(tokenizer: Tokenizer, need: Need) -> Row:
+    return embedding.row(tokenizer.question(need.question))
 
 
 def _left_out(table: dict[str, NDArray[np.float64]]) -> None:

@@ -1,4 +1,4 @@
-"""How fast passages get vectors in the background, and what that costs questions and ingest.
+"""Encoding of passages in the background: its speed, and what it costs questions and ingest.
 
     python bench/encoding.py ENCODER [--passages 300]
 
@@ -38,13 +38,13 @@ QUESTIONS = 40  # of each kind
 class Measured:
     """A corpus of paragraphs; each round has others."""
 
-    def __init__(self, engine: Engine, found: squad.QuestionSet, each: int) -> None:
+    def __init__(self, engine: Engine, questions: squad.QuestionSet, each: int) -> None:
         self._engine = engine
-        self._found = found
+        self._questions = questions
         self._each = each
 
     def part(self, number: int) -> list[squad.Paragraph]:
-        return list(self._found.paragraphs[number * self._each : (number + 1) * self._each])
+        return list(self._questions.paragraphs[number * self._each : (number + 1) * self._each])
 
     async def ingest(self, corpus: str, number: int) -> float:
         """Documents a second."""
@@ -70,7 +70,7 @@ class Measured:
     async def asked(self, corpus: str, first: int) -> float:
         """Median seconds of new questions."""
         times = []
-        for one in self._found.questions[first : first + QUESTIONS]:
+        for one in self._questions.questions[first : first + QUESTIONS]:
             start = perf_counter()
             await self._engine.ask(one.text, corpus=corpus, fresh=True)
             times.append(perf_counter() - start)

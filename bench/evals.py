@@ -1,4 +1,4 @@
-"""How well documents are found and questions answered, end to end through real clusters of 1 and 3 shards.
+"""Recall of documents and scores of answers, end to end through real clusters of 1 and 3 shards.
 
 SQuAD 1.1 dev: recall over all 10,570 questions, which must not depend on the number of shards; EM and F1 over 1,000.
 Then the questions of seeds/, with those that the documents don't answer. Skips SQuAD where it is absent.

@@ -53,12 +53,12 @@ class Reading:
             [text[a:b] for a, b in itertools.pairwise(cuts)],
         )
 
-    def _shown(self, found: list[evidence.Sentence], own: tuple[int, int], null: float) -> list[tuple[int, int]]:
+    def _shown(self, parts: list[evidence.Sentence], own: tuple[int, int], null: float) -> list[tuple[int, int]]:
         """Characters of the span's own sentences and of those likely enough to be evidence."""
-        best = max(one.logit for one in found)
+        best = max(one.logit for one in parts)
         return [
             (one.start, one.end)
-            for one in found
+            for one in parts
             if own[0] <= one.start < own[1]
             or self._scoring.evidence_chance(one.logit - null, one.logit - best) >= self._scoring.evidence.line
         ]
@@ -78,9 +78,9 @@ def main() -> None:
             continue
         read = squad.read(file)
         texts = {paragraph.id: paragraph.text for paragraph in read.paragraphs}
-        asked = [question for question in read.questions if question.answers][:LIMIT]
+        questions = [question for question in read.questions if question.answers][:LIMIT]
         rows = []
-        for question in asked:
+        for question in questions:
             assert question.document is not None, "SQuAD's questions are about a paragraph"
             span, found, each = reading.texts(question.text, texts[question.document])
             whole = [" ".join(dict.fromkeys(question.answers))]
@@ -88,7 +88,9 @@ def main() -> None:
             rows.append((*kinds, best(each, question.answers)))
         means = (f"{100 * value:.1f}" for value in np.mean(rows, axis=0))
         columns = zip(("span", "evidence, nearest", "evidence, whole", "bound"), means, strict=True)
-        print(f"  {name}, {len(asked)} questions: {', '.join(f'{kind} {mean}' for kind, mean in columns)}", flush=True)
+        print(
+            f"  {name}, {len(questions)} questions: {', '.join(f'{kind} {mean}' for kind, mean in columns)}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ def main() -> None:
             index.put(keys.passage("c", str(number), n), "", text, n, of_document)
     plain, first, again = list[float](), list[float](), list[float]()
     for number in range(QUESTIONS):
-        asked = query(" ".join(random.choices(vocabulary, weights, k=7)))
-        statistics = index.statistics(asked)
+        terms = query(" ".join(random.choices(vocabulary, weights, k=7)))
+        statistics = index.statistics(terms)
         wanted = DocumentFilter(metadata={"group": number % GROUPS, "number": {"gte": -number}})  # another each time
         text = filters.canonical(wanted)
         for times, filter_ in ((plain, ""), (first, text), (again, text)):
             start = thread_time()
-            index.rank(asked, statistics, 10, filter_)
+            index.rank(terms, statistics, 10, filter_)
             times.append(thread_time() - start)
     print(f"rank of {len(index):,} passages, p50 of {QUESTIONS} questions, one index, limit 10, processor time")
     for name, times in (("without a filter", plain), ("1 %, a new filter", first), ("1 %, the same filter", again)):

@@ -46,7 +46,7 @@ EVENTS = "GB('KeysReader').foreach(lambda r: None).register(prefix='bench:event:
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """itertools.batched of Python 3.12."""
+    """Yields lists of ``size`` items, as itertools.batched of Python 3.12 does."""
     left = iter(items)
     while batch := list(islice(left, size)):
         yield batch

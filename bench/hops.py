@@ -1,4 +1,4 @@
-"""Where the time of a new question goes, hop by hop: `python bench/hops.py [--questions 100] [--svg FILE]`.
+"""The time of a new question, hop by hop: `python bench/hops.py [--questions 100] [--svg FILE]`.
 
 One shard, so that what is inside another part adds up; the questions of `seeds/`, each new, medians. `--svg` draws the
 question of the median as a flame picture: what contains what, and how long.
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of one question, ms."""
+    """Times of one question, ms."""
 
     total: float
     terms: float
@@ -91,19 +91,19 @@ def floor(port: int, command: tuple[str, ...], times: int = 300) -> float:
 def svg(part: Part) -> str:
     scale, rows = WIDTH / part.ms, list[str]()
 
-    def draw(one: Part, left: float, depth: int) -> None:
-        width = max(one.ms * scale, 0.5)
+    def draw(piece: Part, left: float, depth: int) -> None:
+        width = max(piece.ms * scale, 0.5)
         shade = 86 - 9 * depth
-        text = f"{one.name} {one.ms:.2f} ms"
+        text = f"{piece.name} {piece.ms:.2f} ms"
         rows.append(
             f'<g><title>{text}</title><rect x="{left:.1f}" y="{depth * ROW}" width="{width:.1f}" height="{ROW - 2}" '
             f'rx="3" fill="hsl({28 + 14 * depth} 80% {shade}%)"/>'
         )
-        shown = next((words for words in (text, one.name) if width > LETTER * len(words) + 8), "")
+        shown = next((words for words in (text, piece.name) if width > LETTER * len(words) + 8), "")
         if shown:
             rows.append(f'<text x="{left + 6:.1f}" y="{depth * ROW + 16}">{shown}</text>')
         rows.append("</g>")
-        for inner in one.within:
+        for inner in piece.within:
             draw(inner, left, depth + 1)
             left += inner.ms * scale
 
@@ -129,28 +129,28 @@ def main(
                     await engine.ask(text, fresh=True)
                 return [await asked(engine, text) for text in texts]
 
-        found = asyncio.run(work())
+        times = asyncio.run(work())
         port = int(cluster.seed().rpartition(":")[2])
         floors = {"PING": floor(port, ("PING",)), "a function: RG.TRIGGER Shard": floor(port, ("RG.TRIGGER", "Shard"))}
-    _print(found, floors)
+    _print(times, floors)
     if picture is not None:
-        ordered = sorted(found, key=lambda one: one.total)
+        ordered = sorted(times, key=lambda one: one.total)
         picture.write_text(svg(ordered[len(ordered) // 2].part()))
 
 
-def _print(found: list[Times], floors: dict[str, float]) -> None:
-    print(f"hops of a new question, {label()}; {len(found)} questions of seeds/, one shard, one thread; medians, ms")
+def _print(times: list[Times], floors: dict[str, float]) -> None:
+    print(f"hops of a new question, {label()}; {len(times)} questions of seeds/, one shard, one thread; medians, ms")
     rows = {
-        "all of it": [one.total for one in found],
-        "terms: statistics of the question's words": [one.terms for one in found],
-        "rank: the best passages": [one.rank for one in found],
-        "read: GETs that the reader fills": [one.read for one in found],
-        **{f"  {name}: {what}": [one.phases[name] for one in found] for name, what in PHASES.items()},
-        "  Redis, sockets, JSON": [one.read - sum(one.phases.values()) for one in found],
+        "all of it": [one.total for one in times],
+        "terms: statistics of the question's words": [one.terms for one in times],
+        "rank: the best passages": [one.rank for one in times],
+        "read: GETs that the reader fills": [one.read for one in times],
+        **{f"  {name}: {what}": [one.phases[name] for one in times] for name, what in PHASES.items()},
+        "  Redis, sockets, JSON": [one.read - sum(one.phases.values()) for one in times],
     }
     for name, values in rows.items():
         print(f"  {name:58} {median(values):8.2f}")
-    print(f"  {'stages read':58} {np.mean([one.stages for one in found]):8.2f} (mean)")
+    print(f"  {'stages read':58} {np.mean([one.stages for one in times]):8.2f} (mean)")
     for name, ms in floors.items():
         print(f"  floor: {name:51} {ms:8.2f}")
 

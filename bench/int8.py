@@ -1,4 +1,4 @@
-"""What int8 costs: EM and F1 of a checkpoint in int8 and float32, same questions of SQuAD 1.1 dev, paragraph given.
+"""The cost of int8: EM and F1 of a checkpoint in int8 and float32, same questions of SQuAD 1.1 dev, paragraph given.
 
 Two threads, 2,000 questions drawn with a fixed seed; QUESTIONS=10570 takes all (about 10 minutes on two cores). Skips
 where the checkpoint, the questions or the package onnx (extra `models`, writes the float32 network) is absent.

@@ -81,7 +81,7 @@ def scores(folder: Path) -> dict[str, float]:
     return {task: found[task, metric] for task, metric in MAIN.items() if (task, metric) in found}
 
 
-def timed(joint: Path, singles: Sequence[Path], asked: Sequence[tuple[str, str]]) -> tuple[float, float]:
+def timed(joint: Path, singles: Sequence[Path], texts: Sequence[tuple[str, str]]) -> tuple[float, float]:
     """Seconds that all tasks of these texts take in one model and in five, one thread each, medians of both in turn."""
     one, five = MultitaskSession(joint), [MultitaskSession(folder) for folder in singles]
     times: tuple[list[float], list[float]] = ([], [])
@@ -89,7 +89,7 @@ def timed(joint: Path, singles: Sequence[Path], asked: Sequence[tuple[str, str]]
         for sessions, found in zip(([one], five), times, strict=True):
             began = time.perf_counter()
             for session in sessions:
-                session.read_all(asked)
+                session.read_all(texts)
             found.append(time.perf_counter() - began)
     return statistics.median(times[0]), statistics.median(times[1])
 

@@ -25,8 +25,9 @@ from common import SHARED
 
 from shardqa.models import squad
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.faults import Faulty
 from shardqa_toolchain.multitask.tasks import BIO
-from shardqa_toolchain.multitask.words import Mark, Misaligned, Words, label_words
+from shardqa_toolchain.multitask.words import Mark, Words, label_words
 
 ARTICLES = 40
 DEV_SHARE = 0.2  # of these articles' paragraphs, measured on
@@ -63,30 +64,32 @@ def write(shared: Path, tokenizer: Tokenizer, rows: int, out: Path, seed: int) -
         _write_lines(out / f"{task}-train.jsonl", entries)
     dev = _labelled(held_out, tokenizer)
     for task, name in (("qa", "dev-v1.1"), ("said", "dev-v2.0")):
-        found = _rows(squad.read(shared / f"data/squad/{name}.json.gz"))
-        drawn = random.Random(seed).sample(found, min(len(found), max(16, SQUAD_DEV_QUESTIONS * rows // 10_000)))
+        rows_of_set = _rows(squad.read(shared / f"data/squad/{name}.json.gz"))
+        drawn = random.Random(seed).sample(
+            rows_of_set, min(len(rows_of_set), max(16, SQUAD_DEV_QUESTIONS * rows // 10_000))
+        )
         dev[task] = [_span(row) if task == "qa" else _answerable(row) for row in drawn]
     for task, entries in dev.items():
         _write_lines(out / f"{task}-dev.jsonl", entries)
 
 
 def _split(shared: Path, rows: int, seed: int) -> tuple[list[Row], list[Row]]:
-    """What is learnt from and what is measured on, of the articles with most paragraphs that have unanswerable
+    """Parts rows to learn from and rows to measure on, of the articles with most paragraphs that have unanswerable
     questions, too."""
     files = ("train-v1.1", "train-v2.0-unanswerable")
     sets = [squad.read(shared / f"data/squad/{name}.json.gz") for name in files]
     both = {paragraph.title for paragraph in sets[1].paragraphs}
     counts = Counter(paragraph.title for paragraph in sets[0].paragraphs if paragraph.title in both)
     titles = {title for title, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:ARTICLES]}
-    found = [row for one in sets for row in _rows(one) if row.topic in titles]
-    random.Random(seed).shuffle(found)
-    learnt = [row for row in found if not _is_dev(row.text)][:rows]
+    drawn = [row for one in sets for row in _rows(one) if row.topic in titles]
+    random.Random(seed).shuffle(drawn)
+    learnt = [row for row in drawn if not _is_dev(row.text)][:rows]
     known = {row.topic for row in learnt}
-    taken: Counter[str] = Counter()
+    measured: Counter[str] = Counter()
     held_out = []
-    for row in found:
-        if row.topic in known and _is_dev(row.text) and taken[row.text] < DEV_QUESTIONS:
-            taken[row.text] += 1
+    for row in drawn:
+        if row.topic in known and _is_dev(row.text) and measured[row.text] < DEV_QUESTIONS:
+            measured[row.text] += 1
             held_out.append(row)
     return learnt, held_out[: max(16, rows)]
 
@@ -95,11 +98,11 @@ def _is_dev(text: str) -> bool:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") < DEV_SHARE * 2**32
 
 
-def _rows(found: squad.QuestionSet) -> list[Row]:
-    paragraphs = {paragraph.id: paragraph for paragraph in found.paragraphs}
+def _rows(question_set: squad.QuestionSet) -> list[Row]:
+    paragraphs = {paragraph.id: paragraph for paragraph in question_set.paragraphs}
     return [
         Row(paragraphs[question.document].title, paragraphs[question.document].text, question)
-        for question in found.questions
+        for question in question_set.questions
         if question.document is not None
     ]
 
@@ -144,7 +147,7 @@ def _quantities(text: str, words: Words) -> Iterator[list[Any]]:
         mark = Mark(*match.span(), f"B-{match.lastgroup}")
         try:
             label_words(words, [mark], BIO)
-        except Misaligned:
+        except Faulty:
             continue
         yield [mark.start, mark.end, match.lastgroup]
 

@@ -54,30 +54,30 @@ def jobs(work: Path) -> dict[str, list[Job]]:
     cores = len(os.sched_getaffinity(0))
     naive = Job(TRANSFORMERS, folders, str(work / "rows.json"), cores, TOKENS, 0 if QUICK else SECONDS, exact=True)
     own = replace(naive, backend=ONNX, folders=(str(shipped.checked_folder()),))
-    found = {}
+    named = {}
     for threads in dict.fromkeys((cores, 1)):
-        found[f"naive, threads: {threads}"] = [replace(naive, threads=threads)]
-        found[f"shipped, threads: {threads}"] = [replace(own, threads=threads)]
-    found[PER_TASK] = [replace(naive, folders=folders[:1])] * len(folders)
-    return found
+        named[f"naive, threads: {threads}"] = [replace(naive, threads=threads)]
+        named[f"shipped, threads: {threads}"] = [replace(own, threads=threads)]
+    named[PER_TASK] = [replace(naive, folders=folders[:1])] * len(folders)
+    return named
 
 
 def measured(work: Path) -> dict[str, Figures]:
     """Medians of rounds in which the processes take turns."""
     runs: dict[str, list[list[Ran]]] = {}
-    wanted = jobs(work)
+    work_of = jobs(work)
     for number in range(1 if QUICK else ROUNDS):
-        for name in list(wanted)[:: -1 if number % 2 else 1]:
-            runs.setdefault(name, []).append(time_step(name, wanted[name]))
-    found = {name: figures(runs[name]) for name in wanted}
+        for name in list(work_of)[:: -1 if number % 2 else 1]:
+            runs.setdefault(name, []).append(time_step(name, work_of[name]))
+    table = {name: figures(runs[name]) for name in work_of}
     last = median(max(ran.start for ran in together) for together in runs[PER_TASK])
-    found[PER_TASK] = replace(found[PER_TASK], memory=found[PER_TASK].together, start=last, p50=None, p99=None)
-    return found
+    table[PER_TASK] = replace(table[PER_TASK], memory=table[PER_TASK].together, start=last, p50=None, p99=None)
+    return table
 
 
-def line(name: str, one: Figures) -> str:
-    latencies = " ".join(f"{'' if value is None else f'{value:.2f}':>9}" for value in (one.p50, one.p99))
-    return f"  {name:28} {one.memory:>9.0f} {one.start:>8.2f} {latencies}"
+def line(name: str, row: Figures) -> str:
+    latencies = " ".join(f"{'' if value is None else f'{value:.2f}':>9}" for value in (row.p50, row.p99))
+    return f"  {name:28} {row.memory:>9.0f} {row.start:>8.2f} {latencies}"
 
 
 def ratios(naive: Figures, own: Figures) -> str:
@@ -89,17 +89,16 @@ def ratios(naive: Figures, own: Figures) -> str:
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="shardqa-naive-") as work:
-        found = measured(Path(work))
+        table = measured(Path(work))
     size = "tiny" if QUICK else "BERT-base"
     print(f"naive: torch + transformers, 3 networks, {size}, random weights; {machine.label()}")
     print(f"  {'':28} memory MB  start s    p50 ms    p99 ms")
-    for name, one in found.items():
+    for name, one in table.items():
         print(line(name, one))
     print(f"  naive / shipped (wanted: {WANTED}x each)")
-    for name, one in found.items():
-        if name.startswith("naive"):
-            own = found.get(name.replace("naive", "shipped")) or next(found[key] for key in found if "shipped" in key)
-            print(f"    {name:26} {ratios(one, own)}")
+    best = next(row for name, row in table.items() if "shipped" in name)
+    for name in (name for name in table if name.startswith("naive")):
+        print(f"    {name:26} {ratios(table[name], table.get(name.replace('naive', 'shipped'), best))}")
 
 
 if __name__ == "__main__":

@@ -78,16 +78,16 @@ async def ours(settings: Settings, sure: float, questions: list[str]) -> list[fl
     return seconds
 
 
-def theirs(python: Path, checkpoint: Path, given: list[dict[str, Any]], threads: int) -> dict[str, list[float]]:
+def theirs(python: Path, checkpoint: Path, tasks: list[dict[str, Any]], threads: int) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as folder:
         questions, out = Path(folder, "questions.json"), Path(folder, "out.json")
-        questions.write_text(json.dumps(given))
+        questions.write_text(json.dumps(tasks))
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
         words = [str(python), str(ORACLE), str(checkpoint), str(questions), str(out)]
         done = subprocess.run(words, check=False, capture_output=True, text=True, env=environment)
         assert done.returncode == 0, done.stderr
-        told = json.loads(out.read_text())
-    return {name: [seconds for seconds, _ in rows] for name, rows in told.items()}
+        results = json.loads(out.read_text())
+    return {name: [seconds for seconds, _ in rows] for name, rows in results.items()}
 
 
 def main(

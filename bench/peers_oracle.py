@@ -49,15 +49,15 @@ def haystack(checkpoint: str) -> Peer:
 def main(checkpoint: str, questions: str, out: str) -> None:
     warnings.simplefilter("ignore")
     peers = {"transformers' pipeline": pipeline(checkpoint), "Haystack's ExtractiveReader": haystack(checkpoint)}
-    told: dict[str, list[Any]] = {name: [] for name in peers}
-    given = json.loads(Path(questions).read_text())
-    for number, one in enumerate([given[0], *given]):
+    results: dict[str, list[Any]] = {name: [] for name in peers}
+    tasks = json.loads(Path(questions).read_text())
+    for number, one in enumerate([tasks[0], *tasks]):
         for name, ask in peers.items():
             began = time.perf_counter()
             best = ask(one["question"], one["passages"])
             if number:
-                told[name].append((time.perf_counter() - began, best))
-    Path(out).write_text(json.dumps(told))
+                results[name].append((time.perf_counter() - began, best))
+    Path(out).write_text(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the shipped reader scores on SQuAD 1.1 dev and SQuAD 2.0 dev, right paragraph given, and what int8 costs.
+"""Scores of the shipped reader on SQuAD 1.1 dev and SQuAD 2.0 dev, right paragraph given, and the cost of int8.
 
 On SQuAD 2.0 answers below the shipped threshold are refused; ECE is the calibration error over 15 bins. CHECKPOINT=DIR
 names the checkpoint that the reader was made of: its float32 form answers the same questions. QUESTIONS=500 takes fewer
@@ -29,24 +29,24 @@ WANTED = {"SQuAD 1.1": 84.5, "SQuAD 2.0": 70.0, "ECE": 0.05, "int8 loss": 0.3}
 
 def forms(work: Path) -> dict[str, Path]:
     """The shipped reader and, where it can be made, its float32 form."""
-    found = {"int8": READER}
+    readers = {"int8": READER}
     if CHECKPOINT is None:
         print("  float32 skipped: CHECKPOINT does not name the reader's checkpoint")
-        return found
+        return readers
     absent = [] if CHECKPOINT.exists() else [f"{CHECKPOINT} is not here (name the reader's own: CHECKPOINT=DIR)"]
     if importlib.util.find_spec("onnx") is None:
         absent.append("onnx is not installed (pip install 'shardqa-toolchain')")
     if absent:
         print(f"  float32 skipped: {', '.join(absent)}")
-        return found
+        return readers
     from shardqa_toolchain.conversion.export import export
     from shardqa_toolchain.ladder.run import quantized_from
 
     if quantized_from(READER) != address(CHECKPOINT):
         print(f"  float32 skipped: {READER.name} was not made from {CHECKPOINT}")
-        return found
+        return readers
     export(CHECKPOINT, work / "float32")
-    return {"float32": work / "float32", **found}
+    return {"float32": work / "float32", **readers}
 
 
 def reads(folder: Path, questions: Path, answerable: bool) -> list[Read]:
@@ -54,8 +54,8 @@ def reads(folder: Path, questions: Path, answerable: bool) -> list[Read]:
     return list(measure.read_all(folder, questions, LIMIT, threads, answerable=answerable))
 
 
-def answered(name: str, found: Sequence[Read]) -> float:
-    scores = measure.scores(found)
+def answered(name: str, answers: Sequence[Read]) -> float:
+    scores = measure.scores(answers)
     milliseconds = 1e3 * scores.seconds / scores.questions
     print(
         f"  SQuAD 1.1 dev, {name:8} {scores.questions:,} questions: EM {scores.exact_match:.2f} F1 {scores.f1:.2f} "
@@ -65,8 +65,8 @@ def answered(name: str, found: Sequence[Read]) -> float:
     return scores.f1
 
 
-def refused(name: str, found: Sequence[Read], scoring: Scoring) -> float:
-    scores = no_answer_metrics.no_answer_metrics(found, scoring)
+def refused(name: str, answers: Sequence[Read], scoring: Scoring) -> float:
+    scores = no_answer_metrics.no_answer_metrics(answers, scoring)
     print(
         f"  SQuAD 2.0 dev, {name:8} {scores.questions:,} questions: EM {scores.exact_match:.2f} F1 {scores.f1:.2f} "
         f"(wanted: {WANTED['SQuAD 2.0']}), of answerable ones F1 {scores.answerable_f1:.2f}, {scores.refused:.2f} % of "

@@ -32,7 +32,7 @@ BIG = 30_000  # passages of the index whose speed is measured
 
 @dataclass
 class Measured:
-    """Of one number of shards."""
+    """Measurements of one number of shards."""
 
     ranks: list[int | None]  # of each question's document, from 1; None: not among the first PASSAGES
     lists: list[list[tuple[str, float]]]  # of each question's passages
@@ -57,13 +57,13 @@ def shards_of(paragraphs: Split, count: int) -> list[Index]:
 def measure(shards: Sequence[Index], questions: Sequence[squad.SquadQuestion]) -> Measured:
     measured = Measured([], [], [])
     for question in questions:
-        asked = query(keys.normalise_question(question.text))
-        statistics = total(shard.statistics(asked) for shard in shards)
+        terms = query(keys.normalise_question(question.text))
+        statistics = total(shard.statistics(terms) for shard in shards)
         for shard in shards:
             start = perf_counter()
-            shard.rank(asked, statistics, PASSAGES)
+            shard.rank(terms, statistics, PASSAGES)
             measured.seconds.append(perf_counter() - start)
-        found = ranked(shards, asked, PASSAGES)
+        found = ranked(shards, terms, PASSAGES)
         documents = list(dict.fromkeys(keys.parse_passage(key).document for key, _ in found))
         measured.ranks.append(documents.index(question.document) + 1 if question.document in documents else None)
         measured.lists.append(found)
@@ -71,19 +71,19 @@ def measure(shards: Sequence[Index], questions: Sequence[squad.SquadQuestion]) -
 
 
 def ranked(
-    shards: Sequence[Index], asked: Query, limit: int, near: QuestionVector | None = None, is_bridged: bool = True
+    shards: Sequence[Index], terms: Query, limit: int, near: QuestionVector | None = None, is_bridged: bool = True
 ) -> list[tuple[str, float]]:
     """The best passages of all shards, in the rounds that an engine takes."""
-    statistics = total(shard.statistics(asked) for shard in shards).compared(near)
+    statistics = total(shard.statistics(terms) for shard in shards).compared(near)
     if is_bridged and statistics.is_bridged:
-        statistics = replace(statistics, bridges=leading(shards, asked, statistics))
-    found = [pair for shard in shards for pair in shard.rank(asked, statistics, limit)]
+        statistics = replace(statistics, bridges=leading(shards, terms, statistics))
+    found = [pair for shard in shards for pair in shard.rank(terms, statistics, limit)]
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
-def leading(shards: Sequence[Index], asked: Query, statistics: CorpusStatistics) -> bridges.Bridges | None:
-    """What the first passages name."""
-    lists = [shard.rank(asked, statistics, bridges.FIRST) for shard in shards]
+def leading(shards: Sequence[Index], terms: Query, statistics: CorpusStatistics) -> bridges.Bridges | None:
+    """Returns what the first passages name."""
+    lists = [shard.rank(terms, statistics, bridges.FIRST) for shard in shards]
     told = [(found, shard.first_words(found)) for shard, found in zip(shards, lists, strict=True)]
     first = bridges.first_passages(told)
     named = bridges.counted(shard.named([one.words for one in first]) for shard in shards)
@@ -91,16 +91,16 @@ def leading(shards: Sequence[Index], asked: Query, statistics: CorpusStatistics)
 
 
 def big_index(paragraphs: Split) -> Index:
-    """The same paragraphs under other names until there are BIG passages."""
-    found, round = Index(), 0
-    while len(found) < BIG:
+    """Returns an index of the paragraphs, again and again under other names, until there are BIG passages."""
+    index, round = Index(), 0
+    while len(index) < BIG:
         for paragraph, passages in paragraphs:
             for n, passage in enumerate(passages):
-                found.put(
+                index.put(
                     keys.passage(CORPUS, f"{round}/{paragraph.id}", n), paragraph.title, passage.text, passage.end
                 )
         round += 1
-    return found
+    return index
 
 
 def main(

@@ -105,15 +105,15 @@ async def measure_with(engine: Engine, addresses: list[tuple[str, int]]) -> None
     await kill_and_ask(engine, addresses, random.Random(6).sample(corpus.facts, QUESTIONS))
 
 
-async def kill_and_ask(engine: Engine, addresses: list[tuple[str, int]], asked: list[tuple[str, str]]) -> None:
+async def kill_and_ask(engine: Engine, addresses: list[tuple[str, int]], facts: list[tuple[str, str]]) -> None:
     port = addresses[0][1]
     killed = worker_pid(port)
     os.kill(killed, signal.SIGKILL)
     start = time.perf_counter()
     waiting = asyncio.create_task(wait_until_whole(engine, port, killed))
     answers = list[tuple[Answer, str]]()
-    while not waiting.done() and len(answers) < len(asked):
-        question, answer = asked[len(answers)]
+    while not waiting.done() and len(answers) < len(facts):
+        question, answer = facts[len(answers)]
         answers.append((await engine.ask(question), answer))
         await asyncio.sleep(0.1)
     await waiting

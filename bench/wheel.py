@@ -65,7 +65,9 @@ def has_namespaces() -> bool:
 
 def demo(python: Path, place: Path, alone: bool) -> tuple[float, str]:
     """(seconds to the answer's line, that line) in a folder and a home that are empty."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SHARDQA_", "XDG_", "PYTHON"))}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("SHARDQA_", "XDG_", "PYTHON"))
+    }
     (home := place / "home").mkdir()
     (folder := place / "folder").mkdir()
     port = ports.random_block(4, 10_000)  # three nodes and the API
@@ -75,7 +77,7 @@ def demo(python: Path, place: Path, alone: bool) -> tuple[float, str]:
     with subprocess.Popen(
         command,
         cwd=folder,
-        env={**kept, "HOME": str(home)},
+        env={**environment, "HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

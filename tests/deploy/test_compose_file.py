@@ -1,4 +1,4 @@
-"""docker-compose.yml as Compose reads it, and what its nodes are started with; no engine is needed."""
+"""The file docker-compose.yml as Compose reads it, and what its nodes are started with; no engine is needed."""
 
 import json
 import os

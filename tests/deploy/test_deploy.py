@@ -1,4 +1,4 @@
-"""What `deploy/` holds: units, manifests, alerts, dashboard; checked by the tools that read them, where those are."""
+"""Contents of `deploy/`: units, manifests, alerts, dashboard; checked by the tools that read them, where those are."""
 
 import json
 import re
@@ -63,9 +63,9 @@ def dashboard() -> Any:
 
 
 def expressions() -> list[str]:
-    """Of the dashboard's panels, for all instances."""
-    found = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
-    return [expr.replace("$instance", ".*") for expr in found]
+    """Returns the dashboard's expressions, for all instances."""
+    panels = dashboard()["panels"]
+    return [target["expr"].replace("$instance", ".*") for panel in panels for target in panel["targets"]]
 
 
 def alerts() -> list[dict[str, Any]]:
@@ -100,25 +100,24 @@ def test_every_metric_is_on_the_dashboard() -> None:
     assert not missing
 
 
-def unknown_fields(given: Any, kept: Any, place: str = "") -> Iterator[str]:
-    """What is not there any more once Grafana's own types have read and written it."""
-    if isinstance(given, dict):
-        for name, value in given.items():
-            if not isinstance(kept, dict) or name not in kept:
+def lost_fields(before: Any, after: Any, place: str = "") -> Iterator[str]:
+    """Yields the fields that Grafana's own types have lost when they have read and written them."""
+    if isinstance(before, dict):
+        for name, value in before.items():
+            if not isinstance(after, dict) or name not in after:
                 yield f"{place}.{name}"
             else:
-                yield from unknown_fields(value, kept[name], f"{place}.{name}")
-    elif isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
-        for number, (one, other) in enumerate(zip(given, kept, strict=True)):
-            yield from unknown_fields(one, other, f"{place}[{number}]")
-    elif given != kept:
+                yield from lost_fields(value, after[name], f"{place}.{name}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, pair in enumerate(zip(before, after, strict=True)):
+            yield from lost_fields(*pair, f"{place}[{number}]")
+    elif before != after:
         yield place
 
 
 def not_of_grafana(dashboard: Any) -> list[str]:
     register_default_plugins()
-    kept = json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))
-    return list(unknown_fields(dashboard, kept))
+    return list(lost_fields(dashboard, json.loads(JSONEncoder().encode(Dashboard.from_json(dashboard)))))
 
 
 def test_the_dashboard_has_fields_that_grafana_knows_alone() -> None:

@@ -46,7 +46,6 @@ ON_THE_WIRE = {"found", "kept"}
 """Fields that replies carry; renaming them would break programs."""
 UNFINISHED = {
     "api",
-    "bench",
     "cluster",
     "docs",
     "gears_functions",
@@ -65,7 +64,6 @@ UNFINISHED = {
     "tests/clients",
     "tests/cluster",
     "tests/compat",
-    "tests/deploy",
     "tests/docs",
     "tests/faults",
     "tests/files",
