@@ -10,8 +10,8 @@ import numpy as np
 from shardqa.models import shipped
 from shardqa.models.embedding import WIDTH
 from shardqa.models.tokenizer import TOKENIZER_FILE
+from shardqa_toolchain.conversion.builder import GraphBuilder, model_of
 from shardqa_toolchain.conversion.embedding import EmbeddingHead
-from shardqa_toolchain.conversion.graph import GraphBuilder, model_of
 
 WORDS = 997  # vectors; words share them
 

@@ -2,20 +2,31 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner, Result
+
 from shardqa.models import shipped
+from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.cli import app
 from toolchain.tests.tiny_models import Weights, evidence_heads, tiny_config, tiny_weights, write_tiny
 
 HEADS, WIDTH = 4, 48
-VOCABULARY, POSITIONS = 30522, 512  # the shipped reader's tokenizer's, and room for rows of any text
-
+# The shipped reader's tokenizer's, and room for rows of any text.
+VOCABULARY, POSITIONS = 30522, 512
 DEVIATION = 0.2  # of the weights: calmer than others, so that int8 keeps the best span of most rows
+TOKENIZER = Tokenizer.load(shipped.folder())
+
+
+def command(*words: object) -> Result:
+    """Runs `shardqa-models`; faults are raised."""
+    return CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
 
 
 def checkpoint(folder: Path, layers: int = 2, seed: int = 0, evidence: bool = False) -> Path:
-    """Write a random BertForQuestionAnswering with the shipped reader's tokenizer, and return its folder.
+    """Writes a random BertForQuestionAnswering with the shipped reader's tokenizer, and returns its folder.
 
     ``evidence`` adds the heads of the outputs evidence and relevance.
     """
@@ -36,19 +47,34 @@ LAKES = "Lake Constance is deep. The Rhine enters it in the east and leaves it n
 
 
 def question_set(path: Path, *extra: dict[str, Any]) -> Path:
-    """Write a SQuAD file of two paragraphs of one article: two answerable questions, one not, and what is given."""
+    """Writes a SQuAD file of two paragraphs of one article: two answerable questions, one not, and ``extra``."""
     rivers = [
-        asked("r1", "Which town does the Rhine flow through?", RIVERS, "Basel"),
-        asked("r2", "What colour is the Rhine?", RIVERS, "green"),
-        asked("r3", "Which bird nests on the Rhine?", RIVERS, None),
+        question("r1", "Which town does the Rhine flow through?", RIVERS, "Basel"),
+        question("r2", "What colour is the Rhine?", RIVERS, "green"),
+        question("r3", "Which bird nests on the Rhine?", RIVERS, None),
         *extra,
     ]
-    lakes = [asked("l1", "Where does the green Rhine enter Lake Constance?", LAKES, "in the east")]
-    paragraphs = [{"context": RIVERS, "qas": rivers}, {"context": LAKES, "qas": lakes}]
-    path.write_text(json.dumps({"version": "2.0", "data": [{"title": "Rhine", "paragraphs": paragraphs}]}))
+    lakes = [question("l1", "Where does the green Rhine enter Lake Constance?", LAKES, "in the east")]
+    return write_squad(path, {"Rhine": {RIVERS: rivers, LAKES: lakes}})
+
+
+def one_question(path: Path, count: int = 1, answers: Sequence[str] = ("me",)) -> Path:
+    """Writes a SQuAD file of a short paragraph and so many like questions, in words of the smallest vocabulary."""
+    places = [{"text": answer, "answer_start": 0} for answer in answers]
+    questions = [{"id": str(n), "question": f"who am i {n}", "answers": places} for n in range(count)]
+    return write_squad(path, {"t": {"me and you and all of them " * 5: questions}})
+
+
+def write_squad(path: Path, articles: dict[str, dict[str, list[dict[str, Any]]]]) -> Path:
+    """Writes questions by title and paragraph."""
+    data = [
+        {"title": title, "paragraphs": [{"context": text, "qas": each} for text, each in paragraphs.items()]}
+        for title, paragraphs in articles.items()
+    ]
+    path.write_text(json.dumps({"version": "2.0", "data": data}))
     return path
 
 
-def asked(name: str, question: str, text: str, answer: str | None) -> dict[str, Any]:
-    answers = [] if answer is None else [{"text": answer, "answer_start": text.index(answer)}]
-    return {"id": name, "question": question, "answers": answers, "is_impossible": answer is None}
+def question(name: str, text: str, passage: str, answer: str | None) -> dict[str, Any]:
+    answers = [] if answer is None else [{"text": answer, "answer_start": passage.index(answer)}]
+    return {"id": name, "question": text, "answers": answers, "is_impossible": answer is None}

@@ -52,7 +52,7 @@ class QuestionRows:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a reader found for a question."""
+    """A reader's answer to a question."""
 
     question: squad.SquadQuestion
     answer: str  # the best span's text
@@ -123,7 +123,7 @@ def read_with(
     read_rows: Callable[[Sequence[Row]], Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]],
     readings: Sequence[QuestionRows],
 ) -> Iterator[Read]:
-    """What ``read_rows``, which gives start and end logits of each row, finds for each question."""
+    """Yields the answer to each question by ``read_rows``, which gives start and end logits of each row."""
     for first in range(0, len(readings), CHUNK_QUESTIONS):
         chunk = readings[first : first + CHUNK_QUESTIONS]
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""How right a reader's evidence and relevance are, given a text: word precision, recall and F1, and AUROC.
+"""Measures of a reader's evidence and relevance, given a text: word precision, recall and F1, and AUROC.
 
     shardqa-models measure my-reader-int8 set.jsonl.gz
 
@@ -75,12 +75,12 @@ def _read(
     """The evidence of each of the passage's tokens, a mean over windows, and the relevance of the surest window."""
     total, count = np.zeros(tokens), np.zeros(tokens)
     relevance = -np.inf
-    for number, evidence, one in _outputs(network, folder, [row for _, row in rows]):
+    for number, evidence, sureness in _outputs(network, folder, [row for _, row in rows]):
         first, row = rows[number]
         place = slice(first, first + row.passage.stop - row.passage.start)
         total[place] += evidence[row.passage]
         count[place] += 1
-        relevance = max(relevance, one)
+        relevance = max(relevance, sureness)
     return total / count, relevance
 
 

@@ -1,4 +1,4 @@
-"""How well a reader knows what it does not know: SQuAD 2.0's measures, calibration error, and the fit of a score.
+"""Measures of how well a reader knows what it does not know: SQuAD 2.0's, the calibration error, the fit of a score.
 
     shardqa-models measure models/reader-v2-int8 ../shared/data/squad/dev-v2.0.json.gz
 

@@ -1,4 +1,4 @@
-"""Which form of the reader is fastest on this processor: each in turn, for as long as one is given, answers compared.
+"""Forms of the reader, each timed in turn on this processor and its answers compared.
 
 A form may be chosen where it gives the shipped one's logits bit by bit: integer products are exact in any order, so
 scores stay equal on all shards whatever each of them runs. Others are shown, for a choice that holds for all nodes.
@@ -36,7 +36,7 @@ class ReaderForm:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a form did."""
+    """A form's time, and how far its logits are from the first form's."""
 
     name: str
     threads: int
@@ -72,21 +72,21 @@ def question() -> list[Row]:
     return [join(asked, dice.integers(1_000, 30_000, tokens, dtype=np.int32)) for tokens in ROWS]
 
 
-def tune(given: Sequence[ReaderForm], seconds: float, rows: Sequence[Row] | None = None) -> list[Tried]:
+def tune(forms: Sequence[ReaderForm], seconds: float) -> list[Tried]:
     """Runs the forms in turns for so long, each once at least; the first is what the others are compared with."""
-    rows = question() if rows is None else rows
-    wanted, *_ = answers = [form.read(rows) for form in given]  # warms them up
-    differences = [_difference(wanted, found) for found in answers]
-    times: list[list[float]] = [[] for _ in given]
+    rows = question()
+    answers = [form.read(rows) for form in forms]  # warms them up
+    differences = [_difference(answers[0], answer) for answer in answers]
+    times: list[list[float]] = [[] for _ in forms]
     end = time.perf_counter() + seconds
     while not times[-1] or time.perf_counter() < end:
-        for form, taken in zip(given, times, strict=True):
+        for form, seconds_of_form in zip(forms, times, strict=True):
             start = time.perf_counter()
             form.read(rows)
-            taken.append(time.perf_counter() - start)
+            seconds_of_form.append(time.perf_counter() - start)
     return [
-        Tried(form.name, form.threads, 1_000 * float(np.median(taken)), difference, form.is_shipped)
-        for form, taken, difference in zip(given, times, differences, strict=True)
+        Tried(form.name, form.threads, 1_000 * float(np.median(each)), difference, form.is_shipped)
+        for form, each, difference in zip(forms, times, differences, strict=True)
     ]
 
 
@@ -96,9 +96,9 @@ def chosen(tried: Sequence[Tried]) -> Tried:
     return best if best.ms <= GAIN * tried[0].ms else tried[0]
 
 
-def _difference(wanted: Sequence[Logits], found: Sequence[Logits]) -> float:
+def _difference(first: Sequence[Logits], second: Sequence[Logits]) -> float:
     return max(
         float(np.abs(a.astype(np.float64) - b).max())
-        for one, other in zip(wanted, found, strict=True)
+        for one, other in zip(first, second, strict=True)
         for a, b in zip(one, other, strict=True)
     )

@@ -6,31 +6,34 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import save_file
+from safetensors.torch import save_file as save_torch
 
 from shardqa.errors import BadModel
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.conversion.dequantize import dequantize
+from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.families import bert_settings
+from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, TABLE_STEPS
+from shardqa_toolchain.conversion.quantize import quantize
 from toolchain.tests.tiny_models import HIDDEN, LAYERS, tiny_config, tiny_weights, write_tiny
 
 QUERY = "bert.encoder.layer.1.attention.self.query.weight"
 
 
-def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_checkpoint_is_refused_with_how_to_save_one(tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="is not a checkpoint"):
         Checkpoint.load(tmp_path)
-
-
-def test_a_checkpoint_without_safetensors_is_told_how_to_save_it(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(tiny_config()))
     with pytest.raises(BadModel, match=r"model\.safetensors is missing; save it with save_pretrained"):
         Checkpoint.load(tmp_path)
 
 
-@pytest.mark.parametrize("kept", [0, 4, 200, 20_000])
-def test_a_file_cut_short_is_refused(tmp_path: Path, kept: int) -> None:
+@pytest.mark.parametrize("length", [0, 4, 200, 20_000])
+def test_a_file_cut_short_is_refused(tmp_path: Path, length: int) -> None:
     path = write_tiny(tmp_path) / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(BadModel, match=r"model\.safetensors can't be read"):
         Checkpoint.load(tmp_path)
 
@@ -60,8 +63,15 @@ def test_settings_that_ask_for_something_else_are_named(tmp_path: Path, changes:
         Checkpoint.load(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["", "[]", "{", "7"])
+def test_settings_that_are_no_object_are_refused(tmp_path: Path, content: str) -> None:
+    (write_tiny(tmp_path) / "config.json").write_text(content)
+    with pytest.raises(BadModel):
+        Checkpoint.load(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["DistilBertModel", "ElectraModel", "BertModel"])
-def test_an_encoder_saved_without_a_head_is_taken(tmp_path: Path, name: str) -> None:
+def test_an_encoder_saved_without_a_head_is_taken(name: str) -> None:
     family = name.removesuffix("Model").lower()
     names = {"hidden_size": "dim", "num_attention_heads": "n_heads", "num_hidden_layers": "n_layers"}
     config = tiny_config(model_type=family, architectures=[name], embedding_size=HIDDEN)
@@ -70,11 +80,12 @@ def test_an_encoder_saved_without_a_head_is_taken(tmp_path: Path, name: str) -> 
     assert bert_settings(config)["architectures"] == ["BertModel"]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", "7"])
-def test_settings_that_are_no_object_are_refused(tmp_path: Path, content: str) -> None:
-    (write_tiny(tmp_path) / "config.json").write_text(content)
-    with pytest.raises(BadModel):
-        Checkpoint.load(tmp_path)
+def test_an_encoder_saved_alone_is_read(tmp_path: Path) -> None:
+    weights = {name.removeprefix("bert."): value for name, value in tiny_weights().items() if "qa_" not in name}
+    write_tiny(tmp_path, weights, tiny_config(architectures=["BertModel"]))
+    checkpoint = Checkpoint.load(tmp_path)
+    assert QUERY in checkpoint.weights
+    assert not checkpoint.has_span_head
 
 
 @pytest.mark.parametrize("name", sorted(set(tiny_weights()) - {"qa_outputs.weight"}))
@@ -104,8 +115,7 @@ def test_a_weight_that_is_not_finite_is_named(tmp_path: Path, value: float) -> N
 def test_quantized_weights_are_refused(tmp_path: Path) -> None:
     write_tiny(tmp_path)
     header = json.dumps({"x": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}).encode()
-    content = len(header).to_bytes(8, "little") + header + bytes(4)
-    (tmp_path / "model.safetensors").write_bytes(content)
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
     with pytest.raises(BadModel, match="x is F8_E4M3; F16, BF16, F32 or F64 is needed"):
         Checkpoint.load(tmp_path)
 
@@ -115,37 +125,41 @@ def test_weights_of_any_float_become_float32(tmp_path: Path, kind: type[np.float
     weights = tiny_weights()
     write_tiny(tmp_path)
     save_file({name: value.astype(kind) for name, value in weights.items()}, tmp_path / "model.safetensors")
-    found = Checkpoint.load(tmp_path).weights
-    assert {value.dtype for value in found.values()} == {np.dtype(np.float32)}
-    np.testing.assert_allclose(found[QUERY], weights[QUERY], rtol=1e-3)
+    loaded = Checkpoint.load(tmp_path).weights
+    assert {value.dtype for value in loaded.values()} == {np.dtype(np.float32)}
+    np.testing.assert_allclose(loaded[QUERY], weights[QUERY], rtol=1e-3)
 
 
 def test_bfloat16_weights_become_float32(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file
-
     write_tiny(tmp_path)
     halves = {name: torch.from_numpy(value).bfloat16() for name, value in tiny_weights().items()}
-    save_file(halves, tmp_path / "model.safetensors")
-    found = Checkpoint.load(tmp_path).weights
+    save_torch(halves, tmp_path / "model.safetensors")
+    loaded = Checkpoint.load(tmp_path).weights
     for name, value in halves.items():
-        np.testing.assert_array_equal(found[name], value.float().numpy())
+        np.testing.assert_array_equal(loaded[name], value.float().numpy())
 
 
-def test_layers_may_differ_in_size(tmp_path: Path) -> None:
-    checkpoint = Checkpoint.load(write_tiny(tmp_path))
+def test_layers_may_differ_in_size_and_numbers_of_positions_are_passed_over(tmp_path: Path) -> None:
+    weights: dict[str, Any] = {**tiny_weights(), "bert.embeddings.position_ids": np.arange(64)}
+    checkpoint = Checkpoint.load(write_tiny(tmp_path, weights))
     assert checkpoint.shape.layers == len(LAYERS)
     assert checkpoint.has_span_head
+    assert "bert.embeddings.position_ids" not in checkpoint.weights
 
 
-def test_an_encoder_saved_alone_is_read(tmp_path: Path) -> None:
-    weights = {name.removeprefix("bert."): value for name, value in tiny_weights().items() if "qa_" not in name}
-    write_tiny(tmp_path, weights, tiny_config(architectures=["BertModel"]))
-    checkpoint = Checkpoint.load(tmp_path)
-    assert QUERY in checkpoint.weights
-    assert not checkpoint.has_span_head
+def test_every_weight_of_an_int8_reader_comes_back_within_half_a_step(reader: Path, tmp_path: Path) -> None:
+    quantize(reader, tmp_path / "int8")
+    assert dequantize(tmp_path / "int8", tmp_path / "back").passed
+    before, after = Checkpoint.load(reader).weights, Checkpoint.load(tmp_path / "back").weights
+    assert before.keys() == after.keys()
+    for name, value in before.items():
+        steps = TABLE_STEPS if "embeddings" in name else COLUMN_STEPS
+        # inputs that were evened out have a step each: no smaller than the largest row's
+        assert np.abs(after[name] - value).max() <= 1.01 * np.abs(value).max() * 4 / steps, name
 
 
-def test_numbers_of_positions_are_passed_over(tmp_path: Path) -> None:
-    weights: dict[str, Any] = {**tiny_weights(), "bert.embeddings.position_ids": np.arange(64)}
-    assert "bert.embeddings.position_ids" not in Checkpoint.load(write_tiny(tmp_path, weights)).weights
+def test_a_float_reader_is_refused_with_what_can_be_taken_back(reader: Path, tmp_path: Path) -> None:
+    export(reader, tmp_path / "float")
+    with pytest.raises(BadModel, match=r"only readers that `shardqa-models quantize` wrote can be taken back"):
+        dequantize(tmp_path / "float", tmp_path / "back")
+    assert not (tmp_path / "back").exists()

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+import torch
 
 from shardqa.models.session import ReaderSession
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
@@ -12,10 +14,11 @@ from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.networks import open_network
 from shardqa_toolchain.conversion.quantize import quantize
 from shardqa_toolchain.conversion.verify import QUANTIZED, verify
+from shardqa_toolchain.training.saved import load_reader
 from toolchain.tests import tiny
 from toolchain.tests.tiny_models import tiny_batch
 
-onnx = pytest.importorskip("onnx")
+SHAPES = {"start_logits": (2, 24), "end_logits": (2, 24), "evidence": (2, 24), "relevance": (2,)}
 
 
 @pytest.fixture(scope="module")
@@ -29,35 +32,20 @@ def exported(reader: Path) -> Path:
     return reader.with_name("onnx")
 
 
-def test_an_exported_reader_has_four_outputs(exported: Path) -> None:
-    found = open_network(exported).network.outputs(tiny_batch())
-    assert {name: value.shape for name, value in found.items()} == {
-        "start_logits": (2, 24),
-        "end_logits": (2, 24),
-        "evidence": (2, 24),
-        "relevance": (2,),
-    }
-
-
-def test_the_outputs_are_those_of_the_network_that_was_trained(reader: Path, exported: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from shardqa_toolchain.training.saved import load_reader
-
+def test_an_exported_reader_gives_the_outputs_of_the_network_that_was_trained(reader: Path, exported: Path) -> None:
     batch = tiny_batch()
     network = load_reader(reader).eval()
     with torch.no_grad():
         hidden = network.encoder(*(torch.from_numpy(value) for value in batch.feeds().values()))[-1]
         trained = network.logits(hidden)
+    outputs = open_network(exported).network.outputs(batch)
+    assert {name: value.shape for name, value in outputs.items()} == SHAPES
+    real = batch.attention_mask == 1
     assert trained.evidence is not None
     assert trained.relevance is not None
-    found = open_network(exported).network.outputs(batch)
-    real = batch.attention_mask == 1
-    np.testing.assert_allclose(found["evidence"][real], trained.evidence.numpy()[real], atol=1e-4)
-    np.testing.assert_allclose(found["relevance"], trained.relevance.numpy(), atol=1e-4)
-
-
-def test_a_reader_with_four_outputs_still_reads(exported: Path) -> None:
-    start, end = ReaderSession(exported).logits(tiny_batch())
+    np.testing.assert_allclose(outputs["evidence"][real], trained.evidence.numpy()[real], atol=1e-4)
+    np.testing.assert_allclose(outputs["relevance"], trained.relevance.numpy(), atol=1e-4)
+    start, end = ReaderSession(exported).logits(batch)
     assert start.shape == end.shape == (2, 24)
 
 

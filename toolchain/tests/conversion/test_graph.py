@@ -7,22 +7,27 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+import torch
+import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardqa.errors import BadModel
 from shardqa.models.reader import Batch
+from shardqa_toolchain.conversion.builder import Output
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
-from shardqa_toolchain.conversion.graph import (
-    BertShape,
-    FloatLayers,
-    Head,
-    Output,
-    SpanHead,
-    network,
-)
+from shardqa_toolchain.conversion.graph import BertShape, FloatLayers, Head, SpanHead, network
 from shardqa_toolchain.conversion.reference import Reference, gelu
-from toolchain.tests.tiny_models import HEAD_SIZE, HIDDEN, POSITIONS, VOCABULARY, tiny_batch, tiny_config, tiny_weights
+from toolchain.tests.tiny_models import (
+    HEAD_SIZE,
+    HIDDEN,
+    LAYERS,
+    POSITIONS,
+    VOCABULARY,
+    tiny_batch,
+    tiny_config,
+    tiny_weights,
+)
 
 SPANS = ["start_logits", "end_logits"]
 
@@ -85,20 +90,8 @@ def test_an_observed_graph_gives_the_input_of_every_product() -> None:
     products = [f"?layer.{number}.{part}" for number in range(3) for part in ("qkv", "mix", "widen", "narrow")]
     assert names == SPANS + products
     widths = [value.shape[-1] for value in run(model, tiny_batch(), products)]
-    assert widths == [
-        HIDDEN,
-        4 * HEAD_SIZE,
-        HIDDEN,
-        64,
-        HIDDEN,
-        2 * HEAD_SIZE,
-        HIDDEN,
-        40,
-        HIDDEN,
-        HEAD_SIZE,
-        HIDDEN,
-        7,
-    ]
+    sizes = [(HIDDEN, heads * HEAD_SIZE, HIDDEN, width) for heads, width in LAYERS]
+    assert widths == [width for layer in sizes for width in layer]
 
 
 def test_gelu_is_the_normal_distributions() -> None:
@@ -107,45 +100,29 @@ def test_gelu_is_the_normal_distributions() -> None:
     np.testing.assert_allclose(gelu(values), values * special.ndtr(values), atol=2e-6)
 
 
-FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "bert": ("BertConfig", "BertForQuestionAnswering", {"intermediate_size": 48, "num_hidden_layers": 2}),
-    "electra": (
-        "ElectraConfig",
-        "ElectraForQuestionAnswering",
-        {"intermediate_size": 48, "num_hidden_layers": 2, "embedding_size": HIDDEN},
-    ),
-    "distilbert": ("DistilBertConfig", "DistilBertForQuestionAnswering", {"hidden_dim": 48, "n_layers": 2}),
+TWO_LAYERS = {"intermediate_size": 48, "num_hidden_layers": 2, "hidden_size": HIDDEN, "num_attention_heads": 4}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "Bert": TWO_LAYERS,
+    "Electra": {**TWO_LAYERS, "embedding_size": HIDDEN},
+    "DistilBert": {"hidden_dim": 48, "n_layers": 2, "dim": HIDDEN, "n_heads": 4},
 }
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
-def saved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """A random network of transformers, and the folder it was saved to."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_graph_and_the_reference_equal_transformers(family: str, tmp_path: Path) -> None:
     torch.manual_seed(3)
-    config_class, model_class, sizes = FAMILIES[request.param]
-    width = {"dim": HIDDEN, "n_heads": 4} if "n_layers" in sizes else {"hidden_size": HIDDEN, "num_attention_heads": 4}
-    settings = {**sizes, **width, "vocab_size": VOCABULARY, "initializer_range": 0.3}
-    bert = getattr(transformers, model_class)(getattr(transformers, config_class)(**settings)).eval()
-    folder = tmp_path_factory.mktemp(request.param)
-    bert.save_pretrained(folder)
-    return folder, bert
-
-
-def test_the_graph_and_the_reference_equal_transformers(saved: tuple[Path, Any]) -> None:
-    import torch
-
-    folder, bert = saved
+    config = getattr(transformers, f"{family}Config")(**FAMILIES[family], vocab_size=VOCABULARY, initializer_range=0.3)
+    bert = getattr(transformers, f"{family}ForQuestionAnswering")(config).eval()
+    bert.save_pretrained(tmp_path)
     batch = tiny_batch()
     feeds = {name: torch.from_numpy(value) for name, value in batch.feeds().items()}
-    if "distil" in type(bert).__name__.lower():
+    if family == "DistilBert":
         del feeds["token_type_ids"]
     with torch.no_grad():
-        found = bert(**feeds)
-    wanted = np.stack([found.start_logits.numpy(), found.end_logits.numpy()], axis=-1)
-    checkpoint = Checkpoint.load(folder)
+        outputs = bert(**feeds)
+    exact = np.stack([outputs.start_logits.numpy(), outputs.end_logits.numpy()], axis=-1)
+    checkpoint = Checkpoint.load(tmp_path)
     real = batch.attention_mask == 1
     reference = Reference(checkpoint.weights, checkpoint.shape).logits(batch)
-    np.testing.assert_allclose(reference[real], wanted[real], atol=1e-4)
-    np.testing.assert_allclose(spans_of(checkpoint.weights, batch)[real], wanted[real], atol=1e-4)
+    np.testing.assert_allclose(reference[real], exact[real], atol=1e-4)
+    np.testing.assert_allclose(spans_of(checkpoint.weights, batch)[real], exact[real], atol=1e-4)

@@ -1,6 +1,5 @@
-"""int8: near the exact network, independent of the batch, right at the edges of its ranges."""
+"""Tables and products in int8: near the exact network, independent of the batch, right at the edges of ranges."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +20,13 @@ from shardqa_toolchain.conversion.graph import BertShape, FloatLayers, Layers, S
 from shardqa_toolchain.conversion.int8 import COLUMN_STEPS, Range, TokenLayers, evening, quantized, static_scale
 from shardqa_toolchain.conversion.quantize import Calibration, quantize
 from shardqa_toolchain.conversion.ranges import measure_largest, measure_ranges
+from toolchain.tests.tiny import one_question
 from toolchain.tests.tiny_models import LAYERS, tiny_batch, tiny_config, tiny_weights, write_tiny
 
-floats = st.floats(-1e6, 1e6, width=32)
+FLOATS = st.floats(-1e6, 1e6, width=32)
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny(tmp_path_factory.mktemp("reader"))
-
-
-def squad_file(path: Path, questions: int) -> Path:
-    qas = [
-        {"id": str(n), "question": f"who is {n}", "answers": [{"text": "me", "answer_start": 0}]}
-        for n in range(questions)
-    ]
-    paragraph = {"context": "me and you and all of them " * 5, "qas": qas}
-    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": [paragraph]}]}))
-    return path
-
-
-@given(arrays.arrays(np.float32, (5, 3), elements=floats))
+@given(arrays.arrays(np.float32, (5, 3), elements=FLOATS))
 @example(np.full((5, 3), 1.281e-42, dtype=np.float32))  # a scale made of these would be off by 2 %
 def test_a_quantized_matrix_is_within_half_a_step(values: np.ndarray[Any, np.dtype[np.float32]]) -> None:
     steps, scale = quantized(values, axis=0, steps=100)
@@ -49,9 +34,9 @@ def test_a_quantized_matrix_is_within_half_a_step(values: np.ndarray[Any, np.dty
     assert (np.abs(steps * scale - values) <= scale * 0.5001).all()
 
 
-@given(floats, floats)
-def test_a_static_range_holds_zero_exactly_and_its_ends_within_a_step(one: float, other: float) -> None:
-    low, high = sorted((one, other))
+@given(FLOATS, FLOATS)
+def test_a_static_range_holds_zero_exactly_and_its_ends_within_a_step(first: float, second: float) -> None:
+    low, high = sorted((first, second))
     scale, zero = static_scale(Range(low, high))
     for value in (0.0, low, high):
         step = np.clip(np.round(value / scale) + zero, 0, 255)
@@ -85,33 +70,30 @@ def run(model: Any, batch: Batch) -> Any:
     return np.stack(session.run(["start_logits", "end_logits"], batch.feeds()), axis=-1)
 
 
-def int8_of(layers: tuple[tuple[int, int], ...], weights: Any = None) -> Any:
-    weights = tiny_weights(layers) if weights is None else weights
-    return network(weights, BertShape.of(tiny_config(layers)), TokenLayers(), [SpanHead.of(weights)])
+def network_of(weights: Any, sizes: tuple[tuple[int, int], ...] = LAYERS, layers: Layers | None = None) -> Any:
+    return network(weights, BertShape.of(tiny_config(sizes)), layers or TokenLayers(), [SpanHead.of(weights)])
 
 
 def error(layers: Layers, weights: Any) -> float:
-    """How far int8 moves the logits, root mean square in spreads."""
-    shape, batch = BertShape.of(tiny_config()), tiny_batch()
-    exact, found = (run(network(weights, shape, one, [SpanHead.of(weights)]), batch) for one in (FloatLayers(), layers))
-    return float(np.sqrt(np.mean((found - exact) ** 2)) / exact.std())
+    """Returns how far int8 moves the logits, root mean square in spreads."""
+    exact, int8 = (run(network_of(weights, layers=one), tiny_batch()) for one in (FloatLayers(), layers))
+    return float(np.sqrt(np.mean((int8 - exact) ** 2)) / exact.std())
 
 
 def test_evened_inputs_halve_the_error_where_a_few_are_large(tmp_path: Path) -> None:
     weights = tiny_weights()
-    for name in (name for name in weights if name.endswith("LayerNorm.weight")):
-        weights[name][[3, 17]] *= 30
-    for name in (
-        name for name in weights if name.endswith(("query.weight", "key.weight", "intermediate.dense.weight"))
-    ):
-        weights[name][:, [3, 17]] /= 30
-    largest, measured_on = measure_largest(Checkpoint.load(write_tiny(tmp_path / "large", weights)))
-    assert measured_on
+    for name, value in weights.items():
+        if name.endswith("LayerNorm.weight"):
+            value[[3, 17]] *= 30
+        elif name.endswith(("query.weight", "key.weight", "intermediate.dense.weight")):
+            value[:, [3, 17]] /= 30
+    largest, inputs = measure_largest(Checkpoint.load(write_tiny(tmp_path / "large", weights)))
+    assert inputs
     assert error(TokenLayers(largest), weights) < error(TokenLayers(), weights) / 2
 
 
 def test_a_wide_feed_forward_is_summed_in_groups_of_unequal_size() -> None:
-    model = int8_of(((4, 1000),))
+    model = network_of(tiny_weights(((4, 1000),)), ((4, 1000),))
     split = next(node for node in model.graph.node if node.output[0] == "layer.0.narrow.0.inputs")
     assert len(split.output) == 3
     assert np.isfinite(run(model, tiny_batch())).all()
@@ -119,30 +101,32 @@ def test_a_wide_feed_forward_is_summed_in_groups_of_unequal_size() -> None:
 
 def test_a_feed_forward_that_is_silent_does_no_harm() -> None:
     weights = tiny_weights(((4, 64),))
-    weights["bert.encoder.layer.0.intermediate.dense.weight"] *= 0
-    weights["bert.encoder.layer.0.intermediate.dense.bias"] *= 0
-    assert np.isfinite(run(int8_of(((4, 64),), weights), tiny_batch())).all()
+    for part in ("weight", "bias"):
+        weights[f"bert.encoder.layer.0.intermediate.dense.{part}"] *= 0
+    assert np.isfinite(run(network_of(weights, ((4, 64),)), tiny_batch())).all()
 
 
 def test_a_rows_logits_do_not_depend_on_its_batch() -> None:
-    model, both = int8_of(LAYERS), tiny_batch(24, 17)
+    model, both = network_of(tiny_weights()), tiny_batch(24, 17)
     alone = Batch((0,), both.input_ids[1:, :17], both.attention_mask[1:, :17], both.token_type_ids[1:, :17])
     np.testing.assert_allclose(run(model, both)[1, :17], run(model, alone)[0], atol=1e-4)
 
 
+def test_two_products_of_the_largest_steps_fit_in_16_bits() -> None:
+    assert 2 * 255 * COLUMN_STEPS < 2**15
+
+
 def test_dynamic_int8_passes_and_says_how_it_was_made(reader: Path, tmp_path: Path) -> None:
-    verdict = quantize(reader, tmp_path / "out")
-    assert verdict.passed
-    card = Card.load(tmp_path / "out")
-    assert card.steps[-1].settings["form"] == "dynamic"
-    assert "seeds" in card.steps[-1].settings["evened_on"]
-    assert card.steps[-1].verdict is not None
-    assert card.steps[-1].verdict["passed"] is True
+    assert quantize(reader, tmp_path / "out").passed
+    step = Card.load(tmp_path / "out").steps[-1]
+    assert step.settings["form"] == "dynamic"
+    assert "seeds" in step.settings["evened_on"]
+    assert (step.verdict or {})["passed"] is True
     assert (tmp_path / "out" / "model.onnx").stat().st_size < (reader / "model.safetensors").stat().st_size
 
 
 def test_static_int8_takes_its_ranges_from_data(reader: Path, tmp_path: Path) -> None:
-    calibration = Calibration(squad_file(tmp_path / "train.json", 9), samples=4, percentile=100)
+    calibration = Calibration(one_question(tmp_path / "train.json", 9), samples=4, percentile=100)
     verdict = quantize(reader, tmp_path / "out", "static", calibration, Check(keep_failing=True))
     assert verdict.error < 0.5
     settings = Card.load(tmp_path / "out").steps[-1].settings
@@ -150,7 +134,7 @@ def test_static_int8_takes_its_ranges_from_data(reader: Path, tmp_path: Path) ->
 
 
 def test_every_product_has_a_range_and_the_extremes_hold_the_percentiles(reader: Path, tmp_path: Path) -> None:
-    checkpoint, data = Checkpoint.load(reader), squad_file(tmp_path / "train.json", 3)
+    checkpoint, data = Checkpoint.load(reader), one_question(tmp_path / "train.json", 3)
     extremes, most = (measure_ranges(checkpoint, data, 3, percentile) for percentile in (100, 99))
     products = ("qkv", "mix", "widen", "narrow")
     assert set(extremes) == {f"layer.{n}.{part}" for n in range(len(LAYERS)) for part in products}
@@ -158,32 +142,25 @@ def test_every_product_has_a_range_and_the_extremes_hold_the_percentiles(reader:
         assert extremes[name].low <= inner.low <= inner.high <= extremes[name].high
 
 
-def test_an_empty_calibration_set_is_refused(reader: Path, tmp_path: Path) -> None:
-    empty = squad_file(tmp_path / "train.json", 0)
-    with pytest.raises(BadData, match=r"train\.json has no question with an answer"):
-        quantize(reader, tmp_path / "out", "static", Calibration(empty))
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(("samples", "percentile", "message"), [(0, 99, "samples is 0"), (1, 50, "percentile is 50")])
-def test_settings_of_the_calibration_out_of_range_are_refused(
-    reader: Path, tmp_path: Path, samples: int, percentile: float, message: str
+@pytest.mark.parametrize(
+    ("form", "questions", "calibrated", "message"),
+    [
+        ("static", 0, {}, r"train\.json has no question with an answer"),
+        ("static", 2, {"samples": 0, "percentile": 99}, "samples is 0"),
+        ("static", 2, {"samples": 1, "percentile": 50}, "percentile is 50"),
+        ("static", 0, None, "calibration data goes with static"),
+        ("dynamic", 0, {}, "calibration data goes with static"),
+        ("bf16", 0, {}, "calibration data goes with static"),
+        ("int4", 0, None, "form is 'int4', dynamic, static or bf16 is needed"),
+    ],
+)
+def test_settings_that_can_not_be_followed_are_refused(
+    reader: Path, tmp_path: Path, form: str, questions: int, calibrated: dict[str, Any] | None, message: str
 ) -> None:
-    calibration = Calibration(squad_file(tmp_path / "train.json", 2), samples, percentile)
+    data = one_question(tmp_path / "train.json", questions)
     with pytest.raises(BadData, match=message):
-        quantize(reader, tmp_path / "out", "static", calibration)
-
-
-@pytest.mark.parametrize(("form", "calibrated"), [("static", False), ("dynamic", True), ("bf16", True)])
-def test_calibration_goes_with_static_only(reader: Path, tmp_path: Path, form: str, calibrated: bool) -> None:
-    calibration = Calibration(tmp_path / "train.json") if calibrated else None
-    with pytest.raises(BadData, match="calibration data goes with static"):
-        quantize(reader, tmp_path / "out", form, calibration)
-
-
-def test_an_unknown_form_is_refused(reader: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadData, match="form is 'int4', dynamic, static or bf16 is needed"):
-        quantize(reader, tmp_path / "out", "int4")
+        quantize(reader, tmp_path / "out", form, None if calibrated is None else Calibration(data, **calibrated))
+    assert not (tmp_path / "out").exists()
 
 
 def test_bfloat16_that_does_not_pay_is_refused_with_what_was_measured(
@@ -204,7 +181,3 @@ def test_bfloat16_that_pays_is_written_as_torchscript(
     assert 1e-4 < verdict.error < 0.2
     assert Card.load(tmp_path / "out").steps[-1].settings["times_as_fast"] == 2.0
     assert (tmp_path / "out" / "model.pt").exists()
-
-
-def test_two_products_of_the_largest_steps_fit_in_16_bits() -> None:
-    assert 2 * 255 * COLUMN_STEPS < 2**15

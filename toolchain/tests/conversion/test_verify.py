@@ -20,20 +20,15 @@ from shardqa_toolchain.conversion.graph import FloatLayers, Layers, SpanHead, ne
 from shardqa_toolchain.conversion.int8 import TokenLayers
 from shardqa_toolchain.conversion.networks import OpenNetwork
 from shardqa_toolchain.conversion.probes import Probe, random_probe
-from shardqa_toolchain.conversion.verify import (
-    FLOAT,
-    QUANTIZED,
-    Thresholds,
-    Verdict,
-    compare,
-    thresholds_for,
-    verify,
-)
+from shardqa_toolchain.conversion.verify import FLOAT, QUANTIZED, Thresholds, Verdict, compare, thresholds_for, verify
+from toolchain.tests.tiny import one_question
 from toolchain.tests.tiny_models import Weights, tiny_config, tiny_weights, write_tiny
 
 LAYERS = ((4, 64), (4, 64))
 CONFIG = tiny_config(LAYERS)
-FILES = ("tokenizer.json", "config.json")
+FLOATS, INT8 = FloatLayers(), TokenLayers()
+
+Change = Callable[[Any], None]
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +36,24 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny(tmp_path_factory.mktemp("reader"), tiny_weights(LAYERS), CONFIG)
 
 
-def write_onnx(source: Path, folder: Path, layers: Layers, change: Callable[[Any], None] = lambda model: None) -> Path:
-    """The ONNX folder of a checkpoint, its network changed."""
+def unchanged(_: Any) -> None:
+    return
+
+
+def write_onnx(source: Path, folder: Path, layers: Layers, change: Change = unchanged) -> Path:
+    """Writes the ONNX folder of a checkpoint, its network changed."""
     checkpoint = Checkpoint.load(source)
     model = network(checkpoint.weights, checkpoint.shape, layers, [SpanHead.of(checkpoint.weights)])
     change(model)
     folder.mkdir(parents=True)
     onnx.save(model, folder / "model.onnx")
-    for name in FILES:
+    for name in ("tokenizer.json", "config.json"):
         shutil.copyfile(source / name, folder / name)
     return folder
 
 
-def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Changes a constant of a network."""
+def changed(name: str, change: Callable[[Any], Any]) -> Change:
+    """Returns what changes a constant of a network."""
 
     def apply(model: Any) -> None:
         (tensor,) = [one for one in model.graph.initializer if one.name == name]
@@ -64,45 +63,38 @@ def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Any], None]:
     return apply
 
 
-def test_an_exact_conversion_passes_to_the_fifth_decimal(reader: Path, tmp_path: Path) -> None:
-    verdict = verify(reader, write_onnx(reader, tmp_path / "b", FloatLayers()))
-    assert verdict.passed
-    assert verdict.thresholds == FLOAT
+def test_an_exact_conversion_passes_to_the_fifth_decimal_and_its_verdict_goes_into_a_card(
+    reader: Path, tmp_path: Path
+) -> None:
+    verdict = verify(reader, write_onnx(reader, tmp_path / "b", FLOATS))
     assert verdict.error < 1e-5
     assert verdict.span_agreement == 100
+    card = json.loads(json.dumps(verdict.as_json(), allow_nan=False))
+    assert (card["passed"], card["thresholds"]["error"]) == (True, FLOAT.error)
 
 
 def test_int8_passes_as_quantized_and_not_as_exact(reader: Path, tmp_path: Path) -> None:
-    b = write_onnx(reader, tmp_path / "b", TokenLayers())
-    assert verify(reader, b, thresholds=QUANTIZED).passed
-    assert not verify(reader, b, thresholds=FLOAT).passed
-
-
-def test_what_a_network_holds_chooses_the_thresholds(reader: Path, tmp_path: Path) -> None:
-    assert thresholds_for(reader) == FLOAT
-    assert thresholds_for(write_onnx(reader, tmp_path / "float", FloatLayers())) == FLOAT
-    assert thresholds_for(write_onnx(reader, tmp_path / "int8", TokenLayers())) == QUANTIZED
+    exact, int8 = write_onnx(reader, tmp_path / "float", FLOATS), write_onnx(reader, tmp_path / "int8", INT8)
+    assert verify(reader, int8, thresholds=QUANTIZED).passed
+    assert not verify(reader, int8, thresholds=FLOAT).passed
+    assert [thresholds_for(one) for one in (reader, exact, int8)] == [FLOAT, FLOAT, QUANTIZED]
 
 
 def permuted(weights: Weights) -> Weights:
     """Layers 0 and 1 in each other's place."""
-    place = {"0": "1", "1": "0"}
-    parts = {name: name.split(".") for name in weights}
-    return {
-        ".".join([*one[:3], place[one[3]], *one[4:]]) if one[1:3] == ["encoder", "layer"] else name: weights[name]
-        for name, one in parts.items()
-    }
+    place = {"layer.0.": "layer.1.", "layer.1.": "layer.0."}
+    there = {name: next((part for part in place if part in name), "") for name in weights}
+    return {name.replace(part, place[part]) if part else name: weights[name] for name, part in there.items()}
 
 
 def transposed(weights: Weights) -> Weights:
-    return {
-        name: value.T.copy() if name.endswith("0.attention.output.dense.weight") else value
-        for name, value in weights.items()
-    }
+    name = "bert.encoder.layer.0.attention.output.dense.weight"
+    return {**weights, name: weights[name].T.copy()}
 
 
 def without_a_bias(weights: Weights) -> Weights:
-    return {name: value * (name != "bert.encoder.layer.1.output.dense.bias") for name, value in weights.items()}
+    name = "bert.encoder.layer.1.output.dense.bias"
+    return {**weights, name: weights[name] * 0}
 
 
 @pytest.mark.parametrize("wrong", [permuted, transposed, without_a_bias])
@@ -110,77 +102,51 @@ def test_a_network_of_wrong_weights_does_not_pass(
     reader: Path, tmp_path: Path, wrong: Callable[[Weights], Weights]
 ) -> None:
     broken = write_tiny(tmp_path / "broken", wrong(tiny_weights(LAYERS)), CONFIG)
-    b = write_onnx(broken, tmp_path / "b", FloatLayers())
-    verdict = verify(reader, b)
-    assert not verdict.passed
+    verdict = verify(reader, write_onnx(broken, tmp_path / "b", FLOATS))
     assert "spreads" in verdict.failures[0]
 
 
-BROKEN: dict[str, Callable[[Any], None]] = {
-    "scaled weights": changed("layer.0.widen.scale", lambda scale: scale * 1.5),
-    "a wrong zero point": changed("unit.zero", lambda zero: zero - 16),
-    "a wrong scale of activations": changed("unit.scale", lambda scale: scale * 2),
-    "another table": changed("words.table", lambda table: table[::-1]),
+BROKEN: dict[str, tuple[Layers, Thresholds, Change]] = {
+    "scaled weights": (INT8, QUANTIZED, changed("layer.0.widen.scale", lambda scale: scale * 1.5)),
+    "a wrong zero point": (INT8, QUANTIZED, changed("unit.zero", lambda zero: zero - 16)),
+    "a wrong scale of activations": (INT8, QUANTIZED, changed("unit.scale", lambda scale: scale * 2)),
+    "another table": (INT8, QUANTIZED, changed("words.table", lambda table: table[::-1])),
+    "a hundredth too large": (FLOATS, FLOAT, changed("layer.1.narrow.weight", lambda weight: weight * 1.01)),
 }
 
 
-@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
-def test_int8_gone_wrong_does_not_pass(reader: Path, tmp_path: Path, change: Callable[[Any], None]) -> None:
-    b = write_onnx(reader, tmp_path / "b", TokenLayers(), change)
-    assert not verify(reader, b, thresholds=QUANTIZED).passed
-
-
-def test_weights_a_hundredth_too_large_are_not_an_exact_conversion(reader: Path, tmp_path: Path) -> None:
-    change = changed("layer.1.narrow.weight", lambda weight: weight * 1.01)
-    assert not verify(reader, write_onnx(reader, tmp_path / "b", FloatLayers(), change)).passed
+@pytest.mark.parametrize(("layers", "thresholds", "change"), BROKEN.values(), ids=BROKEN)
+def test_a_conversion_gone_wrong_does_not_pass(
+    reader: Path, tmp_path: Path, layers: Layers, thresholds: Thresholds, change: Change
+) -> None:
+    assert not verify(reader, write_onnx(reader, tmp_path / "b", layers, change), thresholds=thresholds).passed
 
 
 def test_logits_that_are_not_finite_do_not_pass(reader: Path, tmp_path: Path) -> None:
     change = changed("span.weight", lambda weight: weight * np.nan)
-    verdict = verify(reader, write_onnx(reader, tmp_path / "b", FloatLayers(), change))
+    verdict = verify(reader, write_onnx(reader, tmp_path / "b", FLOATS, change))
     assert verdict.failures == ("some logits are NaN or infinite",)
 
 
-def test_a_verdict_goes_into_a_card(reader: Path, tmp_path: Path) -> None:
-    found = verify(reader, write_onnx(reader, tmp_path / "b", FloatLayers())).as_json()
-    again = json.loads(json.dumps(found, allow_nan=False))
-    assert again["passed"] is True
-    assert again["thresholds"]["error"] == FLOAT.error
-
-
 def test_without_a_tokenizer_random_wordpieces_are_compared(reader: Path, tmp_path: Path) -> None:
-    b = write_onnx(reader, tmp_path / "b", FloatLayers())
+    b = write_onnx(reader, tmp_path / "b", FLOATS)
     a = Path(shutil.copytree(reader, tmp_path / "a"))
     for folder in (a, b):
         (folder / "tokenizer.json").unlink()
     verdict = verify(a, b)
-    assert verdict.passed
-    assert verdict.inputs == "32 rows of random wordpieces"
-    assert verdict.f1 is None
+    assert (verdict.passed, verdict.inputs, verdict.f1) == (True, "32 rows of random wordpieces", None)
     with pytest.raises(BadModel, match=r"questions can't be put to this network: there is no tokenizer\.json"):
         verify(a, b, questions=tmp_path / "dev.json")
 
 
-def squad_file(path: Path, answer: str | None) -> Path:
-    answers = [{"text": answer, "answer_start": 0}] if answer else []
-    question = {"id": "1", "question": "who am i", "answers": answers}
-    paragraph = {"context": "me and you", "qas": [question]}
-    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": [paragraph]}]}))
-    return path
-
-
 def test_questions_give_em_and_f1_of_both(reader: Path, tmp_path: Path) -> None:
-    questions = squad_file(tmp_path / "dev.json", "me")
-    verdict = verify(reader, write_onnx(reader, tmp_path / "b", FloatLayers()), questions)
+    questions = one_question(tmp_path / "dev.json")
+    verdict = verify(reader, write_onnx(reader, tmp_path / "b", FLOATS), questions)
     assert verdict.inputs == "1 questions of dev.json"
     assert verdict.f1 is not None
     assert verdict.f1[0] == verdict.f1[1]
-
-
-def test_questions_without_answers_are_refused(reader: Path, tmp_path: Path) -> None:
-    questions = squad_file(tmp_path / "dev.json", None)
     with pytest.raises(BadData, match="has no question with an answer"):
-        verify(reader, reader, questions)
+        verify(reader, reader, one_question(tmp_path / "dev.json", answers=()))
 
 
 def test_a_folder_that_holds_no_model_is_refused(reader: Path, tmp_path: Path) -> None:
@@ -189,7 +155,7 @@ def test_a_folder_that_holds_no_model_is_refused(reader: Path, tmp_path: Path) -
 
 
 def test_an_onnx_file_cut_short_is_refused(reader: Path, tmp_path: Path) -> None:
-    file = write_onnx(reader, tmp_path / "b", FloatLayers()) / "model.onnx"
+    file = write_onnx(reader, tmp_path / "b", FLOATS) / "model.onnx"
     file.write_bytes(file.read_bytes()[:50_000])
     with pytest.raises(BadModel, match="can't be loaded"):
         verify(reader, file.parent)
@@ -202,24 +168,25 @@ def test_models_of_different_tokenizers_are_not_compared(reader: Path, tmp_path:
         verify(reader, b)
 
 
-def test_networks_without_an_output_in_common_are_refused(reader: Path, tmp_path: Path) -> None:
-    def rename(model: Any) -> None:
-        for port in [*model.graph.output, *model.graph.node]:
-            port.name = port.name.replace("_logits", "_other")
-        for node in model.graph.node:
-            for number, name in enumerate(node.output):
-                node.output[number] = name.replace("_logits", "_other")
-
-    with pytest.raises(BadModel, match="nothing to compare"):
-        verify(reader, write_onnx(reader, tmp_path / "b", FloatLayers(), rename))
+def renamed(model: Any) -> None:
+    for node in model.graph.node:
+        node.output[:] = [name.replace("_logits", "_other") for name in node.output]
+    for port in model.graph.output:
+        port.name = port.name.replace("_logits", "_other")
 
 
-def test_a_network_that_wants_other_inputs_is_refused(reader: Path, tmp_path: Path) -> None:
-    def ask_for_more(model: Any) -> None:
-        model.graph.input.append(onnx.helper.make_tensor_value_info("pixels", onnx.TensorProto.FLOAT, [1]))
+def greedy(model: Any) -> None:
+    model.graph.input.append(onnx.helper.make_tensor_value_info("pixels", onnx.TensorProto.FLOAT, [1]))
 
-    with pytest.raises(BadModel, match="wants pixels; only input_ids"):
-        verify(reader, write_onnx(reader, tmp_path / "b", FloatLayers(), ask_for_more))
+
+@pytest.mark.parametrize(
+    ("change", "message"), [(renamed, "nothing to compare"), (greedy, "wants pixels; only input_ids")]
+)
+def test_networks_of_other_outputs_or_inputs_are_refused(
+    reader: Path, tmp_path: Path, change: Change, message: str
+) -> None:
+    with pytest.raises(BadModel, match=message):
+        verify(reader, write_onnx(reader, tmp_path / "b", FLOATS, change))
 
 
 @dataclass
@@ -243,10 +210,9 @@ def compared(b: Ramp, thresholds: Thresholds = FLOAT, rows: Probe | None = None)
 
 def test_differences_are_those_of_real_tokens() -> None:
     verdict = compared(Ramp(0.5, padding=1e6))
-    assert verdict.largest_difference == 0.5
+    assert (verdict.largest_difference, verdict.span_agreement) == (0.5, 100)
     assert verdict.mean_difference == pytest.approx(0.5)
     assert verdict.error == pytest.approx(0.5 / verdict.spread)
-    assert verdict.span_agreement == 100
 
 
 @pytest.mark.parametrize(
@@ -264,8 +230,7 @@ def test_each_threshold_is_looked_at_where_it_is_set(thresholds: Thresholds, pas
 
 
 def test_random_rows_are_always_the_same_and_fit_the_network() -> None:
-    one, again = random_probe(200, 40, 9), random_probe(200, 40, 9)
-    for row, other in zip(one.rows, again.rows, strict=True):
+    for row, other in zip(random_probe(200, 40, 9).rows, random_probe(200, 40, 9).rows, strict=True):
         np.testing.assert_array_equal(row.input_ids, other.input_ids)
         assert len(row) <= 40
         assert row.input_ids.max() < 200

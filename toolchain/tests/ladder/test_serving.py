@@ -11,7 +11,7 @@ from shardqa.models import shipped
 from shardqa.models.reader import Batch
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.ladder import cache, inputs, serving
-from shardqa_toolchain.ladder.job import CACHE, ONNX, TORCH, TRANSFORMERS, Job
+from shardqa_toolchain.ladder.job import CACHE, ONNX, TORCH, TRANSFORMERS, Job, LadderServer
 from shardqa_toolchain.measure import QuestionRows, Read
 from toolchain.tests import tiny
 
@@ -67,7 +67,7 @@ def test_the_cache_gives_what_the_network_gave(readings: list[QuestionRows]) -> 
     class Once:
         """Answers only so many questions."""
 
-        def __init__(self, server: serving.LadderServer) -> None:
+        def __init__(self, server: LadderServer) -> None:
             self.server, self.asked = server, 0
 
         def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:

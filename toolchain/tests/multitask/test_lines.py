@@ -12,11 +12,11 @@ from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.multitask.lines import (
     AnswerableLabel,
+    LineForm,
     SequenceLabel,
     SpanLabel,
     TaskExample,
     Texts,
-    WantedLines,
     WordLabels,
     read,
 )
@@ -26,11 +26,11 @@ from toolchain.tests.tiny_tasks import write_lines
 
 TEXTS = Texts(Tokenizer.load(shipped.folder()))
 QUESTION = "Which town?"
-SPAN, ANSWERABLE, TOPIC = WantedLines("span", BIO), WantedLines("answerable", BIO), WantedLines("sequence", BIO)
-PLACES, CASES = WantedLines("tokens", BIO), WantedLines("tokens", PLAIN)
+SPAN, ANSWERABLE, TOPIC = LineForm("span", BIO), LineForm("answerable", BIO), LineForm("sequence", BIO)
+PLACES, CASES = LineForm("tokens", BIO), LineForm("tokens", PLAIN)
 
 
-def one(folder: Path, wanted: WantedLines, entry: dict[str, Any]) -> TaskExample:
+def one(folder: Path, wanted: LineForm, entry: dict[str, Any]) -> TaskExample:
     examples, faults = read([write_lines(folder / "a.jsonl", [entry])], wanted, TEXTS)
     assert (len(examples), faults) == (1, [])
     return examples[0]
@@ -57,7 +57,7 @@ def test_a_sequence_needs_no_question(tmp_path: Path) -> None:
 
 
 def test_a_number_stands_for_a_label_of_the_recipe(tmp_path: Path) -> None:
-    wanted = WantedLines("sequence", BIO, ("lake", "river"))
+    wanted = LineForm("sequence", BIO, ("lake", "river"))
     assert one(tmp_path, wanted, {"text": "a", "label": 1}).label == SequenceLabel("river")
 
 
@@ -110,8 +110,8 @@ def test_squads_json_has_no_topics(tmp_path: Path) -> None:
         (TOPIC, '{"text": " ", "label": "x"}', "has no word"),
         (TOPIC, '{"text": "a", "label": 1}', "a number needs the recipe's labels"),
         (TOPIC, '{"text": "\\ud800", "label": "x"}', "lone surrogate"),
-        (WantedLines("sequence", BIO, ("x",)), '{"text": "a", "label": 1}', "the label 1 is out of range, 0 to 0"),
-        (WantedLines("sequence", BIO, ("x",)), '{"text": "a", "label": "y"}', "the label 'y' is unknown; known are x"),
+        (LineForm("sequence", BIO, ("x",)), '{"text": "a", "label": 1}', "the label 1 is out of range, 0 to 0"),
+        (LineForm("sequence", BIO, ("x",)), '{"text": "a", "label": "y"}', "the label 'y' is unknown; known are x"),
         (ANSWERABLE, '{"text": "a", "question": "b", "label": "yes"}', '"label" is str, bool is needed'),
         (ANSWERABLE, '{"text": "a", "question": "?", "label": true}', "words are needed"),
         (SPAN, '{"text": "a", "question": "b"}', '"answer" is missing'),
@@ -128,7 +128,7 @@ def test_squads_json_has_no_topics(tmp_path: Path) -> None:
         (PLACES, '{"tokens": [1], "labels": ["O"]}', '"tokens" holds 1'),
     ],
 )
-def test_a_line_that_can_not_be_used_is_named(tmp_path: Path, wanted: WantedLines, line: str, message: str) -> None:
+def test_a_line_that_can_not_be_used_is_named(tmp_path: Path, wanted: LineForm, line: str, message: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(f"\n{line}\n")
     with pytest.raises(BadData, match=f"1 examples can't be used: .*bad.jsonl, line 2: .*{message}"):

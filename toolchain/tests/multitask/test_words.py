@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.faults import Faulty
 from shardqa_toolchain.multitask.tasks import BIO, OUTSIDE, PLAIN
-from shardqa_toolchain.multitask.words import Mark, Misaligned, Words, entities, label_words
+from shardqa_toolchain.multitask.words import Mark, Words, entities, label_words
 
 TOKENIZER = Tokenizer.load(shipped.folder())
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -88,12 +89,12 @@ def test_blanks_at_the_edges_of_a_mark_do_no_harm() -> None:
     ],
 )
 def test_a_mark_that_does_not_align_with_words_says_where(mark: Mark, message: str) -> None:
-    with pytest.raises(Misaligned, match=message):
+    with pytest.raises(Faulty, match=message):
         label_words(words_of("the Rhine"), [mark], BIO)
 
 
 def test_marks_that_share_a_word_are_refused() -> None:
-    with pytest.raises(Misaligned, match="overlaps"):
+    with pytest.raises(Faulty, match="overlaps"):
         label_words(words_of("the Rhine"), [Mark(0, 9, "B-x"), Mark(4, 9, "B-y")], BIO)
 
 

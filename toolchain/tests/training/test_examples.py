@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shardqa.errors import BadData
 from shardqa.models import shipped, squad
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain.faults import align
 from shardqa_toolchain.training import examples
 from toolchain.tests import tiny
 
@@ -40,7 +41,7 @@ def test_a_wrong_offset_is_refused_with_the_question_and_what_stands_there(tmp_p
 
 def test_wrong_offsets_are_left_out_and_reported_on_demand(tmp_path: Path) -> None:
     sources, faults = examples.read([tiny.question_set(tmp_path / "set.json", WRONG)], TOKENIZER, skip_faulty=True)
-    assert [fault.question for fault in faults] == ["w1"]
+    assert [fault.where for fault in faults] == ["w1"]
     assert "w1" not in [source.question.id for source in sources]
 
 
@@ -57,9 +58,9 @@ def test_an_answer_of_nothing_but_blanks_is_a_fault(tmp_path: Path) -> None:
 
 
 def test_a_question_too_long_to_be_read_is_a_fault(tmp_path: Path) -> None:
-    long = tiny.asked("long", "what " * 80, tiny.RIVERS, "green")
+    long = tiny.question("long", "what " * 80, tiny.RIVERS, "green")
     _, faults = examples.read([tiny.question_set(tmp_path / "set.json", long)], TOKENIZER, skip_faulty=True)
-    assert [fault.question for fault in faults] == ["long"]
+    assert [fault.where for fault in faults] == ["long"]
 
 
 def test_a_file_without_questions_is_refused(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_the_labelled_wordpieces_cover_every_visible_character_of_the_answer(tex
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     offsets = TOKENIZER.passage(text).offsets
-    span = examples.align(offsets, start, end)
+    span = align(offsets, start, end)
     covered = {place for first, last in offsets.tolist() for place in range(first, last) if start <= place < end}
     if span is None:
         assert not covered
@@ -89,7 +90,7 @@ def test_the_labelled_wordpieces_cover_every_visible_character_of_the_answer(tex
 @given(st.text(alphabet=st.characters(categories=["Ll", "Lu", "Nd", "Zs"]), min_size=1, max_size=60))
 def test_the_whole_text_is_labelled_with_all_its_wordpieces(text: str) -> None:
     offsets = TOKENIZER.passage(text).offsets
-    span = examples.align(offsets, 0, len(text))
+    span = align(offsets, 0, len(text))
     assert span == ((0, len(offsets) - 1) if len(offsets) else None), unicodedata.normalize("NFC", text)
 
 
@@ -103,7 +104,7 @@ def test_a_hard_negative_shares_words_with_the_question_and_lacks_its_answer(tmp
 
 
 def test_an_article_whose_paragraphs_all_hold_the_answer_gives_no_negative(tmp_path: Path) -> None:
-    both = tiny.asked("x", "What river is it?", tiny.RIVERS, "Rhine")
+    both = tiny.question("x", "What river is it?", tiny.RIVERS, "Rhine")
     path = tiny.question_set(tmp_path / "set.json", both)
     sources, _ = examples.read([path], TOKENIZER)
     chosen = [source for source in sources if source.question.id == "x"]

@@ -25,7 +25,7 @@ def many_articles(path: Path, count: int = 40, together: bool = False) -> Path:
     paragraphs = []
     for number in range(count):
         text = f"The village {number} lies on hill {number}. Its church has {number} bells."
-        question = tiny.asked(f"q{number}", f"How many bells has village {number}?", text, f"{number} bells")
+        question = tiny.question(f"q{number}", f"How many bells has village {number}?", text, f"{number} bells")
         paragraphs.append({"context": text, "qas": [question]})
     articles = [{"title": f"article {number}", "paragraphs": [one]} for number, one in enumerate(paragraphs)]
     if together:

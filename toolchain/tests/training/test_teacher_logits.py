@@ -12,9 +12,9 @@ from safetensors.numpy import load_file
 
 from shardqa.errors import BadData
 from shardqa_toolchain.training import distil
-from shardqa_toolchain.training.kept import KeptLogits
 from shardqa_toolchain.training.loop import Schedule
 from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
+from shardqa_toolchain.training.teacher_logits import TeacherLogits
 from toolchain.tests import tiny
 
 torch = pytest.importorskip("torch")
@@ -28,7 +28,7 @@ def said(number: int) -> Any:
     return np.random.default_rng(number).normal(0, 5, (2, 2, 5 + number)).astype(np.float32)
 
 
-Opening = Callable[..., KeptLogits]
+Opening = Callable[..., TeacherLogits]
 
 
 @pytest.fixture
@@ -36,14 +36,14 @@ def opened(tmp_path: Path) -> Iterator[Opening]:
     """Opens the file of two teachers; closes it at the end."""
     with contextlib.ExitStack() as stack:
         yield lambda *teachers: stack.enter_context(
-            contextlib.closing(KeptLogits.open(tmp_path, teachers or ("one", "two")))
+            contextlib.closing(TeacherLogits.open(tmp_path, teachers or ("one", "two")))
         )
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
     """A file of three rows."""
-    with contextlib.closing(KeptLogits.open(tmp_path, ("one", "two"))) as found:
+    with contextlib.closing(TeacherLogits.open(tmp_path, ("one", "two"))) as found:
         for number in range(3):
             found.put(row(number), said(number))
     return found.path
@@ -91,7 +91,7 @@ def test_other_teachers_have_another_file(kept: Path, opened: Opening) -> None:
 def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadData, match="name another folder"):
-        KeptLogits.open(tmp_path / "file", ["one"])
+        TeacherLogits.open(tmp_path / "file", ["one"])
 
 
 def recipe(folder: Path, **teaching: Any) -> Recipe:
@@ -109,7 +109,7 @@ def test_teachers_read_no_row_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def refused(*_: object) -> None:
         raise AssertionError("a teacher was asked")
 
-    monkeypatch.setattr(distil.DistilTask, "_said", refused)
+    monkeypatch.setattr(distil.DistilTask, "_teachers_outputs", refused)
     distil.distil(settings, tmp_path / "second", tmp_path / "second.work")
     first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("first", "second"))
     assert all((second[name] == value).all() for name, value in first.items())

@@ -59,7 +59,7 @@ def candidates(
     else:
         samples = [sampling.articles(squad or [], paragraphs, limit, held_out, seed)]
     passages = sampling.write(samples, reader, out, k, threads)
-    questions = sum(len(one.questions) for one in samples)
+    questions = sum(len(sample.questions) for sample in samples)
     if as_json:
         print_json({"questions": questions, "passages": passages, "out": str(out)})
         return
@@ -69,7 +69,7 @@ def candidates(
 
 def calibrate(
     reader: ReaderArgument,
-    found: Annotated[list[Path], typer.Option("--candidates", help="What 'shardqa-models candidates' wrote.")],
+    files: Annotated[list[Path], typer.Option("--candidates", help="What 'shardqa-models candidates' wrote.")],
     test: Annotated[
         list[Path] | None, typer.Option("--test", help="More such files; the report covers them, the fit does not.")
     ] = None,
@@ -86,26 +86,26 @@ def calibrate(
     """
     from shardqa.models import calibrate as fitting
 
-    asked = [one for path in found for one in fitting.read_candidates(path)]
-    tests = [one for path in test or [] for one in fitting.read_candidates(path)]
-    kept = Scoring.load(reader) if keep_spans else None
-    scoring = fitting.fit(asked, kept)
+    questions = [question for path in files for question in fitting.read_candidates(path)]
+    tests = [question for path in test or [] for question in fitting.read_candidates(path)]
+    before = Scoring.load(reader) if keep_spans else None
+    scoring = fitting.fit(questions, before)
     if (reader / SCORING_FILE).exists():
         scoring = replace(scoring, evidence=Scoring.load(reader).evidence)
     results = {
-        "left out": list(fitting.left_out(asked, kept=kept)),
-        **{when: list(fitting.outcomes(scoring, [*asked, *tests], when)) for when in get_args(AnswerWhen)},
+        "left out": list(fitting.left_out(questions, kept=before)),
+        **{when: list(fitting.outcomes(scoring, [*questions, *tests], when)) for when in get_args(AnswerWhen)},
     }
     scoring.save(reader)
     shipped.write_checksums(reader)
     if as_json:
-        outcomes = {name: [asdict(one) for one in found] for name, found in results.items()}
+        outcomes = {name: [asdict(one) for one in domains] for name, domains in results.items()}
         print_json({"scoring": scoring.record(), "outcomes": outcomes})
         return
     say(f"wrote {reader / SCORING_FILE}: {scoring}")
     print_table(
         ("fit", "domain", "right %", "kept %", "refused %", "tricks refused %", "AUROC", "calibration error"),
-        [(name, *_row(one)) for name, found in results.items() for one in found],
+        [(name, *_row(one)) for name, domains in results.items() for one in domains],
     )
 
 
@@ -149,11 +149,11 @@ def calibrate_evidence(
     )
 
 
-def _row(one: fitting.ScoringOutcome) -> tuple[str, ...]:
-    tricks = "" if one.tricks_refused is None else f"{one.tricks_refused:.1f}"
-    told_apart = "" if one.auroc is None else f"{one.auroc:.3f}"
-    shares = (f"{share:.1f}" for share in (one.right, one.kept, one.refused))
-    return (one.domain, *shares, tricks, told_apart, f"{one.calibration_error:.3f}")
+def _row(outcome: fitting.ScoringOutcome) -> tuple[str, ...]:
+    tricks = "" if outcome.tricks_refused is None else f"{outcome.tricks_refused:.1f}"
+    auroc = "" if outcome.auroc is None else f"{outcome.auroc:.3f}"
+    shares = (f"{share:.1f}" for share in (outcome.right, outcome.kept, outcome.refused))
+    return (outcome.domain, *shares, tricks, auroc, f"{outcome.calibration_error:.3f}")
 
 
 def measure(
@@ -200,13 +200,13 @@ def measure(
 def _measure_evidence(reader: Path, questions: Path, limit: int | None, threads: int, as_json: bool) -> None:
     from shardqa_toolchain import measure_evidence
 
-    found = measure_evidence.measure(reader, questions, limit, threads)
+    scores = measure_evidence.measure(reader, questions, limit, threads)
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(scores))
         return
-    told_apart = "" if found.relevance_auroc is None else f"{found.relevance_auroc:.3f}"
-    words = found.words
+    auroc = "" if scores.relevance_auroc is None else f"{scores.relevance_auroc:.3f}"
+    words = scores.words
     shares = (f"{share:.1f}" for share in (words.precision, words.recall, words.f1))
-    print_table(("questions", "precision", "recall", "word F1", "AUROC"), [(str(words.rows), *shares, told_apart)])
-    if found.too_long:
-        say(f"{found.too_long} questions are too long for the reader and were left out")
+    print_table(("questions", "precision", "recall", "word F1", "AUROC"), [(str(words.rows), *shares, auroc)])
+    if scores.too_long:
+        say(f"{scores.too_long} questions are too long for the reader and were left out")

@@ -1,8 +1,8 @@
-"""What a question's reader sees, as the shards would hand it over: candidates for fitting and testing the score.
+"""Candidates for fitting and testing the score: what a reader sees of a question, as the shards would hand it over.
 
 One process, no Redis: the index, the splitter and the reader are those of the shards. A line is a question:
 ``{"id", "domain", "kind", "question", "answers", "ranks", "candidates": [{"text", "span_logit", "null_logit",
-"rank_score"}, ...]}``, as `toolchain/calibrate.py` reads it.
+"rank_score"}, ...]}``, as `shardqa.models.calibrate` reads it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CORPUS = "candidates"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which questions to ask over which documents."""
+    """Questions, and the documents that they are asked of."""
 
     documents: list[tuple[str, str, str]]  # id, title, text
     questions: list[squad.SquadQuestion]
@@ -58,9 +58,9 @@ class Library:
 
     def rank(self, question: str, k: int, without: str | None = None) -> list[tuple[str, float]]:
         """The best ``k`` passages and their scores, but for those of the document ``without``."""
-        asked = query(question)
+        terms = query(question)
         hidden = set(self.index.passages_of(without)) if without is not None else set()
-        ranked = self.index.rank(asked, self.index.statistics(asked), k + len(hidden))
+        ranked = self.index.rank(terms, self.index.statistics(terms), k + len(hidden))
         return [(key, score) for key, score in ranked if key not in hidden][:k]
 
     def ask(self, session: ReaderSession, question: str, k: int, without: str | None = None) -> dict[str, Any]:
@@ -110,13 +110,13 @@ def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float
     sets = [squad.read_squad(path) for path in files]
     titles = sorted({paragraph.title for paragraph in sets[0].paragraphs})
     random.Random(seed).shuffle(titles)
-    asked = {title for title in titles if held_out is None or squad.is_held_out(f"{title}/0", held_out)}
-    if not asked:
+    subjects = {title for title in titles if held_out is None or squad.is_held_out(f"{title}/0", held_out)}
+    if not subjects:
         raise BadData(f"of {len(titles)} articles none is among the {held_out:.1%} held out; give more data")
-    kept, documents = _shelved(sets[0], sorted(titles, key=lambda title: title not in asked), paragraphs)
-    questions = [question for found in sets for question in found.questions]
-    inside = [one for one in questions if _title(one) in kept & asked]
-    outside = [one for one in sets[0].questions if _title(one) not in kept]
+    shelf, documents = _shelved(sets[0], sorted(titles, key=lambda title: title not in subjects), paragraphs)
+    questions = [question for part in sets for question in part.questions]
+    inside = [question for question in questions if _title(question) in shelf & subjects]
+    outside = [question for question in sets[0].questions if _title(question) not in shelf]
     strangers = random.Random(seed).sample(outside, min(limit, len(outside)))
     unknown = [squad.SquadQuestion(one.id, one.text, (), None) for one in strangers]
     return Sample(documents, list(_drawn(inside + unknown, limit, seed)))
@@ -127,16 +127,16 @@ def _title(question: squad.SquadQuestion) -> str:
 
 
 def _shelved(
-    found: squad.QuestionSet, titles: Sequence[str], count: int
+    squad_set: squad.QuestionSet, titles: Sequence[str], count: int
 ) -> tuple[set[str], list[tuple[str, str, str]]]:
-    kept: set[str] = set()
+    shelf: set[str] = set()
     documents: list[tuple[str, str, str]] = []
     for title in titles:
         if len(documents) >= count:
             break
-        kept.add(title)
-        documents += [(one.id, title.replace("_", " "), one.text) for one in found.paragraphs if one.title == title]
-    return kept, documents
+        shelf.add(title)
+        documents += [(one.id, title.replace("_", " "), one.text) for one in squad_set.paragraphs if one.title == title]
+    return shelf, documents
 
 
 def _drawn(questions: Sequence[squad.SquadQuestion], limit: int, seed: int) -> Iterator[squad.SquadQuestion]:

@@ -60,47 +60,46 @@ def ladder(
 
     if out is not None:
         picture.check_ending(out)
-    given = {"count": count, "scored": scored, "rounds": rounds, "seconds": seconds, "sides": sides}
+    options = {"count": count, "scored": scored, "rounds": rounds, "seconds": seconds, "sides": sides}
     settings = run.LadderSettings(
         checkpoint if quick else checkpoint or default_checkpoint(),
         reader,
         base,
         questions,
         refusals,
-        **{**given, **(QUICK if quick else {})},  # type: ignore[arg-type]
+        **(options | (QUICK if quick else {})),  # type: ignore[arg-type]
     )
     with tempfile.TemporaryDirectory(prefix="shardqa-ladder-") as work:
-        found = run.run(settings, Path(work), say)
+        climbed = run.run(settings, Path(work), say)
     if out is not None:
-        picture.draw(found, out)
-    tell(found, as_json)
-    if found.faults:
-        raise SetupError("; ".join(found.faults))
+        picture.draw(climbed, out)
+    tell(climbed, as_json)
+    if climbed.faults:
+        raise SetupError("; ".join(climbed.faults))
 
 
 def default_checkpoint() -> Path:
-    """Where a checkpoint lies unless one is named; raises BadModel when none does."""
+    """Returns the checkpoint that is taken unless one is named; raises BadModel when it is not there."""
     if not DEFAULT_CHECKPOINT.is_dir():
         raise BadModel(f"{DEFAULT_CHECKPOINT} is not here; name a trained checkpoint: --checkpoint FOLDER, or --quick")
     return DEFAULT_CHECKPOINT
 
 
-def tell(found: Ladder, as_json: bool) -> None:
-    """Print the ladder."""
+def tell(climbed: Ladder, as_json: bool) -> None:
     from shardqa_toolchain.ladder.results import WANTED_GAIN
 
     if as_json:
-        print_json(found.as_json())
+        print_json(climbed.as_json())
         return
-    refusing = any(rung.refusing for rung in found.rungs)
+    refusing = any(rung.refusing for rung in climbed.rungs)
     columns = (*COLUMNS, "F1 with refusals", "") if refusing else (*COLUMNS, "")
-    print_table(columns, [_cells(rung, refusing) for rung in found.rungs], f"{found.inputs}; {found.machine}")
-    say(f"{found.inputs}; {found.machine}; medians of {found.rounds} rounds")
-    for rung in found.rungs:
+    print_table(columns, [_cells(rung, refusing) for rung in climbed.rungs], f"{climbed.inputs}; {climbed.machine}")
+    say(f"{climbed.inputs}; {climbed.machine}; medians of {climbed.rounds} rounds")
+    for rung in climbed.rungs:
         say(f"{rung.name}: {rung.what}{'' if rung.counted else ' (beside the ladder)'}")
-    if found.gain is not None:
-        wanted = "tiny random networks, which says nothing" if found.tiny else f"wanted: {WANTED_GAIN:.0f}"
-        say(f"{found.gain:.1f} times the throughput of the first step, without the cache ({wanted})")
+    if climbed.gain is not None:
+        wanted = "tiny random networks, which says nothing" if climbed.tiny else f"wanted: {WANTED_GAIN:.0f}"
+        say(f"{climbed.gain:.1f} times the throughput of the first step, without the cache ({wanted})")
 
 
 def _cells(rung: Rung, refusing: bool) -> list[str | None]:

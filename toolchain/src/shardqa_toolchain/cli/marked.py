@@ -13,7 +13,7 @@ from shardqa_toolchain.evidence_calibration import MarkedRow
 
 
 def rows(texts: MarkedTexts, file: Path, split_name: str | None, limit: int) -> list[MarkedRow]:
-    """What `evidence_calibration` fits: ``limit`` rows of a file, evenly spread. Raises BadData."""
+    """Returns ``limit`` rows of a file, evenly spread, for `evidence_calibration`; raises BadData."""
     records = spread(file, split_name, limit)
     return [_marked(*one) for one in zip(records, texts.read(records, file.name), strict=True)]
 

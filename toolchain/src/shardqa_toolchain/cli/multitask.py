@@ -11,7 +11,7 @@ import typer
 from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
 from shardqa_toolchain.cli.needs import need
-from shardqa_toolchain.cli.training import SkipOption, WorkOption, shown, work_beside
+from shardqa_toolchain.cli.training import SkipOption, WorkOption, progress_bar, work_beside
 
 if TYPE_CHECKING:
     from shardqa_toolchain.training.multitask import MultitaskReport
@@ -43,13 +43,12 @@ def train_multitask(
 
     settings = MultitaskRecipe.read(recipe)
     settings = replace(settings, skip_faulty=skip_faulty or settings.skip_faulty)
-    with shown() as report:
-        found = multitask.train(settings, out, work or work_beside(out), report, threads=threads)
-    _tell(found, out, as_json)
+    with progress_bar() as report:
+        result = multitask.train(settings, out, work or work_beside(out), report, threads=threads)
+    _tell(result, out, as_json)
 
 
 def _tell(report: MultitaskReport, out: Path, as_json: bool) -> None:
-    """Say what came of a run."""
     if as_json:
         print_json({**asdict(report), "out": str(out)})
         return

@@ -65,15 +65,15 @@ def package(
 
     if kind not in KINDS:
         raise BadData(f"--kind is {kind!r}; choose one of {', '.join(KINDS)}")
-    wanted = target.Target.of(python, machine, glibc)
+    runtime = target.Target.of(python, machine, glibc)
     folder, versions = store_of(store).find(reader or shipped.NAME).folder, libraries.pins(lock)
     if kind == "functions":
-        _tell_folder(bundles.functions_folder(folder, out, wanted, versions), as_json)
+        _tell_folder(bundles.functions_folder(folder, out, runtime, versions), as_json)
         return
-    interpreter = target.interpreter(wanted, interpreter)
+    interpreter = target.interpreter(runtime, interpreter)
     if interpreter is None and (ram_curve or try_):
-        raise SetupError(f"there is no {wanted.python} here to run the bundle with; name one with --interpreter")
-    bundle = bundles.lambda_zip(folder, out, wanted, versions, wheels, interpreter)
+        raise SetupError(f"there is no {runtime.python} here to run the bundle with; name one with --interpreter")
+    bundle = bundles.lambda_zip(folder, out, runtime, versions, wheels, interpreter)
     trial, points, replies = _tried(bundle, interpreter, measure, ram_curve, try_)
     if as_json:
         print_json(_record(bundle, trial, points, replies))
@@ -87,13 +87,13 @@ def package(
 def _tried(
     bundle: Bundle, interpreter: str | None, measure: bool, ram_curve: bool, try_: bool
 ) -> tuple[Trial | None, list[RamPoint], list[FunctionReply]]:
-    """What was asked for; nothing where no interpreter runs the bundle."""
+    """Runs the trials that the options ask for; none where no interpreter runs the bundle."""
     from shardqa_toolchain.packaging import runtime_api, trial
 
     if interpreter is None or not (measure or ram_curve or try_):
         return None, [], []
     with trial.unpacked(bundle.path) as root:
-        found = trial.measure(root, interpreter) if measure else None
+        timed = trial.measure(root, interpreter) if measure else None
         points = trial.ram_curve(root, interpreter) if ram_curve else []
         replies = []
         if try_:
@@ -102,7 +102,7 @@ def _tried(
                 replies = [api.invoke(event) for _ in range(2)]
         if any(reply.failed for reply in replies):
             raise BadModel(f"the bundle failed in the runtime interface client: {replies[0].payload}")
-    return found, points, replies
+    return timed, points, replies
 
 
 def _sizes(bundle: Bundle) -> list[Row]:

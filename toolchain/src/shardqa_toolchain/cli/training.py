@@ -61,9 +61,9 @@ def train_qa(
     from shardqa_toolchain.training import qa
 
     settings = recipe_of(recipe, start, data, passes, rate, seed, skip_faulty, wants_start=True)
-    with shown() as report:
-        found = qa.train(settings, out, work or work_beside(out), report)
-    tell(found, out, as_json)
+    with progress_bar() as report:
+        result = qa.train(settings, out, work or work_beside(out), report)
+    tell(result, out, as_json)
 
 
 def distil(
@@ -102,9 +102,9 @@ def distil(
         layers=layers or teaching.layers,
         units=units or teaching.units,
     )
-    with shown() as report:
-        found = distillation.distil(replace(settings, teaching=teaching), out, work or work_beside(out), report)
-    tell(found, out, as_json)
+    with progress_bar() as report:
+        result = distillation.distil(replace(settings, teaching=teaching), out, work or work_beside(out), report)
+    tell(result, out, as_json)
 
 
 def prune(
@@ -135,18 +135,18 @@ def prune(
     if weights is not None and (heads or columns):
         raise BadData("--weights sets weights to zero, --heads and --columns remove parts; give one kind")
     if weights is not None:
-        found = pruning.prune_weights(folder, out, weights)
+        pruned = pruning.prune_weights(folder, out, weights)
     else:
-        found = pruning.prune_structures(folder, out, heads, columns, data or (), rows)
+        pruned = pruning.prune_structures(folder, out, heads, columns, data or (), rows)
     if as_json:
-        print_json({**asdict(found), "out": str(out)})
+        print_json({**asdict(pruned), "out": str(out)})
         return
-    before, after = found.parameters_before, found.parameters_after
+    before, after = pruned.parameters_before, pruned.parameters_after
     say(f"{before:,} parameters before, {after:,} after ({after / before:.1%}); wrote {out}")
-    if found.layers:
-        print_table(("layer", "heads", "columns"), [(number, *size) for number, size in enumerate(found.layers)])
+    if pruned.layers:
+        print_table(("layer", "heads", "columns"), [(number, *size) for number, size in enumerate(pruned.layers)])
     else:
-        print_table(("matrix", "zeros"), [(name, f"{share:.1%}") for name, share in found.sparsity.items()])
+        print_table(("matrix", "zeros"), [(name, f"{share:.1%}") for name, share in pruned.sparsity.items()])
         say("Zeros are multiplied like any number: this saves no time; remove --heads or --columns for that")
 
 
@@ -163,12 +163,13 @@ def mix(
     from shardqa_toolchain.training import mixture as mixing
 
     settings = mixing.Mixture.read(mixture)
-    told = mixing.mix(settings if seed is None else replace(settings, seed=seed), out)
+    manifest = mixing.mix(settings if seed is None else replace(settings, seed=seed), out)
     if as_json:
-        print_json({**told, "out": str(out)})
+        print_json({**manifest, "out": str(out)})
         return
-    print_table(("file", "taken", "held out"), [(name, *counts.values()) for name, counts in told["taken"].items()])
-    say(f"{told['questions']} questions, {told['negatives']} of them asked of a passage that does not answer them")
+    print_table(("file", "taken", "held out"), [(name, *counts.values()) for name, counts in manifest["taken"].items()])
+    negatives = manifest["negatives"]
+    say(f"{manifest['questions']} questions, {negatives} of them asked of a passage that does not answer them")
     say(f"wrote {out}; next: shardqa-models train qa --data {out / mixing.TRAIN_FILE} --start … --out …")
 
 
@@ -255,7 +256,7 @@ def recipe_of(
     skip_faulty: bool,
     wants_start: bool = False,
 ) -> Recipe:
-    """The recipe's settings, those given as options in their place."""
+    """Returns the recipe's settings, with those of the options in their place."""
     from shardqa_toolchain.training.recipe import Recipe
 
     base = Recipe.read(path) if path else Recipe()
@@ -283,8 +284,8 @@ def work_beside(out: Path) -> Path:
 
 
 @contextmanager
-def shown() -> Iterator[Callable[[loop.Progress], None]]:
-    """A bar with loss, speed and time left; in a pipe a line now and then."""
+def progress_bar() -> Iterator[Callable[[loop.Progress], None]]:
+    """Shows a bar with loss, speed and time left; in a pipe a line now and then."""
     columns = (
         TextColumn("step {task.completed}/{task.total}"),
         BarColumn(),
@@ -304,7 +305,6 @@ def shown() -> Iterator[Callable[[loop.Progress], None]]:
 
 
 def tell(report: Report, out: Path, as_json: bool) -> None:
-    """Say what came of a run."""
     if as_json:
         print_json({**asdict(report), "out": str(out)})
         return

@@ -18,13 +18,13 @@ from onnx import TensorProto
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardqa_toolchain.conversion.graph import GraphBuilder
+    from shardqa_toolchain.conversion.builder import GraphBuilder
 
 MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0 in float32
 
 
 def padding(graph: GraphBuilder, mask: str) -> str:
-    """What is added to the attention logits, float32 [batch, 1, 1, sequence]; ``mask`` is 1 for tokens, else 0."""
+    """Writes what is added to the attention logits, float32 [batch, 1, 1, sequence]; ``mask`` is 0 for padding."""
     absent = graph.node("Sub", [graph.constant("one", np.array(1, np.int64)), mask], "absent")
     floats = graph.node("Cast", [absent], "absent.float", to=TensorProto.FLOAT)
     penalty = graph.node("Mul", [floats, graph.constant("masked", np.array(MASKED, np.float32))], "penalty")

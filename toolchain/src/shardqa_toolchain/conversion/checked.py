@@ -1,4 +1,4 @@
-"""What every conversion goes through: written beside its place, compared with its source, then kept or thrown away."""
+"""Every conversion is written beside its place, compared with its source, then kept or thrown away."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shardqa_toolchain.folders import written_atomically
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """How a conversion's result is looked at."""
+    """The settings of the comparison that follows a conversion."""
 
     questions: Path | None = None  # SQuAD file; see `verify.verify` for what is taken without one
     limit: int | None = None  # questions drawn from it; all unless given

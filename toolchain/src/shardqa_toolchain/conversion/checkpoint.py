@@ -32,7 +32,7 @@ _FLOATS: dict[str, Any] = {"F16": np.float16, "F32": np.float32, "F64": np.float
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a reader is exported from."""
+    """The settings and weights of a trained BERT."""
 
     folder: Path
     config: dict[str, Any]  # in BERT's words, whatever the family was
@@ -48,13 +48,13 @@ class Checkpoint:
         or not finite.
         """
         folder = Path(folder)
-        found = _config(folder / CONFIG_FILE)
+        settings = _config(folder / CONFIG_FILE)
         try:
-            config = bert_settings(found, also)
+            config = bert_settings(settings, also)
             shape = BertShape.of(config)
         except BadModel as error:
             raise BadModel(f"{folder / CONFIG_FILE}: {error}") from None
-        weights = _weights(folder / WEIGHTS_FILE, found.get("model_type", "bert"), shape)
+        weights = _weights(folder / WEIGHTS_FILE, settings.get("model_type", "bert"), shape)
         try:
             _check_shapes(weights, config, shape)
         except BadModel as error:
@@ -74,12 +74,12 @@ class Checkpoint:
 
 def _config(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        settings = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BadModel(f"{path.parent} is not a checkpoint: {error}") from None
-    if not isinstance(found, dict):
-        raise BadModel(f"{path} is {type(found).__name__}, an object is needed; save the checkpoint again")
-    return found
+    if not isinstance(settings, dict):
+        raise BadModel(f"{path} is {type(settings).__name__}, an object is needed; save the checkpoint again")
+    return settings
 
 
 def _weights(path: Path, family: str, shape: BertShape) -> dict[str, NDArray[np.float32]]:
@@ -166,13 +166,13 @@ def _want_norm(weights: Weights, name: str, hidden: int) -> None:
     _want(weights, f"{name}.bias", [hidden])
 
 
-def _want(weights: Weights, name: str, wanted: list[int | None]) -> None:
-    """``None`` stands for any size but 0."""
-    found = list(_tensor(weights, name).shape)
-    fits = len(found) == len(wanted) and all(a == b or (b is None and a) for a, b in zip(found, wanted, strict=True))
+def _want(weights: Weights, name: str, needed: list[int | None]) -> None:
+    """Raises BadModel for a tensor of another shape; ``None`` stands for any size but 0."""
+    shape = list(_tensor(weights, name).shape)
+    fits = len(shape) == len(needed) and all(a == b or (b is None and a) for a, b in zip(shape, needed, strict=True))
     if not fits:
-        sizes = ["any" if size is None else size for size in wanted]
-        raise BadModel(f"{name} has shape {found}, {sizes} is needed; does {CONFIG_FILE} belong to these weights?")
+        sizes = ["any" if size is None else size for size in needed]
+        raise BadModel(f"{name} has shape {shape}, {sizes} is needed; does {CONFIG_FILE} belong to these weights?")
 
 
 def _tensor(weights: Weights, name: str) -> NDArray[np.float32]:

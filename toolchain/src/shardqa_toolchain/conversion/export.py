@@ -12,10 +12,11 @@ import onnx
 from shardqa.errors import BadData, BadModel
 from shardqa.models.cards import CardStep
 from shardqa.models.session import MODEL_FILE
+from shardqa_toolchain.conversion.builder import OPSET
 from shardqa_toolchain.conversion.checked import Check, convert
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.companions import write_companions
-from shardqa_toolchain.conversion.graph import OPSET, FloatLayers, SpanHead
+from shardqa_toolchain.conversion.graph import FloatLayers, SpanHead
 from shardqa_toolchain.conversion.heads import whole_network
 from shardqa_toolchain.conversion.networks import TORCHSCRIPT_FILE
 from shardqa_toolchain.conversion.verify import FLOAT, Verdict
@@ -64,7 +65,7 @@ def write_torchscript(checkpoint: Checkpoint, folder: Path, halves: bool = False
     SpanHead.of(checkpoint.weights)  # refuses an encoder alone
     if SETTING in checkpoint.config:
         raise BadModel(f"{checkpoint.folder} does several tasks, TorchScript is written for readers; write ONNX")
-    torchscript.write(checkpoint, folder / TORCHSCRIPT_FILE, halves)
+    torchscript.write(checkpoint.folder, folder / TORCHSCRIPT_FILE, halves)
     write_companions(checkpoint.folder, checkpoint.config, _vocabulary(checkpoint), folder)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import onnx
 
 from shardqa.errors import BadModel
+from shardqa_toolchain.conversion.builder import GraphBuilder, Output
 from shardqa_toolchain.conversion.checkpoint import EVIDENCE, RELEVANCE, Checkpoint
-from shardqa_toolchain.conversion.graph import GraphBuilder, Head, Layers, Output, SpanHead, Weights, network
+from shardqa_toolchain.conversion.graph import Head, Layers, SpanHead, Weights, network
 from shardqa_toolchain.conversion.reference import Reference
 from shardqa_toolchain.multitask.tasks import (
     ANSWERABLE,
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.models.reader import Batch
-    from shardqa_toolchain.conversion.networks import Outputs
+    from shardqa_toolchain.conversion.reference import Outputs
 
 # The token classifier of the control form, as transformers' BertForTokenClassification names it.
 CLASSIFIER = "classifier"
 
 
 def head_tensor(task: Task) -> str:
-    """How the names of a task's tensors begin in a checkpoint."""
+    """Returns what the names of a task's tensors in a checkpoint begin with."""
     return "qa_outputs" if task.kind == SPAN else f"heads.{task.name}"
 
 
@@ -79,12 +80,12 @@ def reader_heads(checkpoint: Checkpoint) -> list[Head]:
     Raises BadModel for a checkpoint without a span head.
     """
     weights = checkpoint.weights
-    found: list[Head] = [SpanHead.of(weights)]
+    heads_of_reader: list[Head] = [SpanHead.of(weights)]
     if checkpoint.has_evidence:
         evidence, relevance = Output(EVIDENCE, ("batch", "sequence")), Output(RELEVANCE, ("batch",))
-        found.append(_linear(weights, EVIDENCE, evidence, 1, at_first=False))
-        found.append(_linear(weights, RELEVANCE, relevance, 1, at_first=True))
-    return found
+        heads_of_reader.append(_linear(weights, EVIDENCE, evidence, 1, at_first=False))
+        heads_of_reader.append(_linear(weights, RELEVANCE, relevance, 1, at_first=True))
+    return heads_of_reader
 
 
 def heads(tasks: TaskSet, weights: Weights) -> Sequence[Head]:

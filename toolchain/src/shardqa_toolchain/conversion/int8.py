@@ -1,4 +1,4 @@
-"""int8: how tables and products are stored and computed.
+"""Tables and products in int8: how they are stored and computed.
 
 Every weight matrix is stored in int8 with one scale per output column, the word table with one per row. The products
 run as plain int8 products. What differs is where the scale of the activations comes from:
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import TensorProto
 
-from shardqa_toolchain.conversion.graph import CONTRIB, GraphBuilder
+from shardqa_toolchain.conversion.builder import CONTRIB, GraphBuilder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class _Tables:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """How activations become uint8."""
+    """The step and the zero with which activations become uint8."""
 
     name: str
     scale: float  # of activations whose largest is 1
@@ -105,7 +105,7 @@ class _Columns:
 
     @property
     def sums(self) -> NDArray[np.float32]:
-        """Of each column, as it is stored."""
+        """The sum of each column, as it is stored."""
         return np.asarray(self.steps.sum(axis=0) * self.scale[0])
 
 
@@ -140,9 +140,9 @@ class TokenLayers(_Tables):
 
 
 def evening(largest: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What to divide each input by and multiply its row of the weight by, so that both get as large: float32 [inputs].
+    """Returns the factors that divide each input and multiply its row of the weight, so that both get as large.
 
-    Their geometric mean is about 1. What never shows, or counts for nothing, stays as it is.
+    They are float32 [inputs], about 1 in the geometric mean. What never shows, or counts for nothing, stays as it is.
     """
     rows = np.abs(weight).max(axis=1)
     seen = (largest > 0) & (rows > 0)
@@ -167,7 +167,7 @@ def _token_product(graph: GraphBuilder, name: str, value: str, columns: _Columns
 def _int8_product(
     graph: GraphBuilder, name: str, output: str, steps: str, scale: str, zero: str, columns: _Columns
 ) -> str:
-    """uint8 steps with their scale and zero, times int8 columns with a scale each."""
+    """Multiplies uint8 steps, with their scale and zero, by int8 columns with a scale each."""
     inputs = [
         steps,
         graph.constant(f"{name}.weight", columns.steps.astype(np.int8)),
@@ -202,9 +202,9 @@ class StaticLayers(_Tables):
         return _int8_product(graph, name, name, steps, scale, zero, _Columns.of(weight))
 
 
-def static_scale(found: Range) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+def static_scale(bounds: Range) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
     """Scale and zero so that uint8 covers a range and 0 itself, which is exact."""
-    low, high = min(found.low, 0.0), max(found.high, 0.0)
+    low, high = min(bounds.low, 0.0), max(bounds.high, 0.0)
     scale = max((high - low) / STATIC_STEPS, LEAST)
     return np.array(scale, dtype=np.float32), np.array(round(-low / scale), dtype=np.uint8)
 

@@ -35,8 +35,7 @@ DecodeError: Any = import_module("google.protobuf.message").DecodeError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    # Float outputs by name; the first axis is rows, the second, where an output is of tokens, tokens.
-    Outputs = dict[str, NDArray[np.float32]]
+    from shardqa_toolchain.conversion.reference import Outputs
 
 TORCHSCRIPT_FILE = "model.pt"
 
@@ -123,12 +122,12 @@ def _checkpoint(folder: Path) -> Network:
 def _sizes(config: Path) -> tuple[int, int]:
     """Vocabulary and positions, as the folder's settings tell them."""
     try:
-        found = json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
+        settings = json.loads(config.read_text(encoding="utf-8")) if config.exists() else {}
     except (OSError, ValueError) as error:
         raise BadModel(f"{config} can't be read: {error}; correct it or take it away") from None
     sizes = [
-        found.get("vocab_size", SAFE_VOCABULARY),
-        min(MAX_ROW_TOKENS, found.get("max_position_embeddings", MAX_ROW_TOKENS)),
+        settings.get("vocab_size", SAFE_VOCABULARY),
+        min(MAX_ROW_TOKENS, settings.get("max_position_embeddings", MAX_ROW_TOKENS)),
     ]
     return sizes[0], sizes[1]
 

@@ -1,4 +1,4 @@
-"""onnxruntime's fusions for transformers on a user's own ONNX file, such as one that torch or optimum exported.
+"""Fusions of onnxruntime's for transformers, on a user's own ONNX file such as one that torch or optimum exported.
 
 The readers that `graph.py` writes hold the fused operators already.
 """

@@ -31,7 +31,7 @@ LEAST_POSITIONS = MAX_QUESTION_TOKENS + 3 + STRIDE_TOKENS
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What both networks are fed."""
+    """Rows that both networks are fed."""
 
     inputs: str  # where it comes from, for people
     readings: tuple[QuestionRows, ...]  # questions with their windows; empty for random rows
@@ -93,8 +93,10 @@ def seed_questions() -> squad.QuestionSet:
     return squad.QuestionSet(tuple(paragraphs.values()), tuple(questions))
 
 
-def _of_questions(name: str, found: squad.QuestionSet, tokenizer: Path, positions: int, limit: int | None) -> Probe:
-    readings = tuple(_readings(Tokenizer.parse(tokenizer.read_text(encoding="utf-8")), found, positions, limit))
+def _of_questions(
+    name: str, question_set: squad.QuestionSet, tokenizer: Path, positions: int, limit: int | None
+) -> Probe:
+    readings = tuple(_readings(Tokenizer.parse(tokenizer.read_text(encoding="utf-8")), question_set, positions, limit))
     if not readings:
         raise BadData(f"{name} has no question with an answer in its paragraph; a SQuAD file is needed")
     rows = tuple(row for reading in readings for _, row in reading.windows)
@@ -102,10 +104,10 @@ def _of_questions(name: str, found: squad.QuestionSet, tokenizer: Path, position
 
 
 def _readings(
-    tokenizer: Tokenizer, found: squad.QuestionSet, positions: int, limit: int | None
+    tokenizer: Tokenizer, question_set: squad.QuestionSet, positions: int, limit: int | None
 ) -> Iterator[QuestionRows]:
-    texts = {paragraph.id: paragraph.text for paragraph in found.paragraphs}
-    for question in _drawn([one for one in found.questions if one.answers and one.document in texts], limit):
+    texts = {paragraph.id: paragraph.text for paragraph in question_set.paragraphs}
+    for question in _drawn([one for one in question_set.questions if one.answers and one.document in texts], limit):
         text = texts[question.document or ""]
         tokens: PassageTokens = tokenizer.passage(text)
         rows = windows(tokenizer.question(question.text), tokens.ids, min(WINDOW_TOKENS, positions))
@@ -113,5 +115,5 @@ def _readings(
 
 
 def _drawn(questions: Sequence[squad.SquadQuestion], limit: int | None) -> Sequence[squad.SquadQuestion]:
-    """The same ones that `measure.measure` draws."""
+    """Draws the questions that `measure.measure` draws."""
     return questions if limit is None or limit >= len(questions) else random.Random(0).sample(questions, limit)

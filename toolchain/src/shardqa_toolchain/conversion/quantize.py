@@ -31,7 +31,7 @@ TIMED_TOKENS, TIMED_ROUNDS = 128, 9
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What static ranges are measured on."""
+    """Questions that static ranges are measured on."""
 
     questions: Path  # SQuAD file
     samples: int = SAMPLES  # questions drawn from it
@@ -83,7 +83,7 @@ def _convert(checkpoint: Checkpoint, out: Path, settings: Json, check: Check, la
 
 
 def check_bf16_pays(checkpoint: Checkpoint) -> float:
-    """How many times as fast as float32 bfloat16 is here, one row of 128 tokens; raises SetupError when it is not."""
+    """Returns the times by which bfloat16 is faster than float32, on one row; raises SetupError when they are few."""
     gain = bf16_gain(checkpoint)
     if gain < LEAST_GAIN:
         raise SetupError(
@@ -94,14 +94,12 @@ def check_bf16_pays(checkpoint: Checkpoint) -> float:
 
 
 def bf16_gain(checkpoint: Checkpoint) -> float:
-    """float32's time over bfloat16's, medians of both in turn on one thread."""
+    """Returns the time of float32 over that of bfloat16, medians of both in turn on one thread."""
     import torch
 
     from shardqa_toolchain.conversion.torchscript import TracedReader
 
-    readers = {
-        kind: TracedReader(checkpoint.weights, checkpoint.shape).to(kind) for kind in (torch.float32, torch.bfloat16)
-    }
+    readers = {kind: TracedReader(checkpoint.folder).to(kind) for kind in (torch.float32, torch.bfloat16)}
     tokens = min(TIMED_TOKENS, len(checkpoint.weights["bert.embeddings.position_embeddings.weight"]))
     row = torch.ones(1, tokens, dtype=torch.int64)
     times: dict[torch.dtype, list[float]] = {kind: [] for kind in readers}

@@ -1,4 +1,4 @@
-"""How large activations get, which int8 has to know, measured on data."""
+"""Ranges of activations, which int8 has to know, measured on data."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def measure_largest(checkpoint: Checkpoint) -> tuple[dict[str, NDArray[np.float3
 
     These are what `probes.probe` takes without a file: questions of ``seeds/``, else random wordpieces.
     """
-    found = _probe(checkpoint)
+    sample = _probe(checkpoint)
     session = _observer(checkpoint)
     largest: dict[str, NDArray[np.float32]] = {}
-    for name, value in _observed(session, found.rows):
+    for name, value in _observed(session, sample.rows):
         highest = np.abs(value).max(axis=(0, 1))
         largest[name] = np.maximum(largest.get(name, highest), highest)
-    return largest, found.inputs
+    return largest, sample.inputs
 
 
 def probe_rows(checkpoint: Checkpoint) -> Sequence[Row]:
@@ -89,9 +89,9 @@ def _observed(session: onnxruntime.InferenceSession, rows: Sequence[Row]) -> Ite
             yield name[1:], value
 
 
-def _together(found: NDArray[np.float32], percentile: float) -> Range:
+def _together(bounds: NDArray[np.float32], percentile: float) -> Range:
     """One range of all rows', [rows, 2]."""
     if percentile == 100:
-        return Range(float(found[:, 0].min()), float(found[:, 1].max()))
-    low, high = found.mean(axis=0)
+        return Range(float(bounds[:, 0].min()), float(bounds[:, 1].max()))
+    low, high = bounds.mean(axis=0)
     return Range(float(low), float(high))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+    Outputs = dict[str, Floats]  # by name; the first axis is rows, the second, where an output is of tokens, tokens
+
 MASKED = np.float32(-1e9)  # added to the attention logits of padding
 
 
@@ -88,7 +90,7 @@ _ERF_P = 0.3275911
 
 
 def gelu(value: Floats) -> Floats:
-    """x times the normal distribution's share below x (Hendrycks and Gimpel 2016, section 2), within 2e-7 x.
+    """Returns x times the normal distribution's share below x (Hendrycks and Gimpel 2016, section 2), within 2e-7 x.
 
     erf by Abramowitz and Stegun 1964, formula 7.1.26: numpy has none.
     """

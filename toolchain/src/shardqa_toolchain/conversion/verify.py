@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.models.reader import Batch, Row
-    from shardqa_toolchain.conversion.networks import Outputs
+    from shardqa_toolchain.conversion.reference import Outputs
 
 
 # All outputs but evidence and relevance, which count by themselves. A span's logits are added, and a task of a few
@@ -36,7 +36,7 @@ TOGETHER = "the network"
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What B must keep to be taken for A; None is not looked at."""
+    """Bounds within which B is taken for A; None is not looked at."""
 
     # Of any logit, in spreads: standard deviations of A's logits of that output.
     largest_difference: float | None = None
@@ -59,7 +59,7 @@ def thresholds_for(path: Path) -> Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a comparison found."""
+    """Differences of two networks, and whether B may be taken for A."""
 
     inputs: str
     rows: int
@@ -105,7 +105,7 @@ def verify(
 
 
 def compare(a: OpenNetwork, b: OpenNetwork, inputs: Probe, thresholds: Thresholds) -> Verdict:
-    """The same for networks that are open; raises BadModel as `verify` does."""
+    """Compares networks that are open; raises BadModel as `verify` does."""
     differences: dict[str, _Differences] = {}
     spans = _Spans()
     for batch in batches(inputs.rows):
@@ -187,7 +187,7 @@ class _Differences:
 
     @property
     def largest_in_spreads(self) -> float:
-        """The same of the largest difference."""
+        """The largest difference, in spreads."""
         return self.largest / self.spread if self.spread else self.error
 
 
@@ -196,7 +196,7 @@ Logits = tuple["NDArray[np.float32]", "NDArray[np.float32]"]
 
 @dataclass(slots=True)
 class _Spans:
-    """Both networks' start and end logits by row."""
+    """Start and end logits of both networks by row."""
 
     pairs: dict[int, tuple[Logits, Logits]] = field(default_factory=dict)
 

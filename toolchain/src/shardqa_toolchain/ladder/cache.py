@@ -20,7 +20,7 @@ from shardqa_toolchain.measure import Read
 if TYPE_CHECKING:
     from redis import Redis
 
-    from shardqa_toolchain.ladder.serving import LadderServer
+    from shardqa_toolchain.ladder.job import LadderServer
     from shardqa_toolchain.measure import QuestionRows
 
 REDIS_SECONDS = 10.0  # a Redis that has not answered by then does not come up

@@ -1,4 +1,4 @@
-"""What every step answers: questions with their paragraphs, drawn once and handed to each process as a file."""
+"""Questions with their paragraphs, which every step answers: drawn once and handed to each process as a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from shardqa.errors import BadData
 from shardqa.models import squad
@@ -35,14 +36,14 @@ def draw(questions: Path | None, count: int, unanswerable: bool = False) -> list
     """
     found = _question_set(questions)
     texts = {paragraph.id: paragraph.text for paragraph in found.paragraphs}
-    asked = [
+    candidates = [
         LadderQuestion(one, texts[one.document])
         for one in found.questions
         if one.document in texts and (one.answers or unanswerable)
     ]
-    if not asked:
+    if not candidates:
         raise BadData(f"{questions or probes.SEEDS} has no question with its paragraph; name a SQuAD file: --questions")
-    return random.Random(SEED).sample(asked, min(count, len(asked)))
+    return random.Random(SEED).sample(candidates, min(count, len(candidates)))
 
 
 def _question_set(questions: Path | None) -> squad.QuestionSet:
@@ -53,30 +54,30 @@ def _question_set(questions: Path | None) -> squad.QuestionSet:
     return probes.seed_questions()
 
 
-def save(asked: Sequence[LadderQuestion], path: Path) -> None:
-    """Write drawn questions as JSON."""
-    path.write_text(json.dumps([asdict(one) for one in asked]), encoding="utf-8")
+def save(questions: Sequence[LadderQuestion], path: Path) -> None:
+    path.write_text(json.dumps([asdict(question) for question in questions]), encoding="utf-8")
 
 
 def load(path: Path) -> list[LadderQuestion]:
-    """What `save` wrote."""
+    """Reads what `save` wrote."""
     return [
         LadderQuestion(_question(one["question"]), one["text"]) for one in json.loads(path.read_text(encoding="utf-8"))
     ]
 
 
-def _question(found: dict[str, object]) -> squad.SquadQuestion:
-    return squad.SquadQuestion(**{name: tuple(one) if isinstance(one, list) else one for name, one in found.items()})  # type: ignore[arg-type]
+def _question(fields: dict[str, Any]) -> squad.SquadQuestion:
+    lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
+    return squad.SquadQuestion(**{**fields, **lists})
 
 
 def readings(
-    asked: Sequence[LadderQuestion], tokenizer: Tokenizer, longest: int, exact: bool = False
+    questions: Sequence[LadderQuestion], tokenizer: Tokenizer, longest: int, exact: bool = False
 ) -> Iterator[QuestionRows]:
     """Questions as rows of at most ``longest`` tokens; if ``exact`` as one row of so many, its paragraph cut off."""
-    for one in asked:
-        question, passage = tokenizer.question(one.question.text), tokenizer.passage(one.text)
+    for drawn in questions:
+        question, passage = tokenizer.question(drawn.question.text), tokenizer.passage(drawn.text)
         if exact:
-            cut = passage.ids[: longest - 3 - len(question)]
-            yield QuestionRows(one.question, one.text, passage, ((0, join(question, cut)),))
+            rows = [(0, join(question, passage.ids[: longest - 3 - len(question)]))]
         else:
-            yield QuestionRows(one.question, one.text, passage, tuple(windows(question, passage.ids, longest)))
+            rows = list(windows(question, passage.ids, longest))
+        yield QuestionRows(drawn.question, drawn.text, passage, tuple(rows))

@@ -1,8 +1,13 @@
-"""What a process of the ladder is told to do."""
+"""Work of the ladder's processes, and of the servers in them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from shardqa_toolchain.measure import QuestionRows, Read
 
 TRANSFORMERS, TORCH, ONNX, CACHE = "transformers", "torch", "onnx", "cache"
 
@@ -27,3 +32,10 @@ class Job:
     scored: bool = False  # score the answers rather than time them
     # Folder of a ``scoring.json``: with ``scored``, refuse answers below its threshold, as SQuAD 2.0 does.
     scoring: str | None = None
+
+
+class LadderServer(Protocol):
+    """Answers questions."""
+
+    def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
+        """The best span of each question, in the order given."""

@@ -83,12 +83,12 @@ def _bars(panel: Axes, title: str, rungs: Sequence[Rung], value: Value, log: boo
         panel.set_xlim(lowest / 2 if log else 0, highest * (8 if log else 1.5))
 
 
-def _label(title: str, rung: Rung, found: float) -> str:
+def _label(title: str, rung: Rung, value: float) -> str:
     if title.startswith("questions") and rung.share is not None:
-        return f"{_number(found)}  ({rung.gain:.2f}x, {rung.share:.0%})"
+        return f"{_number(value)}  ({rung.gain:.2f}x, {rung.share:.0%})"
     if title.startswith("latency") and rung.figures and rung.figures.p99 is not None:
-        return f"{_number(found)}, {_number(rung.figures.p99)}"
-    return f"{found:.1f}" if title.startswith("F1") else _number(found)
+        return f"{_number(value)}, {_number(rung.figures.p99)}"
+    return f"{value:.1f}" if title.startswith("F1") else _number(value)
 
 
 def _number(value: float) -> str:

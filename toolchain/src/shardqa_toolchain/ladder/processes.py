@@ -22,7 +22,7 @@ SAID_LINES = 5  # last lines of a dead process's stderr that are passed on
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one process reported."""
+    """The report of one process."""
 
     start: float  # seconds from its start to its first answer
     timed: Timed
@@ -47,17 +47,17 @@ def score_step(name: str, job: Job) -> ScoreShares:
 
 
 class _Process:
-    """A worker, and the two ends of what is said with it."""
+    """A worker process with its stdin, stdout and stderr."""
 
     def __init__(self, name: str, job: Job) -> None:
         self._name, self._job = name, job
-        self._said: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self._stderr: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         self._began = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "shardqa_toolchain.ladder.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._stderr,
             env=_environment(job.threads),
             text=True,
             encoding="utf-8",
@@ -71,7 +71,7 @@ class _Process:
         if fault is not None:
             self._process.kill()
         self._process.communicate()
-        self._said.close()
+        self._stderr.close()
 
     def tell(self, line: str) -> None:
         """Write a line to its stdin; raises SetupError when it is dead."""
@@ -83,7 +83,7 @@ class _Process:
             raise self._fault() from None
 
     def message(self) -> dict[str, Any]:
-        """Its next line; raises SetupError when it dies first."""
+        """Returns the process's next line; raises SetupError when it dies first."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -97,10 +97,11 @@ class _Process:
 
     def _fault(self) -> SetupError:
         code = self._process.wait()
-        self._said.seek(0)
-        said = [line for line in self._said.read().splitlines() if line.strip()][-SAID_LINES:]
+        self._stderr.seek(0)
+        last_lines = [line for line in self._stderr.read().splitlines() if line.strip()][-SAID_LINES:]
         ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return SetupError(f"the process of the step '{self._name}' {ended}: {' / '.join(said) or 'it said nothing'}")
+        words = " / ".join(last_lines) or "it said nothing"
+        return SetupError(f"the process of the step '{self._name}' {ended}: {words}")
 
 
 def _environment(threads: int) -> dict[str, str]:

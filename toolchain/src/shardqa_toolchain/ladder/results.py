@@ -20,7 +20,7 @@ WANTED_GAIN = 30.0  # times the throughput of the first step, without the cache
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured of a step; medians over the rounds."""
+    """Measurements of a step, medians over the rounds."""
 
     throughput: float  # questions a second, of all processes together
     p50: float | None  # latency of a question, milliseconds; None where questions are answered all at once
@@ -61,7 +61,7 @@ class Ladder:
 
     @property
     def faults(self) -> list[str]:
-        """What dead processes said."""
+        """The last words of processes that died."""
         return [rung.fault for rung in self.rungs if rung.fault]
 
     @property
@@ -77,7 +77,7 @@ class Ladder:
 
 
 def figures(rounds: Sequence[Sequence[Ran]]) -> Figures:
-    """Of each round the processes that ran side by side; one round with one process at least."""
+    """Sums up a step; ``rounds`` has one round at least, each the processes that ran side by side."""
     times = [[one for ran in together for one in ran.timed.times] for together in rounds]
     alone = [percentiles(found) for found in times if found]
     return Figures(
@@ -91,7 +91,7 @@ def figures(rounds: Sequence[Sequence[Ran]]) -> Figures:
 
 
 def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
-    """p50 and p99 of times in seconds, in milliseconds, between the two nearest times by their distance."""
+    """Returns p50 and p99 in milliseconds of times in seconds, interpolated between the two nearest."""
     p50, p99 = np.percentile(np.asarray(seconds) * 1e3, [50, 99])
     return float(p50), float(p99)
 
@@ -122,7 +122,7 @@ def with_shares(rungs: Sequence[Rung]) -> tuple[Rung, ...]:
 
 
 def shares(throughputs: Sequence[float]) -> list[float | None]:
-    """log(gain of a step) / log(gain of all), for each step after the first; None where nothing was gained or lost."""
+    """Returns log(gain of a step) / log(gain of all) of each step after the first; None where nothing was gained."""
     logs = [math.log(one) for one in throughputs]
     steps = list(pairwise(logs))
     whole = logs[-1] - logs[0] if logs else 0.0

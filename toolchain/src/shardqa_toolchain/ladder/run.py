@@ -39,7 +39,7 @@ ScoreSets = dict[str, tuple[Path, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class LadderSettings:
-    """What to run the ladder with."""
+    """Settings of a run of the ladder."""
 
     checkpoint: Path | None  # trained; a tiny random one when there is none, for trying
     reader: Path | None = None  # the checkpoint in int8; made from it unless given
@@ -62,13 +62,13 @@ def run(settings: LadderSettings, work: Path, report: Report = lambda news: None
     """
     models = _models(settings, work, report)
     longest = min(WINDOW_TOKENS, *(_positions(_trained(folder)) for folder in (models.base, models.checkpoint)))
-    timed, told = _drawn(settings, models, longest, work)
-    found = steps(models, timed, longest, settings.seconds, sorted(os.sched_getaffinity(0)))
+    timed, description = _drawn(settings, models, longest, work)
+    ladder_steps = steps(models, timed, longest, settings.seconds, sorted(os.sched_getaffinity(0)))
     if settings.sides:
-        found += sides(models, found, set(machine.processor().flags or ()))
+        ladder_steps += sides(models, ladder_steps, set(machine.processor().flags or ()))
     sets = _score_sets(settings, models, work)
-    rungs = _scored(_timed(found, settings.rounds, report), found, sets, report)
-    return Ladder(machine.label(), told, settings.rounds, with_shares(rungs), tiny=settings.checkpoint is None)
+    rungs = _scored(_timed(ladder_steps, settings.rounds, report), ladder_steps, sets, report)
+    return Ladder(machine.label(), description, settings.rounds, with_shares(rungs), tiny=settings.checkpoint is None)
 
 
 def _models(settings: LadderSettings, work: Path, report: Report) -> LadderModels:
@@ -127,7 +127,7 @@ def _trained(folder: Path) -> Checkpoint:
 
 
 def _size(checkpoint: Checkpoint) -> str:
-    """Such as "6 x 384, 22.6 million parameters"."""
+    """Describes a checkpoint's size, such as "6 x 384, 22.6 million parameters"."""
     parameters = sum(value.size for value in checkpoint.weights.values())
     return f"{checkpoint.shape.layers} x {_words(checkpoint).shape[1]}, {parameters / 1e6:.1f} million parameters"
 
@@ -141,25 +141,23 @@ def _positions(checkpoint: Checkpoint) -> int:
 
 
 def _drawn(settings: LadderSettings, models: LadderModels, longest: int, work: Path) -> tuple[Path, str]:
-    """The file of the timed questions, and what to say of them."""
-    asked = inputs.draw(settings.questions, settings.count)
-    inputs.save(asked, work / "timed.json")
-    found = inputs.readings(asked, Tokenizer.load(models.checkpoint), longest)
-    lengths = [len(row) for reading in found for _, row in reading.windows]
+    """Writes the timed questions; returns their file and a description of them."""
+    questions = inputs.draw(settings.questions, settings.count)
+    inputs.save(questions, work / "timed.json")
+    readings = inputs.readings(questions, Tokenizer.load(models.checkpoint), longest)
+    lengths = [len(row) for reading in readings for _, row in reading.windows]
     source = settings.questions.name if settings.questions else "seeds"
     mean, long = np.mean(lengths), np.percentile(lengths, 95)
-    told = (
-        f"{len(asked)} questions of {source} in {len(lengths)} rows of {mean:.0f} tokens (95 % have up to {long:.0f})"
-    )
-    return work / "timed.json", told
+    rows = f"{len(lengths)} rows of {mean:.0f} tokens (95 % have up to {long:.0f})"
+    return work / "timed.json", f"{len(questions)} questions of {source} in {rows}"
 
 
-def _timed(found: Sequence[LadderStep], rounds: int, report: Report) -> list[Rung]:
+def _timed(ladder_steps: Sequence[LadderStep], rounds: int, report: Report) -> list[Rung]:
     """Every step once a round, up and down in turn: what slows the machine for a while slows no step alone."""
-    runs: dict[str, list[list[Ran]]] = {step.name: [] for step in found}
+    runs: dict[str, list[list[Ran]]] = {step.name: [] for step in ladder_steps}
     faults: dict[str, str] = {}
     for number in range(rounds):
-        for step in found[:: -1 if number % 2 else 1]:
+        for step in ladder_steps[:: -1 if number % 2 else 1]:
             if step.name in faults:
                 continue
             report(f"round {number + 1}/{rounds}: {step.name}")
@@ -168,16 +166,16 @@ def _timed(found: Sequence[LadderStep], rounds: int, report: Report) -> list[Run
             except SetupError as error:
                 faults[step.name] = str(error)
                 report(str(error))
-    return [_rung(step, runs[step.name], faults.get(step.name, "")) for step in found]
+    return [_rung(step, runs[step.name], faults.get(step.name, "")) for step in ladder_steps]
 
 
 def _rung(step: LadderStep, rounds: Sequence[Sequence[Ran]], fault: str) -> Rung:
     return replace(rung(step), fault=fault, figures=None if fault else figures(rounds))
 
 
-def _scored(rungs: Sequence[Rung], found: Sequence[LadderStep], sets: ScoreSets, report: Report) -> list[Rung]:
+def _scored(rungs: Sequence[Rung], ladder_steps: Sequence[LadderStep], sets: ScoreSets, report: Report) -> list[Rung]:
     scored = []
-    for one, step in zip(rungs, found, strict=True):
+    for one, step in zip(rungs, ladder_steps, strict=True):
         if not step.unscored and not one.fault:
             report(f"scoring: {step.name}")
             one = _with_scores(one, step, sets)
@@ -199,12 +197,12 @@ def _score_sets(settings: LadderSettings, models: LadderModels, work: Path) -> S
     return sets
 
 
-def _with_scores(one: Rung, step: LadderStep, sets: ScoreSets) -> Rung:
-    found: dict[str, ScoreShares] = {}
+def _with_scores(unscored: Rung, step: LadderStep, sets: ScoreSets) -> Rung:
+    scores: dict[str, ScoreShares] = {}
     for name, (file, scoring) in sets.items():
         job = replace(step.jobs[0], inputs=str(file), scored=True, scoring=scoring)
         try:
-            found[name] = score_step(step.name, job)
+            scores[name] = score_step(step.name, job)
         except SetupError as error:
-            return replace(one, fault=str(error))
-    return replace(one, scored=found["scored"], refusing=found.get("refusing"))
+            return replace(unscored, fault=str(error))
+    return replace(unscored, scored=scores["scored"], refusing=scores.get("refusing"))

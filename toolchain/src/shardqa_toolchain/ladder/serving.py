@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shardqa.models.reader import Batch, batches
-from shardqa_toolchain.ladder.job import CACHE, ONNX, TORCH, Job
+from shardqa_toolchain.ladder.job import CACHE, ONNX, TORCH, Job, LadderServer
 from shardqa_toolchain.measure import Read, read
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from shardqa_toolchain.measure import QuestionRows
 
     Run = Callable[[Batch], Logits]  # start and end logits of a batch, float32 [rows, tokens] each
-
-
-class LadderServer(Protocol):
-    """Answers questions."""
-
-    def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
-        """The best span of each question, in the order given."""
 
 
 @contextmanager
@@ -109,14 +102,14 @@ class NetworkServer:
     def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
         """The network's, from batches of like length."""
         rows = [row for reading in readings for _, row in reading.windows]
-        found: dict[int, Logits] = {}
+        logits_of: dict[int, Logits] = {}
         began = time.perf_counter()
         for batch in batches(rows):
             starts, ends = self.run(padded(batch, self.padded_to))
             for line, number in enumerate(batch.rows):
-                found[number] = starts[line, : len(rows[number])], ends[line, : len(rows[number])]
+                logits_of[number] = starts[line, : len(rows[number])], ends[line, : len(rows[number])]
         seconds = (time.perf_counter() - began) / len(readings)
-        logits = (found[number] for number in range(len(rows)))
+        logits = (logits_of[number] for number in range(len(rows)))
         return [read(reading, [next(logits) for _ in reading.windows], seconds) for reading in readings]
 
 

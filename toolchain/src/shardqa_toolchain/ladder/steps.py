@@ -1,4 +1,4 @@
-"""Which steps there are, from the naive way of serving to the shipped one."""
+"""The steps, from the naive way of serving to the shipped one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def steps(models: LadderModels, inputs: Path, longest: int, seconds: float, core
 
 
 def sides(models: LadderModels, counted: list[LadderStep], flags: set[str]) -> Iterator[LadderStep]:
-    """What is shown beside the ladder; ``flags`` are the processor's."""
+    """Yields what is shown beside the ladder; ``flags`` are the processor's."""
     plain, int8 = counted[2], counted[4]
     job = plain.jobs[0]
     yield replace(

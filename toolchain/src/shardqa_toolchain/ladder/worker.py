@@ -19,8 +19,8 @@ from typing import TextIO
 
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.ladder import inputs
-from shardqa_toolchain.ladder.job import CACHE, Job
-from shardqa_toolchain.ladder.serving import LadderServer, opened
+from shardqa_toolchain.ladder.job import CACHE, Job, LadderServer
+from shardqa_toolchain.ladder.serving import opened
 from shardqa_toolchain.measure import QuestionRows, Read
 
 WARM_UP = 4  # questions answered before timing begins
@@ -30,7 +30,7 @@ CHUNK_QUESTIONS = 64  # questions whose rows are batched together for scoring; b
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """How long a process's answers took."""
+    """Times and memory of a process's answers."""
 
     questions: int  # answered
     seconds: float
@@ -41,7 +41,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class ScoreShares:
-    """How right a process's answers were, percent."""
+    """Scores of a process's answers, percent."""
 
     questions: int
     exact_match: float
@@ -60,12 +60,12 @@ def do(job: Job, control: TextIO, out: TextIO) -> None:
     """Do a job; raises what it went wrong with."""
     if job.core is not None:
         os.sched_setaffinity(0, {job.core})
-    asked = inputs.load(Path(job.inputs))
+    questions = inputs.load(Path(job.inputs))
     tokenizer = Tokenizer.load(job.folders[0])
     with opened(job) as server:
-        server.answers(list(inputs.readings(asked[:1], tokenizer, job.longest, job.exact)))
+        server.answers(list(inputs.readings(questions[:1], tokenizer, job.longest, job.exact)))
         _say(out, {"first_answer": time.monotonic()})
-        readings = list(inputs.readings(asked, tokenizer, job.longest, job.exact))
+        readings = list(inputs.readings(questions, tokenizer, job.longest, job.exact))
         _say(out, asdict(_scored(server, readings, job) if job.scored else _timed(server, readings, job, control)))
         control.read()
 

@@ -48,7 +48,7 @@ class AnswerableResult:
 
 @dataclass(frozen=True, slots=True)
 class SequenceResult:
-    """What the text is."""
+    """A label of the whole text."""
 
     label: str
     probability: float
@@ -56,7 +56,7 @@ class SequenceResult:
 
 @dataclass(frozen=True, slots=True)
 class WordsResult:
-    """What the words are."""
+    """Labels of words."""
 
     words: tuple[Mark, ...]  # every word with its label
     # Runs of words that are one thing; in the scheme plain every word that is labelled otherwise than O.
@@ -138,16 +138,16 @@ def _words(task: Task, words: Words, windows: Sequence[DecodedWindow]) -> WordsR
 
 def _word_logits(words: Words, windows: Sequence[DecodedWindow], classes: int) -> Floats:
     """The logits of each word, float32 [words, classes], in the window in which it stands farthest from an edge."""
-    found = np.zeros((len(words), classes), dtype=np.float32)
+    logits = np.zeros((len(words), classes), dtype=np.float32)
     nearest = np.full(len(words), -1, dtype=np.int64)
     for window in windows:
-        held = window.row.passage.stop - window.row.passage.start
+        tokens = window.row.passage.stop - window.row.passage.start
         place = words.first - window.first
-        distance = np.where((place >= 0) & (place < held), np.minimum(place, held - 1 - place), -1)
+        distance = np.where((place >= 0) & (place < tokens), np.minimum(place, tokens - 1 - place), -1)
         chosen = np.flatnonzero(distance > nearest)
-        found[chosen] = window.logits[0][window.row.passage][place[chosen]]
+        logits[chosen] = window.logits[0][window.row.passage][place[chosen]]
         nearest[chosen] = distance[chosen]
-    return found
+    return logits
 
 
 def best_tags(logits: Floats, labels: tuple[str, ...]) -> NDArray[np.int64]:
@@ -174,12 +174,12 @@ def best_tags(logits: Floats, labels: tuple[str, ...]) -> NDArray[np.int64]:
 @functools.lru_cache(maxsize=64)  # models have few tasks
 def _barred(labels: tuple[str, ...]) -> Floats:
     """-inf where a tag can't follow another, else 0, float32 [labels + 1, labels]; the last row is a text's begin."""
-    found = np.zeros((len(labels) + 1, len(labels)), dtype=np.float32)
+    table = np.zeros((len(labels) + 1, len(labels)), dtype=np.float32)
     for place, label in enumerate(labels):
         if label.startswith("I-"):
             before = [other in (label, f"B-{label[2:]}") for other in labels]
-            found[:, place] = np.where([*before, False], 0, -np.inf)
-    return found
+            table[:, place] = np.where([*before, False], 0, -np.inf)
+    return table
 
 
 def _probabilities(logits: Floats | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,31 +15,27 @@ a question is about the text alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from shardqa.errors import BadData, BadDocument, QuestionTooLong
+from shardqa.errors import BadData
 from shardqa.models import squad
+from shardqa_toolchain.faults import Fault, Faulty, Pieces, answer_pieces, attempted, parted
 from shardqa_toolchain.multitask.tasks import ANSWERABLE, BIO, OUTSIDE, SEQUENCE, SPAN, TOKENS, bio_labels
-from shardqa_toolchain.multitask.words import Mark, Misaligned, Words, label_words
+from shardqa_toolchain.multitask.words import Mark, Words, label_words
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from shardqa.models.tokenizer import PassageTokens, Tokenizer
 
-MAX_SHOWN = 5  # faults that an error spells out; it counts the others
-
-Pieces = tuple[int, int]  # first and last wordpiece within a passage
-
 
 @dataclass(frozen=True, slots=True)
 class SpanLabel:
-    """Where the answer is."""
+    """The answer's place."""
 
     pieces: Pieces | None  # None when the text does not say
     answers: tuple[str, ...]  # all that is right to answer; empty when the text does not say
@@ -55,14 +51,14 @@ class AnswerableLabel:
 
 @dataclass(frozen=True, slots=True)
 class SequenceLabel:
-    """What the text is."""
+    """A label of the whole text."""
 
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class WordLabels:
-    """What each word is."""
+    """A label of each word."""
 
     labels: tuple[str, ...]
 
@@ -82,16 +78,8 @@ class TaskExample:
 
 
 @dataclass(frozen=True, slots=True)
-class LineFault:
-    """A line or question that can't be learnt from."""
-
-    where: str  # file and line, or file and question
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class WantedLines:
-    """What a task's files must hold."""
+class LineForm:
+    """The form of a task's files."""
 
     kind: str
     scheme: str
@@ -122,138 +110,106 @@ class Texts:
         return self._passages[text]
 
 
-class _Wrong(Exception):
-    """What is wrong with a line."""
-
-
 def read(
-    paths: Sequence[Path], wanted: WantedLines, texts: Texts, skip_faulty: bool = False
-) -> tuple[list[TaskExample], list[LineFault]]:
+    paths: Sequence[Path], form: LineForm, texts: Texts, skip_faulty: bool = False
+) -> tuple[list[TaskExample], list[Fault]]:
     """Read all examples of a task's files.
 
     With ``skip_faulty`` what can't be used is left out and reported, else BadData names the first ones by line and
     counts them. Raises BadData also when nothing is left or a file can't be read.
     """
     examples: list[TaskExample] = []
-    faults: list[LineFault] = []
+    faults: list[Fault] = []
     for path in paths:
         try:
-            found = list(_file(path, wanted, texts))
+            outcomes = list(_file(path, form, texts))
         except OSError as error:
             raise BadData(f"{path} can't be read: {error.strerror}; correct the recipe") from None
-        wrong = [one for one in found if isinstance(one, LineFault)]
-        if wrong and not skip_faulty:
-            raise BadData(f"{_described(wrong)}; correct the file, or leave them out with --skip-faulty")
-        faults += wrong
-        examples += [one for one in found if isinstance(one, TaskExample)]
+        good, bad = parted(outcomes, skip_faulty, "{} examples can't be used")
+        examples += good
+        faults += bad
     if not examples:
         raise BadData(f"{', '.join(map(str, paths)) or 'no file'}: nothing to learn from; give a file with examples")
     return examples, faults
 
 
-def _described(faults: Sequence[LineFault]) -> str:
-    shown = "; ".join(f"{fault.where}: {fault.what}" for fault in faults[:MAX_SHOWN])
-    more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
-    return f"{len(faults)} examples can't be used: {shown}{more}"
-
-
-def _file(path: Path, wanted: WantedLines, texts: Texts) -> Iterator[TaskExample | LineFault]:
+def _file(path: Path, form: LineForm, texts: Texts) -> Iterator[TaskExample | Fault]:
     if not path.name.removesuffix(".gz").endswith(".jsonl"):
-        yield from _squad(path, wanted, texts)
+        yield from _squad(path, form, texts)
         return
     for number, line in enumerate(squad.read_text(path).split("\n"), 1):
         if line.strip():
-            yield _tried(f"{path}, line {number}", _line, line, wanted, texts)
+            yield attempted(f"{path}, line {number}", _line, line, form, texts)
 
 
-def _tried(where: str, make: Callable[..., TaskExample], *given: object) -> TaskExample | LineFault:
-    try:
-        return make(*given)
-    except (_Wrong, Misaligned, QuestionTooLong, BadDocument, BadData) as error:
-        return LineFault(where, str(error))
-
-
-def _squad(path: Path, wanted: WantedLines, texts: Texts) -> Iterator[TaskExample | LineFault]:
-    if wanted.kind not in (SPAN, ANSWERABLE):
-        raise BadData(f"{path} is taken for SQuAD's JSON, in which no {wanted.kind} labels are; give a .jsonl file")
-    found = squad.read_squad(path)
-    passages = {paragraph.id: paragraph.text for paragraph in found.paragraphs}
-    for question in found.questions:
+def _squad(path: Path, form: LineForm, texts: Texts) -> Iterator[TaskExample | Fault]:
+    if form.kind not in (SPAN, ANSWERABLE):
+        raise BadData(f"{path} is taken for SQuAD's JSON, in which no {form.kind} labels are; give a .jsonl file")
+    questions = squad.read_squad(path)
+    passages = {paragraph.id: paragraph.text for paragraph in questions.paragraphs}
+    for question in questions.questions:
         text = passages[question.document or ""]
         span = (question.starts[0], question.starts[0] + len(question.answers[0])) if question.answers else None
         where = f"{path}, question {question.id}"
-        yield _tried(where, _asked, question.text, text, span, question.answers, wanted, texts)
+        yield attempted(where, _asked, question.text, text, span, question.answers, form, texts)
 
 
-def _line(line: str, wanted: WantedLines, texts: Texts) -> TaskExample:
+def _line(line: str, form: LineForm, texts: Texts) -> TaskExample:
     try:
         entry = json.loads(line)
     except json.JSONDecodeError as error:
-        raise _Wrong(f"not JSON: {error.msg} (column {error.colno})") from None
+        raise Faulty(f"not JSON: {error.msg} (column {error.colno})") from None
     if not isinstance(entry, dict):
-        raise _Wrong(f"{type(entry).__name__} found, an object is needed")
-    if wanted.kind == SPAN:
-        return _span_line(entry, wanted, texts)
-    if wanted.kind == ANSWERABLE:
+        raise Faulty(f"{type(entry).__name__} found, an object is needed")
+    if form.kind == SPAN:
+        return _span_line(entry, form, texts)
+    if form.kind == ANSWERABLE:
         return _example(entry, texts, AnswerableLabel(_field(entry, "label", bool)), asks=True)
-    if wanted.kind == SEQUENCE:
-        return _example(entry, texts, SequenceLabel(_checked(_sequence_label(entry, wanted), wanted)))
-    return _words_line(entry, wanted, texts)
+    if form.kind == SEQUENCE:
+        return _example(entry, texts, SequenceLabel(_checked(_sequence_label(entry, form), form)))
+    return _words_line(entry, form, texts)
 
 
-def _span_line(entry: dict[str, Any], wanted: WantedLines, texts: Texts) -> TaskExample:
+def _span_line(entry: dict[str, Any], form: LineForm, texts: Texts) -> TaskExample:
     text = _field(entry, "text", str)
     if "answer" not in entry:
-        raise _Wrong('"answer" is missing, [start, end] or null is needed')
+        raise Faulty('"answer" is missing, [start, end] or null is needed')
     place = entry["answer"]
     others = [answer for answer in entry.get("answers", []) if isinstance(answer, str)]
     span = None if place is None else _range(place, text)
     answers = tuple(dict.fromkeys([text[slice(*span)], *others])) if span else ()
-    return _asked(_field(entry, "question", str), text, span, answers, wanted, texts)
+    return _asked(_field(entry, "question", str), text, span, answers, form, texts)
 
 
 def _asked(
-    question: str, text: str, span: tuple[int, int] | None, answers: Sequence[str], wanted: WantedLines, texts: Texts
+    question: str, text: str, span: tuple[int, int] | None, answers: Sequence[str], form: LineForm, texts: Texts
 ) -> TaskExample:
     """An example of a question, whose first answer must stand at its place."""
-    pieces = None
-    if span is not None:
-        met = text[slice(*span)] if span[0] >= 0 else ""
-        if met != answers[0]:
-            raise _Wrong(f"at character {span[0]} stands {met!r}, its answer is {answers[0]!r}")
-        pieces = _pieces(texts.passage(text), *span)
-        if pieces is None:
-            raise _Wrong(f"its answer {answers[0]!r} has no wordpiece")
-    if wanted.kind == SPAN:
+    pieces = None if span is None else answer_pieces(text, texts.passage(text).offsets, span[0], answers[0])
+    if form.kind == SPAN:
         return _example({"question": question, "text": text}, texts, SpanLabel(pieces, tuple(answers)), asks=True)
     return _example({"question": question, "text": text}, texts, AnswerableLabel(span is not None, pieces), asks=True)
 
 
-def _pieces(tokens: PassageTokens, start: int, end: int) -> Pieces | None:
-    """The first and last wordpiece that share a character with text[start:end]; None when none does."""
-    touching = np.flatnonzero((tokens.offsets[:, 0] < end) & (tokens.offsets[:, 1] > start))
-    return (int(touching[0]), int(touching[-1])) if len(touching) else None
-
-
-def _sequence_label(entry: dict[str, Any], wanted: WantedLines) -> str:
+def _sequence_label(entry: dict[str, Any], form: LineForm) -> str:
     label = entry.get("label")
     if isinstance(label, str):
         return label
     if not isinstance(label, int) or isinstance(label, bool):
-        raise _Wrong(f'"label" is {label!r}, a string or a number is needed')
-    if not wanted.labels:
-        raise _Wrong(f'"label" is {label}: a number needs the recipe\'s labels')
-    if not 0 <= label < len(wanted.labels):
-        raise _Wrong(f"the label {label} is out of range, 0 to {len(wanted.labels) - 1} is needed")
-    return wanted.labels[label]
+        raise Faulty(f'"label" is {label!r}, a string or a number is needed')
+    if not form.labels:
+        raise Faulty(f'"label" is {label}: a number needs the recipe\'s labels')
+    if not 0 <= label < len(form.labels):
+        raise Faulty(f"the label {label} is out of range, 0 to {len(form.labels) - 1} is needed")
+    return form.labels[label]
 
 
-def _words_line(entry: dict[str, Any], wanted: WantedLines, texts: Texts) -> TaskExample:
-    text, marks = _token_marks(entry) if "tokens" in entry else _span_marks(entry, wanted)
+def _words_line(entry: dict[str, Any], form: LineForm, texts: Texts) -> TaskExample:
+    text, marks = _token_marks(entry) if "tokens" in entry else _span_marks(entry, form)
     words = Words.of(texts.passage(text))
-    labels = tuple(_checked(label, wanted) for label in label_words(words, marks, wanted.scheme))
+    labels = tuple(_checked(label, form) for label in label_words(words, marks, form.scheme))
     if not labels:
-        raise _Wrong(f"the text {text!r} has no word")
+        raise Faulty(f"the text {text!r} has no word")
     return _example({**entry, "text": text}, texts, WordLabels(labels))
 
 
@@ -261,33 +217,33 @@ def _token_marks(entry: dict[str, Any]) -> tuple[str, list[Mark]]:
     """The text of a list of tokens, and each token's label."""
     tokens, labels = _strings(entry, "tokens"), _strings(entry, "labels")
     if len(tokens) != len(labels):
-        raise _Wrong(f"{len(tokens)} tokens have {len(labels)} labels, one each is needed")
+        raise Faulty(f"{len(tokens)} tokens have {len(labels)} labels, one each is needed")
     marks: list[Mark] = []
     start = 0
     for token, label in zip(tokens, labels, strict=True):
         if not token or token.split() != [token]:
-            raise _Wrong(f"the token {token!r} is empty or has blanks; split it")
+            raise Faulty(f"the token {token!r} is empty or has blanks; split it")
         marks.append(Mark(start, start + len(token), label))
         start += len(token) + 1
     return " ".join(tokens), marks
 
 
-def _span_marks(entry: dict[str, Any], wanted: WantedLines) -> tuple[str, list[Mark]]:
+def _span_marks(entry: dict[str, Any], form: LineForm) -> tuple[str, list[Mark]]:
     text = _field(entry, "text", str)
     marks = []
     for span in _field(entry, "spans", list):
         if not isinstance(span, list) or len(span) != 3 or not isinstance(span[2], str):
-            raise _Wrong(f"a span is {span!r}, [start, end, label] is needed")
-        label = f"B-{span[2]}" if wanted.is_bio else span[2]
+            raise Faulty(f"a span is {span!r}, [start, end, label] is needed")
+        label = f"B-{span[2]}" if form.is_bio else span[2]
         marks.append(Mark(*_range(span[:2], text), label))
     return text, marks
 
 
-def _checked(label: str, wanted: WantedLines) -> str:
-    if wanted.known and label not in wanted.known:
-        raise _Wrong(f"the label {label!r} is unknown; known are {', '.join(wanted.known)}")
-    if wanted.is_bio and not (label == OUTSIDE or label[:2] in ("B-", "I-")):
-        raise _Wrong(f'the label {label!r} is neither O nor B-… nor I-…; say scheme = "plain" for labels of one word')
+def _checked(label: str, form: LineForm) -> str:
+    if form.known and label not in form.known:
+        raise Faulty(f"the label {label!r} is unknown; known are {', '.join(form.known)}")
+    if form.is_bio and not (label == OUTSIDE or label[:2] in ("B-", "I-")):
+        raise Faulty(f'the label {label!r} is neither O nor B-… nor I-…; say scheme = "plain" for labels of one word')
     return label
 
 
@@ -296,34 +252,34 @@ def _example(entry: dict[str, Any], texts: Texts, label: Label, asks: bool = Fal
     question = _field(entry, "question", str) if asks or "question" in entry else ""
     ids = texts.tokenizer.question(question)
     if asks and not len(ids):
-        raise _Wrong(f"the question is {question!r}, words are needed")
+        raise Faulty(f"the question is {question!r}, words are needed")
     tokens = texts.passage(text)
     if not len(tokens):
-        raise _Wrong(f"the text {text!r} has no word")
+        raise Faulty(f"the text {text!r} has no word")
     return TaskExample(question, text, ids, tokens, label)
 
 
 def _range(place: object, text: str) -> tuple[int, int]:
     """Two characters' numbers in order and within the text."""
     if not isinstance(place, list) or len(place) != 2 or not all(type(one) is int for one in place):
-        raise _Wrong(f"a place is {place!r}, [start, end] is needed")
+        raise Faulty(f"a place is {place!r}, [start, end] is needed")
     start, end = place
     if not 0 <= start < end <= len(text):
-        raise _Wrong(f"the place {start} to {end} is not within the text of {len(text)} characters")
+        raise Faulty(f"the place {start} to {end} is not within the text of {len(text)} characters")
     return start, end
 
 
 def _strings(entry: dict[str, Any], name: str) -> list[str]:
-    found: list[Any] = _field(entry, name, list)
-    for one in found:
-        if not isinstance(one, str):
-            raise _Wrong(f'"{name}" holds {one!r}, strings are needed')
-    return found
+    values: list[Any] = _field(entry, name, list)
+    for value in values:
+        if not isinstance(value, str):
+            raise Faulty(f'"{name}" holds {value!r}, strings are needed')
+    return values
 
 
 def _field(entry: dict[str, Any], name: str, kind: type[Any]) -> Any:
     value = entry.get(name)
     if not isinstance(value, kind):
         found = f"is {type(value).__name__}" if name in entry else "is missing"
-        raise _Wrong(f'"{name}" {found}, {kind.__name__} is needed')
+        raise Faulty(f'"{name}" {found}, {kind.__name__} is needed')
     return value

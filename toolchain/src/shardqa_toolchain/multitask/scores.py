@@ -1,4 +1,4 @@
-"""How well a network does each of its tasks on examples that it has not learnt from."""
+"""Scores of a network's tasks on examples that it has not learnt from."""
 
 from __future__ import annotations
 

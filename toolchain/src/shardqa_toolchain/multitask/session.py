@@ -37,7 +37,7 @@ class _Sheet:
 
     text: str
     tokens: PassageTokens
-    asked: bool
+    has_question: bool
     # The task that the row is for, None for all; the text's first wordpiece in it; the row.
     rows: list[tuple[Task | None, int, Row]]
 
@@ -60,26 +60,26 @@ class MultitaskSession:
         """
         return self.read_all([(text, question)])[0]
 
-    def read_all(self, asked: Sequence[tuple[str, str]]) -> list[dict[str, Result]]:
-        """As `read` for pairs of text and question; rows of like length share a batch."""
-        sheets = [self._sheet(text, question) for text, question in asked]
+    def read_all(self, texts: Sequence[tuple[str, str]]) -> list[dict[str, Result]]:
+        """Reads pairs of text and question as `read` does; rows of like length share a batch."""
+        sheets = [self._sheet(text, question) for text, question in texts]
         outputs = iter(self.outputs([row for sheet in sheets for _, _, row in sheet.rows]))
         return [self._decoded(sheet, [next(outputs) for _ in sheet.rows]) for sheet in sheets]
 
     def rows(self, text: str, question: str = "") -> list[Row]:
-        """What the network is fed for a text: a row for each window, in the control form for each task's windows."""
+        """Returns the rows that the network is fed, one for each window; in the control form one for each task's."""
         return [row for _, _, row in self._sheet(text, question).rows]
 
     def outputs(self, rows: Sequence[Row]) -> list[Outputs]:
         """The network's outputs for each row, in the order given."""
-        found: list[Outputs] = [{} for _ in rows]
+        outputs: list[Outputs] = [{} for _ in rows]
         per_token = self.tasks.outputs_per_token
         for batch in batches(rows):
             values = self._session.run(list(self.tasks.outputs), batch.feeds())
             for name, value in zip(self.tasks.outputs, values, strict=True):
                 for line, number in enumerate(batch.rows):
-                    found[number][name] = value[line, : len(rows[number])] if name in per_token else value[line]
-        return found
+                    outputs[number][name] = value[line, : len(rows[number])] if name in per_token else value[line]
+        return outputs
 
     def _sheet(self, text: str, question: str) -> _Sheet:
         ids = self.tokenizer.question(question)
@@ -91,11 +91,15 @@ class MultitaskSession:
         ]
         return _Sheet(text, tokens, len(ids) > 0, rows)
 
-    def _fronts(self, asked: bool) -> list[tuple[Task | None, NDArray[np.int32]]]:
-        """What stands before the question, and for which task."""
+    def _fronts(self, has_question: bool) -> list[tuple[Task | None, NDArray[np.int32]]]:
+        """Returns the wordpieces that stand before the question, each with its task."""
         if self.tasks.form != CONTROL:
             return [(None, np.zeros(0, dtype=np.int32))]
-        return [(task, np.array([task.control], dtype=np.int32)) for task in self.tasks.tasks if asked or not task.asks]
+        return [
+            (task, np.array([task.control], dtype=np.int32))
+            for task in self.tasks.tasks
+            if has_question or not task.asks
+        ]
 
     def _decoded(self, sheet: _Sheet, outputs: Sequence[Outputs]) -> dict[str, Result]:
         words = Words.of(sheet.tokens)
@@ -106,7 +110,7 @@ class MultitaskSession:
                 for (of, first, row), found in zip(sheet.rows, outputs, strict=True)
                 if of in (None, task)
             ]
-            if sheet.asked or not task.asks:
+            if sheet.has_question or not task.asks:
                 results[task.name] = decoding.decode(self.tasks.form, task, sheet.text, sheet.tokens, words, seen)
         return results
 

@@ -1,4 +1,4 @@
-"""What a network for several tasks can do: the tasks, their labels, and where each stands in the network's outputs.
+"""Tasks of a network: their labels, and where each stands in the network's outputs.
 
 Two forms. ``heads``: every task has an output of its own, so that one pass over ``[CLS] question [SEP] passage [SEP]``
 serves all. ``control``: a task is a special token in front of the question, and one token classifier over the union of
@@ -82,7 +82,7 @@ class TaskSet:
         return tuple(dict.fromkeys(label for task in self.tasks for label in task.classes))
 
     def columns(self, task: Task) -> NDArray[np.int64]:
-        """Where the task's classes stand in the union, int64 [classes]."""
+        """Returns the places of the task's classes in the union, int64 [classes]."""
         places = {label: place for place, label in enumerate(self.union)}
         return np.array([places[label] for label in task.classes], dtype=np.int64)
 
@@ -95,7 +95,7 @@ class TaskSet:
 
     @property
     def outputs_per_token(self) -> frozenset[str]:
-        """Those of them whose second axis is the row's tokens."""
+        """The outputs whose second axis is the row's tokens."""
         if self.form == CONTROL:
             return frozenset(self.outputs)
         return frozenset(name for task in self.tasks if task.kind in (SPAN, TOKENS) for name in task.outputs)

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shardqa_toolchain.faults import Faulty
 from shardqa_toolchain.multitask.tasks import BIO, OUTSIDE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.models.tokenizer import PassageTokens
-
-
-class Misaligned(ValueError):
-    """A range that the words of its text don't have; says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +55,29 @@ class Words:
 def label_words(words: Words, marks: Iterable[Mark], scheme: str) -> tuple[str, ...]:
     """Each word's label, OUTSIDE where no mark is.
 
-    Raises Misaligned for a mark that holds no word, begins or ends inside one, or shares one with another mark.
+    Raises Faulty for a mark that holds no word, begins or ends inside one, or shares one with another mark.
     """
-    found = [OUTSIDE] * len(words)
-    taken = np.zeros(len(words), dtype=np.bool_)
+    labels = [OUTSIDE] * len(words)
+    covered = np.zeros(len(words), dtype=np.bool_)
     for mark in marks:
         first, last = _touched(words, mark)
-        if taken[first:last].any():
-            raise Misaligned(f"{_shown(mark)} overlaps another one; keep one of them")
-        taken[first:last] = True
+        if covered[first:last].any():
+            raise Faulty(f"{_shown(mark)} overlaps another one; keep one of them")
+        covered[first:last] = True
         rest = f"I-{mark.label[2:]}" if scheme == BIO and mark.label.startswith("B-") else mark.label
-        found[first:last] = [mark.label] + [rest] * (last - first - 1)
-    return tuple(found)
+        labels[first:last] = [mark.label] + [rest] * (last - first - 1)
+    return tuple(labels)
 
 
 def _touched(words: Words, mark: Mark) -> tuple[int, int]:
     """The first word of a mark and one past its last."""
     touched = np.flatnonzero((words.start < mark.end) & (words.end > mark.start))
     if not len(touched):
-        raise Misaligned(f"{_shown(mark)} holds no word; give it one or take it away")
+        raise Faulty(f"{_shown(mark)} holds no word; give it one or take it away")
     first, last = int(touched[0]), int(touched[-1])
     if words.start[first] < mark.start or words.end[last] > mark.end:
         cut = first if words.start[first] < mark.start else last
-        raise Misaligned(
+        raise Faulty(
             f"{_shown(mark)} cuts the word at characters {words.start[cut]} to {words.end[cut]}; label whole words"
         )
     return first, last + 1
@@ -91,18 +88,18 @@ def _shown(mark: Mark) -> str:
 
 
 def entities(words: Words, labels: Sequence[str], scheme: str) -> list[Mark]:
-    """What the labels say: in the scheme bio every B-x with the I-x after it, else every word that is not OUTSIDE.
+    """Returns marks by labels: in the scheme bio every B-x with the I-x after it, else every word that is not OUTSIDE.
 
     An I-x after another type begins an entity, as in the CoNLL-2000 scorer.
     """
-    found: list[Mark] = []
+    marks: list[Mark] = []
     before = OUTSIDE
     for start, end, label in zip(words.start.tolist(), words.end.tolist(), labels, strict=True):
         if label != OUTSIDE:
             kind = label[2:] if scheme == BIO else label
             if scheme == BIO and label.startswith("I-") and before[2:] == kind:
-                found[-1] = Mark(found[-1].start, end, kind)
+                marks[-1] = Mark(marks[-1].start, end, kind)
             else:
-                found.append(Mark(start, end, kind))
+                marks.append(Mark(start, end, kind))
         before = label
-    return found
+    return marks

@@ -24,7 +24,7 @@ MAX_UPLOAD_BYTES = 50_000_000  # a bigger zip can't be uploaded directly; it goe
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What was made."""
+    """A bundle with its sizes and libraries."""
 
     path: Path
     target: Target

@@ -1,4 +1,4 @@
-"""What goes into a bundle: shardqa's own files that answering needs, the model, and of the libraries what is imported.
+"""Contents of a bundle: shardqa's own files that answering needs, the model, and of the libraries what is imported.
 
 That nothing is missing is proven by answering from the bundle alone (`trial.py`).
 """

@@ -33,7 +33,7 @@ MAX_BYTES = 6_291_556  # Lambda's quota for a request or reply of a synchronous 
 
 @dataclass(frozen=True, slots=True)
 class FunctionReply:
-    """What a function said to an event."""
+    """A function's reply to an event."""
 
     payload: Any  # its reply; where it failed, ``{"errorType", "errorMessage", ...}``
     failed: bool

@@ -63,23 +63,23 @@ def interpreter(target: Target, path: str | None = None) -> str | None:
 
     Raises SetupError when ``path`` is not such a one.
     """
-    wanted = (target.python, target.machine)
+    needed = (target.python, target.machine)
     if path is None:
         places = (sys.executable, shutil.which(f"python{target.python}"))
-        return next((place for place in places if place is not None and _described_by(place) == wanted), None)
-    if _described_by(path) != wanted:
+        return next((place for place in places if place is not None and _described_by(place) == needed), None)
+    if _described_by(path) != needed:
         said = " ".join(_described_by(path)) or "nothing"
-        raise SetupError(f"{path} says that it is {said}, {' '.join(wanted)} is needed; name another --interpreter")
+        raise SetupError(f"{path} says that it is {said}, {' '.join(needed)} is needed; name another --interpreter")
     return path
 
 
-def here(target: Target) -> bool:
+def is_this_machine(target: Target) -> bool:
     """Whether the Python that runs this is of the target's version and processor."""
     return (f"{sys.version_info.major}.{sys.version_info.minor}", platform.machine()) == (target.python, target.machine)
 
 
 def _described_by(path: str) -> tuple[str, ...]:
-    """What an interpreter says of itself; nothing when it does not run, as a shim of a version that is not there."""
+    """Returns an interpreter's version and machine; nothing when it does not run, as a shim of an absent version."""
     try:
         told = subprocess.run([path, "-I", "-c", _ASK], capture_output=True, text=True, check=False)
     except OSError:

@@ -40,7 +40,7 @@ Json = dict[str, Any]  # a JSON object
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a bundle costs on one processor of this machine; seconds and bytes."""
+    """Costs of a bundle on one processor of this machine; seconds and bytes."""
 
     first_answer: float  # from the start of the process, the files in the page cache; median of STARTS
     peak_memory: int  # the most that the process held, after all calls

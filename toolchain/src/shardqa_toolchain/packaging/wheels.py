@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 from shardqa.errors import BadData, SetupError
-from shardqa_toolchain.packaging.target import Target, here
+from shardqa_toolchain.packaging.target import Target, is_this_machine
 
 # What a reader imports. What these ask for besides (protobuf, huggingface-hub ...) reading does not need.
 LIBRARIES = ("numpy", "onnxruntime", "tokenizers")
@@ -39,7 +39,11 @@ def gather(target: Target, versions: Mapping[str, str], out: Path, wheels: Path 
     Those installed here are copied when they are of these versions and run on the target; else pip fetches wheels,
     from the folder ``wheels`` alone where it is given. Raises SetupError when there is none that runs there.
     """
-    if wheels is None and here(target) and all(_fits(name, version, target) for name, version in versions.items()):
+    if (
+        wheels is None
+        and is_this_machine(target)
+        and all(_fits(name, version, target) for name, version in versions.items())
+    ):
         for name in versions:
             _copy(metadata.distribution(name), out)
         return "the libraries installed here"
@@ -57,16 +61,16 @@ def _installed_version(name: str) -> str:
 def _fits(name: str, version: str, target: Target) -> bool:
     """Whether the installed library is of this version and came from a wheel that runs on the target."""
     try:
-        found = metadata.distribution(name)
+        installed = metadata.distribution(name)
     except metadata.PackageNotFoundError:
         return False
-    wheel = found.read_text("WHEEL") or ""
+    wheel = installed.read_text("WHEEL") or ""
     platforms = {tag.rpartition("-")[2] for line in re.findall(r"^Tag: (\S+)", wheel, re.MULTILINE) for tag in [line]}
-    return found.version == version and bool(platforms & set(target.platforms()))
+    return installed.version == version and bool(platforms & set(target.platforms()))
 
 
-def _copy(found: metadata.Distribution, out: Path) -> None:
-    for file in found.files or ():
+def _copy(installed: metadata.Distribution, out: Path) -> None:
+    for file in installed.files or ():
         if ".." not in file.parts and "__pycache__" not in file.parts:
             path = out / file
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,13 +90,13 @@ def _fetch(target: Target, versions: Mapping[str, str], out: Path, wheels: Path 
         raise SetupError(_fault(target, done.stderr, wheels))
 
 
-def _fault(target: Target, said: str, wheels: Path | None) -> str:
-    if "No space left" in said:
+def _fault(target: Target, errors: str, wheels: Path | None) -> str:
+    if "No space left" in errors:
         return "the disk is full while unpacking wheels; free some space, or name another folder"
-    if "No module named pip" in said:
+    if "No module named pip" in errors:
         return f"{sys.executable} has no pip, which fetches the wheels; run: {sys.executable} -m ensurepip"
-    lines = [line for line in said.splitlines() if line.startswith("ERROR")] or said.splitlines()[-1:]
-    told = f"pip found no wheels for {target}: {lines[-1] if lines else 'it said nothing'}"
+    lines = [line for line in errors.splitlines() if line.startswith("ERROR")] or errors.splitlines()[-1:]
+    message = f"pip found no wheels for {target}: {lines[-1] if lines else 'it said nothing'}"
     if target.glibc < LEAST_GLIBC:
-        return f"{told}; Lambda's Python {target.python} is too old a system for them, choose --python 3.12 or newer"
-    return f"{told}; look whether {wheels or 'the package index'} has them"
+        return f"{message}; Lambda's Python {target.python} is too old a system for them, choose --python 3.12 or newer"
+    return f"{message}; look whether {wheels or 'the package index'} has them"

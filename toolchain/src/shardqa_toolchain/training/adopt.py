@@ -69,22 +69,22 @@ def vocabulary(folder: Path) -> dict[str, int]:
     """The wordpieces of a folder's ``tokenizer.json`` and their numbers; raises BadModel where it has none."""
     path = folder / TOKENIZER_FILE
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
+        pieces = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadModel(f"{path} has no vocabulary of wordpieces ({error}); save the tokenizer again") from None
-    if not isinstance(found, dict) or sorted(found.values()) != list(range(len(found))):
+    if not isinstance(pieces, dict) or sorted(pieces.values()) != list(range(len(pieces))):
         raise BadModel(f"{path} does not number its wordpieces from 0 on; a WordPiece tokenizer is needed")
-    return found
+    return pieces
 
 
-def rows_of(wanted: dict[str, int], found: dict[str, int], source: Path) -> NDArray[np.int64]:
-    """For each number of the wanted vocabulary the row that the same wordpiece has in the other, int64 [wordpieces]."""
-    rows = np.zeros(len(wanted), dtype=np.int64)
-    for piece, number in wanted.items():
+def rows_of(words: dict[str, int], own: dict[str, int], source: Path) -> NDArray[np.int64]:
+    """Returns, for each number of the vocabulary ``words``, the row of the same wordpiece in ``own``, int64 [words]."""
+    rows = np.zeros(len(words), dtype=np.int64)
+    for piece, number in words.items():
         theirs = SPECIAL.get(piece, piece)
-        if theirs not in found:
+        if theirs not in own:
             raise BadModel(
                 f"{source / TOKENIZER_FILE} lacks the wordpiece {theirs!r}; it must have all of the reader's"
             )
-        rows[number] = found[theirs]
+        rows[number] = own[theirs]
     return rows

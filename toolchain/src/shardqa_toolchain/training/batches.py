@@ -1,4 +1,4 @@
-"""Which rows are learnt from together, in which order: drawn from a seed, so that a run can be taken up anywhere."""
+"""Batches and their order, drawn from a seed, so that a run can be taken up anywhere."""
 
 from __future__ import annotations
 

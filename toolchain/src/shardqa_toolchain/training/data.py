@@ -10,6 +10,7 @@ from shardqa.models import squad
 from shardqa.models.evidence_lines import is_lines
 from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.windows import windows
+from shardqa_toolchain.faults import Fault
 from shardqa_toolchain.training import examples
 from shardqa_toolchain.training.batches import LearningRow
 from shardqa_toolchain.training.held_out import HeldOutRow
@@ -29,14 +30,14 @@ class PreparedData:
     held_out: list[examples.ExampleSource]
     measured: list[examples.ExampleSource]  # from files that are only measured on
     negatives: list[examples.Example]
-    faults: list[examples.Fault]
+    faults: list[Fault]
 
     def rows(self, max_row: int) -> list[LearningRow]:
-        """Of what is learnt from, the negatives aside."""
+        """Returns the rows of what is learnt from, the negatives aside."""
         return [row for one in self.learnt for row in learning_rows(one.example, max_row)]
 
     def negative_rows(self, max_row: int) -> list[LearningRow]:
-        """Of all the negatives."""
+        """Returns the rows of all negatives."""
         return [row for example in self.negatives for row in learning_rows(example, max_row)]
 
     def held_out_rows(self, max_row: int) -> list[HeldOutRow]:
@@ -51,14 +52,14 @@ class PreparedData:
 
 
 def _held_out_rows(source: examples.ExampleSource, max_row: int) -> list[HeldOutRow]:
-    found = []
+    rows = []
     example, units = source.example, source.units
     pairs = zip(windows(example.question, example.passage, max_row), learning_rows(example, max_row), strict=True)
     for (first, row), learnt in pairs:
         pieces = slice(first, first + row.passage.stop - row.passage.start)
         if len(units.words[pieces]):
-            found.append(HeldOutRow(learnt, row.passage, units.sentences[pieces], units.words[pieces], source.file))
-    return found
+            rows.append(HeldOutRow(learnt, row.passage, units.sentences[pieces], units.words[pieces], source.file))
+    return rows
 
 
 def _spread(rows: list[HeldOutRow], most: int) -> list[HeldOutRow]:
@@ -81,7 +82,7 @@ def prepare(data: Data, tokenizer: Tokenizer) -> PreparedData:
 
 
 def measured_files(data: Data) -> list[Path]:
-    """What a run is measured on while it learns: the files of the folder named, in the order of their names."""
+    """Returns the files that a run is measured on while it learns, in the order of their names."""
     return sorted(path for path in Path(data.measured).iterdir() if path.is_file()) if data.measured else []
 
 

@@ -26,7 +26,6 @@ from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training import loop, qa
 from shardqa_toolchain.training.batches import LearningBatch
 from shardqa_toolchain.training.data import PreparedData, prepare
-from shardqa_toolchain.training.kept import KeptLogits
 from shardqa_toolchain.training.losses import (
     EVIDENCE_WEIGHT,
     RELEVANCE_WEIGHT,
@@ -39,6 +38,7 @@ from shardqa_toolchain.training.recipe import Recipe, Teaching
 from shardqa_toolchain.training.saved import WEIGHTS_FILE, load_reader, write_checkpoint
 from shardqa_toolchain.training.slimming import KeptLayer, slimmed
 from shardqa_toolchain.training.spans import SpanTask
+from shardqa_toolchain.training.teacher_logits import TeacherLogits
 
 SPAN_CHANNELS, ALL_CHANNELS = 2, 4  # logits of a token: start and end; these, evidence and the row's relevance
 
@@ -63,7 +63,7 @@ class DistilTask(SpanTask):
     student: Student
     teachers: list[SpanReader]
     teaching: Teaching
-    kept: KeptLogits | None = None
+    store: TeacherLogits | None = None
 
     @property
     def trained(self) -> nn.Module:
@@ -76,20 +76,20 @@ class DistilTask(SpanTask):
         )
         hidden = self.network.encoder(ids, mask, types)
         logits = readable(self.network.logits(hidden[-1]), types)
-        if self.kept is not None:
-            shown: list[list[Tensor]] = []
-            said = self._kept_or_said(self.kept, batch, device)
+        if self.store is not None:
+            layers: list[list[Tensor]] = []
+            taught = self._stored_logits(self.store, batch, device)
         else:
             with torch.no_grad():
-                shown, said = self._said(ids, mask, types)
+                layers, taught = self._teachers_outputs(ids, mask, types)
         teaching = self.teaching
         untaught = 1 - teaching.soft if self.channels > SPAN_CHANNELS else 1.0
         loss = (1 - teaching.soft) * span_loss(logits.spans, batch, device)
         loss = loss + untaught * sentence_loss(logits, batch, device)
         learnt = stacked(logits)[: self.channels]
-        loss = loss + teaching.soft * soft_loss(learnt, said, teaching.temperature, types * mask)
+        loss = loss + teaching.soft * soft_loss(learnt, taught, teaching.temperature, types * mask)
         if teaching.hidden:
-            loss = loss + teaching.hidden * self._hidden_loss(hidden, shown[0], mask)
+            loss = loss + teaching.hidden * self._hidden_loss(hidden, layers[0], mask)
         return loss
 
     @property
@@ -97,44 +97,44 @@ class DistilTask(SpanTask):
         """Logits of a token that are compared."""
         return channels_of([self.network, *self.teachers])
 
-    def _said(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[list[list[Tensor]], list[Tensor]]:
-        """Each teacher's outputs of all layers, and its logits [channels, batch, tokens]."""
-        shown = [teacher.to(ids.device).encoder(ids, mask, types) for teacher in self.teachers]
-        said = [
+    def _teachers_outputs(self, ids: Tensor, mask: Tensor, types: Tensor) -> tuple[list[list[Tensor]], list[Tensor]]:
+        """Returns each teacher's outputs of all layers, and its logits [channels, batch, tokens]."""
+        layers = [teacher.to(ids.device).encoder(ids, mask, types) for teacher in self.teachers]
+        logits = [
             stacked(readable(teacher.logits(outputs[-1]), types))[: self.channels]
-            for teacher, outputs in zip(self.teachers, shown, strict=True)
+            for teacher, outputs in zip(self.teachers, layers, strict=True)
         ]
-        return shown, said
+        return layers, logits
 
-    def _kept_or_said(self, kept: KeptLogits, batch: LearningBatch, device: torch.device) -> list[Tensor]:
-        """The same logits; teachers read those rows alone that they have not read before."""
+    def _stored_logits(self, store: TeacherLogits, batch: LearningBatch, device: torch.device) -> list[Tensor]:
+        """Returns each teacher's logits; teachers read those rows alone that they have not read before."""
         lengths = batch.attention_mask.sum(axis=1).tolist()
         rows = [ids[:length] for ids, length in zip(batch.input_ids, lengths, strict=True)]
-        found = {line: said for line, row in enumerate(rows) if (said := kept.get(row)) is not None}
-        missing = [line for line in range(len(rows)) if line not in found]
+        stored = [store.get(row) for row in rows]
+        missing = [line for line, logits in enumerate(stored) if logits is None]
         if missing:
             tensors = (batch.input_ids, batch.attention_mask, batch.token_type_ids)
             with torch.no_grad():
-                _, logits = self._said(*(torch.from_numpy(value[missing]).to(device) for value in tensors))
-            told = torch.stack(logits).cpu().numpy()
+                _, outputs = self._teachers_outputs(*(torch.from_numpy(one[missing]).to(device) for one in tensors))
+            fresh = torch.stack(outputs).cpu().numpy()
             for place, line in enumerate(missing):
-                found[line] = kept.put(rows[line], told[:, :, place, : lengths[line]])
+                stored[line] = store.put(rows[line], fresh[:, :, place, : lengths[line]])
         whole = np.full((len(self.teachers), self.channels, *batch.input_ids.shape), MASKED, np.float32)
-        for line, said in found.items():
-            whole[:, :, line, : lengths[line]] = said
+        for line, logits in enumerate(stored):
+            whole[:, :, line, : lengths[line]] = logits
         return list(torch.from_numpy(whole).to(device))
 
-    def _hidden_loss(self, learnt: Sequence[Tensor], shown: Sequence[Tensor], mask: Tensor) -> Tensor:
-        kept = mask.bool()
+    def _hidden_loss(self, learnt: Sequence[Tensor], taught: Sequence[Tensor], mask: Tensor) -> Tensor:
+        real = mask.bool()
         losses = [
-            functional.mse_loss(projection(learnt[own])[kept].float(), shown[theirs][kept].float())
+            functional.mse_loss(projection(learnt[own])[real].float(), taught[theirs][real].float())
             for (own, theirs), projection in zip(self.student.pairs, self.student.projections, strict=True)
         ]
         return torch.stack(losses).mean()
 
 
 def channels_of(readers: Sequence[SpanReader]) -> int:
-    """How many logits of a token all of them have: SPAN_CHANNELS, or ALL_CHANNELS."""
+    """Returns the number of logits of a token that all of them have."""
     return ALL_CHANNELS if all(reader.evidence is not None for reader in readers) else SPAN_CHANNELS
 
 
@@ -146,17 +146,17 @@ def stacked(logits: ReaderLogits) -> Tensor:
     return torch.cat([spans.permute(2, 0, 1), torch.stack([evidence, relevance[:, None].expand_as(evidence)])])
 
 
-def soft_loss(logits: Tensor, said: Sequence[Tensor], temperature: float, passage: Tensor) -> Tensor:
-    """``T^2 KL`` of the student's logits, as `stacked`, from the teachers' mean probabilities.
+def soft_loss(logits: Tensor, teachers: Sequence[Tensor], temperature: float, passage: Tensor) -> Tensor:
+    """Returns ``T^2 KL`` of the student's logits, as `stacked`, from the teachers' mean probabilities.
 
     Evidence counts at the tokens where ``passage``, [batch, tokens], is 1; each output has its weight of `losses`.
     """
-    taught = torch.stack([(one[:SPAN_CHANNELS] / temperature).softmax(-1) for one in said]).mean(0)
+    taught = torch.stack([(one[:SPAN_CHANNELS] / temperature).softmax(-1) for one in teachers]).mean(0)
     learnt = (logits[:SPAN_CHANNELS] / temperature).log_softmax(-1)
     apart = functional.kl_div(learnt, taught, reduction="none").sum(-1).mean()
     if len(logits) > SPAN_CHANNELS:
         shares = passage / passage.sum(1, keepdim=True).clamp(min=1)
-        sides = torch.stack([(one[SPAN_CHANNELS:] / temperature).sigmoid() for one in said]).mean(0)
+        sides = torch.stack([(one[SPAN_CHANNELS:] / temperature).sigmoid() for one in teachers]).mean(0)
         evidence, relevance = _binary_divergence(logits[SPAN_CHANNELS:] / temperature, sides)
         apart = apart + EVIDENCE_WEIGHT * (evidence * shares).sum(1).mean() + RELEVANCE_WEIGHT * relevance[:, 0].mean()
     return temperature**2 * apart
@@ -190,7 +190,7 @@ def distil(
         )
         prepared = prepare(recipe.data, Tokenizer.load(origin))
         task = distil_task(student, teachers, prepared, recipe)
-        with _keeping(teaching, folders, task.channels) as task.kept:
+        with _storing(teaching, folders, task.channels) as task.store:
             last = loop.train(task, recipe.schedule, work, _identity(recipe, folders), report)
         write_checkpoint(student, origin, folder)
         found = qa.reported(prepared, last, task)
@@ -199,14 +199,14 @@ def distil(
 
 
 @contextlib.contextmanager
-def _keeping(teaching: Teaching, teachers: Sequence[Path], channels: int) -> Iterator[KeptLogits | None]:
-    """Where the teachers' logits are kept, if they are."""
+def _storing(teaching: Teaching, teachers: Sequence[Path], channels: int) -> Iterator[TeacherLogits | None]:
+    """Opens the store of the teachers' logits, if they are stored."""
     if not teaching.kept:
         yield None
         return
-    kept = KeptLogits.open(Path(teaching.kept), [sha256(one / WEIGHTS_FILE) for one in teachers], channels)
-    with contextlib.closing(kept):
-        yield kept
+    digests = [sha256(one / WEIGHTS_FILE) for one in teachers]
+    with contextlib.closing(TeacherLogits.open(Path(teaching.kept), digests, channels)) as store:
+        yield store
 
 
 def distil_task(

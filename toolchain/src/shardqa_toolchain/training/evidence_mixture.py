@@ -138,11 +138,13 @@ def negatives(
     return [replace(one, id=f"{one.id}#no", context=text, spans=(), soft=()) for one, text in pairs if text is not None]
 
 
-def _unanswering(one: EvidenceRecord, shelf: Sequence[str], passages: PassageRows, tokenizer: Tokenizer) -> str | None:
+def _unanswering(
+    record: EvidenceRecord, shelf: Sequence[str], passages: PassageRows, tokenizer: Tokenizer
+) -> str | None:
     try:
-        question = tokenizer.question(one.question)
+        question = tokenizer.question(record.question)
     except QuestionTooLong:
         return None
-    evidence = [one.context[start:end][:TOLD_BY] for start, end in (*one.spans, *one.soft)]
+    evidence = [record.context[start:end][:TOLD_BY] for start, end in (*record.spans, *record.soft)]
     texts = (shelf[number] for number in passages.likest(question, LOOKED_AT))
     return next((text for text in texts if not any(part in text for part in evidence)), None)

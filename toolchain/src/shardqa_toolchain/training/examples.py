@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shardqa.errors import BadData, QuestionTooLong
+from shardqa.errors import BadData
 from shardqa.models import evidence_lines, sentences, squad
+from shardqa_toolchain.faults import Fault, Faulty, Pieces, answer_pieces, attempted, parted
 from shardqa_toolchain.training.batches import UNSAID
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardqa.models.tokenizer import Tokenizer
-
-MAX_SHOWN = 5  # faults that an error spells out; it counts the others
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,6 @@ class ExampleSource:
     file: str  # the name of the file that it comes from
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A question that can't be learnt from."""
-
-    question: str  # its id
-    what: str
-
-
 def read(
     paths: Sequence[Path], tokenizer: Tokenizer, skip_faulty: bool = False
 ) -> tuple[list[ExampleSource], list[Fault]]:
@@ -87,21 +78,13 @@ def read(
     sources: list[ExampleSource] = []
     faults: list[Fault] = []
     for path in paths:
-        found = list(_label_file(path, tokenizer))
-        wrong = [one for one in found if isinstance(one, Fault)]
-        if wrong and not skip_faulty:
-            raise BadData(f"{path}: {_described(wrong)}; correct the file, or leave them out with --skip-faulty")
-        faults += wrong
-        sources += [one for one in found if isinstance(one, ExampleSource)]
+        labelled = list(_label_file(path, tokenizer))
+        good, bad = parted(labelled, skip_faulty, f"{path}: {{}} of its questions can't be learnt from")
+        sources += good
+        faults += bad
     if not sources:
         raise BadData(f"{', '.join(map(str, paths)) or 'no file'}: no question to learn from; give a SQuAD file")
     return sources, faults
-
-
-def _described(faults: Sequence[Fault]) -> str:
-    shown = "; ".join(f"{fault.question}: {fault.what}" for fault in faults[:MAX_SHOWN])
-    more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
-    return f"{len(faults)} of its questions can't be learnt from: {shown}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +110,7 @@ class _Text:
                 labels[(self.offsets[:, 0] < end) & (self.offsets[:, 1] > start)] = label
         return labels
 
-    def around(self, pieces: tuple[int, int]) -> NDArray[np.int8]:
+    def around(self, pieces: Pieces) -> NDArray[np.int8]:
         """Labels of the sentences that hold these wordpieces, from the first to the last."""
         numbers = self.units.sentences
         inside: NDArray[np.int8] = ((numbers >= numbers[pieces[0]]) & (numbers <= numbers[pieces[1]])).astype(np.int8)
@@ -137,7 +120,8 @@ class _Text:
 def _label_file(path: Path, tokenizer: Tokenizer) -> Iterator[ExampleSource | Fault]:
     if evidence_lines.is_lines(path):
         for record in evidence_lines.read(path):
-            yield _label_record(record, _Text.of(record.context, tokenizer, path.name), tokenizer)
+            text = _Text.of(record.context, tokenizer, path.name)
+            yield attempted(record.id, _label_record, record, text, tokenizer)
         return
     questions = squad.read_squad(path)
     texts = {paragraph.id: paragraph.text for paragraph in questions.paragraphs}
@@ -146,53 +130,33 @@ def _label_file(path: Path, tokenizer: Tokenizer) -> Iterator[ExampleSource | Fa
         assert question.document is not None, "SQuAD's questions have a paragraph"
         if question.document not in passages:
             passages[question.document] = _Text.of(texts[question.document], tokenizer, path.name)
-        yield _label(question, passages[question.document], tokenizer)
+        yield attempted(question.id, _label, question, passages[question.document], tokenizer)
 
 
-def _label(question: squad.SquadQuestion, passage: _Text, tokenizer: Tokenizer) -> ExampleSource | Fault:
-    ids = _question_ids(question.id, question.text, tokenizer)
-    if isinstance(ids, Fault):
-        return ids
-    if not question.answers:
-        example = Example(ids, passage.ids, None, passage.evidence([]))
-        return ExampleSource(question, example, passage.units, passage.file)
-    answer, start = question.answers[0], question.starts[0]
-    met = passage.text[start : start + len(answer)] if start >= 0 else ""
-    if met != answer:
-        return Fault(question.id, f"at character {start} stands {met!r}, its answer is {answer!r}")
-    span = align(passage.offsets, start, start + len(answer))
-    if span is None:
-        return Fault(question.id, f"its answer {answer!r} has no wordpiece")
-    return ExampleSource(question, Example(ids, passage.ids, span, passage.around(span)), passage.units, passage.file)
+def _label(question: squad.SquadQuestion, passage: _Text, tokenizer: Tokenizer) -> ExampleSource:
+    ids = _question_ids(question.text, tokenizer)
+    span, evidence = None, passage.evidence([])
+    if question.answers:
+        span = answer_pieces(passage.text, passage.offsets, question.starts[0], question.answers[0])
+        evidence = passage.around(span)
+    return ExampleSource(question, Example(ids, passage.ids, span, evidence), passage.units, passage.file)
 
 
-def _label_record(record: evidence_lines.EvidenceRecord, passage: _Text, tokenizer: Tokenizer) -> ExampleSource | Fault:
-    ids = _question_ids(record.id, record.question, tokenizer)
-    if isinstance(ids, Fault):
-        return ids
+def _label_record(record: evidence_lines.EvidenceRecord, passage: _Text, tokenizer: Tokenizer) -> ExampleSource:
+    ids = _question_ids(record.question, tokenizer)
     labels = passage.evidence(record.spans, record.soft)
     if record.spans and not (labels == 1).any():
-        return Fault(record.id, "its evidence has no wordpiece")
+        raise Faulty("its evidence has no wordpiece")
     example = Example(ids, passage.ids, None, labels, has_span=not record.spans)
     question = squad.SquadQuestion(record.id, record.question, (), f"{record.title}/0")
     return ExampleSource(question, example, passage.units, passage.file)
 
 
-def _question_ids(name: str, text: str, tokenizer: Tokenizer) -> NDArray[np.int32] | Fault:
-    try:
-        ids = tokenizer.question(text)
-    except QuestionTooLong as error:
-        return Fault(name, str(error))
-    return ids if len(ids) else Fault(name, f"the question is {text!r}, words are needed")
-
-
-def align(offsets: NDArray[np.int32], start: int, end: int) -> tuple[int, int] | None:
-    """The first and last wordpiece that share a character with text[start:end]; None when none does.
-
-    ``offsets`` is int32 [n, 2], each piece's first character and one past its last, in reading order.
-    """
-    touching = np.flatnonzero((offsets[:, 0] < end) & (offsets[:, 1] > start))
-    return (int(touching[0]), int(touching[-1])) if len(touching) else None
+def _question_ids(text: str, tokenizer: Tokenizer) -> NDArray[np.int32]:
+    ids = tokenizer.question(text)
+    if not len(ids):
+        raise Faulty(f"the question is {text!r}, words are needed")
+    return ids
 
 
 def hard_negatives(
@@ -207,15 +171,15 @@ def hard_negatives(
     for paragraph in questions.paragraphs:
         articles.setdefault(_article(paragraph.id), []).append(paragraph)
     shelves = {name: _Shelf.of(paragraphs, tokenizer) for name, paragraphs in articles.items()}
-    found = []
+    negatives = []
     for source in sources:
         document = source.question.document
         if source.example.answer is None or document is None or _article(document) not in shelves:
             continue
         passage = shelves[_article(document)].likest(source)
         if passage is not None:
-            found.append(Example(source.example.question, passage, None, np.zeros(len(passage), dtype=np.int8)))
-    return found
+            negatives.append(Example(source.example.question, passage, None, np.zeros(len(passage), dtype=np.int8)))
+    return negatives
 
 
 def _article(paragraph: str) -> str:

@@ -133,22 +133,22 @@ def places(form: str, task: Task, outputs: Mapping[str, Tensor], types: Tensor) 
 
 
 def departure(
-    known: TaskSet, outputs: Mapping[str, Tensor], said: Mapping[str, Tensor], mask: Tensor, types: Tensor
+    known: TaskSet, outputs: Mapping[str, Tensor], before: Mapping[str, Tensor], mask: Tensor, types: Tensor
 ) -> Tensor:
-    """How far known tasks have gone from what was said: the mean over rows, summed over tasks, in nats."""
+    """Returns how far known tasks have gone from ``before``: the mean over rows, summed over tasks, in nats."""
     total = torch.zeros((), device=mask.device)
     for task in known.tasks[:1] if known.form == CONTROL else known.tasks:  # there, one classifier is all tasks'
-        found, wanted = places(known.form, task, outputs, types), places(known.form, task, said, types)
+        now, then = places(known.form, task, outputs, types), places(known.form, task, before, types)
         if known.form == CONTROL or task.kind == TOKENS:
-            found, wanted = found[mask == 1], wanted[mask == 1]
-        total = total + distance(found, wanted)
+            now, then = now[mask == 1], then[mask == 1]
+        total = total + distance(now, then)
     return total
 
 
-def distance(logits: Tensor, wanted: Tensor) -> Tensor:
-    """The mean divergence of choices from what is wanted, KL(wanted || found), both [..., classes]."""
-    found, target = functional.log_softmax(logits, dim=-1), functional.log_softmax(wanted, dim=-1)
-    return (target.exp() * (target - found)).sum(-1).mean()
+def distance(logits: Tensor, targets: Tensor) -> Tensor:
+    """Returns the mean divergence of choices from their targets, KL(targets || logits), both [..., classes]."""
+    own, target = functional.log_softmax(logits, dim=-1), functional.log_softmax(targets, dim=-1)
+    return (target.exp() * (target - own)).sum(-1).mean()
 
 
 def row_losses(logits: Tensor, targets: Tensor) -> Tensor:

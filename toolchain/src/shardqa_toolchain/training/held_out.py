@@ -1,4 +1,4 @@
-"""What a reader does on rows that it never learns from, output by output: the points of a learning curve.
+"""Figures of a reader on rows that it never learns from, output by output: the points of a learning curve.
 
 These are figures to watch a run by, cheap enough for every few thousand rows; `measure.py` has a finished reader's.
 """
@@ -41,14 +41,14 @@ class HeldOutRow:
 
 @dataclass(frozen=True, slots=True)
 class _Sentences:
-    """Of all rows of a file: what was said of each sentence, and how many words it has."""
+    """Sentences of all rows of a file, with their logits and words."""
 
     logits: NDArray[np.float64]
     words: NDArray[np.float64]
     right: NDArray[np.float64]  # words that answer
 
     def f1(self, line: float) -> float:
-        """Of words, 0 to 1, when sentences above the line are shown."""
+        """Returns the F1 of words, 0 to 1, when sentences above the line are shown."""
         shown = self.logits > line
         return 2 * float(self.right[shown].sum()) / max(1.0, float(self.words[shown].sum() + self.right.sum()))
 
@@ -85,20 +85,22 @@ def figures(network: SpanReader, rows: Sequence[HeldOutRow], device: torch.devic
     }
 
 
-def _span_f1(one: HeldOutRow, spans: NDArray[np.float32]) -> float:
-    best = best_spans(spans[:, 0], spans[:, 1], one.passage, n_best=1, sentences=one.sentences)[0]
-    first, last = best.start_token + one.passage.start, best.end_token + one.passage.start
-    common = min(last, one.row.end) - max(first, one.row.start) + 1
-    return float(2 * max(0, common) / (last - first + 1 + one.row.end - one.row.start + 1))
+def _span_f1(held_out: HeldOutRow, spans: NDArray[np.float32]) -> float:
+    best = best_spans(spans[:, 0], spans[:, 1], held_out.passage, n_best=1, sentences=held_out.sentences)[0]
+    first, last = best.start_token + held_out.passage.start, best.end_token + held_out.passage.start
+    common = min(last, held_out.row.end) - max(first, held_out.row.start) + 1
+    return float(2 * max(0, common) / (last - first + 1 + held_out.row.end - held_out.row.start + 1))
 
 
-def _of_sentences(one: HeldOutRow, evidence: NDArray[np.float32]) -> list[tuple[float, float, float]]:
+def _of_sentences(held_out: HeldOutRow, evidence: NDArray[np.float32]) -> list[tuple[float, float, float]]:
     """Logit, words and right words of each sentence."""
-    tokens = len(one.sentences)
-    firsts = np.flatnonzero(np.diff(one.sentences, prepend=-1))
-    logits = np.add.reduceat(evidence[one.passage].astype(np.float64), firsts) / np.diff(firsts, append=tokens)
-    words = np.add.reduceat(one.words.astype(np.float64), firsts)
-    right = np.add.reduceat((one.words & (one.row.evidence[one.passage] == 1)).astype(np.float64), firsts)
+    tokens = len(held_out.sentences)
+    firsts = np.flatnonzero(np.diff(held_out.sentences, prepend=-1))
+    logits = np.add.reduceat(evidence[held_out.passage].astype(np.float64), firsts) / np.diff(firsts, append=tokens)
+    words = np.add.reduceat(held_out.words.astype(np.float64), firsts)
+    right = np.add.reduceat(
+        (held_out.words & (held_out.row.evidence[held_out.passage] == 1)).astype(np.float64), firsts
+    )
     return list(zip(logits.tolist(), words.tolist(), right.tolist(), strict=True))
 
 

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from shardqa.errors import BadData, BadModel
 from shardqa_toolchain.training.batches import plan
 from shardqa_toolchain.training.curve import CURVE_FILE, Point, append
+from shardqa_toolchain.training.settings import checked
 
 STATE_FILE = "state.pt"
 LOG_FILE = "log.jsonl"
@@ -44,7 +45,7 @@ Rows = TypeVar("Rows", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long and how fast to learn."""
+    """The length and the speed of learning."""
 
     passes: float = 2.0  # times that the data is gone through; the last may be a part
     tokens: int = 4096  # of a step, padding included
@@ -56,22 +57,20 @@ class Schedule:
     precision: str = AUTOMATIC
 
     def checked(self) -> Schedule:
-        """Itself; raises BadData with the first setting out of its range."""
-        for name, fits, wanted in (
+        """Returns itself; raises BadData with the first setting out of its range."""
+        rules = (
             ("passes", self.passes > 0, "a number above 0"),
             ("tokens", self.tokens >= 1, "1 or more"),
             ("rate", 0 < self.rate < 1, "between 0 and 1"),
             ("warm_up", 0 <= self.warm_up < 1, "0 or more, below 1"),
             ("save_seconds", self.save_seconds > 0, "a number above 0"),
             ("precision", self.precision in PRECISIONS, f"{', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}"),
-        ):
-            if not fits:
-                raise BadData(f"{name} is {getattr(self, name)}, {wanted} is needed")
-        return self
+        )
+        return checked(self, rules)
 
 
 class TrainingTask(Protocol, Generic[Rows]):
-    """What a run learns."""
+    """A thing to learn, with its rows and its loss."""
 
     @property
     def trained(self) -> nn.Module:
@@ -89,7 +88,7 @@ class TrainingTask(Protocol, Generic[Rows]):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run is."""
+    """A run's place and its loss."""
 
     step: int
     steps: int
@@ -133,13 +132,13 @@ def bfloat16_pays(on: torch.device) -> bool:
     """Whether the device multiplies bfloat16 in hardware; emulated, it is slower than float32."""
     if on.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    found = torch.cpu.get_capabilities()
-    return bool(found.get("amx_bf16")) or bool(found.get("avx512_bf16"))
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("amx_bf16")) or bool(capabilities.get("avx512_bf16"))
 
 
-def precision(on: torch.device, wanted: str = AUTOMATIC) -> contextlib.AbstractContextManager[Any]:
-    """bfloat16 products over float32 weights where that is wanted or pays, else float32 throughout."""
-    is_half = bfloat16_pays(on) if wanted == AUTOMATIC else wanted == BFLOAT16
+def precision(on: torch.device, kind: str = AUTOMATIC) -> contextlib.AbstractContextManager[Any]:
+    """Computes in bfloat16 over float32 weights where ``kind`` says so or it pays, else in float32 throughout."""
+    is_half = bfloat16_pays(on) if kind == AUTOMATIC else kind == BFLOAT16
     return torch.autocast(on.type, torch.bfloat16) if is_half else contextlib.nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""What a reader says of a batch, and what it costs to say it: of spans, of evidence, of relevance."""
+"""A reader's outputs for a batch, and their losses: of spans, of evidence, of relevance."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reader_logits(network: SpanReader, batch: LearningBatch, device: torch.devic
 
 
 def readable(logits: ReaderLogits, types: Tensor) -> ReaderLogits:
-    """The same for outputs that are there already."""
+    """Returns the outputs in float32; of the spans those of question and padding are struck out."""
     spans, evidence, relevance = logits
     return ReaderLogits(
         spans.float() + barred(types),
@@ -31,7 +31,7 @@ def readable(logits: ReaderLogits, types: Tensor) -> ReaderLogits:
 
 
 def barred(types: Tensor) -> Tensor:
-    """What to add to logits so that only the passage and [CLS] can be pointed at, float32 [batch, tokens, 1]."""
+    """Returns what makes logits point at the passage and [CLS] alone when it is added, float32 [batch, tokens, 1]."""
     struck = types == 0
     struck[:, 0] = False
     return struck[..., None] * MASKED

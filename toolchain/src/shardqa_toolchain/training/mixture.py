@@ -26,8 +26,8 @@ from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training import evidence_mixture
 from shardqa_toolchain.training.evidence_mixture import LOOKED_AT
-from shardqa_toolchain.training.recipe import read_toml, section
 from shardqa_toolchain.training.retrieved import PassageRows
+from shardqa_toolchain.training.settings import checked, read_toml, section
 from shardqa_toolchain.training.styles import Styles
 
 TRAIN_FILE, EVIDENCE_FILE, HELD_OUT, MANIFEST = "train.json.gz", "train.jsonl.gz", "held-out", "mixture.json"
@@ -52,22 +52,20 @@ class MixtureSource:
     answerable: bool = True  # take the questions that have an answer
 
     def checked(self) -> MixtureSource:
-        """Itself; raises BadData with the first setting out of its range."""
-        for name, fits, wanted in (
+        """Returns itself; raises BadData with the first setting out of its range."""
+        rules = (
             ("file", bool(self.file), "a SQuAD file, or one of questions with evidence"),
             ("held_out", 0 <= self.held_out < 1, "0 or more, below 1"),
             ("share", 0 < self.share <= 1, "above 0, at most 1"),
             ("copies", self.copies >= 1, "1 or more"),
             ("negatives", 0 <= self.negatives <= 1, "0 to 1"),
-        ):
-            if not fits:
-                raise BadData(f"{self.file or 'a source'}: {name} is {getattr(self, name)!r}, {wanted} is needed")
-        return self
+        )
+        return checked(self, rules, f"{self.file or 'a source'}: ")
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """What is mixed, and how."""
+    """Settings of a mixture."""
 
     tokenizer: str = ""  # folder of a reader, whose wordpieces the search counts in
     seed: int = 1
@@ -79,12 +77,12 @@ class Mixture:
     @classmethod
     def read(cls, path: Path) -> Mixture:
         """Read a mixture's TOML; raises BadData with the setting that is unknown, of the wrong kind or out of range."""
-        found = read_toml(path)
-        styles = section(path, "styles", Styles, found.pop("styles", {})).checked()
-        sources = tuple(section(path, "sources", MixtureSource, one).checked() for one in found.pop("sources", []))
+        tables = read_toml(path)
+        styles = section(path, "styles", Styles, tables.pop("styles", {})).checked()
+        sources = tuple(section(path, "sources", MixtureSource, one).checked() for one in tables.pop("sources", []))
         if not sources:
             raise BadData(f"{path} has no [[sources]]; name one file or more")
-        return section(path, "", cls, {**found, "styles": styles, "sources": sources})
+        return section(path, "", cls, {**tables, "styles": styles, "sources": sources})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +128,22 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
     apart = {_start(one.text) for name in mixture.apart for one in squad.read_squad(name).paragraphs}
     random = Random(mixture.seed)
     train, counts = Book(), {}
-    taken: list[tuple[MixtureSource, list[AskedQuestion]]] = []
+    drawn: list[tuple[MixtureSource, list[AskedQuestion]]] = []
     sources = [one for one in mixture.sources if not evidence_mixture.is_evidence(Path(one.file))]
     with written_atomically(out) as folder:
         for source in sources:
             learnt, held_out = _parted(source, apart)
             chosen = [one for one in learnt if source.answerable or not one.question.answers]
             chosen = random.sample(chosen, max(1, round(source.share * len(chosen)))) if chosen else []
-            taken.append((source, chosen))
+            drawn.append((source, chosen))
             _write_held_out(folder, source, held_out)
             counts[Path(source.file).name] = {"learnt": len(chosen), "held_out": len(held_out)}
-        for source, chosen in taken:
+        for source, chosen in drawn:
             for one in chosen:
                 for copy in range(source.copies):
                     text = mixture.styles.apply(one.question.text, random)
                     train.add(one.title, one.context, one.as_json(f"{one.question.id}#{copy}", text))
-        negatives = _add_negatives(mixture, taken, train, random)
+        negatives = _add_negatives(mixture, drawn, train, random)
         train.write(folder / TRAIN_FILE)
         records: list[EvidenceRecord] = []
         for source in mixture.sources:
@@ -156,16 +154,16 @@ def mix(mixture: Mixture, out: Path) -> dict[str, Any]:
             evidence_lines.write(folder / EVIDENCE_FILE, records)
         files = {Path(one.file).name: sha256(Path(one.file)) for one in mixture.sources}
         negatives += sum(one.id.endswith("#no") for one in records)
-        told = {"settings": asdict(mixture), "files": files, "taken": counts, "negatives": negatives}
-        told |= {"questions": train.questions + len(records)}
-        (folder / MANIFEST).write_text(json.dumps(told, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return told
+        manifest = {"settings": asdict(mixture), "files": files, "taken": counts, "negatives": negatives}
+        manifest |= {"questions": train.questions + len(records)}
+        (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return manifest
 
 
 def _evidence(
     mixture: Mixture, source: MixtureSource, apart: set[str], folder: Path, random: Random
 ) -> tuple[list[EvidenceRecord], dict[str, int]]:
-    """What is learnt of a file of questions with evidence, and the counts; what is held out is written."""
+    """Returns what is learnt of a file of questions with evidence, and the counts; writes what is held out."""
     path = Path(source.file)
     records = [one for one in evidence_mixture.read(path, source.held_out) if _start(one.context) not in apart]
     held_out = [one for one in records if source.measured or one.split == evidence_lines.DEV]
@@ -199,11 +197,11 @@ def _parted(source: MixtureSource, apart: set[str]) -> tuple[list[AskedQuestion]
         assert question.document is not None, "SQuAD's questions have a paragraph"
         paragraph = paragraphs[question.document]
         title = f"{paragraph.title} {_hash(paragraph.text)}" if source.by_context else paragraph.title
-        asked = AskedQuestion(question, title, paragraph.text)
+        pair = AskedQuestion(question, title, paragraph.text)
         if squad.is_held_out(f"{title}/0", source.held_out):
-            held_out.append(asked)
+            held_out.append(pair)
         elif _start(paragraph.text) not in apart:
-            learnt.append(asked)
+            learnt.append(pair)
     return learnt, held_out
 
 
@@ -218,17 +216,17 @@ def _write_held_out(folder: Path, source: MixtureSource, held_out: Sequence[Aske
 
 
 def _add_negatives(
-    mixture: Mixture, taken: Sequence[tuple[MixtureSource, list[AskedQuestion]]], train: Book, random: Random
+    mixture: Mixture, drawn: Sequence[tuple[MixtureSource, list[AskedQuestion]]], train: Book, random: Random
 ) -> int:
     """Add questions to passages of all sources that are like them and lack the answer; returns how many."""
-    if not any(source.negatives for source, _ in taken):
+    if not any(source.negatives for source, _ in drawn):
         return 0
     tokenizer = Tokenizer.load(mixture.tokenizer)
-    shelf = list(dict.fromkeys((one.title, one.context) for _, chosen in taken for one in chosen))
+    shelf = list(dict.fromkeys((one.title, one.context) for _, chosen in drawn for one in chosen))
     pieces = [tokenizer.passage(context).ids for _, context in shelf]
     passages = PassageRows(pieces)
     before = train.questions
-    for source, chosen in taken:
+    for source, chosen in drawn:
         answerable = [one for one in chosen if one.question.answers]
         for one in random.sample(answerable, round(source.negatives * len(answerable))):
             for title, context in _unanswering(one, shelf, passages, tokenizer):
@@ -239,17 +237,17 @@ def _add_negatives(
 
 
 def _unanswering(
-    one: AskedQuestion, shelf: Sequence[tuple[str, str]], passages: PassageRows, tokenizer: Tokenizer
+    pair: AskedQuestion, shelf: Sequence[tuple[str, str]], passages: PassageRows, tokenizer: Tokenizer
 ) -> Iterator[tuple[str, str]]:
     """The likest passage without any of the question's answers, if there is one."""
     try:
-        question = tokenizer.question(one.question.text)
+        question = tokenizer.question(pair.question.text)
     except QuestionTooLong:
         return
-    answers = [answer.lower() for answer in one.question.answers]
+    answers = [answer.lower() for answer in pair.question.answers]
     for number in passages.likest(question, LOOKED_AT):
         text = shelf[number][1].lower()
-        if shelf[number][1] != one.context and not any(answer in text for answer in answers):
+        if shelf[number][1] != pair.context and not any(answer in text for answer in answers):
             yield shelf[number]
             return
 

@@ -21,14 +21,14 @@ from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.quantize import quantize
 from shardqa_toolchain.conversion.verify import Verdict
+from shardqa_toolchain.faults import Fault
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.multitask import lines
 from shardqa_toolchain.multitask.lines import (
-    LineFault,
+    LineForm,
     SequenceLabel,
     TaskExample,
     Texts,
-    WantedLines,
     WordLabels,
 )
 from shardqa_toolchain.multitask.scores import TaskScores, measure
@@ -59,12 +59,12 @@ class PreparedTasks:
     tasks: TaskSet
     learnt: Mapping[str, Sequence[TaskExample]]
     dev: Mapping[str, Sequence[TaskExample]]  # of the tasks that are measured
-    faults: tuple[LineFault, ...]
+    faults: tuple[Fault, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MultitaskReport:
-    """What a run had and where it ended."""
+    """A run's data and its end."""
 
     examples: Mapping[str, int]  # learnt from, by task
     rows: int  # that carry them
@@ -116,15 +116,15 @@ def prepare(recipe: MultitaskRecipe, tokenizer: Tokenizer) -> PreparedTasks:
     texts = Texts(tokenizer)
     learnt: dict[str, list[TaskExample]] = {}
     dev: dict[str, list[TaskExample]] = {}
-    faults: list[LineFault] = []
+    faults: list[Fault] = []
     tasks: list[Task] = []
     controls = control_tokens(tokenizer, len(recipe.task)) if recipe.form == CONTROL else [None] * len(recipe.task)
     for entry, control in zip(recipe.task, controls, strict=True):
-        wanted = WantedLines(entry.kind, entry.scheme, entry.labels)
-        learnt[entry.name], wrong = lines.read(_paths(entry.train), wanted, texts, recipe.skip_faulty)
+        form = LineForm(entry.kind, entry.scheme, entry.labels)
+        learnt[entry.name], wrong = lines.read(_paths(entry.train), form, texts, recipe.skip_faulty)
         faults += wrong
-        labels = entry.labels or found_labels(wanted, learnt[entry.name])
-        known = WantedLines(entry.kind, entry.scheme, labels)
+        labels = entry.labels or labels_of(form, learnt[entry.name])
+        known = LineForm(entry.kind, entry.scheme, labels)
         if entry.dev:
             dev[entry.name], wrong = lines.read(_paths(entry.dev), known, texts, recipe.skip_faulty)
             faults += wrong
@@ -136,25 +136,25 @@ def _paths(names: Sequence[str]) -> list[Path]:
     return [Path(name) for name in names]
 
 
-def found_labels(wanted: WantedLines, examples: Sequence[TaskExample]) -> tuple[str, ...]:
+def labels_of(form: LineForm, examples: Sequence[TaskExample]) -> tuple[str, ...]:
     """The labels that examples have, in the order of the alphabet; in the scheme bio the types of entities."""
-    found: set[str] = set()
+    labels: set[str] = set()
     for example in examples:
         if isinstance(example.label, SequenceLabel):
-            found.add(example.label.label)
+            labels.add(example.label.label)
         elif isinstance(example.label, WordLabels):
-            found |= set(example.label.labels)
-    return tuple(sorted({label[2:] for label in found if label != OUTSIDE} if wanted.is_bio else found))
+            labels |= set(example.label.labels)
+    return tuple(sorted({label[2:] for label in labels if label != OUTSIDE} if form.is_bio else labels))
 
 
 def control_tokens(tokenizer: Tokenizer, count: int) -> list[int]:
-    """Ids of so many of the vocabulary's free entries; raises BadModel when there are fewer."""
-    found = [number for n in range(UNUSED_TOKENS) if (number := tokenizer.id_of(f"[unused{n}]")) is not None]
-    if len(found) < count:
+    """Returns ids of so many of the vocabulary's free entries; raises BadModel when there are fewer."""
+    free = [number for n in range(UNUSED_TOKENS) if (number := tokenizer.id_of(f"[unused{n}]")) is not None]
+    if len(free) < count:
         raise BadModel(
-            f'the vocabulary has {len(found)} free entries ([unused…]), {count} tasks need one each; use form = "heads"'
+            f'the vocabulary has {len(free)} free entries ([unused…]), {count} tasks need one each; use form = "heads"'
         )
-    return found[:count]
+    return free[:count]
 
 
 def multitask_task(
@@ -231,16 +231,16 @@ def convert(
 ) -> dict[str, TaskScores]:
     """Write the ONNX folder of a checkpoint, and measure it on every task; the scores go into its card."""
     CONVERSIONS[precision](checkpoint, out)
-    found = measure(MultitaskSession(out, threads), dev)
+    scores = measure(MultitaskSession(out, threads), dev)
     card = cards.Card.load(out)
-    for task, result in found.items():
+    for task, result in scores.items():
         for metric, value in result.scores.items():
             card = card.with_score(f"{task} dev", metric, value, f"{result.examples} examples")
     card.save(out)
-    return found
+    return scores
 
 
 def identity(recipe: MultitaskRecipe) -> dict[str, Any]:
-    """What makes a run this one: its settings, and the content of data and start."""
+    """Returns what makes a run this one: its settings, and the content of data and start."""
     files = {name: sha256(Path(name)) for entry in recipe.task for name in (*entry.train, *entry.dev)}
     return {"recipe": recipe.as_json(), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}

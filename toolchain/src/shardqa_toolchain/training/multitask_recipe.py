@@ -1,4 +1,4 @@
-"""How a network for several tasks is made, as a file: the start, each task's data, how long, how fast."""
+"""Recipes of networks for several tasks: the start, each task's data, the schedule."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from shardqa_toolchain.multitask.tasks import (
     TOKENS,
 )
 from shardqa_toolchain.training.loop import Schedule
-from shardqa_toolchain.training.recipe import read_toml, section
+from shardqa_toolchain.training.settings import checked, read_toml, section
 
 NAME = re.compile("[a-z][a-z0-9_]*")  # a task's name is part of an output's name
 
 LISTS = "train", "dev", "labels"  # settings that are lists of strings
 
-TAKEN = {"start", "end", "control"}  # names whose outputs would be called as others are
+RESERVED = {"start", "end", "control"}  # names whose outputs would be called as others are
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class TaskEntry:
     scheme: str = BIO  # of words: bio or plain
 
     def checked(self, where: str) -> TaskEntry:
-        """Itself; raises BadData with the first setting out of its range."""
-        name_fits = NAME.fullmatch(self.name) is not None and self.name not in TAKEN
-        for name, fits, wanted in (
-            ("name", name_fits, f"a word of small letters, digits and _ other than {', '.join(sorted(TAKEN))}"),
+        """Returns itself; raises BadData with the first setting out of its range."""
+        name_fits = NAME.fullmatch(self.name) is not None and self.name not in RESERVED
+        rules = (
+            ("name", name_fits, f"a word of small letters, digits and _ other than {', '.join(sorted(RESERVED))}"),
             ("kind", self.kind in KINDS, f"one of {', '.join(KINDS)}"),
             ("train", bool(self.train), "one file or more"),
             *((name, all(isinstance(one, str) for one in getattr(self, name)), "strings") for name in LISTS),
@@ -56,10 +56,8 @@ class TaskEntry:
             ("labels", len(set(self.labels)) == len(self.labels), "each label once"),
             ("labels", not self.labels or self.kind in (SEQUENCE, TOKENS), "none for this kind"),
             ("scheme", self.scheme in SCHEMES, f"one of {', '.join(SCHEMES)}"),
-        ):
-            if not fits:
-                raise BadData(f"{where}: {name} is {getattr(self, name)!r}, {wanted} is needed")
-        return self
+        )
+        return checked(self, rules, f"{where}: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +78,18 @@ class MultitaskRecipe:
     @classmethod
     def read(cls, path: Path) -> MultitaskRecipe:
         """Read a recipe's TOML; raises BadData with the setting that is unknown, of the wrong kind or out of range."""
-        found = read_toml(path)
-        entries = found.pop("task", [])
+        tables = read_toml(path)
+        entries = tables.pop("task", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             raise BadData(f"{path}: tasks are written as [[task]]")
         tasks = [section(path, f"task {number}", TaskEntry, entry) for number, entry in enumerate(entries, 1)]
-        schedule = section(path, "schedule", Schedule, found.pop("schedule", {}))
-        plain = section(path, "", cls, {**found, "schedule": schedule})
+        schedule = section(path, "schedule", Schedule, tables.pop("schedule", {}))
+        plain = section(path, "", cls, {**tables, "schedule": schedule})
         return replace(plain, task=tuple(tasks)).checked(str(path))
 
     def checked(self, where: str = "the recipe") -> MultitaskRecipe:
-        """Itself; raises BadData with the first thing in it that can't be."""
-        for name, fits, wanted in (
+        """Returns itself; raises BadData with the first setting that can't be."""
+        rules = (
             ("start", bool(self.start), "a checkpoint's folder"),
             ("form", self.form in FORMS, f"one of {', '.join(FORMS)}"),
             ("dropout", 0 <= self.dropout < 1, "0 or more, below 1"),
@@ -99,9 +97,8 @@ class MultitaskRecipe:
             ("fresh_rate", self.fresh_rate > 0, "a number above 0"),
             ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
             ("task", bool(self.task), "one [[task]] or more"),
-        ):
-            if not fits:
-                raise BadData(f"{where}: {name} is {getattr(self, name)!r}, {wanted} is needed")
+        )
+        checked(self, rules, f"{where}: ")
         names = [task.checked(f"{where}, task {number}").name for number, task in enumerate(self.task, 1)]
         for name in names:
             if names.count(name) > 1:

@@ -34,7 +34,7 @@ FARTHEST = 128
 
 @dataclass(frozen=True, slots=True)
 class LayerSize:
-    """What may differ from layer to layer."""
+    """Sizes that may differ from layer to layer."""
 
     heads: int
     width: int  # columns of the feed-forward
@@ -105,10 +105,10 @@ class Layer(nn.Module):
         self.output_norm = nn.LayerNorm(sizes.hidden, sizes.epsilon)
 
     def forward(self, hidden: Tensor, bias: Tensor, dropout: float) -> Tensor:
-        """hidden [batch, tokens, hidden]; bias [batch, 1 or heads, 1 or tokens, tokens] is added to the logits."""
+        """Takes hidden [batch, tokens, hidden] and a bias of the logits, [batch, 1 or heads, 1 or tokens, tokens]."""
         batch, tokens, _ = hidden.shape
         packed = self.qkv(hidden).view(batch, tokens, 3, self.heads, self.head_size)
-        query, key, value = packed.permute(2, 0, 3, 1, 4)
+        query, key, value = packed.permute(2, 0, 3, 1, 4).unbind()
         # Written out: on CPU torch's fused attention is a third slower for rows of a few hundred tokens.
         logits = (query / math.sqrt(self.head_size)) @ key.transpose(-1, -2)
         weights = (logits + bias.to(logits.dtype)).softmax(-1)
@@ -190,7 +190,7 @@ class SpanReader(nn.Module):
         return ReaderLogits(self.qa_outputs(hidden), evidence, relevance)
 
     def heads(self) -> dict[str, nn.Linear]:
-        """What turns hidden units into outputs, by the names of the tensors in a checkpoint."""
+        """Returns the heads by the names of their tensors in a checkpoint."""
         optional = {"evidence": self.evidence, "relevance": self.relevance}
         return {"qa_outputs": self.qa_outputs, **{name: head for name, head in optional.items() if head is not None}}
 
@@ -238,7 +238,7 @@ _LAYER_NAMES = {
 
 
 def _names(name: str) -> tuple[str, ...]:
-    """transformers' names of the tensors that make up one of ours."""
+    """Returns the names in transformers of the tensors that make up one of ours."""
     room, rest = name.split(".", 1)
     if room == "embeddings":
         return (f"bert.embeddings.{rest}",)

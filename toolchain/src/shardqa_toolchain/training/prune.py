@@ -36,7 +36,7 @@ SAMPLE_TOKENS = 4096  # of a batch in which importance is measured
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was taken away."""
+    """A pruning's result."""
 
     form: str  # "structured" or "unstructured"
     parameters_before: int
@@ -86,7 +86,7 @@ def prune_structures(
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """What the loss would miss of one layer."""
+    """Importance of one layer's parts: what the loss would miss."""
 
     heads: Tensor  # [heads], 0 or more
     columns: Tensor  # [columns], 0 or more
@@ -96,13 +96,13 @@ def chosen(scores: Sequence[Importance], heads: float, columns: float) -> list[K
     """The parts that stay when the least important shares of all heads and of all columns go."""
     head_line = _line([one.heads for one in scores], heads)
     column_line = _line([one.columns for one in scores], columns)
-    kept = []
+    layers = []
     for number, one in enumerate(scores):
         wanted = max(1, int((one.heads > head_line).sum()))
         width = int((one.columns > column_line).sum())
         width = min(len(one.columns), max(COLUMN_STEP, -(-width // COLUMN_STEP) * COLUMN_STEP))
-        kept.append(KeptLayer(number, _largest(one.heads, wanted), _largest(one.columns, width)))
-    return kept
+        layers.append(KeptLayer(number, _largest(one.heads, wanted), _largest(one.columns, width)))
+    return layers
 
 
 def _line(scores: Sequence[Tensor], share: float) -> float:
@@ -131,13 +131,13 @@ def _importance(reader: SpanReader, rows: Sequence[LearningRow]) -> list[Importa
         for layer, total in zip(layers, totals, strict=True):
             assert layer.mix.weight.grad is not None
             assert layer.narrow.weight.grad is not None
-            found = _grouped(
+            grouped = _grouped(
                 layer,
                 layer.mix.weight.detach() * layer.mix.weight.grad,
                 layer.narrow.weight.detach() * layer.narrow.weight.grad,
             )
-            total.heads.add_(found.heads.abs())
-            total.columns.add_(found.columns.abs())
+            total.heads.add_(grouped.heads.abs())
+            total.columns.add_(grouped.columns.abs())
     return totals
 
 

@@ -24,7 +24,7 @@ PICTURE = "training.png"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run had and where it ended."""
+    """A run's data and its end."""
 
     questions: int  # learnt from
     held_out: int  # questions set apart
@@ -74,7 +74,7 @@ def span_task(network: SpanReader, prepared: PreparedData, data: Data, seed: int
 
 
 def identity(recipe: Recipe) -> dict[str, Any]:
-    """What makes a run this one: its settings, and the content of data and start."""
+    """Returns what makes a run this one: its settings, and the content of data and start."""
     files = {name: sha256(Path(name)) for name in recipe.data.train}
     return {"recipe": changed(recipe), "files": files, "start": sha256(Path(recipe.start) / WEIGHTS_FILE)}
 
@@ -99,7 +99,7 @@ def reported(prepared: PreparedData, last: loop.Progress, task: SpanTask) -> Rep
         questions=len(prepared.learnt),
         held_out=len(prepared.held_out),
         negatives=len(prepared.negatives),
-        faults=tuple(f"{fault.question}: {fault.what}" for fault in prepared.faults),
+        faults=tuple(f"{fault.where}: {fault.what}" for fault in prepared.faults),
         steps=last.steps,
         loss=last.loss,
         figures=figures,

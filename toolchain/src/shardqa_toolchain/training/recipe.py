@@ -1,21 +1,18 @@
-"""How a reader is made, as a file: which checkpoint to start from, which data, how long, how fast."""
+"""Recipes of readers: the start, the data, the schedule, the teachers."""
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from shardqa.errors import BadData
 from shardqa_toolchain.training.loop import Schedule
-
-Section = TypeVar("Section")
+from shardqa_toolchain.training.settings import checked, read_toml, section
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What is learnt from."""
+    """The data that is learnt from."""
 
     # SQuAD files and files of evidence lines (.jsonl); paths are relative to where the command is run.
     train: tuple[str, ...] = ()
@@ -29,23 +26,21 @@ class Data:
     skip_faulty: bool = False
 
     def checked(self) -> Data:
-        """Itself; raises BadData with the first setting out of its range."""
-        for name, fits, wanted in (
+        """Returns itself; raises BadData with the first setting out of its range."""
+        rules = (
             ("train", bool(self.train), "one SQuAD file or more"),
             ("negatives", 0 <= self.negatives <= 1, "0 to 1"),
             ("crops", 0 <= self.crops <= 1, "0 to 1"),
             ("blanks", 0 <= self.blanks < 1, "0 or more, below 1"),
             ("held_out", 0 <= self.held_out < 1, "0 or more, below 1"),
             ("max_row", 224 <= self.max_row <= 512, "224 to 512"),
-        ):
-            if not fits:
-                raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")
-        return self
+        )
+        return checked(self, rules)
 
 
 @dataclass(frozen=True, slots=True)
 class Teaching:
-    """What distillation adds."""
+    """Settings of distillation."""
 
     teachers: tuple[str, ...] = ()  # folders of checkpoints; several are an ensemble
     # Share of the loss that compares with the teachers' probabilities; the rest compares with the labels.
@@ -58,8 +53,8 @@ class Teaching:
     kept: str = ""
 
     def checked(self) -> Teaching:
-        """Itself; raises BadData with the first setting out of its range."""
-        for name, fits, wanted in (
+        """Returns itself; raises BadData with the first setting out of its range."""
+        rules = (
             ("teachers", bool(self.teachers), "one folder or more"),
             ("soft", 0 <= self.soft <= 1, "0 to 1"),
             ("temperature", self.temperature > 0, "a number above 0"),
@@ -67,10 +62,8 @@ class Teaching:
             ("layers", self.layers >= 0, "0 or more"),
             ("units", self.units >= 0, "0 or more"),
             ("kept", not (self.kept and self.hidden), "no folder with hidden, since logits alone are kept"),
-        ):
-            if not fits:
-                raise BadData(f"{name} is {getattr(self, name)!r}, {wanted} is needed")
-        return self
+        )
+        return checked(self, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +80,12 @@ class Recipe:
     @classmethod
     def read(cls, path: Path) -> Recipe:
         """Read a recipe's TOML; raises BadData with the setting that is unknown or of the wrong kind."""
-        found = read_toml(path)
-        data = section(path, "data", Data, found.pop("data", {}))
-        schedule = section(path, "schedule", Schedule, found.pop("schedule", {}))
-        teaching = section(path, "teaching", Teaching, found.pop("teaching", {}))
-        return section(path, "", cls, {**found, "data": data, "schedule": schedule, "teaching": teaching})
+        tables = read_toml(path)
+        data = section(path, "data", Data, tables.pop("data", {}))
+        schedule = section(path, "schedule", Schedule, tables.pop("schedule", {}))
+        teaching = section(path, "teaching", Teaching, tables.pop("teaching", {}))
+        return section(path, "", cls, {**tables, "data": data, "schedule": schedule, "teaching": teaching})
 
     def as_json(self) -> dict[str, Any]:
         """For cards and reports."""
         return asdict(self)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file; raises BadData when it is none."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadData(f"{path} is not a recipe: {error}") from None
-
-
-def section(path: Path, name: str, kind: type[Section], found: dict[str, Any]) -> Section:
-    """A table of a recipe as a dataclass; raises BadData with the setting that is unknown or of the wrong kind."""
-    where = f"{path}, [{name}]" if name else f"{path}"
-    defaults = {one.name: getattr(kind(), one.name) for one in fields(kind)}  # type: ignore[arg-type]
-    for key, value in found.items():
-        if key not in defaults:
-            raise BadData(f"{where}: {key!r} is unknown; known are {', '.join(defaults)}")
-        wanted = type(defaults[key])
-        if isinstance(value, list):
-            found[key] = value = tuple(value)
-        if wanted is float and type(value) is int:
-            found[key] = value = float(value)
-        if type(value) is not wanted:
-            raise BadData(f"{where}: {key} is {value!r}, {wanted.__name__} is needed")
-    return kind(**found)

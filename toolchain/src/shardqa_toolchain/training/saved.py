@@ -61,7 +61,7 @@ def config_of(sizes: Sizes) -> dict[str, Any]:
 
     ``head_size`` is ours: where layers differ in their number of heads, it is what a layer's own number follows from.
     """
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "architectures": ["BertForQuestionAnswering"],
         "model_type": "bert",
         "hidden_size": sizes.hidden,
@@ -74,5 +74,5 @@ def config_of(sizes: Sizes) -> dict[str, Any]:
         "layer_norm_eps": sizes.epsilon,
     }
     if len(set(sizes.layers)) > 1 or sizes.layers[0].heads * sizes.head_size != sizes.hidden:
-        found["head_size"] = sizes.head_size
-    return found
+        settings["head_size"] = sizes.head_size
+    return settings

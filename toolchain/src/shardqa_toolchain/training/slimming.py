@@ -18,15 +18,15 @@ from shardqa_toolchain.training.network import Layer, LayerSize, SpanReader
 
 @dataclass(frozen=True, slots=True)
 class KeptLayer:
-    """What stays of a layer."""
+    """The parts of a layer that stay."""
 
     number: int  # of the layer in the larger network, from 0
     heads: tuple[int, ...]
     columns: tuple[int, ...]  # of the feed-forward
 
 
-def slimmed(reader: SpanReader, kept: Sequence[KeptLayer], hidden: Sequence[int] | None = None) -> SpanReader:
-    """A new reader of the kept parts; ``hidden`` are the hidden units that stay, all unless given.
+def slimmed(reader: SpanReader, layers_left: Sequence[KeptLayer], hidden: Sequence[int] | None = None) -> SpanReader:
+    """Returns a new reader of the parts ``layers_left``; ``hidden`` are the hidden units that stay, all unless given.
 
     Raises BadModel for a network whose heads share a table of distances.
     """
@@ -34,13 +34,13 @@ def slimmed(reader: SpanReader, kept: Sequence[KeptLayer], hidden: Sequence[int]
     if old.buckets:
         raise BadModel("a network with MPNet's relative places can't be cut; distil from it into a BERT of its own")
     units = torch.tensor(range(old.hidden) if hidden is None else list(hidden))
-    layers = tuple(LayerSize(len(one.heads), len(one.columns)) for one in kept)
+    layers = tuple(LayerSize(len(one.heads), len(one.columns)) for one in layers_left)
     new = SpanReader(
         replace(old, hidden=len(units), layers=layers), reader.encoder.dropout, reader.evidence is not None
     )
     with torch.no_grad():
         _copy_tables(reader, new, units)
-        for one, layer in zip(kept, new.encoder.layers, strict=True):
+        for one, layer in zip(layers_left, new.encoder.layers, strict=True):
             source = reader.encoder.layers[one.number]
             assert isinstance(source, Layer)
             assert isinstance(layer, Layer)
@@ -56,11 +56,11 @@ def _copy_tables(reader: SpanReader, new: SpanReader, units: Tensor) -> None:
         value.copy_(reader.encoder.embeddings.get_parameter(name)[..., units])
 
 
-def _copy_layer(source: Layer, layer: Layer, kept: KeptLayer, units: Tensor) -> None:
+def _copy_layer(source: Layer, layer: Layer, parts: KeptLayer, units: Tensor) -> None:
     size = source.head_size
-    inner = torch.tensor([head * size + place for head in kept.heads for place in range(size)])
+    inner = torch.tensor([head * size + place for head in parts.heads for place in range(size)])
     packed = torch.cat([part * source.heads * size + inner for part in range(3)])
-    columns = torch.tensor(kept.columns)
+    columns = torch.tensor(parts.columns)
     _copy_product(source.qkv, layer.qkv, packed, units)
     _copy_product(source.mix, layer.mix, units, inner)
     _copy_product(source.widen, layer.widen, columns, units)

@@ -1,4 +1,4 @@
-"""The same question as other people would put it: keywords, a phrase, with courtesies, misspelt.
+"""Styles of a question, as other people would put it: keywords, a phrase, with courtesies, misspelt.
 
 The tokenizer takes case and the question mark away, so neither is a style. Each style keeps what is asked for; a text
 that has nothing to change comes back as it is.
@@ -42,7 +42,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Styles:
-    """How often each is used, as shares of the questions; the rest stays as it is."""
+    """Shares of the questions that are put in each style; the rest stays as it is."""
 
     keywords: float = 0.0
     phrase: float = 0.0
@@ -81,7 +81,7 @@ def keywords(question: str, _: Random) -> str:
 
 
 def phrase(question: str, _: Random) -> str:
-    """What is asked for, named: "What is the capital of France?" becomes "the capital of France"."""
+    """Names what is asked for: "What is the capital of France?" becomes "the capital of France"."""
     found = NAMED.fullmatch(_bare(question))
     return found[1] if found and len(found[1].split()) > 1 else question
 

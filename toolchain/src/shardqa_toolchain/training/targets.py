@@ -14,10 +14,10 @@ import numpy as np
 
 from shardqa.models.reader import Row
 from shardqa.models.windows import windows
+from shardqa_toolchain.faults import Pieces
 from shardqa_toolchain.multitask.lines import (
     AnswerableLabel,
     Label,
-    Pieces,
     SequenceLabel,
     SpanLabel,
     TaskExample,
@@ -80,20 +80,20 @@ def task_rows(tasks: TaskSet, examples: Mapping[str, Sequence[TaskExample]], max
 def _sheets(examples: Mapping[str, Sequence[TaskExample]]) -> list[_Sheet]:
     """Examples put together by text and question; a second label of a task for the same has a sheet of its own."""
     sheets: list[_Sheet] = []
-    found: dict[tuple[str, str], _Sheet] = {}
-    asked: dict[str, list[_Sheet]] = {}
+    sheet_of: dict[tuple[str, str], _Sheet] = {}
+    by_text: dict[str, list[_Sheet]] = {}
     pairs = [(name, one) for name, several in examples.items() for one in several]
     for name, example in sorted(pairs, key=lambda pair: not pair[1].question):
-        home = found.get((example.text, example.question))
+        home = sheet_of.get((example.text, example.question))
         if home is None or name in home.labels:
             home = _Sheet(example)
             sheets.append(home)
-            found.setdefault((example.text, example.question), home)
+            sheet_of.setdefault((example.text, example.question), home)
             if example.question:
-                asked.setdefault(example.text, []).append(home)
+                by_text.setdefault(example.text, []).append(home)
         home.labels[name] = example.label
         if not example.question:
-            for other in asked.get(example.text, []):
+            for other in by_text.get(example.text, []):
                 other.labels.setdefault(name, example.label)
     return sheets
 
@@ -127,7 +127,7 @@ def _control_rows(tasks: TaskSet, sheet: _Sheet, max_tokens: int) -> list[TaskRo
 
 
 def target(task: Task, label: Label, example: TaskExample, first: int, row: Row) -> NDArray[np.int64]:
-    """What the task's head should say of a row that begins with the text's wordpiece ``first``; see TaskRow.targets."""
+    """Returns what the task's head should say of a row from the text's wordpiece ``first`` on; see TaskRow.targets."""
     match label:
         case SpanLabel(pieces=pieces):
             return np.array(_within(pieces, first, row) or (0, 0), dtype=np.int64)
@@ -141,7 +141,7 @@ def target(task: Task, label: Label, example: TaskExample, first: int, row: Row)
 
 
 def _within(pieces: Pieces | None, first: int, row: Row) -> Pieces | None:
-    """Where a row holds these wordpieces; None where it does not hold all."""
+    """Returns the place of these wordpieces in a row; None where it does not hold all."""
     if pieces is None:
         return None
     begin, end = (piece - first + row.passage.start for piece in pieces)
@@ -152,24 +152,24 @@ def _word_target(task: Task, labels: Sequence[str], example: TaskExample, first:
     places = {label: place for place, label in enumerate(task.labels)}
     pieces = np.full(len(example.tokens), IGNORED, dtype=np.int64)
     pieces[Words.of(example.tokens).first] = [places[label] for label in labels]
-    found = np.full(len(row), IGNORED, dtype=np.int64)
-    found[row.passage] = pieces[first : first + row.passage.stop - row.passage.start]
-    return found
+    target = np.full(len(row), IGNORED, dtype=np.int64)
+    target[row.passage] = pieces[first : first + row.passage.stop - row.passage.start]
+    return target
 
 
-def spread(label: Label, found: NDArray[np.int64], row: Row) -> NDArray[np.int64]:
+def spread(label: Label, head_target: NDArray[np.int64], row: Row) -> NDArray[np.int64]:
     """A head's target as the control form says it, with the places of Task.classes, int64 [tokens].
 
     Spans are O, B and I over the passage; what is of the whole row stands at its first token.
     """
     if isinstance(label, WordLabels):
-        return found
+        return head_target
     spread_out = np.full(len(row), IGNORED, dtype=np.int64)
     if not isinstance(label, SpanLabel):
-        spread_out[0] = found[0]
+        spread_out[0] = head_target[0]
         return spread_out
     spread_out[row.passage] = 0
-    start, end = found.tolist()
+    start, end = head_target.tolist()
     if start:
         spread_out[start : end + 1] = 2
         spread_out[start] = 1
@@ -192,9 +192,9 @@ def _together(rows: Sequence[TaskRow], name: str, tokens: int) -> NDArray[np.int
     """A task's targets of all rows, [rows, places]."""
     per_token = any(len(row.targets[name]) == len(row) for row in rows if name in row.targets)
     places = tokens if per_token else max(len(row.targets[name]) for row in rows if name in row.targets)
-    found = np.full((len(rows), places), IGNORED, dtype=np.int64)
+    together = np.full((len(rows), places), IGNORED, dtype=np.int64)
     for line, row in enumerate(rows):
         values = row.targets.get(name)
         if values is not None:
-            found[line, : len(values)] = values
-    return found
+            together[line, : len(values)] = values
+    return together

@@ -1,4 +1,4 @@
-"""What teachers said of rows, kept on disk, so that a row that comes again is not read by them again.
+"""Teachers' logits on disk, so that a row that comes again is not read by them again.
 
 One file for each set of teachers, records one after another: a row's digest, its length, a checksum, and the logits of
 each teacher in float16: start and end, perhaps evidence and relevance. A process that is killed leaves at most one
@@ -23,13 +23,13 @@ from shardqa.errors import BadData
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Said = NDArray[np.float32]  # a row's logits: [teachers, channels, tokens], in the order of `distil.stacked`
+    Logits = NDArray[np.float32]  # of a row, [teachers, channels, tokens], in the order of `distil.stacked`
 
 _HEAD = struct.Struct("<16sHI")  # a row's digest, its tokens, the CRC-32 of both and of the logits
 
 
 @dataclass(slots=True)
-class KeptLogits:
+class TeacherLogits:
     """The file, and where in it each row stands."""
 
     path: Path
@@ -40,7 +40,7 @@ class KeptLogits:
     _places: dict[bytes, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, folder: Path, teachers: Sequence[str], channels: int = 2) -> KeptLogits:
+    def open(cls, folder: Path, teachers: Sequence[str], channels: int = 2) -> TeacherLogits:
         """The file of these teachers, each given as the SHA-256 of its weights; raises BadData when it can't be."""
         name = hashlib.sha256(" ".join(teachers).encode()).hexdigest()[:16]
         path = folder / f"said-{name}-{channels}.bin"
@@ -49,15 +49,15 @@ class KeptLogits:
             file = path.open("a+b", buffering=0)
         except OSError as error:
             raise BadData(f"{path} can't be written: {error}; name another folder") from None
-        kept = cls(path, len(teachers), channels, file)
-        kept._scan()
-        return kept
+        store = cls(path, len(teachers), channels, file)
+        store._scan()
+        return store
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def get(self, row: NDArray[np.int64]) -> Said | None:
-        """What was said of these wordpieces; None if nothing was."""
+    def get(self, row: NDArray[np.int64]) -> Logits | None:
+        """Returns the logits of these wordpieces; None if they are not stored."""
         place = self._places.get(digest(row))
         if place is None:
             return None
@@ -65,9 +65,9 @@ class KeptLogits:
         content = os.pread(self._file.fileno(), self._bytes(tokens), begins)
         return self._shaped(content, tokens)
 
-    def put(self, row: NDArray[np.int64], said: Said) -> Said:
-        """Keep what was said of these wordpieces; what `get` will give is returned."""
-        key, content = digest(row), said.astype(np.float16).tobytes()
+    def put(self, row: NDArray[np.int64], logits: Logits) -> Logits:
+        """Store the logits of these wordpieces; returns them as `get` will."""
+        key, content = digest(row), logits.astype(np.float16).tobytes()
         record = _HEAD.pack(key, len(row), _checksum(key, len(row), content)) + content
         begins = self._file.seek(0, os.SEEK_END) + _HEAD.size
         self._file.write(record)
@@ -82,10 +82,10 @@ class KeptLogits:
         """Note where each row stands; what follows the last whole record is cut off."""
         end, size = 0, self.path.stat().st_size
         while end + _HEAD.size <= size:
-            key, tokens, wanted = _HEAD.unpack(os.pread(self._file.fileno(), _HEAD.size, end))
+            key, tokens, checksum = _HEAD.unpack(os.pread(self._file.fileno(), _HEAD.size, end))
             begins = end + _HEAD.size
             content = os.pread(self._file.fileno(), self._bytes(tokens), begins)
-            if len(content) < self._bytes(tokens) or _checksum(key, tokens, content) != wanted:
+            if len(content) < self._bytes(tokens) or _checksum(key, tokens, content) != checksum:
                 break
             self._places[key] = begins, tokens
             end = begins + len(content)
@@ -95,7 +95,7 @@ class KeptLogits:
     def _bytes(self, tokens: int) -> int:
         return self.teachers * self.channels * tokens * np.dtype(np.float16).itemsize
 
-    def _shaped(self, content: bytes, tokens: int) -> Said:
+    def _shaped(self, content: bytes, tokens: int) -> Logits:
         return np.frombuffer(content, np.float16).astype(np.float32).reshape(self.teachers, self.channels, tokens)
 
 
