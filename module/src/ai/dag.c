@@ -369,9 +369,10 @@ int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
     if (!read_header(argv, argc, &b.header, b.error)) return redis.ReplyWithError(ctx, b.error);
     if (!pending_has_room(ctx)) return REDIS_OK;
-    struct pending *pending = pending_new(PENDING_DAG);
+    struct pending *pending = pending_new();
     pending->data = b.dag = redis.Calloc(1, sizeof *b.dag);
     pending->free_data = free_dag;
+    pending->answer = FRAME_DAG_DONE;
     pending->user = rights_current_user(ctx); /* scripts call Redis as the user who runs them */
     b.scope = redis.CreateDict(NULL);
     frame_begin(&b.w, FRAME_DAG, pending->id);
@@ -407,7 +408,7 @@ bool dag_frame_done(const struct frame *frame) {
     for (long long i = 0; i < persisted; i++) frame_list_next(&rest, &skipped);
     if (!models_count(rest)) return false;
     /* the client has left or timed out: nothing is written */
-    if (pending == NULL || pending->kind != PENDING_DAG) {
+    if (pending == NULL || pending->answer != FRAME_DAG_DONE) {
         shardqa.counters.late_replies++;
         return true;
     }

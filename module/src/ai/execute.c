@@ -116,6 +116,17 @@ const char *execute_refusal(const struct model *model, int inputs, int outputs) 
     return NULL;
 }
 
+/* An error, or the +TIMEDOUT of a run whose deadline passed in the worker's queue. */
+static void fail_execution(struct pending *pending, const char *resp, size_t length) {
+    struct execution *e = pending->data;
+    e->model->errors++;
+    e->model->calls++;
+    if (resp[0] == '-' || (length == 11 && memcmp(resp, "+TIMEDOUT\r\n", 11) == 0))
+        pending_finish(pending, resp, length);
+    else
+        pending_fail(pending, "ERR the worker answered a run with neither outputs nor an error");
+}
+
 /* The pending request, with all that is needed when the outputs come. */
 static struct pending *new_execution(RedisString **argv, const struct run_plan *plan, struct model *model, struct tensor **tensors) {
     struct execution *e = redis.Alloc(sizeof *e);
@@ -123,9 +134,11 @@ static struct pending *new_execution(RedisString **argv, const struct run_plan *
     e->samples = run_plan_inputs(plan) > 0 && tensors[0]->rank > 0 ? tensors[0]->shape[0] : 1;
     e->outputs = redis.Alloc(sizeof *e->outputs * (e->n_outputs + 1));
     for (size_t i = 0; i < e->n_outputs; i++) e->outputs[i] = redis.HoldString(NULL, argv[plan->outputs.first + (int)i]);
-    struct pending *pending = pending_new(PENDING_EXECUTE);
+    struct pending *pending = pending_new();
     pending->data = e;
     pending->free_data = free_execution;
+    pending->answer = FRAME_TENSORS;
+    pending->on_reply = fail_execution;
     pending->on_timeout = count_timeout;
     return pending;
 }
@@ -194,7 +207,7 @@ bool execute_frame_tensors(const struct frame *frame) {
         microseconds > RUN_MAX_US || !frame_list_next(&outputs.data, &outputs.layout))
         return false;
     /* the client has left or timed out: nothing is written */
-    if (pending == NULL || pending->kind != PENDING_EXECUTE) {
+    if (pending == NULL || pending->answer != FRAME_TENSORS) {
         shardqa.counters.late_replies++;
         return true;
     }
@@ -219,15 +232,4 @@ bool execute_frame_tensors(const struct frame *frame) {
     latency_add(&shardqa.execute_latency, redis.MonotonicMicroseconds() - pending->started_us);
     write_outputs(pending, outputs);
     return true;
-}
-
-/* An error, or the +TIMEDOUT of a run whose deadline passed in the worker's queue. */
-void execute_failed(struct pending *pending, const char *resp, size_t length) {
-    struct execution *e = pending->data;
-    e->model->errors++;
-    e->model->calls++;
-    if (resp[0] == '-' || (length == 11 && memcmp(resp, "+TIMEDOUT\r\n", 11) == 0))
-        pending_finish(pending, resp, length);
-    else
-        pending_fail(pending, "ERR the worker answered a run with neither outputs nor an error");
 }

@@ -6,8 +6,6 @@
 #include "core/frame.h"
 #include "core/redis_api.h"
 
-struct pending;
-
 struct model;
 
 int ai_execute(RedisCtx *ctx, RedisString **argv, int argc); /* AI.MODELEXECUTE, MODELRUN, SCRIPTEXECUTE, SCRIPTRUN */
@@ -17,8 +15,5 @@ const char *execute_refusal(const struct model *model, int inputs, int outputs);
 
 /* A TENSORS frame: writes the outputs, counts, answers. False: the frame is malformed. */
 bool execute_frame_tensors(const struct frame *frame);
-
-/* The worker answered EXECUTE with an error. */
-void execute_failed(struct pending *pending, const char *resp, size_t length);
 
 #endif

@@ -181,41 +181,6 @@ void model_send(struct model *model, uint64_t request) {
     link_send(&w, model->blob->file ? NULL : model->blob);
 }
 
-/* The worker has answered, or has gone. */
-static void reload_ended(void *model) {
-    shardqa.models_loading--;
-    model_release(model);
-}
-
-/* After a start of the worker; the answer goes to model_loaded. */
-static void send_anew(struct model *model) {
-    struct pending *pending = pending_new(PENDING_RELOAD);
-    pending->data = model_retain(model);
-    pending->free_data = reload_ended;
-    model->state = MODEL_SENT;
-    shardqa.models_unsent--;
-    shardqa.models_loading++;
-    model_send(model, pending->id);
-}
-
-/* One that may have killed a worker is loaded alone, after all others: when the worker dies
- * then, it was that one. */
-void models_send(void) {
-    struct model *suspect = NULL;
-    long long suspects = 0;
-    models_cron(); /* an append only file may have stored and deleted some */
-    for (struct model *model = shardqa.models; model && shardqa.models_unsent > suspects; model = model->next) {
-        if (model->state != MODEL_UNSENT) continue;
-        if (model->blame == 0 && model->load_kills == 0) {
-            send_anew(model);
-        } else {
-            suspect = model;
-            suspects++;
-        }
-    }
-    if (suspect && shardqa.models_loading == 0 && shardqa.link.state == LINK_READY) send_anew(suspect);
-}
-
 /* From here on the worker is never given it. */
 static void bar(struct model *model, const char *error) {
     model_set_error(model, MODEL_BARRED, error);
@@ -341,11 +306,49 @@ bool model_take_names(struct model *model, const char *resp, size_t length, char
 
 /* What is stored stays as it was replicated, whatever another worker calls it; a model that was
  * stored in a transaction has no names before its first load. */
-void model_loaded(struct pending *pending, const char *resp, size_t length) {
+static void finish_reload(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct model *model = pending->data;
     bool named = model->kind == KIND_SCRIPT || model->inputs.count > 0 || model->outputs.count > 0;
     if (!loaded(model, resp, length, named, error, sizeof error))
         redis.Log(shardqa.ctx, "warning", "the worker refused the model in key '%.*s': %s", (int)model->key_length, model->key, error);
     pending_free(pending);
+}
+
+/* ---- a new worker ---- */
+
+/* The worker has answered, or has gone. */
+static void reload_ended(void *model) {
+    shardqa.models_loading--;
+    model_release(model);
+}
+
+/* After a start of the worker; the answer goes to finish_reload. */
+static void send_anew(struct model *model) {
+    struct pending *pending = pending_new();
+    pending->data = model_retain(model);
+    pending->free_data = reload_ended;
+    pending->on_reply = finish_reload;
+    model->state = MODEL_SENT;
+    shardqa.models_unsent--;
+    shardqa.models_loading++;
+    model_send(model, pending->id);
+}
+
+/* One that may have killed a worker is loaded alone, after all others: when the worker dies
+ * then, it was that one. */
+void models_send(void) {
+    struct model *suspect = NULL;
+    long long suspects = 0;
+    models_cron(); /* an append only file may have stored and deleted some */
+    for (struct model *model = shardqa.models; model && shardqa.models_unsent > suspects; model = model->next) {
+        if (model->state != MODEL_UNSENT) continue;
+        if (model->blame == 0 && model->load_kills == 0) {
+            send_anew(model);
+        } else {
+            suspect = model;
+            suspects++;
+        }
+    }
+    if (suspect && shardqa.models_loading == 0 && shardqa.link.state == LINK_READY) send_anew(suspect);
 }

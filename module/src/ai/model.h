@@ -88,14 +88,10 @@ void model_release(void *model);
 /* NULL and the error replied when the key holds no model. The model is borrowed from the key. */
 struct model *model_open(RedisCtx *ctx, RedisString *key);
 
-struct pending;
 struct frame;
 struct frame_list;
 bool models_frame_ran(const struct frame *frame); /* runs of functions and scripts, for AI.INFO */
 bool models_count(struct frame_list list);        /* the same from a list: id, calls, us, samples, errors, … */
-/* The worker's REPLY to MODELLOAD: an error, or the two lists of names. */
-void model_loaded(struct pending *pending, const char *resp, size_t length);
-void model_stored(struct pending *pending, const char *resp, size_t length);
 
 int ai_modelstore(RedisCtx *ctx, RedisString **argv, int argc);
 int ai_modelset(RedisCtx *ctx, RedisString **argv, int argc);

@@ -220,20 +220,6 @@ static void free_job(void *data) {
     redis.Free(job);
 }
 
-/* Blocks the client until the worker has loaded the file. */
-static void wait_for_worker(RedisCtx *ctx, const struct arguments *a, struct model *model) {
-    struct store_job *job = redis.Alloc(sizeof *job);
-    *job = (struct store_job){.model = model_retain(model), .key = redis.HoldString(NULL, a->argv[1]), .n_parts = (size_t)(a->argc - a->at)};
-    job->parts = redis.Alloc(sizeof *job->parts * (job->n_parts + 1));
-    for (size_t i = 0; i < job->n_parts; i++) job->parts[i] = redis.HoldString(NULL, a->argv[a->at + (int)i]);
-    struct pending *pending = pending_new(PENDING_STORE);
-    pending->data = job;
-    pending->free_data = free_job;
-    pending_block(ctx, pending, LOAD_TIMEOUT_MS, false);
-    model->state = MODEL_SENT;
-    model_send(model, pending->id);
-}
-
 /* The command as replicas and the AOF get it: with the names that the worker has found, so that
  * they need no worker to know them. */
 static bool store(struct store_job *job, char *error, size_t error_size) {
@@ -251,7 +237,7 @@ static bool store(struct store_job *job, char *error, size_t error_size) {
 }
 
 /* The worker has loaded the file, or has refused it. */
-void model_stored(struct pending *pending, const char *resp, size_t length) {
+static void finish_store(struct pending *pending, const char *resp, size_t length) {
     char error[1024];
     struct store_job *job = pending->data;
     job->stored = model_take_names(job->model, resp, length, error, sizeof error) && store(job, error, sizeof error);
@@ -259,6 +245,22 @@ void model_stored(struct pending *pending, const char *resp, size_t length) {
         pending_finish(pending, "+OK\r\n", 5);
     else
         pending_fail(pending, error);
+}
+
+/* Blocks the client until the worker has loaded the file. */
+static void wait_for_worker(RedisCtx *ctx, const struct arguments *a, struct model *model) {
+    struct store_job *job = redis.Alloc(sizeof *job);
+    *job = (struct store_job){.model = model_retain(model), .key = redis.HoldString(NULL, a->argv[1]), .n_parts = (size_t)(a->argc - a->at)};
+    job->parts = redis.Alloc(sizeof *job->parts * (job->n_parts + 1));
+    for (size_t i = 0; i < job->n_parts; i++) job->parts[i] = redis.HoldString(NULL, a->argv[a->at + (int)i]);
+    struct pending *pending = pending_new();
+    pending->data = job;
+    pending->free_data = free_job;
+    pending->on_reply = finish_store;
+    pending->reply_writes = true;
+    pending_block(ctx, pending, LOAD_TIMEOUT_MS, false);
+    model->state = MODEL_SENT;
+    model_send(model, pending->id);
 }
 
 /* A transaction or a script can't wait for the worker: there the file is stored as it is, and a

@@ -25,7 +25,6 @@
 #include "core/pending.h"
 #include "core/state.h"
 #include "core/worker_link.h"
-#include "gears/registry.h"
 
 enum {
     LOOK_US = 50000,       /* between two looks */
@@ -235,7 +234,7 @@ void activity_worker_ended(int signal) {
         if (slot.kind == ACTIVITY_MODEL) model_blame(slot.subject, kind_of_end(signal), running == 1);
         struct pending *pending = slot.request ? pending_find(slot.request) : NULL;
         bool its_own_doing = kind_of_end(signal) == ENDED_BY_ITSELF || kind_of_end(signal) == ENDED_BY_WORK;
-        if (pending && pending->kind == PENDING_REPLAY && its_own_doing) gears_blame(pending);
+        if (pending && pending->on_fatality && its_own_doing) pending->on_fatality(pending);
         if (at + slot.length + 3 < sizeof a->last_running)
             at += (size_t)snprintf(a->last_running + at, sizeof a->last_running - at, "%s%s", at > 0 ? "; " : "", slot.name);
     }

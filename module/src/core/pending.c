@@ -51,11 +51,10 @@ static void id_bytes(uint64_t id, unsigned char bytes[8]) {
 }
 
 /* In the table at once; whoever made it may still free it. */
-struct pending *pending_new(enum pending_kind kind) {
+struct pending *pending_new(void) {
     unsigned char key[8];
     struct pending *pending = redis.Calloc(1, sizeof *pending);
     pending->id = ++shardqa.last_id;
-    pending->kind = kind;
     pending->started_us = redis.MonotonicMicroseconds();
     id_bytes(pending->id, key);
     redis.DictSetC(shardqa.pending, key, sizeof key, pending);
@@ -160,7 +159,7 @@ static void start_timer(struct waiter *waiter) {
 /* PROGRESS: all who wait get their whole time again. */
 void pending_goes_on(uint64_t id) {
     struct pending *pending = pending_find(id);
-    if (pending == NULL || !pending->timed_trigger) return;
+    if (pending == NULL || !pending->renewable) return;
     for (struct waiter *waiter = pending->waiters; waiter; waiter = waiter->next) {
         if (!waiter->timed) continue;
         redis.StopTimer(shardqa.ctx, waiter->timer, NULL);

@@ -6,18 +6,6 @@
 
 #include "core/state.h"
 
-enum pending_kind {
-    PENDING_REQUEST, /* an RG.* command */
-    PENDING_MISS,    /* a hooked GET that found nothing; may have several waiters */
-    PENDING_STORE,   /* AI.MODELSTORE waits for the worker to accept the file */
-    PENDING_RELOAD,  /* a model sent again to a new worker; nobody waits */
-    PENDING_EXECUTE, /* AI.MODELEXECUTE and the like */
-    PENDING_DAG,     /* AI.DAGEXECUTE and the like */
-    PENDING_REPLAY,  /* a stored session that a worker runs again; nobody waits */
-    PENDING_DUMP,    /* RG.DUMPREGISTRATIONS */
-    PENDING_HOOKED   /* the functions of events that a hooked command caused; data is what Redis replied */
-};
-
 struct waiter {
     struct waiter *next;
     RedisBlocked *client;
@@ -28,22 +16,27 @@ struct waiter {
     bool plus_timedout; /* RedisAI's way: past the deadline reply +TIMEDOUT, not an error */
 };
 
+/* A request under way. Who makes one says by callbacks what is particular about it. */
 struct pending {
     uint64_t id;
-    enum pending_kind kind;
-    uint64_t started_us; /* monotonic */
-    struct waiter *waiters; /* owned */
+    uint64_t started_us;      /* monotonic */
+    struct waiter *waiters;   /* owned; none: the module itself asked */
+    enum frame_type answer;   /* the frame besides REPLY that answers it (TENSORS, DAG_DONE); 0: none does */
     bool after_registrations; /* its reply must not overtake deferred REGISTER frames */
-    bool timed_trigger;       /* counts in trigger_latency */
+    bool reply_writes;        /* its reply leads to a write, which waits while Redis takes none */
+    bool renewable;           /* PROGRESS gives those who wait their whole time again */
+    struct latency *latency;  /* borrowed; the histogram that its time counts in, NULL: none */
     char *flight;             /* owned key in shardqa.flights, or NULL */
     size_t flight_length;
     char *user;               /* owned; whose rights what runs for it has, NULL: nobody's */
-    void *data;               /* owned by free_data: what the kind needs when the reply comes */
+    void *data;               /* owned, by free_data; what the callbacks need */
     void (*free_data)(void *);
-    void (*on_timeout)(struct pending *); /* NULL, or called when a deadline passes */
+    void (*on_reply)(struct pending *, const char *resp, size_t length); /* ends the request; NULL: all who wait get the reply */
+    void (*on_timeout)(struct pending *);  /* NULL, or called when a deadline passes */
+    void (*on_fatality)(struct pending *); /* NULL, or called when the worker ended by what it did for this request */
 };
 
-struct pending *pending_new(enum pending_kind kind);
+struct pending *pending_new(void);
 struct pending *pending_find(uint64_t id);
 
 /* Blocks the client of ctx until the request is finished. timeout_ms 0: no deadline. */

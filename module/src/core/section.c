@@ -134,7 +134,7 @@ int section_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
         return redis.ReplyWithError(ctx, "TRYAGAIN no function may write now; try again");
     if (shardqa.link.state != LINK_READY) return redis.ReplyWithError(ctx, link_unusable_error());
     if (!pending_has_room(ctx)) return REDIS_OK;
-    struct pending *pending = pending_new(PENDING_REQUEST);
+    struct pending *pending = pending_new();
     struct awaited awaited = {.request = pending->id};
     pending->user = rights_current_user(ctx);
     shardqa.section = TRIGGER_NUMBER + pending->id;

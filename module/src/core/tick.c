@@ -56,13 +56,6 @@ static bool on_ready(const struct frame *frame) {
     return true;
 }
 
-/* For INFO: misses and triggers. */
-static void count_latency(const struct pending *pending) {
-    uint64_t us = redis.MonotonicMicroseconds() - pending->started_us;
-    if (pending->kind == PENDING_MISS) latency_add(&shardqa.miss_latency, us);
-    if (pending->timed_trigger) latency_add(&shardqa.trigger_latency, us);
-}
-
 /* The stream is whole, only this value is not: its own request pays for it. */
 static void unreadable(struct frame *frame) {
     static const char error[] = "-ERR the worker's answer can't be read: it is not one RESP value of at most 16 levels\r\n";
@@ -73,15 +66,7 @@ static void unreadable(struct frame *frame) {
     frame->length = sizeof error - 1;
 }
 
-/* RG.DUMPREGISTRATIONS gets what only the module knows. */
-static void dumped(struct pending *pending, const char *resp, size_t length) {
-    struct buffer reply = {0};
-    gears_dump(&reply, resp, length);
-    pending_finish(pending, reply.data, reply.length);
-    buffer_free(&reply);
-}
-
-/* REPLY: to whom it goes depends on the kind of the request. */
+/* REPLY: whoever made the request says what becomes of it. */
 static void on_worker_reply(struct frame frame) {
     struct pending *pending = pending_find(frame.id);
     if (!resp_is_one_value(frame.payload, frame.length)) unreadable(&frame);
@@ -89,16 +74,11 @@ static void on_worker_reply(struct frame frame) {
         shardqa.counters.late_replies++;
         return;
     }
-    count_latency(pending);
-    switch (pending->kind) {
-    case PENDING_RELOAD: model_loaded(pending, frame.payload, frame.length); break;
-    case PENDING_STORE: model_stored(pending, frame.payload, frame.length); break;
-    case PENDING_REPLAY: gears_replayed(pending, frame.payload, frame.length); break;
-    case PENDING_DUMP: dumped(pending, frame.payload, frame.length); break;
-    case PENDING_HOOKED: hooked_answered(pending, frame.payload, frame.length); break;
-    case PENDING_EXECUTE: execute_failed(pending, frame.payload, frame.length); break;
-    default: pending_finish(pending, frame.payload, frame.length); break;
-    }
+    if (pending->latency) latency_add(pending->latency, redis.MonotonicMicroseconds() - pending->started_us);
+    if (pending->on_reply)
+        pending->on_reply(pending, frame.payload, frame.length);
+    else
+        pending_finish(pending, frame.payload, frame.length);
 }
 
 /* LOG: level and text. */
@@ -168,7 +148,7 @@ static bool writes(const struct frame *frame) {
     case FRAME_RELEASE: return shardqa.deferred.first != NULL; /* a REGISTER of that script may be among them */
     case FRAME_REPLY:
         pending = pending_find(frame->id);
-        return pending && (pending->kind == PENDING_STORE || (pending->after_registrations && shardqa.deferred.first));
+        return pending && (pending->reply_writes || (pending->after_registrations && shardqa.deferred.first));
     default: return false;
     }
 }

@@ -24,6 +24,14 @@ static size_t size_of(RedisString **argv, int argc) {
     return total;
 }
 
+/* RG.DUMPREGISTRATIONS gets what only the module knows. */
+static void finish_dump(struct pending *pending, const char *resp, size_t length) {
+    struct buffer reply = {0};
+    gears_dump(&reply, resp, length);
+    pending_finish(pending, reply.data, reply.length);
+    buffer_free(&reply);
+}
+
 enum forwarding { FORWARD_OTHER, FORWARD_TRIGGER, FORWARD_SCRIPT, FORWARD_DUMP };
 
 /* Only for clients that may block: the client of a nested call or of a loading AOF has no user,
@@ -39,9 +47,11 @@ static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long ti
     if (size_of(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
         return redis.ReplyWithError(ctx, "ERR the command is longer than 1 GiB; send it in parts");
     /* whose rights it has is noted here, before the worker sees it */
-    struct pending *pending = pending_new(what == FORWARD_DUMP ? PENDING_DUMP : PENDING_REQUEST);
+    struct pending *pending = pending_new();
+    if (what == FORWARD_DUMP) pending->on_reply = finish_dump;
     pending->after_registrations = what != FORWARD_TRIGGER;
-    pending->timed_trigger = what == FORWARD_TRIGGER;
+    pending->renewable = what == FORWARD_TRIGGER;
+    if (what == FORWARD_TRIGGER) pending->latency = &shardqa.trigger_latency;
     pending->user = user ? text_copy(user_name, user_length) : rights_current_user(ctx);
     if (what == FORWARD_SCRIPT) rights_hold(pending->id, pending->user);
     /* the command as it came */

@@ -152,7 +152,8 @@ static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct regis
         return REDIS_OK;
     }
     /* the first to ask: the worker computes */
-    pending = pending_new(PENDING_MISS);
+    pending = pending_new();
+    pending->latency = &shardqa.miss_latency;
     pending->user = user;
     pending->flight = buffer_take(&flight, &length);
     pending->flight_length = length;

@@ -151,7 +151,7 @@ struct real_reply {
 };
 
 /* KEEP leaves the client what Redis replied; anything else is the reply. */
-void hooked_answered(struct pending *pending, const char *resp, size_t length) {
+static void finish_hooked(struct pending *pending, const char *resp, size_t length) {
     struct real_reply *real = pending->data;
     if (length != sizeof KEEP - 1 || memcmp(resp, KEEP, length) != 0) return pending_finish(pending, resp, length);
     pending->data = NULL; /* pending_finish frees the request, but not before the reply is copied */
@@ -170,8 +170,8 @@ static bool fits(RedisString **argv, int argc) {
 }
 
 /* A HOOK frame and its request, with the client's user. */
-static void begin(struct frame_writer *w, RedisCtx *ctx, enum pending_kind kind, struct pending **pending) {
-    *pending = pending_new(kind);
+static void begin(struct frame_writer *w, RedisCtx *ctx, struct pending **pending) {
+    *pending = pending_new();
     (*pending)->user = rights_current_user(ctx);
     frame_begin(w, FRAME_HOOK, (*pending)->id);
     frame_text(w, (*pending)->user);
@@ -200,7 +200,7 @@ static int ask_functions(RedisCtx *ctx, RedisString **argv, int argc, struct reg
     struct frame_writer w;
     struct pending *pending;
     if (!pending_has_room(ctx)) return REDIS_OK;
-    begin(&w, ctx, PENDING_REQUEST, &pending);
+    begin(&w, ctx, &pending);
     frame_number(&w, count);
     for (long long i = 0; i < count; i++) frame_text(&w, chain[i]->id);
     add_command(&w, argv, argc);
@@ -214,9 +214,10 @@ static int await_events(RedisCtx *ctx, RedisString **argv, int argc, const struc
     struct real_reply *real = redis.Alloc(sizeof *real + resp->length);
     real->length = resp->length;
     memcpy(real->resp, resp->data, resp->length);
-    begin(&w, ctx, PENDING_HOOKED, &pending);
+    begin(&w, ctx, &pending);
     pending->data = real;
     pending->free_data = redis.Free;
+    pending->on_reply = finish_hooked;
     frame_number(&w, 0);
     add_command(&w, argv, argc);
     for (; caused; caused = caused->next) {

@@ -9,7 +9,6 @@
 
 #include "core/state.h"
 
-struct pending;
 struct registration;
 
 struct hooked {
@@ -44,7 +43,6 @@ const struct hooked *hooked_find(const char *name, size_t length); /* NULL: nobo
 bool hooked_takes(const struct hooked *hooked, const struct registration *registration, const char *key, size_t length);
 
 void hooked_caused(struct causing *causing, const struct registration *registration, const char *event, const char *key, size_t length, const char *type);
-void hooked_answered(struct pending *pending, const char *resp, size_t length); /* the worker's REPLY to HOOK */
 
 int shardqa_hook(RedisCtx *ctx, RedisString **argv, int argc);
 

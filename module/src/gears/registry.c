@@ -193,16 +193,6 @@ static void send_now(const struct session *session, uint64_t request, bool drop)
 /* With all ids empty the worker drops the session. */
 static void drop_from_worker(const struct session *session) { send_now(session, 0, true); }
 
-/* The worker runs the code again; its answer goes to gears_replayed. */
-static void send_session(struct session *session) {
-    if (session->barred) return;
-    struct pending *pending = pending_new(PENDING_REPLAY);
-    pending->data = text_copy(session->id, strlen(session->id));
-    pending->free_data = redis.Free;
-    set_inactive(session, NULL, 0);
-    send_now(session, pending->id, false);
-}
-
 /* NULL where it was removed meanwhile. */
 static struct session *session_replayed_by(const struct pending *pending) {
     const char *id = pending->data;
@@ -210,7 +200,7 @@ static struct session *session_replayed_by(const struct pending *pending) {
 }
 
 /* The worker has run the code again, or could not. */
-void gears_replayed(struct pending *pending, const char *resp, size_t length) {
+static void finish_replay(struct pending *pending, const char *resp, size_t length) {
     struct session *session = session_replayed_by(pending);
     if (session && resp[0] == '-') set_inactive(session, resp + 1, length - 3);
     if (session && resp[0] != '-') session->deaths = 0;
@@ -218,13 +208,25 @@ void gears_replayed(struct pending *pending, const char *resp, size_t length) {
 }
 
 /* The worker ended while it ran this code again. */
-void gears_blame(struct pending *pending) {
+static void blame_session(struct pending *pending) {
     static const char why[] = "it ended the worker twice when it was run again and is in quarantine; send its script again, or remove it by RG.UNREGISTER";
     struct session *session = session_replayed_by(pending);
     if (session == NULL || ++session->deaths < DEATHS_MOST) return;
     session->barred = true;
     set_inactive(session, why, sizeof why - 1);
     redis.Log(shardqa.ctx, "warning", "session %s: %s", session->id, why);
+}
+
+/* The worker runs the code again; its answer goes to finish_replay. */
+static void send_session(struct session *session) {
+    if (session->barred) return;
+    struct pending *pending = pending_new();
+    pending->data = text_copy(session->id, strlen(session->id));
+    pending->free_data = redis.Free;
+    pending->on_reply = finish_replay;
+    pending->on_fatality = blame_session;
+    set_inactive(session, NULL, 0);
+    send_now(session, pending->id, false);
 }
 
 /* ---- the registry ---- */

@@ -51,8 +51,6 @@ bool gears_store(const char *payload, size_t length);     /* of a REGISTER frame
 void gears_encode(const struct session *session, struct buffer *payload); /* the inverse */
 void gears_clear(void);                                   /* before another data set is loaded; the worker drops them too */
 
-void gears_replayed(struct pending *pending, const char *resp, size_t length); /* the worker's REPLY to SESSION */
-void gears_blame(struct pending *pending); /* the worker ended while it ran this session again */
 void gears_each_session(void (*action)(const struct session *, void *), void *data);
 bool gears_trigger_is_sync(const char *trigger, size_t length);
 /* The registration of this trigger whose session is inactive; NULL: none. */
