@@ -19,34 +19,6 @@ enum {
     LOAD_KILLS_MOST = 4
 };
 
-/* ---- blobs ---- */
-
-/* Takes `data` over. */
-struct blob *blob_new(char *data, size_t length) {
-    struct blob *blob = redis.Alloc(sizeof *blob);
-    atomic_init(&blob->references, 1);
-    blob->length = length;
-    blob->data = data;
-    blob->file = NULL;
-    return blob;
-}
-
-/* Any thread. */
-struct blob *blob_retain(struct blob *blob) {
-    atomic_fetch_add(&blob->references, 1);
-    return blob;
-}
-
-/* Any thread. The last one frees the file. */
-void blob_release(struct blob *blob) {
-    if (blob == NULL || atomic_fetch_sub(&blob->references, 1) != 1) return;
-    if (blob->file)
-        model_file_unmap(blob->file, blob->data, blob->length);
-    else
-        redis.Free(blob->data);
-    redis.Free(blob);
-}
-
 /* ---- models ---- */
 
 /* Leaves an empty list. */

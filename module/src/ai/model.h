@@ -8,23 +8,12 @@
 #include <stdint.h>
 
 #include "core/activity.h"
+#include "core/blob.h"
 #include "core/frame.h"
 #include "core/redis_api.h"
 
-/* The bytes of a model file. Shared by the key, by copies of it and by the queue to the worker. */
-struct blob {
-    atomic_long references;
-    size_t length;
-    char *data;              /* owned; where there is a file, its mapping */
-    struct model_file *file; /* owned; NULL: in memory */
-};
-
 #define MODEL_IN_MEMORY (FRAME_MAX_PAYLOAD - FRAME_SPARE) /* bytes of a model that goes to the worker in a frame */
 #define MODEL_IN_FILE ((size_t)16 << 30)
-
-struct blob *blob_new(char *data, size_t length); /* takes `data`; one reference */
-struct blob *blob_retain(struct blob *blob);
-void blob_release(struct blob *blob);
 
 struct names {
     size_t count;

@@ -129,10 +129,10 @@ static void let_go(int fd, const char *path) {
 }
 
 /* A blob's last reference is gone. */
-void model_file_unmap(struct model_file *file, char *data, size_t length) {
-    munmap(data, length);
-    let_go(file->fd, file->path);
-    redis.Free(file);
+static void free_mapping(struct blob *blob) {
+    munmap(blob->data, blob->length);
+    let_go(blob->file->fd, blob->file->path);
+    redis.Free(blob->file);
 }
 
 /* What a crash left, and nobody has mapped, goes. */
@@ -221,6 +221,7 @@ struct blob *blob_end(struct blob_writer *w) {
     struct blob *blob = blob_new(data, w->length);
     blob->file = redis.Alloc(sizeof *blob->file + strlen(path) + 1);
     blob->file->fd = fd;
+    blob->free_data = free_mapping;
     memcpy(blob->file->path, path, strlen(path) + 1);
     return blob;
 }

@@ -13,7 +13,7 @@
 
 #include "core/buffer.h"
 
-struct blob; /* model.h */
+struct blob;
 
 struct model_file {
     int fd;      /* locked */
@@ -32,7 +32,5 @@ void model_files_sweep(void); /* once, when the module is loaded */
 void blob_begin(struct blob_writer *w, size_t expected);
 void blob_add(struct blob_writer *w, const char *data, size_t length);
 struct blob *blob_end(struct blob_writer *w); /* one reference */
-
-void model_file_unmap(struct model_file *file, char *data, size_t length);
 
 #endif

@@ -2,7 +2,7 @@
  * from where they lie. */
 #include "core/chunk_queue.h"
 
-#include "ai/model.h"
+#include "core/blob.h"
 #include "core/redis_api.h"
 
 static size_t *counter(struct chunk_queue *queue, const struct chunk *chunk) {

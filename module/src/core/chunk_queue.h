@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct blob; /* model.h */
+struct blob;
 
 /* A piece of the stream to the worker. */
 struct chunk {

@@ -18,7 +18,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "ai/model.h"
+#include "core/blob.h"
 #include "core/worker_process.h"
 
 enum {

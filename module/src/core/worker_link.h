@@ -7,7 +7,7 @@
 #include "core/frame.h"
 #include "core/state.h"
 
-struct blob; /* model.h */
+struct blob;
 
 enum { QUEUE_LIMIT = 64 << 20 }; /* bytes waiting for the worker, past which requests are refused and events dropped */
 
