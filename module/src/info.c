@@ -5,11 +5,13 @@
 #include <string.h>
 
 #include "ai/ai_info.h"
+#include "ai/ai_state.h"
 #include "ai/model.h"
 #include "core/activity.h"
 #include "core/slice.h"
 #include "core/state.h"
 #include "core/worker_link.h"
+#include "gears/gears_state.h"
 #include "gears/registry.h"
 
 static void number(RedisInfoCtx *ctx, const char *name, long long value) { redis.InfoAddFieldLongLong(ctx, name, value); }
@@ -102,7 +104,7 @@ static void add_word(struct word_list *list, const char *word, size_t length) {
 /* Models that ended the worker twice. */
 static void quarantined_models(RedisInfoCtx *ctx) {
     struct word_list keys = {0};
-    for (struct model *m = shardqa.models; m; m = m->next)
+    for (struct model *m = ai.models; m; m = m->next)
         if (m->state == MODEL_BARRED) add_word(&keys, m->key, m->key_length);
     number(ctx, "models_quarantined", keys.count);
     redis.InfoAddFieldCString(ctx, "models_quarantined_keys", keys.text);
@@ -131,19 +133,19 @@ static void security_section(RedisInfoCtx *ctx) {
 /* What the keyspace and the RDB hold of ours. */
 static void content_section(RedisInfoCtx *ctx) {
     long long bytes = 0, in_files = 0;
-    for (struct model *m = shardqa.models; m; m = m->next) {
+    for (struct model *m = ai.models; m; m = m->next) {
         bytes += (long long)m->blob->length;
         in_files += m->blob->file ? (long long)m->blob->length : 0;
     }
     redis.InfoAddSection(ctx, "content");
-    number(ctx, "models", shardqa.model_count);
+    number(ctx, "models", ai.model_count);
     quarantined_models(ctx);
     number(ctx, "model_bytes", bytes);
     number(ctx, "model_bytes_in_files", in_files);
-    number(ctx, "sessions", (long long)redis.DictSize(shardqa.sessions));
+    number(ctx, "sessions", (long long)redis.DictSize(gears.sessions));
     inactive_sessions(ctx);
-    number(ctx, "registrations", shardqa.registrations);
-    number(ctx, "hooks", shardqa.hooks);
+    number(ctx, "registrations", gears.registrations);
+    number(ctx, "hooks", gears.hooks);
 }
 
 /* From a client's command to its reply; of frames the main thread's own time. */

@@ -2,23 +2,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ai/ai_state.h"
 #include "ai/config.h"
+#include "ai/dag.h"
+#include "ai/execute.h"
 #include "ai/model.h"
 #include "ai/model_file.h"
 #include "ai/tensor.h"
 #include "commands.h"
-#include "core/activity.h"
+#include "core/above.h"
 #include "core/environment.h"
-#include "core/pending.h"
-#include "core/rights.h"
+#include "core/server_events.h"
 #include "core/slice.h"
 #include "core/state.h"
 #include "core/text.h"
-#include "core/tick.h"
 #include "core/worker_link.h"
 #include "core/worker_user.h"
 #include "gears/events.h"
-#include "gears/gears.h"
+#include "gears/gears_state.h"
 #include "gears/hook.h"
 #include "gears/registry.h"
 #include "info.h"
@@ -155,27 +156,47 @@ static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
     return REDIS_OK;
 }
 
-/* ---- what is done about the worker ---- */
+/* ---- what core leaves to ai and gears ---- */
 
 /* A worker has everything to learn. */
-static void worker_started(void) {
+static void send_all(void) {
     gears_send_sessions();
     models_send();
 }
 
-/* What belonged to this worker goes with it. The order matters: blame first, while requests
- * still stand. */
-static void worker_down(int signal) {
-    activity_worker_ended(signal);
-    pending_fail_all("TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again");
-    deferred_clear();
-    events_forget_watches();
-    models_forget_worker();
-    gears_forget_worker();
-    rights_forget_worker();
+/* Frames that only ai or gears know. */
+static bool take_frame(const struct frame *frame) {
+    switch (frame->type) {
+    case FRAME_TENSORS: return execute_frame_tensors(frame);
+    case FRAME_DAG_DONE: return dag_frame_done(frame);
+    case FRAME_RAN: return models_frame_ran(frame);
+    case FRAME_REGISTER: return gears_frame_register(frame);
+    case FRAME_UNREGISTER: return gears_frame_unregister(frame);
+    case FRAME_WATCH: return events_frame_watch(frame);
+    default: return false;
+    }
 }
 
-static const struct link_hooks HOOKS = {.started = worker_started, .frames = tick_frames, .down = worker_down};
+/* Models that were stored in this tick, and events that were lost. */
+static void send_rest(void) {
+    if (shardqa.link.started && ai.models_unsent > 0) models_send();
+    events_tick();
+}
+
+/* What belonged to the worker that has ended. */
+static void forget_worker(void) {
+    events_forget_watches();
+    models_forget_worker();
+}
+
+static const struct above ABOVE = {.cron = models_cron,
+                                   .keyspace_loaded = events_keyspace_loaded,
+                                   .worker_started = send_all,
+                                   .frame = take_frame,
+                                   .tick_end = send_rest,
+                                   .model_fatal = model_blame,
+                                   .worker_gone = forget_worker,
+                                   .session_user = gears_session_user};
 
 /* ---- start ---- */
 
@@ -210,8 +231,8 @@ static void fill_state(RedisCtx *ctx) {
     shardqa.scripts = redis.CreateDict(NULL);
     shardqa.waiters = redis.CreateDict(NULL);
     shardqa.flights = redis.CreateDict(NULL);
-    shardqa.hooked = redis.CreateDict(NULL);
-    shardqa.sessions = redis.CreateDict(NULL);
+    gears.hooked = redis.CreateDict(NULL);
+    gears.sessions = redis.CreateDict(NULL);
     shardqa.worker_stats = redis.CreateDict(NULL);
     if (shardqa.cluster)
         memcpy(shardqa.node_id, redis.GetMyClusterID(), 40);
@@ -234,7 +255,7 @@ static int create_all(RedisCtx *ctx) {
     if (shardqa.valkey >= VALKEY_MIGRATIONS) options |= OPTION_HANDLE_SLOT_MIGRATION; /* the index waits for slots on their way */
     redis.SetModuleOptions(ctx, options);
     redis.RegisterInfoFunc(ctx, info_sections);
-    return events_subscribe(ctx) == REDIS_OK ? hook_install(ctx) : REDIS_ERR;
+    return server_events_subscribe(ctx) || models_subscribe(ctx) || events_subscribe(ctx) || hook_install(ctx) ? REDIS_ERR : REDIS_OK;
 }
 
 /* MODULE LOAD of a file that is loaded already runs OnLoad on the same globals: nothing of a
@@ -256,7 +277,8 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
     }
     redis.SetModuleAttribs(ctx, shardqa.settings.name, MODULE_VERSION, REDIS_API_VERSION);
     fill_state(ctx);
-    link_init(&HOOKS);
+    shardqa.above = &ABOVE;
+    link_init();
     if (create_all(ctx) != REDIS_OK) return REDIS_ERR;
     if (shardqa.settings.python) {
         slice_ask();

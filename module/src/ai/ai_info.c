@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ai/ai_state.h"
 #include "ai/model.h"
 #include "core/state.h"
 
@@ -42,7 +43,7 @@ static long long resident_bytes(pid_t pid) {
 /* Packages of the worker, and what its models take. */
 static void backends_section(RedisInfoCtx *ctx) {
     long long onnx = 0;
-    for (struct model *m = shardqa.models; m; m = m->next) onnx += m->state == MODEL_LOADED && strcmp(m->backend, "ONNX") == 0;
+    for (struct model *m = ai.models; m; m = m->next) onnx += m->state == MODEL_LOADED && strcmp(m->backend, "ONNX") == 0;
     redis.InfoAddSection(ctx, "backends_info");
     version(ctx, "TensorFlow_version", "tensorflow=");
     version(ctx, "TensorFlowLite_version", "ai-edge-litert=");

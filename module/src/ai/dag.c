@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ai/ai_state.h"
 #include "ai/execute.h"
 #include "ai/model.h"
 #include "ai/outputs.h"
@@ -192,7 +193,7 @@ static struct model *open_model(struct builder *b, RedisString *name, bool scrip
     RedisKey *key = redis.OpenKey(b->ctx, name, REDIS_READ);
     if (key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY)
         fail(b, script ? "ERR script key is empty" : "ERR model key is empty");
-    else if (redis.ModuleTypeGetType(key) != (script ? shardqa.script_type : shardqa.model_type))
+    else if (redis.ModuleTypeGetType(key) != (script ? ai.script_type : ai.model_type))
         fail(b, REDIS_WRONGTYPE);
     else
         model = redis.ModuleTypeGetValue(key);
@@ -280,7 +281,7 @@ static bool add_loads(struct builder *b) {
         RedisString *name = b->argv[load->first + i];
         RedisKey *key = redis.OpenKey(b->ctx, name, REDIS_READ);
         bool empty = key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY;
-        struct tensor *tensor = !empty && redis.ModuleTypeGetType(key) == shardqa.tensor_type ? redis.ModuleTypeGetValue(key) : NULL;
+        struct tensor *tensor = !empty && redis.ModuleTypeGetType(key) == ai.tensor_type ? redis.ModuleTypeGetValue(key) : NULL;
         if (key) redis.CloseKey(key);
         if (tensor == NULL) return fail(b, empty ? "ERR tensor key is empty or in a different shard" : REDIS_WRONGTYPE);
         if (!add_tensor(b, name, tensor)) return false;
@@ -353,7 +354,7 @@ static bool build(struct builder *b) {
 /* Blocks the client and hands the frame over. */
 static void send(struct builder *b, struct pending *pending) {
     const struct header *h = &b->header;
-    if (shardqa.link.started && shardqa.models_unsent > 0) models_send(); /* stored in this very tick */
+    if (shardqa.link.started && ai.models_unsent > 0) models_send(); /* stored in this very tick */
     pending_block(b->ctx, pending, h->timeout_ms ? h->timeout_ms : shardqa.settings.timeout_ms, h->timeout_ms > 0);
     link_request(&b->w);
     shardqa.counters.executes++;

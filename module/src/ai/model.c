@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ai/ai_state.h"
 #include "ai/model_file.h"
 #include "core/pending.h"
 #include "core/resp.h"
 #include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"
+
+struct ai_state ai;
 
 enum {
     NAMES_SENT = 256 << 10, /* bytes, past which none are: only TF needs them, and a frame is bounded */
@@ -43,7 +46,7 @@ void names_copy(struct names *to, const struct names *from) {
 struct model *model_new(const char *key, size_t key_length) {
     struct model *model = redis.Calloc(1, sizeof *model);
     atomic_init(&model->references, 1);
-    model->id = ++shardqa.last_model;
+    model->id = ++ai.last_model;
     model->key = text_copy(key, key_length);
     model->key_length = key_length;
     return model;
@@ -77,17 +80,17 @@ void model_release(void *value) {
 
 /* Main thread. From here on the list holds a reference. */
 void models_add(struct model *model) {
-    model->next = shardqa.models;
-    shardqa.models = model_retain(model);
-    shardqa.model_count++;
-    if (model->state == MODEL_UNSENT) shardqa.models_unsent++;
+    model->next = ai.models;
+    ai.models = model_retain(model);
+    ai.model_count++;
+    if (model->state == MODEL_UNSENT) ai.models_unsent++;
 }
 
 /* The worker frees the network, unless it never had it. */
 static void drop_from_worker(struct model *model) {
     struct frame_writer w;
     if (model->state == MODEL_UNSENT) {
-        shardqa.models_unsent--;
+        ai.models_unsent--;
         return;
     }
     if (model->state == MODEL_BARRED) return;
@@ -98,7 +101,7 @@ static void drop_from_worker(struct model *model) {
 
 /* Models that only the list holds are in no key and no run any more. */
 void models_cron(void) {
-    struct model **at = &shardqa.models;
+    struct model **at = &ai.models;
     while (*at) {
         struct model *model = *at;
         if (atomic_load(&model->references) > 1) {
@@ -106,7 +109,7 @@ void models_cron(void) {
             continue;
         }
         *at = model->next;
-        shardqa.model_count--;
+        ai.model_count--;
         drop_from_worker(model);
         model_release(model);
     }
@@ -161,7 +164,7 @@ static void bar(struct model *model, const char *error) {
 
 /* The worker ended while it ran this model. Twice is enough for quarantine. */
 void model_blame(uint64_t id, enum activity_end end, bool alone) {
-    struct model *model = shardqa.models;
+    struct model *model = ai.models;
     while (model && model->id != id) model = model->next;
     if (model == NULL || model->state == MODEL_BARRED) return;
     if (end == ENDED_BY_WORK) model->blame += alone ? 2 : 1;
@@ -174,17 +177,17 @@ void model_blame(uint64_t id, enum activity_end end, bool alone) {
 
 /* A new worker has no models. */
 void models_forget_worker(void) {
-    shardqa.models_unsent = 0;
-    for (struct model *model = shardqa.models; model; model = model->next) {
+    ai.models_unsent = 0;
+    for (struct model *model = ai.models; model; model = model->next) {
         if (model->state == MODEL_BARRED) continue;
         model->state = MODEL_UNSENT;
-        shardqa.models_unsent++;
+        ai.models_unsent++;
     }
 }
 
 /* By the number that frames name it by. */
 static struct model *find_model(long long id) {
-    for (struct model *model = shardqa.models; model; model = model->next)
+    for (struct model *model = ai.models; model; model = model->next)
         if (model->id == (uint64_t)id) return model;
     return NULL;
 }
@@ -291,7 +294,7 @@ static void finish_reload(struct pending *pending, const char *resp, size_t leng
 
 /* The worker has answered, or has gone. */
 static void reload_ended(void *model) {
-    shardqa.models_loading--;
+    ai.models_loading--;
     model_release(model);
 }
 
@@ -302,8 +305,8 @@ static void send_anew(struct model *model) {
     pending->free_data = reload_ended;
     pending->on_reply = finish_reload;
     model->state = MODEL_SENT;
-    shardqa.models_unsent--;
-    shardqa.models_loading++;
+    ai.models_unsent--;
+    ai.models_loading++;
     model_send(model, pending->id);
 }
 
@@ -313,7 +316,7 @@ void models_send(void) {
     struct model *suspect = NULL;
     long long suspects = 0;
     models_cron(); /* an append only file may have stored and deleted some */
-    for (struct model *model = shardqa.models; model && shardqa.models_unsent > suspects; model = model->next) {
+    for (struct model *model = ai.models; model && ai.models_unsent > suspects; model = model->next) {
         if (model->state != MODEL_UNSENT) continue;
         if (model->blame == 0 && model->load_kills == 0) {
             send_anew(model);
@@ -322,5 +325,5 @@ void models_send(void) {
             suspects++;
         }
     }
-    if (suspect && shardqa.models_loading == 0 && shardqa.link.state == LINK_READY) send_anew(suspect);
+    if (suspect && ai.models_loading == 0 && shardqa.link.state == LINK_READY) send_anew(suspect);
 }

@@ -34,7 +34,7 @@ enum model_state {
  * way. A key's reference may be dropped by a lazy-free thread, so only the list's reference,
  * dropped on the main thread, ever frees the model. */
 struct model {
-    struct model *next; /* in shardqa.models */
+    struct model *next; /* in ai.models */
     atomic_long references;
     uint64_t id;        /* names this object to the worker; a key that is overwritten gets a new object */
     char *key;          /* owned; where it was stored or moved to last */
@@ -69,7 +69,7 @@ void models_cron(void);           /* frees models that no key holds any more */
 /* The worker ended while it loaded or ran this model, `alone` when it did nothing else. Twice,
  * and no worker is given it again. */
 void model_blame(uint64_t id, enum activity_end end, bool alone);
-void models_key_moved(RedisCtx *ctx, const char *event, RedisString *key);
+int models_subscribe(RedisCtx *ctx); /* follows keys that are renamed */
 
 struct model *model_retain(struct model *model);
 void model_release(void *model);

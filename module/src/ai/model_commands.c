@@ -1,11 +1,12 @@
 /* AI.MODELSTORE, MODELGET, MODELDEL, _MODELSCAN and INFO.
  *
  * A client's MODELSTORE waits: the worker loads the file first and names its inputs and outputs,
- * then the command is run once more by us (`shardqa.storing` holds the validated model), which
+ * then the command is run once more by us (`ai.storing` holds the validated model), which
  * writes the key and replicates verbatim. From replication or the AOF the key is written at
  * once, without any worker: the bytes were validated where they came from. */
 #include <string.h>
 
+#include "ai/ai_state.h"
 #include "ai/model_file.h"
 #include "ai/model_internal.h"
 #include "core/call.h"
@@ -21,7 +22,7 @@
 enum { LOAD_TIMEOUT_MS = 300000 }; /* a big model may take minutes to load */
 
 struct model *model_open(RedisCtx *ctx, RedisString *name) {
-    return value_open(ctx, name, shardqa.model_type, "ERR model key is empty");
+    return value_open(ctx, name, ai.model_type, "ERR model key is empty");
 }
 
 /* ---- AI.MODELSTORE ---- */
@@ -175,7 +176,7 @@ static const char *read_model(struct arguments *a, struct model *model) {
     return error ? error : read_blob(a, model);
 }
 
-static RedisType *type_of(const struct model *model) { return model->kind == KIND_SCRIPT ? shardqa.script_type : shardqa.model_type; }
+static RedisType *type_of(const struct model *model) { return model->kind == KIND_SCRIPT ? ai.script_type : ai.model_type; }
 
 /* Writes the key and replicates the command as it came. */
 int model_set_key(RedisCtx *ctx, RedisString *name, struct model *model) {
@@ -228,9 +229,9 @@ static bool store(struct store_job *job, char *error, size_t error_size) {
     argv[n++] = job->key;
     n += own = model_words(job->model, argv + n);
     memcpy(argv + n, job->parts, sizeof *argv * job->n_parts);
-    shardqa.storing = job->model;
+    ai.storing = job->model;
     bool good = call_own(job->model->kind == KIND_SCRIPT ? "AI.SCRIPTSTORE" : "AI.MODELSTORE", argv, n + job->n_parts, "S", error, error_size);
-    shardqa.storing = NULL;
+    ai.storing = NULL;
     for (size_t i = 0; i < own; i++) redis.FreeString(NULL, argv[1 + i]);
     redis.Free(argv);
     return good;
@@ -298,7 +299,7 @@ int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const 
  *     [INPUTS count name ...] [OUTPUTS count name ...] BLOB file ... */
 int ai_modelstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
-    if (shardqa.storing) return model_set_key(ctx, argv[1], shardqa.storing);
+    if (ai.storing) return model_set_key(ctx, argv[1], ai.storing);
     return argc < 6 ? redis.WrongArity(ctx) : model_store(ctx, &a, KIND_MODEL, read_model);
 }
 
@@ -422,9 +423,9 @@ int ai_scan(RedisCtx *ctx, RedisString **argv, int argc) {
     long count = 0;
     enum model_kind kind = text_is(argv[0], "AI._SCRIPTSCAN") ? KIND_SCRIPT : KIND_MODEL;
     if (argc != 1) return redis.WrongArity(ctx);
-    for (struct model *m = shardqa.models; m; m = m->next) count += m->kind == kind && is_in_place(ctx, m);
+    for (struct model *m = ai.models; m; m = m->next) count += m->kind == kind && is_in_place(ctx, m);
     redis.ReplyWithArray(ctx, count);
-    for (struct model *m = shardqa.models; m; m = m->next) {
+    for (struct model *m = ai.models; m; m = m->next) {
         if (m->kind != kind || !is_in_place(ctx, m)) continue;
         redis.ReplyWithArray(ctx, 2);
         redis.ReplyWithStringBuffer(ctx, m->key, m->key_length);
@@ -454,7 +455,7 @@ int ai_info(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc != 2 && argc != 3) return redis.WrongArity(ctx);
     RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_LOOK);
     RedisType *type = key ? redis.ModuleTypeGetType(key) : NULL;
-    struct model *model = type && (type == shardqa.model_type || type == shardqa.script_type) ? redis.ModuleTypeGetValue(key) : NULL;
+    struct model *model = type && (type == ai.model_type || type == ai.script_type) ? redis.ModuleTypeGetValue(key) : NULL;
     if (key) redis.CloseKey(key);
     if (model == NULL) return redis.ReplyWithError(ctx, "ERR cannot find run info for key");
     if (argc == 2) return reply_statistics(ctx, argv[1], model);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "ai/ai_state.h"
 #include "ai/model_file.h"
 #include "ai/model_internal.h"
 #include "core/state.h"
@@ -280,18 +281,22 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
 }
 
 /* After a RENAME errors name the new key. */
-void models_key_moved(RedisCtx *ctx, const char *event, RedisString *name) {
-    if (strcmp(event, "rename_to") != 0) return;
+static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *name) {
+    (void)class;
+    if (ai.model_count == 0 || strcmp(event, "rename_to") != 0) return REDIS_OK;
     RedisKey *key = redis.OpenKey(ctx, name, REDIS_LOOK);
     RedisType *type = key ? redis.ModuleTypeGetType(key) : NULL;
-    if (type && (type == shardqa.model_type || type == shardqa.script_type)) {
+    if (type && (type == ai.model_type || type == ai.script_type)) {
         struct model *model = redis.ModuleTypeGetValue(key);
         const char *text = redis.StringPtrLen(name, &model->key_length);
         redis.Free(model->key);
         model->key = text_copy(text, model->key_length);
     }
     if (key) redis.CloseKey(key);
+    return REDIS_OK;
 }
+
+int models_subscribe(RedisCtx *ctx) { return redis.SubscribeToKeyspaceEvents(ctx, NOTIFY_GENERIC, on_key_event); }
 
 /* A script's type differs from a model's in name and loader alone. */
 int model_type_create(RedisCtx *ctx) {
@@ -303,8 +308,8 @@ int model_type_create(RedisCtx *ctx) {
                                 .free = model_release,
                                 .mem_usage2 = memory_of,
                                 .copy2 = copy};
-    shardqa.model_type = redis.CreateDataType(ctx, "AI__MODEL", MODEL_ENCODING, &methods);
+    ai.model_type = redis.CreateDataType(ctx, "AI__MODEL", MODEL_ENCODING, &methods);
     methods.rdb_load = rdb_load_script;
-    shardqa.script_type = redis.CreateDataType(ctx, "AI_SCRIPT", MODEL_ENCODING, &methods);
-    return shardqa.model_type && shardqa.script_type ? REDIS_OK : REDIS_ERR;
+    ai.script_type = redis.CreateDataType(ctx, "AI_SCRIPT", MODEL_ENCODING, &methods);
+    return ai.model_type && ai.script_type ? REDIS_OK : REDIS_ERR;
 }

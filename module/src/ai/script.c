@@ -5,15 +5,16 @@
 
 #include <string.h>
 
+#include "ai/ai_state.h"
 #include "ai/model_internal.h"
+#include "core/rights.h"
 #include "core/state.h"
 #include "core/text.h"
-#include "gears/gears.h"
 
 #define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
 
 struct model *script_open(RedisCtx *ctx, RedisString *name) {
-    return value_open(ctx, name, shardqa.script_type, "ERR script key is empty");
+    return value_open(ctx, name, ai.script_type, "ERR script key is empty");
 }
 
 /* ---- AI.SCRIPTSTORE, SCRIPTSET ---- */
@@ -58,7 +59,7 @@ static const char *read_script(struct arguments *a, struct model *script) {
 static bool may_store(RedisCtx *ctx, const char *command) {
     int flags = redis.GetContextFlags(ctx);
     if (command_is_replayed(ctx)) return true;
-    if (!(flags & CTX_LUA) && (!(flags & CTX_DENY_BLOCKING) || flags & CTX_MULTI)) return may_run_code(ctx, command);
+    if (!(flags & CTX_LUA) && (!(flags & CTX_DENY_BLOCKING) || flags & CTX_MULTI)) return rights_may_run_code(ctx, command);
     redis.ReplyWithError(ctx, REFUSAL);
     return false;
 }
@@ -66,7 +67,7 @@ static bool may_store(RedisCtx *ctx, const char *command) {
 /* AI.SCRIPTSTORE key device [TAG tag] ENTRY_POINTS count function ... SOURCE source */
 int ai_scriptstore(RedisCtx *ctx, RedisString **argv, int argc) {
     struct arguments a = {.argv = argv, .argc = argc, .at = 2, .counted = true};
-    if (shardqa.storing) return model_set_key(ctx, argv[1], shardqa.storing);
+    if (ai.storing) return model_set_key(ctx, argv[1], ai.storing);
     if (argc < (command_is_replayed(ctx) ? 7 : 8)) return redis.WrongArity(ctx); /* AI.SCRIPTSET replicates as one without entry points */
     return may_store(ctx, "AI.SCRIPTSTORE") ? model_store(ctx, &a, KIND_SCRIPT, read_script) : REDIS_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ai/ai_state.h"
 #include "core/buffer.h"
 #include "core/state.h"
 #include "core/text.h"
@@ -38,7 +39,7 @@ void tensor_add_layout(struct buffer *to, const struct tensor *tensor) {
 }
 
 struct tensor *tensor_open(RedisCtx *ctx, RedisString *name) {
-    return value_open(ctx, name, shardqa.tensor_type, "ERR tensor key is empty or in a different shard");
+    return value_open(ctx, name, ai.tensor_type, "ERR tensor key is empty or in a different shard");
 }
 
 /* ---- AI.TENSORSET ---- */
@@ -159,13 +160,13 @@ int ai_tensorset(RedisCtx *ctx, RedisString **argv, int argc) {
     struct tensor *tensor = tensor_read(argv, argc, &error);
     if (tensor == NULL) return reply_set_error(ctx, error);
     RedisKey *key = redis.OpenKey(ctx, argv[1], REDIS_READ | REDIS_WRITE);
-    if (redis.KeyType(key) != KEYTYPE_EMPTY && redis.ModuleTypeGetType(key) != shardqa.tensor_type) {
+    if (redis.KeyType(key) != KEYTYPE_EMPTY && redis.ModuleTypeGetType(key) != ai.tensor_type) {
         redis.CloseKey(key);
         tensor_free(tensor);
         return redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
     }
     /* the key owns it from here on */
-    redis.ModuleTypeSetValue(key, shardqa.tensor_type, tensor);
+    redis.ModuleTypeSetValue(key, ai.tensor_type, tensor);
     redis.CloseKey(key);
     redis.NotifyKeyspaceEvent(ctx, NOTIFY_MODULE, "ai.tensorset", argv[1]);
     redis.ReplicateVerbatim(ctx);
@@ -382,6 +383,6 @@ int tensor_type_create(RedisCtx *ctx) {
                                 .mem_usage2 = memory_of,
                                 .free_effort2 = free_effort,
                                 .copy2 = copy};
-    shardqa.tensor_type = redis.CreateDataType(ctx, "AI_TENSOR", TENSOR_ENCODING, &methods);
-    return shardqa.tensor_type ? REDIS_OK : REDIS_ERR;
+    ai.tensor_type = redis.CreateDataType(ctx, "AI_TENSOR", TENSOR_ENCODING, &methods);
+    return ai.tensor_type ? REDIS_OK : REDIS_ERR;
 }

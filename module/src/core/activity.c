@@ -21,10 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ai/model.h"
-#include "core/pending.h"
 #include "core/state.h"
-#include "core/worker_link.h"
 
 enum {
     LOOK_US = 50000,       /* between two looks */
@@ -72,7 +69,7 @@ int activity_open(void) {
 /* ---- what it does ---- */
 
 /* A copy, with what the worker may have written wrong put right. False where the slot is idle. */
-static bool read_slot(int i, struct activity_slot *slot) {
+bool activity_slot(int i, struct activity_slot *slot) {
     memcpy(slot, (const void *)&shardqa.activity.page->slots[i], sizeof *slot);
     if (slot->kind != ACTIVITY_FUNCTION && slot->kind != ACTIVITY_MODEL) return false;
     if (slot->length >= ACTIVITY_NAME) slot->length = ACTIVITY_NAME - 1;
@@ -118,36 +115,33 @@ static void sample_process(void) {
 static bool works_for(uint64_t request) {
     struct activity_slot slot;
     for (int i = 0; i < ACTIVITY_SLOTS; i++)
-        if (read_slot(i, &slot) && slot.request == request) return true;
+        if (activity_slot(i, &slot) && slot.request == request) return true;
     return false;
 }
 
-/* For a worker that computes nothing: no request may go on waiting. */
-static bool of_nobody(uint64_t request) {
-    (void)request;
-    return false;
-}
+/* What a worker computes that uses its processor may still come to an end. */
+bool activity_keeps(uint64_t request) { return shardqa.activity.computing && works_for(request); }
 
 /* ---- verdicts ---- */
 
-/* Only marks the link as broken: link_tick kills and collects the worker. */
-static void end_worker(const char *why, bool blamed) {
+/* The caller ends the worker, for this reason. */
+static const char *condemn(const char *why, bool blamed) {
     shardqa.activity.killed = true;
     shardqa.activity.blamed = blamed;
-    link_break(why);
+    return why;
 }
 
 /* Past its deadline by more than GRACE_US though the worker could have interrupted it: inside C
  * code, or it swallows interrupts. */
-static void check_deadlines(uint64_t now) {
+static const char *check_deadlines(uint64_t now) {
     struct activity_slot slot;
     for (int i = 0; i < ACTIVITY_SLOTS; i++) {
-        if (!read_slot(i, &slot) || slot.deadline_us == 0 || slot.deadline_us + GRACE_US > now) continue;
+        if (!activity_slot(i, &slot) || slot.deadline_us == 0 || slot.deadline_us + GRACE_US > now) continue;
         redis.Log(shardqa.ctx, "warning", "%s is past its deadline and can't be interrupted; the worker is killed", slot.name);
         shardqa.counters.killed_late++;
-        end_worker("a function ran past its deadline", true);
-        return;
+        return condemn("a function ran past its deadline", true);
     }
+    return NULL;
 }
 
 /* How long this worker may stay silent. Starting and computing ones get more. */
@@ -159,33 +153,34 @@ static uint64_t patience_us(bool computing) {
 }
 
 /* The steps of a silence: refuse requests, ask for a trace, kill. */
-static void check_silence(void) {
+static struct verdict check_silence(void) {
     struct activity *a = &shardqa.activity;
+    struct verdict verdict = {0};
     sample_process();
-    if (a->silent_us < SILENT_US) return;
+    if (a->silent_us < SILENT_US) return verdict;
     bool stopped = a->stopped, computing = a->computing;
     uint64_t patience = patience_us(computing);
     if (!a->silent && a->beat != 0 && shardqa.link.state == LINK_READY) {
-        a->silent = true;
+        a->silent = verdict.fell_silent = true;
         shardqa.counters.silences++;
-        pending_fail_unless(computing ? works_for : of_nobody, "TRYAGAIN the worker of this node does not answer; it is replaced if that lasts, try again");
     }
     if (!a->traced && computing && a->silent_us + TRACE_US >= patience) {
         a->traced = true;
         kill(shardqa.link.pid, SIGUSR2); /* faulthandler prints where its threads are, without the interpreter's lock */
     }
-    if (a->silent_us < patience) return;
+    if (a->silent_us < patience) return verdict;
     redis.Log(shardqa.ctx, "warning", "the worker has not answered for %llu ms (it %s); it is killed", (unsigned long long)a->silent_us / 1000,
               computing ? "computes" : stopped ? "is stopped" : "is deadlocked");
     shardqa.counters.killed_silent++;
-    end_worker("it did not answer", !stopped);
+    verdict.fatal = condemn("it did not answer", !stopped);
+    return verdict;
 }
 
 /* One look, at most every LOOK_US: has the worker beaten since the last one? */
-void activity_check(void) {
+struct verdict activity_check(void) {
     struct activity *a = &shardqa.activity;
     uint64_t now = now_us();
-    if (shardqa.settings.heartbeat_ms == 0 || shardqa.link.fd < 0 || shardqa.link.broken || now - a->looked_us < LOOK_US) return;
+    if (shardqa.settings.heartbeat_ms == 0 || shardqa.link.fd < 0 || shardqa.link.broken || now - a->looked_us < LOOK_US) return (struct verdict){0};
     uint64_t passed = now - a->looked_us;
     char state;
     a->looked_us = now;
@@ -193,14 +188,13 @@ void activity_check(void) {
     uint64_t beat = *(const volatile uint64_t *)&a->page->beat;
     if (beat == a->beat) {
         a->silent_us += passed < LOOK_MAX_US ? passed : LOOK_MAX_US;
-        check_silence();
-        return;
+        return check_silence();
     }
     a->beat = beat;
     a->silent_us = a->sampled_us = 0;
     a->silent = a->traced = false;
     if (!read_process(shardqa.link.pid, &state, &a->cpu_ticks)) a->cpu_ticks = 0;
-    check_deadlines(now);
+    return (struct verdict){.fatal = check_deadlines(now)};
 }
 
 bool activity_silent(void) { return shardqa.activity.silent; }
@@ -211,32 +205,10 @@ long long activity_silent_ms(void) { return (long long)shardqa.activity.silent_u
 
 /* A crash, or a kill that we decided on, blames what ran. An operator's kill -9, or the kernel's
  * for want of memory, says less. */
-static enum activity_end kind_of_end(int signal) {
+enum activity_end activity_end(int signal) {
     const struct activity *a = &shardqa.activity;
     if (a->killed) return a->blamed ? ENDED_BY_WORK : ENDED_OTHERWISE;
     if (signal == 0) return ENDED_BY_ITSELF;
     if (signal == SIGTERM || signal == SIGINT || signal == SIGUSR2) return ENDED_OTHERWISE;
     return signal == SIGKILL ? ENDED_BY_KILL : ENDED_BY_WORK;
-}
-
-/* Names what ran when the worker ended, and blames models and sessions that may have ended it. */
-void activity_worker_ended(int signal) {
-    struct activity *a = &shardqa.activity;
-    struct activity_slot slot;
-    size_t at = 0, running = 0;
-    a->last_running[0] = '\0';
-    a->silent = false;
-    if (a->page == NULL) return;
-    /* what ran alone is blamed more than what ran beside others */
-    for (int i = 0; i < ACTIVITY_SLOTS; i++) running += read_slot(i, &slot);
-    for (int i = 0; i < ACTIVITY_SLOTS; i++) {
-        if (!read_slot(i, &slot)) continue;
-        if (slot.kind == ACTIVITY_MODEL) model_blame(slot.subject, kind_of_end(signal), running == 1);
-        struct pending *pending = slot.request ? pending_find(slot.request) : NULL;
-        bool its_own_doing = kind_of_end(signal) == ENDED_BY_ITSELF || kind_of_end(signal) == ENDED_BY_WORK;
-        if (pending && pending->on_fatality && its_own_doing) pending->on_fatality(pending);
-        if (at + slot.length + 3 < sizeof a->last_running)
-            at += (size_t)snprintf(a->last_running + at, sizeof a->last_running - at, "%s%s", at > 0 ? "; " : "", slot.name);
-    }
-    if (at > 0) redis.Log(shardqa.ctx, "warning", "when the worker ended it was running: %s", a->last_running);
 }

@@ -50,15 +50,20 @@ _Static_assert(sizeof(struct activity_page) == 16384, "the worker maps 16 KB");
  * caller closes, or -1 and errno. */
 int activity_open(void);
 
-/* Once a tick: notices a worker that is silent or computes past its deadline, and breaks the
- * link. */
-void activity_check(void);
+struct verdict {
+    bool fell_silent;  /* in this look: requests are refused from here on */
+    const char *fatal; /* NULL, or why the worker has to be ended; static text */
+};
+
+/* Once a tick: notices a worker that is silent or computes past its deadline. */
+struct verdict activity_check(void);
 
 bool activity_silent(void); /* has the worker been silent for so long that requests are refused? */
 long long activity_silent_ms(void);
+bool activity_keeps(uint64_t request); /* does a silent worker compute for this request, so that it may go on waiting? */
 
-/* The worker is gone: tells the log and INFO what it computed, and counts that against the
- * models among it. */
-void activity_worker_ended(int signal);
+/* What thread `i` of the worker computes, or computed when it ended. False where it is idle. */
+bool activity_slot(int i, struct activity_slot *slot);
+enum activity_end activity_end(int signal); /* of a worker that this signal ended, 0: none did */
 
 #endif

@@ -15,6 +15,7 @@ struct blob *blob_new(char *data, size_t length) {
     return blob;
 }
 
+/* Any thread. */
 struct blob *blob_retain(struct blob *blob) {
     atomic_fetch_add(&blob->references, 1);
     return blob;

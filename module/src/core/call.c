@@ -12,7 +12,6 @@
 #include <strings.h>
 
 #include "core/rights.h"
-#include "core/section.h"
 #include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"

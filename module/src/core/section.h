@@ -11,8 +11,7 @@
 #include "core/frame.h"
 #include "core/state.h"
 
-enum { SECTION_MS = 1000, SECTION_FIRST = 2 /* numbers below are other flags of a CALL */ };
-#define SECTION_CLOSED "TIMEOUT the atomic block took longer than 1000 ms: it was ended there, and its later commands did not run"
+enum { SECTION_MS = 1000 };
 
 bool section_frame_lock(const struct frame *frame);
 bool section_frame_unlock(const struct frame *frame);

@@ -1,6 +1,6 @@
-/* The one global struct of the module. Everything in it is touched by Redis' main thread alone,
- * except where a field says otherwise (the reference counts of models and blobs, which a
- * lazy-free thread may lower). */
+/* What core knows; what the other rooms know beside it stands in ai/ai_state.h and
+ * gears/gears_state.h. Everything in the three is touched by Redis' main thread alone, but for
+ * the reference counts of models and blobs, which a lazy-free thread may lower. */
 #ifndef SHARDQA_STATE_H
 #define SHARDQA_STATE_H
 
@@ -16,12 +16,8 @@
 #include "core/redis_api.h"
 
 struct activity_page; /* activity.h */
-struct blob;
-struct causing; /* hooked.h */
-struct model;
+struct above; /* above.h */
 struct pending;
-struct registration;
-struct session;
 
 /* What this Redis takes of ACL categories. */
 enum acl_categories {
@@ -179,6 +175,7 @@ enum {
 
 struct shardqa {
     RedisCtx *ctx; /* detached: runs the calls of the worker, logs, arms timers; never freed */
+    const struct above *above; /* static; the rooms above core */
     struct settings settings;
     struct worker_link link;
     struct activity activity;
@@ -202,31 +199,9 @@ struct shardqa {
     long long waiting;     /* blocked clients */
     struct deferred_queue deferred;
 
-    RedisDict *sessions;   /* session id -> struct session, owned */
-    struct registration **active; /* owned array of the registrations in force, borrowed from the sessions */
-    long long registrations;      /* entries of `active` */
-    RedisDict *hooked;     /* name of a command -> struct hooked, owned */
-    long long hooks;       /* registrations that hook commands */
     uint64_t section;      /* number of the open one (section.h); 0: none */
-    struct causing *causing; /* NULL, or what notes the events of the hooked command under way */
-    uint64_t last_session; /* how many sessions have been kept so far */
-    long long event_registrations;
-    struct prefix *watches; /* owned list; gone when the worker dies */
-    bool events_overflowed;
-
-    struct model *models;  /* list of all live models; each holds one reference of its own */
-    uint64_t last_model;
-    struct model *storing; /* the validated model that the running AI.MODELSTORE of ours shall store; borrowed */
-    long long models_unsent;
-    long long models_loading; /* sent anew to a new worker and not answered yet */
-    long long model_count;
 
     RedisDict *worker_stats; /* name -> value text (owned) of STATS frames */
-
-    RedisType *tensor_type;
-    RedisType *model_type;
-    RedisType *script_type;
-    RedisType *gears_type; /* only for its aux data: registrations in the RDB */
 
     struct counters counters;
     struct latency execute_latency;

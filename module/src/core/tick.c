@@ -15,9 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "ai/dag.h"
-#include "ai/execute.h"
-#include "ai/model.h"
+#include "core/above.h"
 #include "core/activity.h"
 #include "core/call.h"
 #include "core/pending.h"
@@ -25,10 +23,8 @@
 #include "core/rights.h"
 #include "core/section.h"
 #include "core/text.h"
+#include "core/worker_end.h"
 #include "core/worker_link.h"
-#include "gears/events.h"
-#include "gears/hooked.h"
-#include "gears/registry.h"
 
 enum {
     TICK_FRAMES = 64,
@@ -116,20 +112,14 @@ static bool dispatch(const struct frame *frame) {
     switch (frame->type) {
     case FRAME_READY: return on_ready(frame);
     case FRAME_REPLY: on_worker_reply(*frame); return true;
-    case FRAME_TENSORS: return execute_frame_tensors(frame);
     case FRAME_CALL: return call_run(frame);
-    case FRAME_REGISTER: return gears_frame_register(frame);
-    case FRAME_UNREGISTER: return gears_frame_unregister(frame);
-    case FRAME_WATCH: return events_frame_watch(frame);
     case FRAME_LOG: return on_log(frame);
     case FRAME_STATS: return on_stats(frame);
     case FRAME_LOCK: return section_frame_lock(frame);
     case FRAME_UNLOCK: return section_frame_unlock(frame);
     case FRAME_RELEASE: return rights_release(frame->id), true;
     case FRAME_PROGRESS: return pending_goes_on(frame->id), true;
-    case FRAME_RAN: return models_frame_ran(frame);
-    case FRAME_DAG_DONE: return dag_frame_done(frame);
-    default: return false;
+    default: return shardqa.above->frame(frame);
     }
 }
 
@@ -177,10 +167,6 @@ static struct deferred *take_deferred(void) {
     if (queue->first == NULL) queue->last = NULL;
     queue->bytes -= d->frame.length;
     return d;
-}
-
-void deferred_clear(void) {
-    while (shardqa.deferred.first) redis.Free(take_deferred());
 }
 
 /* ---- the tick ---- */
@@ -261,7 +247,7 @@ static bool run_received(struct budget *budget, bool paused) {
 }
 
 /* The frames of this tick, within its budget. */
-void tick_frames(void) {
+static void run_frames(void) {
     struct worker_link *link = &shardqa.link;
     if (link->in.length <= link->in_handled && shardqa.deferred.first == NULL) return;
     struct budget budget = {.until_us = redis.MonotonicMicroseconds() + TICK_US, .frames = TICK_FRAMES,
@@ -290,17 +276,51 @@ static void first_tick(void) {
     if (reply) redis.FreeCallReply(reply);
 }
 
+/* A worker that does not answer, or can't be interrupted. */
+static void watch_worker(void) {
+    struct verdict verdict = activity_check();
+    if (verdict.fell_silent) pending_fail_unless(activity_keeps, "TRYAGAIN the worker of this node does not answer; it is replaced if that lasts, try again");
+    if (verdict.fatal) link_break(verdict.fatal);
+}
+
+/* What the worker said of itself by STATS. */
+static void forget_stats(void) {
+    char *value;
+    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.worker_stats, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, (void **)&value) != NULL) redis.Free(value);
+    redis.DictIteratorStop(iterator);
+    redis.FreeDict(NULL, shardqa.worker_stats);
+    shardqa.worker_stats = redis.CreateDict(NULL);
+}
+
+/* What belonged to this worker goes with it. The order matters: blame first, while requests
+ * still stand. */
+static void bury_worker(int signal) {
+    worker_end_blame(signal);
+    pending_fail_all("TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again");
+    while (shardqa.deferred.first) redis.Free(take_deferred());
+    shardqa.above->worker_gone();
+    forget_stats();
+    rights_forget_worker();
+}
+
 /* Once per loop, before Redis sleeps. */
 void tick_run(void) {
     struct worker_link *link = &shardqa.link;
+    int signal;
     shardqa.counters.ticks++;
     if (!shardqa.loaded) first_tick();
     if (shardqa.shutting_down) link_continue();
-    events_tell_loaded();
-    activity_check();
-    link_tick();
+    if (shardqa.keyspace_loaded) shardqa.above->keyspace_loaded();
+    shardqa.keyspace_loaded = false;
+    watch_worker();
+    if (link_take_down(&signal)) bury_worker(signal);
     if (link->fd < 0) return;
-    if (link->started && shardqa.models_unsent > 0) models_send();
-    events_tick();
+    if (!link->started && shardqa.loaded) {
+        shardqa.above->worker_started();
+        link_send_start();
+    }
+    run_frames();
+    shardqa.above->tick_end();
     link_write();
 }

@@ -8,9 +8,7 @@
 enum { DEFERRED_LIMIT = 64 << 20 /* bytes of frames that may wait; then reading stops */ };
 
 void tick_run(void);
-void tick_frames(void);      /* handles frames of the worker, as many as a tick takes */
 void tick_handle(const struct frame *frame); /* one frame, now */
 void tick_defer(const struct frame *frame);  /* one frame, in a later tick; it is copied */
-void deferred_clear(void);
 
 #endif

@@ -2,9 +2,8 @@
  * (worker_process.c) to its end.
  *
  * Threading: main thread only. The callbacks of descriptors may run nested, inside a busy script
- * or a load; they only move bytes and set `broken`. All decisions are taken in link_tick, which
- * runs in BEFORE_SLEEP. What the layers above do about a worker that starts, sends or ends is
- * theirs: module.c gives their functions as hooks.
+ * or a load; they only move bytes and set `broken`. All decisions are taken in the tick (tick.c),
+ * which runs in BEFORE_SLEEP.
  *
  * Big model files travel through the same socket, in slices of at most 256 KB a tick and
  * straight from the key's own memory. A memfd over SCM_RIGHTS would save one copy, but needs a
@@ -31,8 +30,6 @@ enum {
     BACKOFF_FIRST = 100,     /* ms until the first restart; doubles */
     SETTLED_US = 10000000    /* a worker that was ready this long starts afresh at BACKOFF_FIRST */
 };
-
-static const struct link_hooks *hooks;
 
 static void on_socket(int fd, void *data, int mask);
 
@@ -232,8 +229,7 @@ static void on_exit_of_worker(int fd, void *data, int mask) {
 static long long backoff_first(void) { return BACKOFF_FIRST < shardqa.settings.backoff_ms ? BACKOFF_FIRST : shardqa.settings.backoff_ms; }
 
 /* At load, before a worker is started. */
-void link_init(const struct link_hooks *above) {
-    hooks = above;
+void link_init(void) {
     shardqa.link.backoff_ms = backoff_first();
     process_init();
 }
@@ -333,7 +329,7 @@ static void nothing(void *unused) { (void)unused; }
 
 void link_wake(void) { redis.EventLoopAddOneShot(nothing, NULL); }
 
-/* Marks the worker as lost. take_down does the rest, in the tick. */
+/* Marks the worker as lost. link_take_down does the rest, in the tick. */
 void link_break(const char *why) {
     struct worker_link *link = &shardqa.link;
     if (link->fd < 0 || link->broken) return;
@@ -357,39 +353,30 @@ static void close_link(struct worker_link *link) {
 }
 
 /* The worker has ended or is ended here; the next one is on its way. */
-static void take_down(void) {
+bool link_take_down(int *signal) {
     struct worker_link *link = &shardqa.link;
     char how[64];
+    if (!link->broken) return false;
     bool settled = link->state == LINK_READY && redis.MonotonicMicroseconds() - link->ready_since_us > SETTLED_US;
-    int signal = process_end(how, sizeof how);
+    *signal = process_end(how, sizeof how);
     snprintf(link->last_end, sizeof link->last_end, "%s (%s)", link->broken_why, how);
     redis.Log(shardqa.ctx, "warning", "the worker is gone: %s (%s); waiting clients are answered TRYAGAIN", link->broken_why, how);
     close_link(link);
     link->broken = false;
     if (settled) link->backoff_ms = backoff_first();
     arm_restart();
-    hooks->down(signal);
+    return true;
 }
 
-/* Everything is loaded: the worker gets sessions and models, then START. */
-static void send_start(void) {
+/* Everything is loaded, and the worker has got it. */
+void link_send_start(void) {
     struct frame_writer start;
-    hooks->started();
     frame_begin(&start, FRAME_START, 0);
     link_send(&start, NULL);
     shardqa.link.started = true;
 }
 
 void link_cron(void) { process_collect(); }
-
-/* The worker's life goes on in the tick only. */
-void link_tick(void) {
-    struct worker_link *link = &shardqa.link;
-    if (link->broken) take_down();
-    if (link->fd < 0) return;
-    if (!link->started && shardqa.loaded) send_start();
-    hooks->frames();
-}
 
 /* What was held goes out now. */
 void link_ready(void) {

@@ -11,16 +11,10 @@ struct blob;
 
 enum { QUEUE_LIMIT = 64 << 20 }; /* bytes waiting for the worker, past which requests are refused and events dropped */
 
-/* What the layers above do about the worker; module.c says which functions. Called in link_tick. */
-struct link_hooks {
-    void (*started)(void);    /* a new worker: sends the frames that it gets before START */
-    void (*frames)(void);     /* handles frames that came, or that waited */
-    void (*down)(int signal); /* the worker is gone; the signal that ended it, 0 where none did */
-};
-
-void link_init(const struct link_hooks *hooks);
+void link_init(void);
 void link_spawn(void);             /* starts the worker and greets it; on failure arms the next try */
-void link_tick(void);              /* takes a broken link down; sends START once the keyspace is there; handles frames */
+bool link_take_down(int *signal);  /* where the link is broken: ends the worker, *signal ended it (0: none); false: it is not */
+void link_send_start(void);        /* behind the frames that a new worker gets before START */
 void link_cron(void);              /* collects killed workers */
 void link_stop(void);              /* Redis shuts down: no more workers */
 void link_continue(void);          /* the shutdown was given up (a save failed) */

@@ -1,4 +1,4 @@
-/* Key events -> EVENT frames; changes of role and of the whole keyspace -> ROLE and RESYNC.
+/* Key events -> EVENT frames; changes of the whole keyspace -> RESYNC.
  *
  * Callbacks only queue: a write inside a notification would lose its own events, and keys are
  * opened only where the event alone does not tell the type. Registrations act on masters;
@@ -8,10 +8,9 @@
 
 #include <string.h>
 
-#include "ai/model.h"
 #include "core/text.h"
-#include "core/tick.h"
 #include "core/worker_link.h"
+#include "gears/gears_state.h"
 #include "gears/hooked.h"
 #include "gears/registry.h"
 
@@ -74,8 +73,8 @@ static const char *happening_type(struct happening *h) {
 /* One EVENT frame. When the queue is full, events are lost and RESYNC follows instead. */
 static void send_event(struct happening *h, const char *target) {
     struct frame_writer w;
-    if (shardqa.events_overflowed || !link_has_room()) {
-        shardqa.events_overflowed = true;
+    if (gears.events_overflowed || !link_has_room()) {
+        gears.events_overflowed = true;
         shardqa.counters.events_lost++;
         return;
     }
@@ -104,17 +103,17 @@ static bool offer_to_registration(struct registration *r, void *data) {
 
 /* The client of the command under way waits for the functions of these. */
 static void offer_to_hooks(struct happening *h) {
-    const struct hooked *hooked = shardqa.causing->hooked;
+    const struct hooked *hooked = gears.causing->hooked;
     for (size_t i = 0; i < hooked->count; i++) {
         const struct registration *r = hooked->registrations[i];
-        if (r->keys_reader && is_for(r, h)) hooked_caused(shardqa.causing, r, h->event, h->text, h->length, happening_type(h));
+        if (r->keys_reader && is_for(r, h)) hooked_caused(gears.causing, r, h->event, h->text, h->length, happening_type(h));
     }
 }
 
 /* One frame is enough, however many watches match. */
 static void offer_to_watches(struct happening *h) {
     if (h->class & NOTIFY_KEY_MISS) return;
-    for (struct prefix *watch = shardqa.watches; watch; watch = watch->next)
+    for (struct prefix *watch = gears.watches; watch; watch = watch->next)
         if (prefix_matches(watch, h->text, h->length)) {
             send_event(h, "watch");
             return;
@@ -124,13 +123,12 @@ static void offer_to_watches(struct happening *h) {
 /* Every key event of the server comes here, so the cheap tests stand first. */
 static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
     struct happening h = {.ctx = ctx, .class = class, .event = event, .key = key};
-    if (class & NOTIFY_GENERIC && shardqa.model_count > 0) models_key_moved(ctx, event, key);
-    if (!shardqa.link.started || (shardqa.watches == NULL && shardqa.event_registrations == 0 && !shardqa.causing)) return REDIS_OK;
+    if (!shardqa.link.started || (gears.watches == NULL && gears.event_registrations == 0 && !gears.causing)) return REDIS_OK;
     if (redis.GetContextFlags(ctx) & (CTX_LOADING | CTX_IS_CHILD) || redis.GetSelectedDb(ctx) != 0) return REDIS_OK;
     h.text = redis.StringPtrLen(key, &h.length);
     offer_to_watches(&h);
-    if (shardqa.causing) offer_to_hooks(&h);
-    if (shardqa.master && shardqa.event_registrations > 0) gears_find(offer_to_registration, &h);
+    if (gears.causing) offer_to_hooks(&h);
+    if (shardqa.master && gears.event_registrations > 0) gears_find(offer_to_registration, &h);
     return REDIS_OK;
 }
 
@@ -145,24 +143,24 @@ bool events_frame_watch(const struct frame *frame) {
     pattern[item.length] = '*';
     struct prefix *prefix = prefix_new(pattern, item.length > 0 && item.data[item.length - 1] == '*' ? item.length : item.length + 1);
     redis.Free(pattern);
-    for (struct prefix *w = shardqa.watches; w; w = w->next)
+    for (struct prefix *w = gears.watches; w; w = w->next)
         if (w->length == prefix->length && memcmp(w->text, prefix->text, w->length) == 0) {
             redis.Free(prefix);
             return true;
         }
-    prefix->next = shardqa.watches;
-    shardqa.watches = prefix;
+    prefix->next = gears.watches;
+    gears.watches = prefix;
     return true;
 }
 
 /* Watches belong to one worker and end with it. */
 void events_forget_watches(void) {
-    while (shardqa.watches) {
-        struct prefix *next = shardqa.watches->next;
-        redis.Free(shardqa.watches);
-        shardqa.watches = next;
+    while (gears.watches) {
+        struct prefix *next = gears.watches->next;
+        redis.Free(gears.watches);
+        gears.watches = next;
     }
-    shardqa.events_overflowed = false;
+    gears.events_overflowed = false;
 }
 
 /* ---- everything at once ---- */
@@ -176,33 +174,18 @@ static void resync(const char *reason) {
     link_send(&w, NULL);
 }
 
-/* The registrations came with the data set, so the worker gets them again. Told in the tick,
- * because an asynchronous load ends with two events, in an order that differs between versions
- * of Redis. A worker that was not started yet is given all by link_tick. */
-void events_tell_loaded(void) {
-    if (!shardqa.keyspace_loaded) return;
-    shardqa.keyspace_loaded = false;
+/* The registrations came with the data set, so the worker gets them again. One that was not
+ * started yet gets all when it is. */
+void events_keyspace_loaded(void) {
     if (shardqa.link.started) gears_send_sessions();
     resync("loaded");
 }
 
 /* After an overflow: once half of the queue is free, events go on. */
 void events_tick(void) {
-    if (!shardqa.events_overflowed || shardqa.link.out.bytes > QUEUE_LIMIT / 2) return;
-    shardqa.events_overflowed = false;
+    if (!gears.events_overflowed || shardqa.link.out.bytes > QUEUE_LIMIT / 2) return;
+    gears.events_overflowed = false;
     resync("overflow");
-}
-
-/* Master or replica: the worker's functions act on masters only. */
-static void on_role(RedisCtx *ctx, RedisEvent event, uint64_t now, void *data) {
-    struct frame_writer w;
-    (void)ctx;
-    (void)event;
-    (void)data;
-    shardqa.master = now == ROLE_NOW_MASTER;
-    frame_begin(&w, FRAME_ROLE, 0);
-    frame_text(&w, shardqa.master ? "master" : "replica");
-    link_send(&w, NULL);
 }
 
 /* FLUSHALL and FLUSHDB of database 0. */
@@ -211,22 +194,6 @@ static void on_flush(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) 
     (void)ctx;
     (void)event;
     if (sub == FLUSHDB_END && (info->dbnum == 0 || info->dbnum == -1)) resync("flush");
-}
-
-/* Only notes it: events_tell_loaded sends. */
-static void on_loading(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
-    (void)ctx;
-    (void)event;
-    (void)data;
-    if (sub == LOADING_ENDED || sub == LOADING_FAILED) shardqa.keyspace_loaded = true;
-}
-
-/* As on_loading, for a replica that serves its old data meanwhile. */
-static void on_async_load(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
-    (void)ctx;
-    (void)event;
-    (void)data;
-    if (sub != ASYNC_LOAD_STARTED) shardqa.keyspace_loaded = true;
 }
 
 /* SWAPDB concerns us where database 0 takes part. */
@@ -238,40 +205,12 @@ static void on_swap(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
     if (info->first == 0 || info->second == 0) resync("swapdb");
 }
 
-/* No new worker is started from here on. */
-static void on_shutdown(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
-    (void)ctx;
-    (void)event;
-    (void)sub;
-    (void)data;
-    link_stop();
-}
-
-/* Ten times a second. */
-static void on_cron(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
-    (void)ctx;
-    (void)event;
-    (void)sub;
-    (void)data;
-    link_cron();
-    models_cron();
-}
-
-/* Everything else happens in the tick. */
-static void on_loop(RedisCtx *ctx, RedisEvent event, uint64_t sub, void *data) {
-    (void)ctx;
-    (void)event;
-    (void)data;
-    if (sub == LOOP_BEFORE_SLEEP) tick_run();
-}
-
 /* All of the above, at load. */
 int events_subscribe(RedisCtx *ctx) {
     static const struct {
         uint64_t id;
         RedisEventHandler handler;
-    } handlers[] = {{EVENT_ROLE_CHANGED, on_role}, {EVENT_FLUSHDB, on_flush},   {EVENT_LOADING, on_loading}, {EVENT_REPL_ASYNC_LOAD, on_async_load},
-                    {EVENT_SWAPDB, on_swap},       {EVENT_SHUTDOWN, on_shutdown}, {EVENT_CRON_LOOP, on_cron},  {EVENT_LOOP, on_loop}};
+    } handlers[] = {{EVENT_FLUSHDB, on_flush}, {EVENT_SWAPDB, on_swap}};
     int classes = NOTIFY_GENERIC | NOTIFY_STRING | NOTIFY_LIST | NOTIFY_SET | NOTIFY_HASH | NOTIFY_ZSET | NOTIFY_EXPIRED | NOTIFY_EVICTED |
                   NOTIFY_STREAM | NOTIFY_MODULE | NOTIFY_KEY_MISS;
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {

@@ -1,4 +1,4 @@
-/* Key events, roles and replaced keyspaces -> frames. */
+/* Key events and replaced keyspaces -> frames. */
 #ifndef SHARDQA_EVENTS_H
 #define SHARDQA_EVENTS_H
 
@@ -10,7 +10,7 @@
 int events_subscribe(RedisCtx *ctx);
 bool events_frame_watch(const struct frame *frame);
 void events_forget_watches(void);
-void events_tell_loaded(void); /* before link_tick */
+void events_keyspace_loaded(void); /* another data set is in memory */
 void events_tick(void); /* tells of an overflow once there is room again */
 
 #endif

@@ -72,60 +72,20 @@ static int forward(RedisCtx *ctx, RedisString **argv, int argc, long long timeou
     return forward_for(ctx, argv, argc, timeout_ms, what, NULL);
 }
 
-/* Whether the client's user may run this command. */
-static bool may(RedisCtx *ctx, const char *command, const char *subcommand) {
-    RedisString *name = redis.GetCurrentUserName(ctx);
-    if (name == NULL) return false;
-    RedisUser *user = redis.GetModuleUserFromUserName(name);
-    RedisString *argv[] = {redis.CreateString(ctx, command, strlen(command)), redis.CreateString(ctx, subcommand, strlen(subcommand))};
-    bool good = user != NULL && rights_allow(user, argv, 2);
-    redis.FreeString(ctx, argv[0]);
-    redis.FreeString(ctx, argv[1]);
-    if (user) redis.FreeModuleUser(user);
-    redis.FreeString(ctx, name);
-    return good;
-}
-
-/* Commands that run or remove code need more than their own permission: Redis 7.0 gives module
- * commands no ACL category, so `+@all -@dangerous` would allow them. DEBUG stands in for
- * @dangerous. */
-static bool may_debug(RedisCtx *ctx) { return may(ctx, "DEBUG", "HELP"); }
-
 static bool worker_answers(void) { return shardqa.link.state == LINK_READY && link_usable() && !activity_silent(); }
-
-/* Loopback or a Unix socket. */
-static bool is_local(RedisCtx *ctx) {
-    RedisClientInfo info = {.version = 1};
-    if (redis.GetClientInfoById(&info, redis.GetClientId(ctx)) != REDIS_OK) return false;
-    if (info.flags & CLIENT_UNIX_SOCKET) return true;
-    return strncmp(info.addr, "127.", 4) == 0 || strcmp(info.addr, "::1") == 0 || strncmp(info.addr, "::ffff:127.", 11) == 0;
-}
-
-/* DEBUG and PYEXECUTE together decide. False: the error is replied. */
-bool may_run_code(RedisCtx *ctx, const char *command) {
-    if (!may_debug(ctx))
-        reply_error(ctx, "NOPERM %s runs code on the server: its user must be allowed to run DEBUG as well", command);
-    else if (shardqa.settings.pyexecute == PYEXECUTE_NO)
-        reply_error(ctx, "ERR %s is not allowed: the module was loaded with PYEXECUTE no; load it with PYEXECUTE local or yes", command);
-    else if (shardqa.settings.pyexecute == PYEXECUTE_LOCAL && !is_local(ctx))
-        reply_error(ctx, "ERR %s is allowed from this machine alone (PYEXECUTE local); connect over loopback or a Unix socket, or load the module with PYEXECUTE yes", command);
-    else
-        return true;
-    return false;
-}
 
 /* RG.PYEXECUTE code [UNBLOCKING] [ID id] [DESCRIPTION text] [UPGRADE] [REPLACE_WITH id]
  *     [REQUIREMENTS name ...] */
 int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 2) return redis.WrongArity(ctx);
-    if (!pending_may_block(ctx, REFUSAL) || !may_run_code(ctx, "RG.PYEXECUTE")) return REDIS_OK;
+    if (!pending_may_block(ctx, REFUSAL) || !rights_may_run_code(ctx, "RG.PYEXECUTE")) return REDIS_OK;
     return forward(ctx, argv, argc, 0, FORWARD_SCRIPT); /* a batch job over the keyspace may take hours; the client may leave */
 }
 
 /* For commands that show or end what others run, or change a setting. */
 static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long timeout_ms) {
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM this command is about what others run: its user must be allowed to run DEBUG as well");
+    if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM this command is about what others run: its user must be allowed to run DEBUG as well");
     return forward(ctx, argv, argc, timeout_ms, FORWARD_OTHER);
 }
 
@@ -154,7 +114,7 @@ int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
     if (argc != 2) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG.UNREGISTER removes code from the server: its user must be allowed to run DEBUG as well");
+    if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG.UNREGISTER removes code from the server: its user must be allowed to run DEBUG as well");
     const char *id = redis.StringPtrLen(argv[1], &length);
     struct session *session = gears_session_of(id, length);
     if (session && session->inactive == NULL && worker_answers()) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
@@ -186,12 +146,12 @@ int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
 int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     if (argc < 4) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
-    if (!may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
+    if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
     if (text_is(argv[3], "REQUIRE")) return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* pip takes its time */
     bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "READ") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
     if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
     /* no deadline: its functions may import large packages, and the peer has a patience of its own */
-    return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
+    return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, rights_may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
 }
 
 /* RG.DUMPREGISTRATIONS [WITH STATISTICS]
@@ -215,13 +175,3 @@ int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
  * RG.INFOCLUSTER
  * RG.REFRESHCLUSTER */
 int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER); }
-
-/* Statistics of a worker end with it. */
-void gears_forget_worker(void) {
-    char *value;
-    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.worker_stats, "^", NULL, 0);
-    while (redis.DictNextC(iterator, NULL, (void **)&value) != NULL) redis.Free(value);
-    redis.DictIteratorStop(iterator);
-    redis.FreeDict(NULL, shardqa.worker_stats);
-    shardqa.worker_stats = redis.CreateDict(NULL);
-}

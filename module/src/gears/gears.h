@@ -7,9 +7,6 @@
 
 #include "core/state.h"
 
-void gears_forget_worker(void); /* the worker died: its statistics are void */
-bool may_run_code(RedisCtx *ctx, const char *command); /* may this client bring code to the server? Else the error is replied. */
-
 int rg_pyexecute(RedisCtx *ctx, RedisString **argv, int argc);
 int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc);
 int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc); /* RG.TRIGGER and RG.TRIGGERONKEY */

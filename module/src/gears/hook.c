@@ -19,6 +19,7 @@
 #include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"
+#include "gears/gears_state.h"
 #include "gears/hooked.h"
 #include "gears/registry.h"
 
@@ -63,7 +64,7 @@ static void put_before(RedisFilterCtx *filter_ctx, const char *name) {
 static void filter(RedisFilterCtx *filter_ctx) {
     struct key_text key = {0};
     size_t length;
-    if (shardqa.hooks == 0 || !shardqa.master) return;
+    if (gears.hooks == 0 || !shardqa.master) return;
     int count = redis.CommandFilterArgsCount(filter_ctx);
     const char *name = redis.StringPtrLen(redis.CommandFilterArgGet(filter_ctx, 0), &length);
     const struct hooked *hooked = hooked_find(name, length);

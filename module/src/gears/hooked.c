@@ -15,6 +15,7 @@
 #include "core/rights.h"
 #include "core/text.h"
 #include "core/worker_link.h"
+#include "gears/gears_state.h"
 #include "gears/registry.h"
 
 #define KEEP "-KEEP\r\n" /* of the worker: no function overrode what Redis replied */
@@ -35,14 +36,14 @@ static bool lower(char name[NAME_MOST], const char *text, size_t length) {
 /* Before the table is made anew. */
 void hooked_clear(void) {
     struct hooked *hooked;
-    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.hooked, "^", NULL, 0);
+    RedisDictIter *iterator = redis.DictIteratorStartC(gears.hooked, "^", NULL, 0);
     while (redis.DictNextC(iterator, NULL, (void **)&hooked) != NULL) {
         redis.Free(hooked->registrations);
         redis.Free(hooked);
     }
     redis.DictIteratorStop(iterator);
-    redis.FreeDict(NULL, shardqa.hooked);
-    shardqa.hooked = redis.CreateDict(NULL);
+    redis.FreeDict(NULL, gears.hooked);
+    gears.hooked = redis.CreateDict(NULL);
 }
 
 /* `word`: name, `r` or `w`, first and last key. Anything else hooks nothing. */
@@ -50,11 +51,11 @@ static void add_one(struct registration *registration, const char *word) {
     char given[NAME_MOST], name[NAME_MOST], kind;
     int first, last;
     if (sscanf(word, "%63s %c %d %d", given, &kind, &first, &last) != 4 || !lower(name, given, strlen(given))) return;
-    struct hooked *hooked = redis.DictGetC(shardqa.hooked, name, strlen(name), NULL);
+    struct hooked *hooked = redis.DictGetC(gears.hooked, name, strlen(name), NULL);
     if (hooked == NULL) {
         hooked = redis.Calloc(1, sizeof *hooked);
         *hooked = (struct hooked){.writes = kind == 'w', .first = first > 0 ? first : 0, .last = last};
-        redis.DictSetC(shardqa.hooked, name, strlen(name), hooked);
+        redis.DictSetC(gears.hooked, name, strlen(name), hooked);
     }
     hooked->registrations = redis.Realloc(hooked->registrations, sizeof registration * (hooked->count + 1));
     hooked->registrations[hooked->count++] = registration;
@@ -69,7 +70,7 @@ void hooked_add(struct registration *registration) {
 const struct hooked *hooked_find(const char *name, size_t length) {
     char lowered[NAME_MOST];
     if (!lower(lowered, name, length)) return NULL;
-    return redis.DictGetC(shardqa.hooked, lowered, length, NULL);
+    return redis.DictGetC(gears.hooked, lowered, length, NULL);
 }
 
 /* A KeysReader looks at the keys of the events where a command has several keys. */
@@ -234,9 +235,9 @@ static int run_and_await(RedisCtx *ctx, RedisString **argv, int argc, bool reads
     struct causing causing = {.hooked = hooked, .end = &causing.first};
     struct buffer resp = {0};
     if (!pending_has_room(ctx)) return REDIS_OK; /* before it runs: what runs must not be run again */
-    shardqa.causing = &causing;
+    gears.causing = &causing;
     run(ctx, argv, argc, reads, &resp);
-    shardqa.causing = NULL;
+    gears.causing = NULL;
     if (causing.first && resp.data[0] != '-')
         await_events(ctx, argv, argc, causing.first, &resp);
     else

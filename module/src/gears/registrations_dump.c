@@ -5,6 +5,7 @@
 
 #include "core/resp.h"
 #include "core/state.h"
+#include "gears/gears_state.h"
 #include "gears/registry.h"
 
 /* A RESP line with a number: length, count or integer. */
@@ -137,10 +138,10 @@ void gears_dump(struct buffer *reply, const char *resp, size_t length) {
     struct buffer more = {0};
     long long count = all.children;
     RedisDict *ids = listed_ids(at, end, all.children);
-    for (long long i = 0; i < shardqa.registrations; i++) {
-        const char *id = shardqa.active[i]->id;
+    for (long long i = 0; i < gears.registrations; i++) {
+        const char *id = gears.active[i]->id;
         if (redis.DictGetC(ids, (void *)id, strlen(id), NULL)) continue;
-        add_registration(&more, shardqa.active[i]);
+        add_registration(&more, gears.active[i]);
         count++;
     }
     redis.FreeDict(NULL, ids);

@@ -9,13 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ai/model.h"
 #include "core/call.h"
 #include "core/pending.h"
 #include "core/rights.h"
 #include "core/worker_link.h"
 #include "gears/events.h"
+#include "gears/gears_state.h"
 #include "gears/hooked.h"
+
+struct gears_state gears;
 
 enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536, DEATHS_MOST = 2 };
 
@@ -196,7 +198,7 @@ static void drop_from_worker(const struct session *session) { send_now(session, 
 /* NULL where it was removed meanwhile. */
 static struct session *session_replayed_by(const struct pending *pending) {
     const char *id = pending->data;
-    return redis.DictGetC(shardqa.sessions, (void *)id, strlen(id), NULL);
+    return redis.DictGetC(gears.sessions, (void *)id, strlen(id), NULL);
 }
 
 /* The worker has run the code again, or could not. */
@@ -233,12 +235,12 @@ static void send_session(struct session *session) {
 
 /* `active` lists what gears_find walks: it is asked for every GET and every key event. */
 static void add_active(struct registration *r) {
-    long long n = shardqa.registrations++;
-    shardqa.active = redis.Realloc(shardqa.active, sizeof r * (size_t)(n + 1));
-    shardqa.active[n] = r;
-    shardqa.hooks += r->commands.count > 0;
+    long long n = gears.registrations++;
+    gears.active = redis.Realloc(gears.active, sizeof r * (size_t)(n + 1));
+    gears.active[n] = r;
+    gears.hooks += r->commands.count > 0;
     hooked_add(r);
-    shardqa.event_registrations += r->wants_events;
+    gears.event_registrations += r->wants_events;
 }
 
 /* For gears_each_session. */
@@ -250,15 +252,15 @@ static void count_session(const struct session *session, void *data) {
 
 /* After each change of the sessions. */
 static void recount(void) {
-    shardqa.registrations = shardqa.hooks = shardqa.event_registrations = 0;
+    gears.registrations = gears.hooks = gears.event_registrations = 0;
     hooked_clear();
     gears_each_session(count_session, NULL);
 }
 
 /* The first active registration that the test accepts. */
 struct registration *gears_find(RegistrationTest test, void *data) {
-    for (long long i = 0; i < shardqa.registrations; i++)
-        if (test(shardqa.active[i], data)) return shardqa.active[i];
+    for (long long i = 0; i < gears.registrations; i++)
+        if (test(gears.active[i], data)) return gears.active[i];
     return NULL;
 }
 
@@ -271,8 +273,8 @@ static int by_order(const void *one, const void *other) {
 /* In the order in which they came. The action must not add or remove sessions. */
 void gears_each_session(void (*action)(const struct session *, void *), void *data) {
     size_t count = 0;
-    struct session *session, **all = redis.Alloc(sizeof *all * (redis.DictSize(shardqa.sessions) + 1));
-    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+    struct session *session, **all = redis.Alloc(sizeof *all * (redis.DictSize(gears.sessions) + 1));
+    RedisDictIter *iterator = redis.DictIteratorStartC(gears.sessions, "^", NULL, 0);
     while (redis.DictNextC(iterator, NULL, (void **)&session) != NULL) all[count++] = session;
     redis.DictIteratorStop(iterator);
     qsort(all, count, sizeof *all, by_order);
@@ -297,7 +299,7 @@ void gears_send_sessions(void) { gears_each_session(send_each, NULL); }
 /* The caller calls recount(). */
 static void forget(const char *id) {
     struct session *old = NULL;
-    redis.DictDelC(shardqa.sessions, (void *)id, strlen(id), &old);
+    redis.DictDelC(gears.sessions, (void *)id, strlen(id), &old);
     if (old) session_free(old);
 }
 
@@ -306,8 +308,8 @@ static struct session *keep(const char *payload, size_t length) {
     struct session *session = read_session(payload, length);
     if (session == NULL) return NULL;
     forget(session->id);
-    session->order = ++shardqa.last_session;
-    redis.DictSetC(shardqa.sessions, session->id, strlen(session->id), session);
+    session->order = ++gears.last_session;
+    redis.DictSetC(gears.sessions, session->id, strlen(session->id), session);
     recount();
     return session;
 }
@@ -318,8 +320,8 @@ bool gears_store(const char *payload, size_t length) { return keep(payload, leng
 void gears_clear(void) {
     struct session *session;
     if (shardqa.link.started) gears_each_session(drop_each, NULL);
-    while (redis.DictSize(shardqa.sessions) > 0) {
-        RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.sessions, "^", NULL, 0);
+    while (redis.DictSize(gears.sessions) > 0) {
+        RedisDictIter *iterator = redis.DictIteratorStartC(gears.sessions, "^", NULL, 0);
         redis.DictNextC(iterator, NULL, (void **)&session);
         redis.DictIteratorStop(iterator);
         forget(session->id);
@@ -399,6 +401,12 @@ int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
+/* Whose rights a session has, or NULL where there is no such session. */
+const char *gears_session_user(const char *id, size_t length) {
+    const struct session *session = redis.DictGetC(gears.sessions, (void *)id, length, NULL);
+    return session ? session->user : NULL;
+}
+
 /* The session that a registration belongs to, or NULL. */
 struct session *gears_session_of(const char *id, size_t length) {
     struct by_id wanted = {.id = id, .length = length};
@@ -414,8 +422,8 @@ bool gears_unregister(const char *id, size_t length) {
 
 /* Whether RG.TRIGGER of it may stand in a transaction or a script. */
 bool gears_trigger_is_sync(const char *trigger, size_t length) {
-    for (long long i = 0; i < shardqa.registrations; i++) {
-        struct registration *r = shardqa.active[i];
+    for (long long i = 0; i < gears.registrations; i++) {
+        struct registration *r = gears.active[i];
         if (strlen(r->trigger) == length && length > 0 && memcmp(r->trigger, trigger, length) == 0) return r->sync;
     }
     return false;
@@ -423,8 +431,8 @@ bool gears_trigger_is_sync(const char *trigger, size_t length) {
 
 /* A trigger that nobody can answer now, for an error that says why. */
 struct registration *gears_inactive_trigger(const char *trigger, size_t length) {
-    for (long long i = 0; i < shardqa.registrations; i++) {
-        struct registration *r = shardqa.active[i];
+    for (long long i = 0; i < gears.registrations; i++) {
+        struct registration *r = gears.active[i];
         if (r->session->inactive && strlen(r->trigger) == length && length > 0 && memcmp(r->trigger, trigger, length) == 0) return r;
     }
     return NULL;
@@ -443,7 +451,7 @@ static bool commit(const char *command, const char *argument, size_t length) {
 /* The node became a replica, or takes no writes now: the worker must not go on with what Redis
  * did not keep. */
 static void take_back(const struct session *session) {
-    struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
+    struct session *kept = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
     if (!shardqa.link.started) return;
     if (kept)
         send_session(kept);
@@ -456,7 +464,7 @@ static void take_back(const struct session *session) {
  * worker names. */
 static const char *owner_of(const struct frame *frame, const struct session *session) {
     const char *user = rights_of_script(frame->id);
-    const struct session *kept = redis.DictGetC(shardqa.sessions, session->id, strlen(session->id), NULL);
+    const struct session *kept = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
     if (user != NULL || kept == NULL) return user;
     bool same = kept->code_length == session->code_length && memcmp(kept->code, session->code, kept->code_length) == 0;
     return same ? kept->user : NULL;
@@ -506,11 +514,11 @@ static void save_session(const struct session *session, void *io) {
 /* Before the keys, so that functions stand when they are loaded. */
 static void aux_save(RedisIO *io, int when) {
     (void)when;
-    redis.SaveUnsigned(io, redis.DictSize(shardqa.sessions));
+    redis.SaveUnsigned(io, redis.DictSize(gears.sessions));
     gears_each_session(save_session, io);
 }
 
-/* Replaces all sessions. The worker gets them in events_tell_loaded. */
+/* Replaces all sessions. The worker gets them in events_keyspace_loaded. */
 static int aux_load(RedisIO *io, int encoding, int when) {
     (void)when;
     if (encoding != GEARS_ENCODING) {
@@ -564,6 +572,6 @@ int gears_type_create(RedisCtx *ctx) {
                                 .aux_load = aux_load,
                                 .aux_save = aux_save,
                                 .aux_save_triggers = AUX_BEFORE_RDB};
-    shardqa.gears_type = redis.CreateDataType(ctx, "SHARDQARG", GEARS_ENCODING, &methods);
-    return shardqa.gears_type ? REDIS_OK : REDIS_ERR;
+    gears.type = redis.CreateDataType(ctx, "SHARDQARG", GEARS_ENCODING, &methods);
+    return gears.type ? REDIS_OK : REDIS_ERR;
 }

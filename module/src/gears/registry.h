@@ -66,6 +66,7 @@ typedef bool (*RegistrationTest)(struct registration *registration, void *data);
 struct registration *gears_find(RegistrationTest test, void *data);
 bool words_hold(const struct words *words, const char *word); /* case does not matter; empty: true */
 
+const char *gears_session_user(const char *id, size_t length);   /* of the session of this id; borrowed, NULL: there is none */
 struct session *gears_session_of(const char *id, size_t length); /* of this registration; NULL: there is none */
 bool gears_unregister(const char *id, size_t length);            /* here and in the worker; false: there is none. Replicates nothing */
 

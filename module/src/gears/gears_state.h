@@ -1,0 +1,30 @@
+/* What the module knows of registered functions, beside core/state.h. */
+#ifndef SHARDQA_GEARS_STATE_H
+#define SHARDQA_GEARS_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/redis_api.h"
+
+struct causing; /* hooked.h */
+struct prefix;  /* text.h */
+struct registration;
+
+struct gears_state {
+    RedisDict *sessions;          /* session id -> struct session, owned */
+    uint64_t last_session;        /* how many sessions have been kept so far */
+    struct registration **active; /* owned array of the registrations in force, borrowed from the sessions */
+    long long registrations;      /* entries of `active` */
+    long long hooks;              /* of them: those that hook commands */
+    long long event_registrations; /* of them: those that key events go to */
+    RedisDict *hooked;            /* name of a command -> struct hooked, owned */
+    struct causing *causing;      /* NULL, or what notes the events of the hooked command under way */
+    struct prefix *watches;       /* owned list; gone when the worker dies */
+    bool events_overflowed;       /* events were dropped, and no RESYNC has followed yet */
+    RedisType *type;              /* only for its aux data: registrations in the RDB */
+};
+
+extern struct gears_state gears;
+
+#endif
