@@ -83,7 +83,7 @@ async def _check_keys(settings: Settings) -> None:
         async with asyncio.timeout(KEYS_SECONDS):
             engine = await Engine.connect(settings)
             try:
-                keys = await engine.api_keys()
+                keys = await engine.api_keys.all()
             finally:
                 await engine.close()
     except (ShardqaError, RedisError, OSError):

@@ -79,7 +79,7 @@ class Allowances:
             count.turn(minute)
             count.tell(sent[id_])
         try:
-            totals = await self._connection.engine.count_requests(minute, sent)
+            totals = await self._connection.engine.api_keys.count_requests(minute, sent)
         except (ShardqaError, RedisError) as error:
             log.warning("requests of keys are counted by this process alone: %s", error)
             return

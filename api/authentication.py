@@ -81,7 +81,7 @@ class KnownKeys:
             if started - self._read < TRUSTED:
                 return self._known
             try:
-                self._known = {key.id: key for key in await self._connection.engine.api_keys()}
+                self._known = {key.id: key for key in await self._connection.engine.api_keys.all()}
                 self._read = started
             except ShardqaError as error:
                 if started - self._read > STALE:

@@ -82,7 +82,7 @@ class AuthorizedEngine:
         return await self._engine.ask(self._question(request), on_step)
 
     def cached_reply(self, request: http_schema.Question) -> CachedReply | None:
-        return self._engine.cached_reply(self._question(request))
+        return self._engine.asking.cached_reply(self._question(request))
 
     async def search(self, request: http_schema.Search) -> SearchResult:
         corpus, filter_ = self._corpus(request.corpus), self._filter(request.filter)
@@ -99,39 +99,40 @@ class AuthorizedEngine:
         """With cursors that hold for the bearer and the corpus alone. Raises BadCursor for any other."""
         name, key = self._corpus(corpus), bearer.get()
         owner = f"{name} {key.id if key else ''}"
-        after = None if cursor is None else cursors.opened(await self._engine.cursor_secret(name), owner, cursor)
-        page = await self._engine.documents(name, after, limit, self._filter())
+        catalogue = self._engine.catalogue
+        after = None if cursor is None else cursors.opened(await catalogue.cursor_secret(name), owner, cursor)
+        page = await catalogue.documents(name, after, limit, self._filter())
         if page.cursor is None:
             return page
-        following = cursors.sealed(await self._engine.cursor_secret(name), owner, page.cursor)
+        following = cursors.sealed(await catalogue.cursor_secret(name), owner, page.cursor)
         return page.model_copy(update={"cursor": following})
 
     async def get(self, corpus: str, document: str) -> Document | None:
-        found = await self._engine.get(self._corpus(corpus), document)
+        found = await self._engine.documents.get(self._corpus(corpus), document)
         return found if found is not None and self._shows(found.title, found.metadata) else None
 
     async def put(self, document: Document, replace: bool = True) -> Ingested:
         self._corpus(document.corpus)
-        return await self._engine.put(document, replace)
+        return await self._engine.documents.put(document, replace)
 
     async def delete(self, corpus: str, document: str) -> bool:
-        return await self._engine.delete(self._corpus(corpus), document)
+        return await self._engine.documents.delete(self._corpus(corpus), document)
 
     async def corpora(self) -> Corpora:
-        found, key = await self._engine.corpora(self._filter()), bearer.get()
+        found, key = await self._engine.catalogue.corpora(self._filter()), bearer.get()
         shown = [one for one in found.corpora if key is None or key.is_for(one.name)]
         return found.model_copy(update={"corpora": shown})
 
     async def corpus(self, name: str) -> OneCorpus:
-        return await self._engine.corpus(self._corpus(name), self._filter())
+        return await self._engine.catalogue.corpus(self._corpus(name), self._filter())
 
     async def suggestions(self, corpus: str) -> Suggestions:
-        return await self._engine.suggestions(self._corpus(corpus), self._filter())
+        return await self._engine.suggesting.of(self._corpus(corpus), self._filter())
 
     async def cluster(self) -> ClusterInfo:
         """With the sizes of the corpora and documents that the key is for."""
         key = bearer.get()
-        return await self._engine.cluster(None if key is None else key.corpora, self._filter())
+        return await self._engine.cluster.nodes(None if key is None else key.corpora, self._filter())
 
     async def drop(self, corpus: str) -> Dropping:
-        return await self._engine.drop(self._corpus(corpus))
+        return await self._engine.catalogue.drop(self._corpus(corpus))

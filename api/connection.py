@@ -71,7 +71,7 @@ class Connection:
 
     async def _ask_shards(self, engine: Engine) -> tuple[bool, list[str]]:
         try:
-            return await engine.readiness()
+            return await engine.cluster.readiness()
         except (ShardqaError, RedisError, OSError) as error:
             return False, [str(error)]
 

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from shardqa.api.metrics import exposition
-from shardqa.engine.model_runs import BOUNDS, ModelRuns
+from shardqa.engine.activity import BOUNDS, ModelRuns
 
 LABELS = ("node", "model")
 COUNTERS = {

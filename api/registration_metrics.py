@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from shardqa.api.metrics import exposition
-from shardqa.engine.registrations import RegistrationCounts
+from shardqa.engine.activity import RegistrationCounts
 
 LABELS = ("registration", "node")
 OUTCOMES = ("succeeded", "failed", "aborted")

@@ -40,7 +40,7 @@ class Figures:
 
 
 async def ask(engine: Engine, need: Need, answers: Sequence[str], k: int, figures: Figures) -> None:
-    ranked = await engine.rank(engine.question(need.question), k)
+    ranked = await engine.ranking.rank(engine.question(need.question), k)
     figures.led += ranked.bridges is not None
     figures.both.append(set(need.documents) <= {one.document for one in ranked.passages})
     answer = await engine.ask(need.question, k=k, fresh=True)
@@ -58,12 +58,12 @@ async def work(engine: Engine, limit: int, k: int) -> dict[bool, Figures]:
         texts.setdefault(piece.document, []).append(piece.text)
     documents = [Document(id=id, title=id, text=" ".join(parts)) for id, parts in texts.items()]
     for n in range(0, len(documents), 64):
-        await asyncio.gather(*map(engine.put, documents[n : n + 64]))
+        await asyncio.gather(*map(engine.documents.put, documents[n : n + 64]))
     answers = {one.text: one.answers for one in squad.read(HOTPOT).questions}
     some = [questions[n] for n in sorted(np.random.default_rng(7).permutation(len(questions))[:limit])]
     figures = {True: Figures(), False: Figures()}
     for is_on in (False, True):
-        await engine.choose_bridges(engine.settings.corpus, is_on)
+        await engine.catalogue.switch(engine.settings.corpus, "bridges", is_on)
         for one in some[:WARM]:
             await ask(engine, one, answers[one.question], k, Figures())
         for one in some:

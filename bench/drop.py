@@ -45,9 +45,9 @@ async def main(cluster: LocalCluster) -> None:
 async def drop(engine: Engine) -> None:
     """Returns when the last key is gone."""
     start = perf_counter()
-    begun = await engine.drop("old")
+    begun = await engine.catalogue.drop("old")
     print(f"the drop of {begun.documents:,} documents replied after {(perf_counter() - start) * 1e3:.0f} ms", end=", ")
-    async for _ in engine.dropping("old"):
+    async for _ in engine.catalogue.dropping("old"):
         pass
     print(f"the last was removed after {perf_counter() - start:.1f} s")
 
@@ -84,7 +84,7 @@ async def fill(engine: Engine, corpus: str, documents: int) -> None:
     async def put() -> None:
         for number in numbers:
             text = f"Boat {number} of the harbour is {number % 97} metres long."
-            await engine.put(Document(id=f"boat/{number}", corpus=corpus, text=text))
+            await engine.documents.put(Document(id=f"boat/{number}", corpus=corpus, text=text))
 
     await asyncio.gather(*(put() for _ in range(AT_ONCE)))
 

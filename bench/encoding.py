@@ -50,12 +50,12 @@ class Measured:
         """Documents a second."""
         start = perf_counter()
         for one in self.part(number):
-            await self._engine.put(Document(id=one.id, title=one.title, text=one.text, corpus=corpus))
+            await self._engine.documents.put(Document(id=one.id, title=one.title, text=one.text, corpus=corpus))
         return self._each / (perf_counter() - start)
 
     async def encoded(self, corpus: str) -> tuple[int, int]:
         """(passages with a vector, all)."""
-        found = next(one for one in (await self._engine.corpora()).corpora if one.name == corpus)
+        found = next(one for one in (await self._engine.catalogue.corpora()).corpora if one.name == corpus)
         return found.encoded or 0, found.passages
 
     async def rate(self, corpus: str) -> float:

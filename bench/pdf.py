@@ -64,7 +64,7 @@ async def measure(settings: Settings, content: bytes, years: dict[int, str]) -> 
         source = SourceFile.of_bytes(content, "towers.pdf", "towers.pdf", "bench:towers.pdf", formats.read)
         for item in formats.read(source):
             assert isinstance(item, Document), item
-            await engine.put(item.model_copy(update={"corpus": settings.corpus}))
+            await engine.documents.put(item.model_copy(update={"corpus": settings.corpus}))
         took = perf_counter() - start
         right = 0
         for page in Random(5).sample(sorted(years), ASKED):

@@ -54,7 +54,7 @@ def peers_python() -> Path:
 async def fill(settings: Settings, paragraphs: list[squad.Paragraph]) -> None:
     async with await Engine.connect(settings) as engine:
         for one in paragraphs:
-            await engine.put(Document(id=one.id, title=one.title.replace("_", " "), text=one.text))
+            await engine.documents.put(Document(id=one.id, title=one.title.replace("_", " "), text=one.text))
 
 
 async def passages_of(settings: Settings, questions: list[str]) -> list[dict[str, Any]]:

@@ -123,7 +123,7 @@ async def kill_and_ask(engine: Engine, addresses: list[tuple[str, int]], facts: 
 
 async def wait_until_whole(engine: Engine, port: int, killed: int) -> None:
     while True:
-        if worker_pid(port) != killed and all(shard.tag is not None for shard in await engine.shards()):
+        if worker_pid(port) != killed and all(shard.tag is not None for shard in await engine.cluster.shards()):
             break
         await asyncio.sleep(0.1)
     await preparation.wait_for_indexes(engine, lambda passages: None)

@@ -57,6 +57,6 @@ async def remove(engine: Engine) -> list[str]:
     """Removes the encoder from every master; returns those that had it. Vectors stay, unused."""
     shards = (await preparation.register(engine)).shards
     gone = await asyncio.gather(
-        *(engine.masters.on(node, "UNLINK", keys.model(keys.ENCODER, tag)) for node, tag in shards)
+        *(engine.shards.on(node, "UNLINK", keys.model(keys.ENCODER, tag)) for node, tag in shards)
     )
     return [str(node.name) for (node, _), count in zip(shards, gone, strict=True) if int(count)]

@@ -93,7 +93,7 @@ async def ingest(
     are not one document's; what was put stays put, and running it again goes on from there.
     """
     run = _Run(engine, corpus, progress, replace, refused)
-    tasks = max(len(engine.masters.nodes()), 1) * PER_SHARD
+    tasks = max(len(engine.shards.nodes()), 1) * PER_SHARD
     queue: _Queue = asyncio.Queue(maxsize=tasks)
     await run_all([*(run.put_all(queue, source) for _ in range(tasks)), run.read_all(source, queue, tasks)])
     run.summary.seconds = monotonic() - run.started
@@ -168,7 +168,7 @@ class _Run:
         async def put() -> Ingested:
             nonlocal late
             try:
-                return await self._engine.put(document, self._replace)
+                return await self._engine.documents.put(document, self._replace)
             except AnswerTimeout:
                 late = True
                 raise

@@ -86,7 +86,7 @@ async def _store_on(engine: Engine, shard: Shard, model: ShardModel) -> bool:
         return False
     head = ("AI.MODELSTORE", key, model.backend, model.device, "TAG", model.label, *model.options, "BLOB")
     seconds = STORE_SECONDS + model.file.size / SLOWEST
-    await retry(lambda: engine.masters.on(node, *head, *model.file.parts(), seconds=seconds), WORKER_SECONDS)
+    await retry(lambda: engine.shards.on(node, *head, *model.file.parts(), seconds=seconds), WORKER_SECONDS)
     return True
 
 
@@ -95,15 +95,15 @@ async def drop(engine: Engine, shards: Sequence[Shard], name: str) -> list[str]:
 
     Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    gone = await asyncio.gather(*(engine.masters.on(node, "UNLINK", keys.model(name, tag)) for node, tag in shards))
+    gone = await asyncio.gather(*(engine.shards.on(node, "UNLINK", keys.model(name, tag)) for node, tag in shards))
     return [str(node.name) for (node, _), count in zip(shards, gone, strict=True) if count]
 
 
 async def label_of(engine: Engine, node: ClusterNode, key: str) -> str | None:
     """The tag of the model stored at `key`; None where there is none."""
-    if not await retry(lambda: engine.masters.on(node, "EXISTS", key), WORKER_SECONDS):
+    if not await retry(lambda: engine.shards.on(node, "EXISTS", key), WORKER_SECONDS):
         return None
-    reply = await retry(lambda: engine.masters.on(node, "AI.MODELGET", key, "META"), WORKER_SECONDS)
+    reply = await retry(lambda: engine.shards.on(node, "AI.MODELGET", key, "META"), WORKER_SECONDS)
     return _fields(reply).get("tag", "")
 
 

@@ -53,7 +53,7 @@ async def register(engine: Engine, force: bool = False) -> Registered:
 
     Waits for workers that still start. Raises ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
-    nodes = engine.masters.nodes()
+    nodes = engine.shards.nodes()
     found = await asyncio.gather(*(_register_on(engine, node, force) for node in nodes))
     new = [str(node.name) for node, (_, is_new) in zip(nodes, found, strict=True) if is_new]
     return Registered([(node, tag) for node, (tag, _) in zip(nodes, found, strict=True)], new)
@@ -64,7 +64,7 @@ async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> tuple[
     if not force and (known := await _description(engine, node)) is not None:
         return known.tag, False
     command = ("RG.PYEXECUTE", CODE, "ID", SESSION, "UPGRADE", "DESCRIPTION", "question answering")
-    await retry(lambda: engine.masters.on(node, *command), WORKER_SECONDS)
+    await retry(lambda: engine.shards.on(node, *command), WORKER_SECONDS)
     found = await _description(engine, node)
     if found is None:
         raise ClusterUnavailable(f"node {node.name} took the functions and has none; run 'shardqa up' again")
@@ -74,7 +74,7 @@ async def _register_on(engine: Engine, node: ClusterNode, force: bool) -> tuple[
 async def _description(engine: Engine, node: ClusterNode) -> ShardDescription | None:
     """None where the functions are not registered."""
     try:
-        reply = await retry(lambda: engine.masters.on(node, "RG.TRIGGER", "Shard"), WORKER_SECONDS)
+        reply = await retry(lambda: engine.shards.on(node, "RG.TRIGGER", "Shard"), WORKER_SECONDS)
     except ShardFailed:
         return None
     return ShardDescription.parse(reply)
@@ -87,7 +87,7 @@ async def wait_for_indexes(engine: Engine, tell: Callable[[int], None]) -> None:
     """
     told = float("-inf")
     clock = asyncio.get_running_loop().time
-    while (shards := await engine.shards()) and any(shard.indexing for shard in shards):
+    while (shards := await engine.cluster.shards()) and any(shard.indexing for shard in shards):
         if clock() - told >= TELL_SECONDS:
             told = clock()
             tell(sum(shard.passages for shard in shards))

@@ -75,7 +75,7 @@ async def refresh(
 
 async def _listed(engine: Engine, corpus: str) -> dict[str, str]:
     try:
-        return {document.id: document.origin async for document in engine.every_document(corpus)}
+        return {document.id: document.origin async for document in engine.catalogue.every_document(corpus)}
     except UnknownCorpus:
         return {}
 
@@ -101,7 +101,7 @@ async def _prune(engine: Engine, reading: SourceFiles, wanted: SyncOptions) -> i
 
 async def _delete(engine: Engine, corpus: str, gone: Sequence[str]) -> int:
     for id_ in gone:
-        await engine.delete(corpus, id_)
+        await engine.documents.delete(corpus, id_)
     return len(gone)
 
 

@@ -42,7 +42,9 @@ async def metrics(state: Shared) -> Response:
             corpus_metrics.text((await state.engine.corpora()).corpora), media_type=CONTENT_TYPE_PLAIN_0_0_4
         )
     if engine is not None:
-        counts, runs, listed = await asyncio.gather(engine.registration_counts(), engine.model_runs(), engine.corpora())
+        counts, runs, listed = await asyncio.gather(
+            engine.activity.registrations(), engine.activity.models(), engine.catalogue.corpora()
+        )
         own += registration_metrics.text(counts) + model_metrics.text(runs)
         own += corpus_metrics.text(listed.corpora)
     return Response(own, media_type=CONTENT_TYPE_PLAIN_0_0_4)

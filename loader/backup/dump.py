@@ -70,7 +70,7 @@ async def dump(engine: Engine, path: Path, replace: bool = False, all_keys: bool
         await _models(engine, writer, dumped)
         await _api_keys(engine, writer)
         marks = set[tuple[bytes, bytes]]()
-        for node in engine.masters.nodes():
+        for node in engine.shards.nodes():
             await _keyspace(engine, node, writer, dumped, all_keys, marks)
         for off, corpus in sorted(marks):
             writer.add(RecordKind.SETTING, corpus=corpus, off=off)
@@ -91,7 +91,7 @@ def _about(shards: int) -> dict[str, Any]:
 async def _slots(engine: Engine) -> dict[str, Any]:
     """Which master has which slots. Raises BadBackup while some are moving, or served by no node."""
     found: dict[str, Any] = {}
-    for node in engine.masters.nodes():
+    for node in engine.shards.nodes():
         own = topology.myself(topology.parse(_text(await on(engine, node, "CLUSTER", "NODES"))))
         if own.moving:
             raise BadBackup(f"slots of {own.address} are on their way between shards; wait until they rest")
@@ -105,7 +105,7 @@ async def _slots(engine: Engine) -> dict[str, Any]:
 async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
     """The scripts of RG.PYEXECUTE but shardqa's own, which every version brings along."""
     seen = {preparation.SESSION: b""}
-    for node in engine.masters.nodes():
+    for node in engine.shards.nodes():
         for session in await _sessions(engine, node):
             id_, code = _text(session["ID"]), _bytes(session["code"])
             if id_ in seen:
@@ -136,7 +136,7 @@ async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
     """Readers, once each: every shard has its own copy, under its own tag."""
     own = ShardModel.reader(shipped.NAME, shipped.checked_folder()).label
     seen: dict[str, dict[str, Any]] = {}
-    for node in engine.masters.nodes():
+    for node in engine.shards.nodes():
         for key in sorted(_text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):
             if (name := keys.name_of_model(key)) is None:
                 continue
@@ -157,7 +157,7 @@ async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
 
 async def _api_keys(engine: Engine, writer: Writer) -> None:
     """Each with the digest of its secret, as it is stored: the secret itself is nowhere."""
-    stored = await retry(lambda: engine.masters.by_key(keys.API_KEYS, "HGETALL"), PATIENCE)
+    stored = await retry(lambda: engine.shards.by_key(keys.API_KEYS, "HGETALL"), PATIENCE)
     for id_, key in sorted(dict(stored).items()):
         writer.add(RecordKind.API_KEY, id=_bytes(id_), key=_bytes(key))
 
@@ -239,12 +239,12 @@ async def _expires(engine: Engine, key: bytes) -> bytes:
 
 
 async def _on_key(engine: Engine, key: bytes, *command: str) -> Any:
-    return await on(engine, engine.masters.owner(key), *command, key)
+    return await on(engine, engine.shards.owner(key), *command, key)
 
 
 async def on(engine: Engine, node: ClusterNode, *command: Argument) -> Any:
     """The reply of one node, which may start or be busy."""
-    return await retry(lambda: engine.masters.on(node, *command), PATIENCE)
+    return await retry(lambda: engine.shards.on(node, *command), PATIENCE)
 
 
 def _fields(reply: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from redis.asyncio.cluster import ClusterNode
 from shardqa import keys
 from shardqa.description import record_of
 from shardqa.engine import Engine
+from shardqa.engine.catalogue import Switch
 from shardqa.errors import BadBackup, BadDocument, BadDocumentId, DocumentTooLarge, ShardFailed, ShardqaError
 from shardqa.loader import preparation
 from shardqa.loader.backup.dump import MADE_AGAIN, on
@@ -70,7 +71,7 @@ async def restore(
 
 
 async def _check_empty(engine: Engine) -> None:
-    for node in engine.masters.nodes():
+    for node in engine.shards.nodes():
         cursor = b"0"
         while True:
             cursor, found = await on(engine, node, "SCAN", cursor, "COUNT", 1000)
@@ -93,7 +94,7 @@ class _Run:
         self.restored = Restored(path)
 
     async def all(self, records: Iterator[Record]) -> None:
-        tasks = max(len(self._engine.masters.nodes()), 1) * PER_SHARD
+        tasks = max(len(self._engine.shards.nodes()), 1) * PER_SHARD
         queue = _Queue(maxsize=1)  # what is in memory: one waits, and one a task
         await run_all([*(self._put_all(queue) for _ in range(tasks)), self._read_all(records, queue, tasks)])
 
@@ -120,7 +121,7 @@ class _Run:
             await (self._document if record.kind is RecordKind.DOCUMENT else self._key)(**record.fields)
 
     async def _function(self, id: bytes, user: bytes, description: bytes, code: bytes) -> None:
-        node = self._engine.masters.nodes()[0]  # it tells the others
+        node = self._engine.shards.nodes()[0]  # it tells the others
         me = await self._on(node, "ACL", "WHOAMI")
         if user != me and not self._adopt:
             self._leave_out(
@@ -162,17 +163,17 @@ class _Run:
         self.restored.models += 1
 
     async def _api_key(self, id: bytes, key: bytes) -> None:
-        await retry(lambda: self._engine.masters.by_key(keys.API_KEYS, "HSET", id, key), PATIENCE)
+        await retry(lambda: self._engine.shards.by_key(keys.API_KEYS, "HSET", id, key), PATIENCE)
         self.restored.api_keys += 1
 
     async def _setting(self, corpus: bytes, off: bytes) -> None:
-        choose = self._engine.choose_dense if off == b"dense" else self._engine.choose_bridges
-        await retry(lambda: choose(corpus.decode(), False), WORKER_SECONDS)
+        switch: Switch = "dense" if off == b"dense" else "bridges"
+        await retry(lambda: self._engine.catalogue.switch(corpus.decode(), switch, False), WORKER_SECONDS)
         self.restored.settings += 1
 
     async def _scoring(self, corpus: bytes, scores: bytes) -> None:
         key = keys.corpus_scoring(corpus.decode())
-        await retry(lambda: self._engine.masters.by_key(key, "SET", scores), PATIENCE)
+        await retry(lambda: self._engine.shards.by_key(key, "SET", scores), PATIENCE)
         self.restored.scorings += 1
 
     async def _document(self, corpus: bytes, id: bytes, expires: bytes, fields: list[list[bytes]]) -> None:
@@ -205,10 +206,10 @@ class _Run:
         self.restored.keys += 1
 
     async def _on(self, node: ClusterNode, *command: Any) -> Any:
-        return await retry(lambda: self._engine.masters.on(node, *command), WORKER_SECONDS)
+        return await retry(lambda: self._engine.shards.on(node, *command), WORKER_SECONDS)
 
     async def _on_key(self, key: str | bytes, *command: Any, patience: float = PATIENCE) -> Any:
-        return await retry(lambda: self._engine.masters.on(self._engine.masters.owner(key), *command), patience)
+        return await retry(lambda: self._engine.shards.on(self._engine.shards.owner(key), *command), patience)
 
     def _leave_out(self, why: str) -> None:
         self.restored.left_out.append(why)

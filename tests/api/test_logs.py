@@ -43,7 +43,7 @@ def test_each_line_is_an_object_with_time_level_and_message(start_api: StartApi)
 async def test_a_question_that_fails_has_its_id_in_the_logs_of_api_and_shards(
     engine: Engine, cluster: LocalCluster, start_api: StartApi, corpus: str
 ) -> None:
-    await engine.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
+    await engine.documents.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
     server = start_api(redis=cluster.seed(), model="nobodys-reader", log="json")
     with server.client() as client:
         wait_until(lambda: "shardqa_cluster_connected 1.0" in client.get("/metrics").text, "the cluster is reached")
@@ -80,7 +80,7 @@ def exported() -> Iterator[InMemorySpanExporter]:
 
 
 async def test_a_question_is_a_span_with_one_for_each_step(engine: Engine, exported: InMemorySpanExporter) -> None:
-    await engine.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
+    await engine.documents.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
     answer = await engine.ask(QUESTION)
     found = {span.name: span for span in exported.get_finished_spans()}
     assert set(found) == {"ask", "cache", "retrieve", "read", "merge"}

@@ -5,12 +5,13 @@ import httpx
 from shardqa.api import corpus_metrics, registration_metrics
 from shardqa.api.corpus_metrics import MOST
 from shardqa.cluster.local import LocalCluster
-from shardqa.engine.registrations import counts_of
+from shardqa.engine.activity import registrations_of
 from shardqa.schema import CorpusInfo
 from tests.nodes import wait_until
 
-LINE = (
-    "name=Rank,triggered=7,succeeded=4,failed=1,aborted=2,queue=3,p50_us=9,p99_us=9,sum_us=1500000,le_1ms=2,le_500ms=4"
+INFO = (
+    "shardqa_registration_1:name=Rank,triggered=7,succeeded=4,failed=1,aborted=2,queue=3,p50_us=9,p99_us=9,"
+    "sum_us=1500000,le_1ms=2,le_500ms=4\n"
 )
 
 
@@ -32,7 +33,7 @@ def test_the_largest_corpora_alone_have_series() -> None:
 
 
 def test_a_line_of_info_becomes_metrics_of_its_registration_and_node() -> None:
-    text = registration_metrics.text([counts_of("a:1", LINE)]).decode()
+    text = registration_metrics.text(registrations_of("a:1", INFO)).decode()
     place = 'node="a:1",registration="Rank"'
     for line in (
         f"shardqa_registration_triggered_total{{{place}}} 7.0",
@@ -46,7 +47,7 @@ def test_a_line_of_info_becomes_metrics_of_its_registration_and_node() -> None:
 
 
 def test_registrations_of_one_name_on_a_node_count_together() -> None:
-    counts = [counts_of(node, LINE) for node in ("a:1", "a:1", "b:1")]
+    counts = [counts for node in ("a:1", "a:1", "b:1") for counts in registrations_of(node, INFO)]
     text = registration_metrics.text(counts).decode()
     assert 'shardqa_registration_triggered_total{node="a:1",registration="Rank"} 14.0' in text
     assert 'shardqa_registration_triggered_total{node="b:1",registration="Rank"} 7.0' in text

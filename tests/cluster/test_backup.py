@@ -99,12 +99,12 @@ def client(cluster: LocalCluster) -> Any:
 def fill(cluster: LocalCluster) -> None:
     async def put(engine: Engine) -> None:
         for document in DOCUMENTS:
-            await engine.put(document)
+            await engine.documents.put(document)
 
-        await engine.create_key(NewKey(name="reporter", scopes=["ask"]))
-        await engine.choose_bridges(CORPUS, False)
-        await engine.choose_dense("numbers", False)
-        await engine.masters.by_key(keys.corpus_scoring("numbers"), "SET", '{"of": "a reader"}')
+        await engine.api_keys.create(NewKey(name="reporter", scopes=["ask"]))
+        await engine.catalogue.switch(CORPUS, "bridges", False)
+        await engine.catalogue.switch("numbers", "dense", False)
+        await engine.shards.by_key(keys.corpus_scoring("numbers"), "SET", '{"of": "a reader"}')
 
     on_engine(cluster, put)
     with client(cluster) as redis:
@@ -136,7 +136,11 @@ def kept_beside(cluster: LocalCluster) -> tuple[list[ApiKey], list[bytes], Any]:
     """API keys, settings and scores of corpora."""
     with client(cluster) as redis:
         marks = sorted([*redis.scan_iter(match="dense:*"), *redis.scan_iter(match="bridges:*")])
-        return on_engine(cluster, lambda engine: engine.api_keys()), marks, redis.get(keys.corpus_scoring("numbers"))
+        return (
+            on_engine(cluster, lambda engine: engine.api_keys.all()),
+            marks,
+            redis.get(keys.corpus_scoring("numbers")),
+        )
 
 
 def check_same(of: LocalCluster, there: LocalCluster) -> None:
@@ -239,10 +243,10 @@ def test_all_keys_go_along_when_asked_for(one: LocalCluster, tmp_path: Path) -> 
 def test_a_reader_of_ones_own_goes_to_every_shard(three: LocalCluster, one: LocalCluster, tmp_path: Path) -> None:
     async def stored(engine: Engine) -> list[Any]:
         found = []
-        for node in engine.masters.nodes():
-            for pair in await engine.masters.on(node, "AI._MODELSCAN"):
+        for node in engine.shards.nodes():
+            for pair in await engine.shards.on(node, "AI._MODELSCAN"):
                 if b"model:mine:" in pair[0]:
-                    found.append(await engine.masters.on(node, "AI.MODELGET", pair[0], "META", "BLOB"))
+                    found.append(await engine.shards.on(node, "AI.MODELGET", pair[0], "META", "BLOB"))
         return found
 
     with client(one) as redis:
@@ -260,7 +264,7 @@ def test_a_reader_of_ones_own_goes_to_every_shard(three: LocalCluster, one: Loca
 
 def test_a_backup_that_is_interrupted_leaves_no_file(one: LocalCluster, tmp_path: Path) -> None:
     async def interrupted(engine: Engine) -> list[str]:
-        scanning, on = asyncio.Event(), engine.masters.on
+        scanning, on = asyncio.Event(), engine.shards.on
 
         async def hanging(node: Any, *command: Any, seconds: float | None = None) -> Any:
             if command[0] == "SCAN":
@@ -268,7 +272,7 @@ def test_a_backup_that_is_interrupted_leaves_no_file(one: LocalCluster, tmp_path
                 await asyncio.Event().wait()
             return await on(node, *command, seconds=seconds)
 
-        engine.masters.on = hanging  # type: ignore[method-assign]
+        engine.shards.on = hanging  # type: ignore[method-assign]
         task = asyncio.create_task(dump(engine, tmp_path / "b"))
         await scanning.wait()
         there = os.listdir(tmp_path)

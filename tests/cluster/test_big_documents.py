@@ -50,7 +50,7 @@ async def test_small_documents_get_in_while_the_big_one_before_them_is_on_its_wa
     summary = await ingest.ingest(engine, BigFirst(), corpus, lambda summary: bytes_in.append(summary.bytes))
     assert (summary.documents + summary.unchanged, summary.skipped) == (SMALL + 1, 0)
     assert bytes_in[SMALL - 1] < 1_000_000 < bytes_in[SMALL]  # the big one came last
-    (info,) = (found for found in (await engine.corpora()).corpora if found.name == corpus)
+    (info,) = (found for found in (await engine.catalogue.corpora()).corpora if found.name == corpus)
     assert info.documents == SMALL + 1
 
 
@@ -102,13 +102,15 @@ def test_a_big_document_takes_longer_than_the_deadline_and_questions_go_on(
 
 async def _put_and_ask(settings: Settings) -> None:
     engine = await Engine.connect(settings)
-    await engine.put(Document(id="mill", text="The mill at Hallow Ford was built by Ann Rudd."))
-    putting = asyncio.create_task(engine.put(Document(id="big", text=story(4_900_000))))
+    await engine.documents.put(Document(id="mill", text="The mill at Hallow Ford was built by Ann Rudd."))
+    putting = asyncio.create_task(engine.documents.put(Document(id="big", text=story(4_900_000))))
     answers, small = 0, 0
     while not putting.done():
         answer = await engine.ask("Who built the mill at Hallow Ford?", fresh=True)
         answers += answer.answer == "Ann Rudd"
-        small += (await engine.put(Document(id=f"small-{small}", text=f"Small village {small} has a mill."))).changed
+        small += (
+            await engine.documents.put(Document(id=f"small-{small}", text=f"Small village {small} has a mill."))
+        ).changed
     put = await putting
     await engine.close()
     assert put.characters == 4_900_000

@@ -40,9 +40,9 @@ QUESTIONS = [f"Where was the director of the film {film} raised?" for film in FI
 async def engine(cluster: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
     engine = await Engine.connect(settings_of(cluster, corpus=corpus, timeout=30))
     documents = [Document(id=id, title=title, text=text) for id, (title, text) in TEXTS.items()]
-    await asyncio.gather(*map(engine.put, documents))
+    await asyncio.gather(*map(engine.documents.put, documents))
     yield engine
-    await engine.drop(corpus)
+    await engine.catalogue.drop(corpus)
     await engine.close()
 
 
@@ -59,7 +59,7 @@ def expected(engine: Engine, question: str, limit: int, is_bridged: bool = True)
 
 
 async def ranks(engine: Engine, question: str, limit: int) -> list[tuple[str, float]]:
-    ranked = await engine.rank(engine.question(question), limit)
+    ranked = await engine.ranking.rank(engine.question(question), limit)
     assert not ranked.failed
     assert ranked.is_settled
     return [(one.key, one.score) for one in ranked.passages]
@@ -93,10 +93,10 @@ async def test_a_shard_that_is_asked_without_an_engine_follows_titles_too(engine
     asked = keys.normalise_question(question)
     best = dict(expected(engine, question, 2))
     told: dict[str, float] = {}
-    for node in engine.masters.nodes():
-        shard = record_of(await engine.masters.on(node, "RG.TRIGGER", "Terms", corpus, asked))
+    for node in engine.shards.nodes():
+        shard = record_of(await engine.shards.on(node, "RG.TRIGGER", "Terms", corpus, asked))
         key = keys.answer(corpus, shard["tag"], shard["epoch"], engine.settings.model, 30, asked)
-        reply = json.loads(await engine.masters.on(node, "GET", key))
+        reply = json.loads(await engine.shards.on(node, "GET", key))
         told |= {name: passage["rank_score"] for name, passage in reply["passages"].items() if name in best}
     assert told == {key: score for key, score in best.items() if key in told}
     assert keys.passage(corpus, "person-1", 0) in told
@@ -104,32 +104,32 @@ async def test_a_shard_that_is_asked_without_an_engine_follows_titles_too(engine
 
 async def test_a_corpus_can_have_it_off_and_on_again(engine: Engine) -> None:
     corpus = engine.settings.corpus
-    await engine.choose_bridges(corpus, False)
+    await engine.catalogue.switch(corpus, "bridges", False)
     assert await ranks(engine, QUESTIONS[0], 30) == expected(engine, QUESTIONS[0], 30, is_bridged=False)
-    await engine.choose_bridges(corpus, True)
+    await engine.catalogue.switch(corpus, "bridges", True)
     assert await ranks(engine, QUESTIONS[0], 30) == expected(engine, QUESTIONS[0], 30)
 
 
 async def test_a_filter_keeps_what_a_title_leads_to_as_well(engine: Engine) -> None:
     only = DocumentFilter(title="Notes 3")
-    ranked = await engine.rank(engine.question(QUESTIONS[0], filter=only), 30)
+    ranked = await engine.ranking.rank(engine.question(QUESTIONS[0], filter=only), 30)
     assert [one.document for one in ranked.passages] == ["noise-3"]
 
 
 async def test_a_title_that_is_changed_or_deleted_leads_no_more(engine: Engine) -> None:
     corpus = engine.settings.corpus
     before = await ranks(engine, QUESTIONS[2], 30)
-    await engine.put(Document(id="person-2", title="Somebody else", text=TEXTS["person-2"][1]))
+    await engine.documents.put(Document(id="person-2", title="Somebody else", text=TEXTS["person-2"][1]))
     changed = await ranks(engine, QUESTIONS[2], 30)
     place = [key for key, _ in before].index(keys.passage(corpus, "person-2", 0))
     assert keys.passage(corpus, "person-2", 0) not in [key for key, _ in changed[: place + 1]]
-    await engine.delete(corpus, "person-0")
+    await engine.documents.delete(corpus, "person-0")
     after = await ranks(engine, QUESTIONS[0], 30)
     assert keys.passage(corpus, "person-0", 0) not in [key for key, _ in after]
 
 
 @pytest.mark.parametrize("words", ["[", "{}", '[["a"], ["a"], ["a"], ["a"]]', '["mill"]'])
 async def test_words_that_are_none_are_refused_before_anything_is_looked_at(engine: Engine, words: str) -> None:
-    node = engine.masters.nodes()[0]
+    node = engine.shards.nodes()[0]
     with pytest.raises(ShardqaError, match="words are"):
-        await engine.masters.on(node, "RG.TRIGGER", "Bridge", engine.settings.corpus, words)
+        await engine.shards.on(node, "RG.TRIGGER", "Bridge", engine.settings.corpus, words)

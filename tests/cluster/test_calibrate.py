@@ -36,7 +36,7 @@ def lenient() -> CorpusScoring:
 async def filled(engine: Engine) -> Engine:
     for place, year in YEARS.items():
         text = "\n\n".join(f"The {thing} at {place} was built in {year + n}." for n, thing in enumerate(THINGS))
-        await engine.put(Document(id=place, text=text))
+        await engine.documents.put(Document(id=place, text=text))
     return engine
 
 
@@ -110,15 +110,15 @@ async def test_scores_of_another_reader_are_left_alone(filled: Engine, settings:
 
 
 async def test_scores_that_are_damaged_are_never_used(filled: Engine, settings: Settings) -> None:
-    await filled.masters.by_key(f"ask:{settings.corpus}:scoring", "SET", b"\xff{")
+    await filled.shards.by_key(f"ask:{settings.corpus}:scoring", "SET", b"\xff{")
     answer = await filled.ask(QUESTION)
     assert (answer.answer, answer.calibrated) == ("1700", False)
 
 
 async def test_scores_go_with_the_corpus(filled: Engine, settings: Settings) -> None:
     await filled.scores.store(settings.corpus, lenient())
-    await filled.drop(settings.corpus)
-    async for _ in filled.dropping(settings.corpus):
+    await filled.catalogue.drop(settings.corpus)
+    async for _ in filled.catalogue.dropping(settings.corpus):
         pass
     assert await filled.scores.stored(settings.corpus) is None
     with pytest.raises(UnknownCorpus):

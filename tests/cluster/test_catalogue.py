@@ -17,7 +17,9 @@ IDS = [f"note {number:02d} é/🦉.md" for number in range(40)]
 async def put_all(engine: Engine) -> None:
     await asyncio.gather(
         *(
-            engine.put(Document(id=one, title=f"T{one}", text=f"The mill of {one} is old.", metadata={"n": number}))
+            engine.documents.put(
+                Document(id=one, title=f"T{one}", text=f"The mill of {one} is old.", metadata={"n": number})
+            )
             for number, one in enumerate(IDS)
         )
     )
@@ -27,7 +29,7 @@ async def test_pages_hold_every_document_once_with_what_is_known_of_it(engine: E
     await put_all(engine)
     listed, cursor = [], None
     while True:
-        page = await engine.documents(limit=7, cursor=cursor)
+        page = await engine.catalogue.documents(limit=7, cursor=cursor)
         assert len(page.documents) == 7 or page.cursor is None
         listed += page.documents
         cursor = page.cursor
@@ -37,29 +39,29 @@ async def test_pages_hold_every_document_once_with_what_is_known_of_it(engine: E
     first = next(one for one in listed if one.id == IDS[0])
     assert (first.title, first.metadata, first.passages) == (f"T{IDS[0]}", {"n": 0}, 1)
     assert first.bytes == len(f"The mill of {IDS[0]} is old.".encode())
-    info = (await engine.corpus(corpus)).corpus
+    info = (await engine.catalogue.corpus(corpus)).corpus
     assert info is not None
     assert (info.documents, info.bytes) == (40, sum(one.bytes for one in listed))
 
 
 async def test_a_page_after_a_document_that_is_gone_goes_on_behind_it(engine: Engine, corpus: str) -> None:
     await put_all(engine)
-    first = await engine.documents(limit=5)
-    await engine.delete(corpus, first.documents[-1].id)
-    rest = await engine.documents(limit=1_000, cursor=first.cursor)
+    first = await engine.catalogue.documents(limit=5)
+    await engine.documents.delete(corpus, first.documents[-1].id)
+    rest = await engine.catalogue.documents(limit=1_000, cursor=first.cursor)
     assert len(rest.documents) == 35
     assert rest.cursor is None
 
 
 async def test_what_no_list_can_be_of_is_refused(engine: Engine, corpus: str) -> None:
-    await engine.put(Document(id="one", text="The mill."))
+    await engine.documents.put(Document(id="one", text="The mill."))
     with pytest.raises(UnknownCorpus):
-        await engine.documents(f"{corpus}-none")
+        await engine.catalogue.documents(f"{corpus}-none")
     for cursor in ("", "nonsense", "é", "YjAwMDE6b25l"):
         with pytest.raises(BadCursor):
-            await engine.documents(cursor=cursor)
+            await engine.catalogue.documents(cursor=cursor)
     with pytest.raises(BadLimit):
-        await engine.documents(limit=0)
+        await engine.catalogue.documents(limit=0)
 
 
 async def test_a_dropped_corpus_is_unsearchable_at_once_and_leaves_no_key(
@@ -67,19 +69,19 @@ async def test_a_dropped_corpus_is_unsearchable_at_once_and_leaves_no_key(
 ) -> None:
     await put_all(engine)
     await engine.ask("How old is the mill?")
-    dropped = await engine.drop(corpus)
+    dropped = await engine.catalogue.drop(corpus)
     assert dropped.documents == 40
     with pytest.raises(UnknownCorpus):
         await engine.ask("How old is the mill?")
-    last = [step async for step in engine.dropping(corpus)][-1]
+    last = [step async for step in engine.catalogue.dropping(corpus)][-1]
     assert last.done
     left = [
         name for name in shards.client.scan_iter(f"*:{corpus}:*") if not name.startswith((b"answer", b"rank", b"ask"))
     ]
     assert {name.partition(b":")[0] for name in left} <= {b"epoch"}
     with pytest.raises(UnknownCorpus):
-        await engine.drop(corpus)
-    await engine.put(Document(id=IDS[0], text="The mill is new."))
+        await engine.catalogue.drop(corpus)
+    await engine.documents.put(Document(id=IDS[0], text="The mill is new."))
     assert (await engine.ask("How old is the mill?")).corpus == corpus
 
 
@@ -90,5 +92,5 @@ async def test_a_drop_goes_on_where_its_worker_ended(engine: Engine, shards: Sha
     shards.redis(name).set(name, 1)
     wait_until(lambda: not shards.redis(name).exists(name, keys.doc(corpus, IDS[0])), "it is removed")
     gone = {one for one in IDS if keys.bucket(one) == keys.bucket(IDS[0])}
-    page = await engine.documents(limit=100)
+    page = await engine.catalogue.documents(limit=100)
     assert {one.id for one in page.documents} == set(IDS) - gone

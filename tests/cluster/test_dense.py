@@ -47,14 +47,14 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def engine(encoded: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
     engine = await Engine.connect(settings_of(encoded, corpus=corpus, timeout=30))
     documents = (Document(id=id, title=id.partition("-")[0], text=text) for id, text in TEXTS.items())
-    await asyncio.gather(*map(engine.put, documents))
+    await asyncio.gather(*map(engine.documents.put, documents))
     yield engine
-    await engine.drop(corpus)
+    await engine.catalogue.drop(corpus)
     await engine.close()
 
 
 async def count(engine: Engine) -> int | None:
-    return next(one.encoded for one in (await engine.corpora()).corpora if one.name == engine.settings.corpus)
+    return next(one.encoded for one in (await engine.catalogue.corpora()).corpora if one.name == engine.settings.corpus)
 
 
 async def until(what: Callable[[], Awaitable[bool]]) -> None:
@@ -77,12 +77,12 @@ async def push(engine: Engine, folder: Path) -> None:
 
 async def hash_of(engine: Engine, document: str) -> dict[bytes, bytes]:
     key = keys.passage(engine.settings.corpus, document, 0)
-    found: dict[bytes, bytes] = await engine.masters.by_key(key, "HGETALL")
+    found: dict[bytes, bytes] = await engine.shards.by_key(key, "HGETALL")
     return found
 
 
 async def ranks(engine: Engine, question: str) -> list[tuple[str, float]]:
-    ranked = await engine.rank(engine.question(question), 100)
+    ranked = await engine.ranking.rank(engine.question(question), 100)
     assert not ranked.failed
     return [(one.key, one.score) for one in ranked.passages]
 
@@ -105,7 +105,7 @@ async def ranks_of_one_index(engine: Engine, question: str, vector: QuestionVect
 
 
 async def vector_of(engine: Engine, question: str) -> QuestionVector:
-    terms = await engine.terms(engine.question(question))
+    terms = await engine.ranking.terms(engine.question(question))
     assert terms.statistics.near is not None
     return terms.statistics.near
 
@@ -150,10 +150,10 @@ async def test_an_explanation_shows_both_parts_and_their_sum(engine: Engine, enc
 async def test_a_corpus_can_do_without_and_with_again(engine: Engine, encoder: Path) -> None:
     await push(engine, encoder)
     with_vectors = await ranks(engine, QUESTIONS[0])
-    await engine.choose_dense(engine.settings.corpus, False)
+    await engine.catalogue.switch(engine.settings.corpus, "dense", False)
     assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], None)
     assert await count(engine) is None
-    await engine.choose_dense(engine.settings.corpus, True)
+    await engine.catalogue.switch(engine.settings.corpus, "dense", True)
     assert await ranks(engine, QUESTIONS[0]) == with_vectors
 
 
@@ -161,7 +161,7 @@ async def test_a_text_that_changes_loses_its_vector_and_gets_another(engine: Eng
     await push(engine, encoder)
     await dense.remove(engine)
     old = (await hash_of(engine, "mill-Tarn"))[b"vector"]
-    await engine.put(Document(id="mill-Tarn", title="mill", text="A brewery has stood in Tarn since 1901."))
+    await engine.documents.put(Document(id="mill-Tarn", title="mill", text="A brewery has stood in Tarn since 1901."))
     assert (await hash_of(engine, "mill-Tarn"))[b"vector"] == old
     index = await one_index(engine)
     assert sum(index.vectors().values()) == len(TEXTS) - 1
@@ -183,9 +183,9 @@ async def test_vectors_of_two_encoders_are_never_compared(engine: Engine, encode
 async def test_a_damaged_vector_is_replaced(engine: Engine, encoder: Path, damage: bytes) -> None:
     await push(engine, encoder)
     whole = (await hash_of(engine, "inn-Quill"))[b"vector"]
-    await engine.delete(engine.settings.corpus, "inn-Quill")
-    await engine.put(Document(id="inn-Quill", title="inn", text=TEXTS["inn-Quill"]))
-    await engine.masters.by_key(keys.passage(engine.settings.corpus, "inn-Quill", 0), "HSET", "vector", damage)
+    await engine.documents.delete(engine.settings.corpus, "inn-Quill")
+    await engine.documents.put(Document(id="inn-Quill", title="inn", text=TEXTS["inn-Quill"]))
+    await engine.shards.by_key(keys.passage(engine.settings.corpus, "inn-Quill", 0), "HSET", "vector", damage)
 
     async def is_mended() -> bool:
         return (await hash_of(engine, "inn-Quill"))[b"vector"] == whole
@@ -196,14 +196,14 @@ async def test_a_damaged_vector_is_replaced(engine: Engine, encoder: Path, damag
 async def test_a_shard_that_lost_its_encoder_gets_it_from_another(engine: Engine, encoder: Path) -> None:
     await push(engine, encoder)
     before = await ranks(engine, QUESTIONS[0])
-    shard = (await engine.shards())[0]
+    shard = (await engine.cluster.shards())[0]
     assert shard.tag is not None
-    await engine.masters.by_key(keys.model(keys.ENCODER, shard.tag), "UNLINK")
+    await engine.shards.by_key(keys.model(keys.ENCODER, shard.tag), "UNLINK")
     assert await ranks(engine, QUESTIONS[0]) == before
     key = keys.model(keys.ENCODER, shard.tag)
 
     async def is_back() -> bool:
-        return bool(await engine.masters.by_key(key, "EXISTS"))
+        return bool(await engine.shards.by_key(key, "EXISTS"))
 
     await until(is_back)
 
@@ -216,7 +216,7 @@ async def test_a_worker_killed_while_it_encodes_goes_on(encoded: LocalCluster, e
             kill_worker(client)
 
     async def all_answer() -> bool:
-        return not await engine.ready()
+        return not await engine.cluster.problems()
 
     await until(all_answer)
     await until_encoded(engine)
@@ -227,6 +227,6 @@ async def test_a_worker_killed_while_it_encodes_goes_on(encoded: LocalCluster, e
 async def test_a_passage_deleted_while_it_is_encoded_leaves_nothing(engine: Engine, encoder: Path) -> None:
     await push(engine, encoder)
     for document in list(TEXTS)[:8]:
-        await engine.delete(engine.settings.corpus, document)
+        await engine.documents.delete(engine.settings.corpus, document)
     found: list[Any] = [await hash_of(engine, document) for document in list(TEXTS)[:8]]
     assert found == [{}] * 8

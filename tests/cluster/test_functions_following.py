@@ -196,15 +196,15 @@ async def test_an_engine_that_only_ranks_follows_a_replica_that_took_over(two: L
     fill(shards)
     engine = await Engine.connect(settings_of(two, corpus=shards.corpus))
     try:
-        assert not (await engine.rank(engine.question(QUESTIONS[0], corpus=shards.corpus), 5)).failed
+        assert not (await engine.ranking.rank(engine.question(QUESTIONS[0], corpus=shards.corpus), 5)).failed
         replica = shards.client.get_replicas()[0]
         with _client(replica) as client:
             wait_until(lambda: client.info("replication")["master_link_status"] == "up", "the replica follows")
             client.execute_command("CLUSTER", "FAILOVER")
             wait_until(lambda: client.info("replication")["role"] == "master", "the replica took over")
         async with asyncio.timeout(FOLLOWED_SECONDS):
-            while f"{replica.host}:{replica.port}" not in {str(node.name) for node in engine.masters.nodes()}:
-                await engine.rank(engine.question(QUESTIONS[0], corpus=shards.corpus), 5)
+            while f"{replica.host}:{replica.port}" not in {str(node.name) for node in engine.shards.nodes()}:
+                await engine.ranking.rank(engine.question(QUESTIONS[0], corpus=shards.corpus), 5)
                 await asyncio.sleep(0.1)
     finally:
         await engine.close()

@@ -56,14 +56,14 @@ async def test_the_place_is_in_answers_from_the_cache_as_well(said: Any, engine:
 
 
 async def test_a_document_gives_its_places_back(said: Any, engine: Engine) -> None:
-    document = await engine.get(CORPUS, "pages.pdf")
+    document = await engine.documents.get(CORPUS, "pages.pdf")
     assert document is not None
     assert [place.page for _, place in document.places if place.page][-1] == 4
     assert document.origin.endswith("pages.pdf")
 
 
 async def test_contents_are_kept_and_not_found(said: Any, engine: Engine) -> None:
-    document = await engine.get(CORPUS, "manual.html")
+    document = await engine.documents.get(CORPUS, "manual.html")
     assert document is not None
     assert "Harbour tales" in document.text
     assert (await engine.search("tales", corpus=CORPUS)).passages == []

@@ -17,7 +17,7 @@ QUESTION = "When was the mill at Hallow Ford built?"
 async def test_after_a_minute_without_questions_the_process_still_answers_from_its_memory(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await engine.put(Document(id="mill", text=MILL))
+    await engine.documents.put(Document(id="mill", text=MILL))
     await engine.ask(QUESTION)
     later = monotonic() + 2 * epochs.KNOWN_SECONDS
     monkeypatch.setattr(epochs, "monotonic", lambda: later)
@@ -25,7 +25,7 @@ async def test_after_a_minute_without_questions_the_process_still_answers_from_i
 
 
 async def test_a_process_that_has_just_started_answers_from_redis(engine: Engine, settings: Settings) -> None:
-    await engine.put(Document(id="mill", text=MILL))
+    await engine.documents.put(Document(id="mill", text=MILL))
     await engine.ask(QUESTION)
     other = await Engine.connect(settings)
     try:
@@ -38,17 +38,17 @@ async def test_a_process_that_has_just_started_answers_from_redis(engine: Engine
 async def test_a_document_that_changed_while_nobody_listened_is_answered_anew(
     engine: Engine,
 ) -> None:
-    await engine.put(Document(id="mill", text=MILL))
+    await engine.documents.put(Document(id="mill", text=MILL))
     assert (await engine.ask(QUESTION)).answer == "1742"
     await engine.epochs.stop()
     engine.epochs.following = False
-    await engine.put(Document(id="mill", text=MILL.replace("1742", "1688")))
+    await engine.documents.put(Document(id="mill", text=MILL.replace("1742", "1688")))
     assert (await engine.ask(QUESTION)).answer == "1688"
     assert (await engine.ask(QUESTION)).cache == "process"
 
 
 async def test_times_of_a_kept_answer_are_of_this_request(engine: Engine, settings: Settings) -> None:
-    await engine.put(Document(id="mill", text=MILL))
+    await engine.documents.put(Document(id="mill", text=MILL))
     computed = await engine.ask(QUESTION)
     assert computed.timing.read > 0
     assert computed.shards[0].us
@@ -60,7 +60,7 @@ async def test_times_of_a_kept_answer_are_of_this_request(engine: Engine, settin
 async def test_times_of_an_answer_that_a_shard_kept_are_of_this_request(
     engine: Engine, settings: Settings, shards: Shards
 ) -> None:
-    await engine.put(Document(id="mill", text=MILL))
+    await engine.documents.put(Document(id="mill", text=MILL))
     await engine.ask(QUESTION)
     wait_until(lambda: list(shards.client.scan_iter(f"answer:{settings.corpus}:*")), "the shard's answer is stored")
     for final in shards.client.scan_iter(f"ask:{settings.corpus}:*"):

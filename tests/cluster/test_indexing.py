@@ -81,12 +81,12 @@ async def engine(two: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
 
 def on_the_first(engine: Engine, corpus: str) -> str:
     """An id of a document that the first shard holds."""
-    first = engine.masters.nodes()[0]
-    return next(id for n in range(99) if engine.masters.owner(keys.doc(corpus, id := f"mill-{n}")) is first)
+    first = engine.shards.nodes()[0]
+    return next(id for n in range(99) if engine.shards.owner(keys.doc(corpus, id := f"mill-{n}")) is first)
 
 
 async def test_the_other_shards_answer(engine: Engine, corpus: str, reading: str) -> None:
-    await engine.put(Document(id=on_the_first(engine, corpus), text=MILL))
+    await engine.documents.put(Document(id=on_the_first(engine, corpus), text=MILL))
     answer = await engine.ask(QUESTION)
     assert (answer.answer, answer.partial, answer.failed) == ("1742", True, [reading])
 
@@ -94,7 +94,7 @@ async def test_the_other_shards_answer(engine: Engine, corpus: str, reading: str
 async def test_the_answer_is_whole_once_it_is_done(
     engine: Engine, corpus: str, two: LocalCluster, reading: str
 ) -> None:
-    await engine.put(Document(id=on_the_first(engine, corpus), text=MILL))
+    await engine.documents.put(Document(id=on_the_first(engine, corpus), text=MILL))
     gate(two).unlink()
     await preparation.wait_for_indexes(engine, lambda passages: None)
     answer = await engine.ask(QUESTION)
@@ -114,12 +114,12 @@ async def test_the_shard_itself_says_how_far_it_is(
 
 
 async def test_sizes_without_it_are_said_to_be_partial(engine: Engine, reading: str) -> None:
-    found = await engine.corpora()
+    found = await engine.catalogue.corpora()
     assert (found.partial, found.failed) == (True, [reading])
 
 
 async def test_readiness_tells_of_it(engine: Engine, reading: str) -> None:
-    (problem,) = await engine.ready()
+    (problem,) = await engine.cluster.problems()
     assert problem.startswith(f"{reading}: it reads its passages into its index")
 
 

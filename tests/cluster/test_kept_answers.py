@@ -24,13 +24,13 @@ async def test_where_memory_ends_answers_go_and_documents_stay(small: LocalClust
     host, _, port = small.seed().rpartition(":")
     engine = await Engine.connect(settings_of(small, corpus=corpus, timeout=30, cache_megabytes=0))
     try:
-        await engine.put(Document(id="mill", text=MILL))
+        await engine.documents.put(Document(id="mill", text=MILL))
         with Redis(host=host, port=int(port)) as client:
             client.config_set("maxmemory", client.info("memory")["used_memory"] + 3_000_000)
             for n in range(300):
                 client.set(f"ask:{corpus}:other:{n}", b"x" * 50_000, ex=3_600)
             assert client.info("stats")["evicted_keys"] > 0
         assert (await engine.ask(QUESTION)).answer == "1742"
-        assert await engine.get(corpus, "mill") is not None
+        assert await engine.documents.get(corpus, "mill") is not None
     finally:
         await engine.close()

@@ -19,7 +19,7 @@ from redis.asyncio.cluster import ClusterNode
 from shardqa import keys
 from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import LocalCluster, Wanted
-from shardqa.engine import Engine, connections, liveness, overview
+from shardqa.engine import Engine, cluster_view, connections, liveness
 from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.schema import Answer, Document
@@ -41,7 +41,7 @@ async def engine(doomed: LocalCluster) -> AsyncIterator[Engine]:
     engine = await Engine.connect(settings_of(doomed, corpus="towns", timeout=30))
     for town, builder in zip(TOWNS, BUILDERS, strict=True):
         text = f"The lighthouse of {town} was built by {builder} Lund in 1850. It still stands on the cliff."
-        await engine.put(Document(id=town, title=town, text=text))
+        await engine.documents.put(Document(id=town, title=town, text=text))
     yield engine
     await engine.close()
 
@@ -61,7 +61,7 @@ async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: Lo
     partial = [await engine.ask(question, fresh=True) for question in QUESTIONS]
     assert {tuple(answer.failed) for answer in partial} == {(f"127.0.0.1:{victim.port}",)}
     assert all(answer.partial for answer in partial)
-    lost = {owner for owner in TOWNS if engine.masters.owner(keys.doc("towns", owner)).port == victim.port}
+    lost = {owner for owner in TOWNS if engine.shards.owner(keys.doc("towns", owner)).port == victim.port}
     kept = [a.answer for a, town in zip(partial, TOWNS, strict=True) if town not in lost]
     assert kept == [f"{b} Lund" for b, town in zip(BUILDERS, TOWNS, strict=True) if town not in lost]
 
@@ -76,21 +76,21 @@ async def test_a_corpus_that_changes_between_ranking_and_reading_is_read_without
 ) -> None:
     await until_whole(engine)
     victim = doomed.state.nodes[1]
-    town = next(town for town in TOWNS if engine.masters.owner(keys.doc("towns", town)).port != victim.port)
-    owner = engine.masters.owner(keys.doc("towns", town))
+    town = next(town for town in TOWNS if engine.shards.owner(keys.doc("towns", town)).port != victim.port)
+    owner = engine.shards.owner(keys.doc("towns", town))
     question = keys.normalise_question(f"Who built the lighthouse of {town}? Tell")
-    ranked = await engine.rank(engine.question(question, corpus="towns"), 5)
+    ranked = await engine.ranking.rank(engine.question(question, corpus="towns"), 5)
     (tag,) = {passage.tag for passage in ranked.passages if passage.node == owner.name}
     assert victim.process is not None
     processes.kill(victim.process)
     redis_server.reap()
     try:
         text = f"The lighthouse of {town} was built by Zoe Lund in 1850. It still stands on the cliff."
-        await engine.put(Document(id=town, title=town, text=text))
+        await engine.documents.put(Document(id=town, title=town, text=text))
         key = keys.answer("towns", tag, ranked.epochs[tag], engine.settings.model, 1, question)
-        reply = orjson.loads(await engine.masters.on(owner, "GET", key))
+        reply = orjson.loads(await engine.shards.on(owner, "GET", key))
         assert reply["spans"][0]["text"] == "Zoe Lund"
-        assert not await engine.masters.on(owner, "EXISTS", key)
+        assert not await engine.shards.on(owner, "EXISTS", key)
     finally:
         local.start(Wanted(data=doomed.data))
 
@@ -104,8 +104,8 @@ async def test_a_node_that_restarts_between_questions_is_missed_by_none_of_them(
     processes.kill(victim.process)
     redis_server.reap()
     local.start(Wanted(data=doomed.data))
-    document = next(town for town in TOWNS if engine.masters.owner(keys.doc("towns", town)).port == victim.port)
-    assert await engine.get("towns", document) is not None
+    document = next(town for town in TOWNS if engine.shards.owner(keys.doc("towns", town)).port == victim.port)
+    assert await engine.documents.get("towns", document) is not None
     answers = await asyncio.gather(*(engine.ask(question, fresh=True) for question in QUESTIONS))
     assert [(answer.answer, answer.partial) for answer in answers] == [(f"{name} Lund", False) for name in BUILDERS]
 
@@ -164,7 +164,7 @@ async def test_while_a_worker_hangs_the_others_answer_and_it_is_replaced(doomed:
         os.kill(pid, signal.SIGSTOP)
         answers = [await engine.ask(question, fresh=True) for question in QUESTIONS[:3]]
         assert {tuple(answer.failed) for answer in answers} == {(f"127.0.0.1:{victim.port}",)}
-        assert any(f"127.0.0.1:{victim.port}: " in problem for problem in await engine.ready())
+        assert any(f"127.0.0.1:{victim.port}: " in problem for problem in await engine.cluster.problems())
         await until_whole(engine)
         told = await node.info("shardqa")
     assert told["shardqa_worker_pid"] != pid
@@ -181,11 +181,11 @@ async def test_a_look_at_the_readiness_does_not_wait_for_a_node_that_hangs(
     os.kill(victim.process.pid, signal.SIGSTOP)
     try:
         async with asyncio.timeout(20):  # of the 30 that a request may take
-            answers, problems = await engine.readiness()
+            answers, problems = await engine.cluster.readiness()
     finally:
         os.kill(victim.process.pid, signal.SIGCONT)
     assert answers
-    assert problems == [f"127.0.0.1:{victim.port}: it did not answer within {overview.LOOK_SECONDS:g} s"]
+    assert problems == [f"127.0.0.1:{victim.port}: it did not answer within {cluster_view.LOOK_SECONDS:g} s"]
     monkeypatch.undo()
     await until_whole(engine)
 
@@ -206,7 +206,7 @@ async def test_a_look_at_the_topology_does_not_wait_for_a_node_that_hangs(
     os.kill(victim.process.pid, signal.SIGSTOP)
     try:
         async with asyncio.timeout(20):  # of the 30 that a request may take
-            await engine.masters._look()
+            await engine.shards._look()
     finally:
         os.kill(victim.process.pid, signal.SIGCONT)
     assert next(looks) > 1
@@ -221,7 +221,7 @@ def new_question(engine: Engine, port: int) -> str:
     for n in range(1_000):
         question = keys.normalise_question(f"{QUESTIONS[0]} Version {n}")
         key = keys.ask("towns", keys.corpus_epoch(epochs), settings.model, settings.k, settings.sure, question)
-        if int(engine.masters.owner(key).port) == port:
+        if int(engine.shards.owner(key).port) == port:
             return question
     pytest.fail("no question in 1,000")
 

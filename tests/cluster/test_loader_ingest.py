@@ -67,7 +67,7 @@ async def test_a_node_killed_on_the_way_loses_no_document(two_shards: LocalClust
     assert [s.reason for s in summary.reasons] == ["unfit", "the id 'story-1' was met before, in "]
     again = await ingest.ingest(engine, Stories(), "stories")
     assert (again.documents, again.unchanged) == (0, DOCUMENTS)
-    (info,) = (await engine.corpora()).corpora
+    (info,) = (await engine.catalogue.corpora()).corpora
     assert info.documents == DOCUMENTS
     await engine.close()
 

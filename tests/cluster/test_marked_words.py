@@ -31,12 +31,12 @@ ANSWERS = [
 @pytest.fixture
 async def filled(engine: Engine) -> Engine:
     for name, text in CORPUS.items():
-        await engine.put(Document(id=name, text=text))
+        await engine.documents.put(Document(id=name, text=text))
     return engine
 
 
 async def test_the_passage_with_the_very_word_ranks_first(filled: Engine) -> None:
-    ranked = {question: await filled.rank(filled.question(question), 3) for question, _, _ in ANSWERS}
+    ranked = {question: await filled.ranking.rank(filled.question(question), 3) for question, _, _ in ANSWERS}
     assert {question: found.passages[0].document for question, found in ranked.items()} == {
         question: document for question, document, _ in ANSWERS
     }

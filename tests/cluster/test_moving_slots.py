@@ -43,7 +43,7 @@ async def engine(two: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
 
 async def put_documents(engine: Engine, more: str = "") -> None:
     for name, text in TEXTS.items():
-        await engine.put(Document(id=name, text=text + more))
+        await engine.documents.put(Document(id=name, text=text + more))
 
 
 @contextmanager
@@ -76,7 +76,7 @@ async def test_while_a_shards_own_tag_is_leaving_it_counts_as_missing_and_no_oth
     two: LocalCluster, engine: Engine, corpus: str
 ) -> None:
     await put_documents(engine)
-    best = (await engine.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
+    best = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
     with leaving(two, best.tag):
         meanwhile = await engine.ask(QUESTION, k=8, n_best=20, fresh=True)
         with pytest.raises(WrongShard):  # all that are to be read are there
@@ -96,7 +96,7 @@ async def test_a_change_while_the_tags_slot_is_leaving_raises_the_epoch_once_the
     two: LocalCluster, engine: Engine, corpus: str
 ) -> None:
     await put_documents(engine)
-    best = (await engine.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
+    best = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
     key = keys.epoch(corpus, best.tag)
     (here,) = (port for host, port in two.addresses if best.node == f"{host}:{port}")
     with node.connected(here) as giver:
@@ -130,7 +130,7 @@ def kill_worker_at_next_event(port: int) -> None:
 
 
 async def passages_in_indexes(engine: Engine, corpus: str) -> int:
-    return sum(one.passages for one in (await engine.corpora()).corpora if one.name == corpus)
+    return sum(one.passages for one in (await engine.catalogue.corpora()).corpora if one.name == corpus)
 
 
 def migrate_lower_half(giver: Redis) -> tuple[Node, int]:
@@ -180,13 +180,13 @@ async def test_a_reader_that_comes_with_slots_that_move_all_at_once_is_dropped_a
 async def test_a_page_ends_before_documents_that_are_between_shards(two: LocalCluster, engine: Engine) -> None:
     """And goes on with them once they have arrived."""
     await put_documents(engine)
-    order = [one.id for one in (await engine.documents()).documents]
+    order = [one.id for one in (await engine.catalogue.documents()).documents]
     assert sorted(order) == NAMES
     with leaving(two, keys.bucket(order[3])):
-        page = await engine.documents()
+        page = await engine.catalogue.documents()
         assert [one.id for one in page.documents] == order[:3]
         assert page.cursor is not None
-        waiting = asyncio.create_task(engine.documents(cursor=page.cursor))
+        waiting = asyncio.create_task(engine.catalogue.documents(cursor=page.cursor))
         await asyncio.sleep(0)
     assert [one.id for one in (await waiting).documents] == order[3:]
 
@@ -196,20 +196,20 @@ async def test_a_corpus_is_being_dropped_until_its_last_slot_stands(two: LocalCl
     await put_documents(engine)
     with leaving(two, keys.bucket("Ada")):
         with pytest.raises(ClusterUnavailable, match="drop it again"):
-            await engine.drop(corpus)
+            await engine.catalogue.drop(corpus)
         gone = next(name for name in NAMES if keys.bucket(name) != keys.bucket("Ada"))
         assert await engine.ask(QUESTION), "what is between shards can be asked still"
         await wait_for_removal(engine, gone)
-    await engine.drop(corpus)
-    assert [step async for step in engine.dropping(corpus)][-1].done
-    assert not (await engine.corpora()).corpora or corpus not in [c.name for c in (await engine.corpora()).corpora]
+    await engine.catalogue.drop(corpus)
+    assert [step async for step in engine.catalogue.dropping(corpus)][-1].done
+    assert corpus not in [info.name for info in (await engine.catalogue.corpora()).corpora]
     await engine.close()
 
 
 async def wait_for_removal(engine: Engine, document: str) -> None:
     async with asyncio.timeout(20):
         while True:
-            if await engine.get(engine.settings.corpus, document) is None:
+            if await engine.documents.get(engine.settings.corpus, document) is None:
                 return
             await asyncio.sleep(0.05)
 

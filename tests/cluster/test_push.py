@@ -51,7 +51,7 @@ async def asked_of(model: str, settings: Settings, question: str) -> Answer:
 async def test_a_pushed_reader_answers_under_its_name(engine: Engine, settings: Settings, reader: Path) -> None:
     done = await push.push(engine, reader, "pushed-answers")
     assert len(done.stored) == 3
-    await engine.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
+    await engine.documents.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
     answer = await asked_of("pushed-answers", settings, "When was the mill of Brennick built?")
     assert (answer.answer, answer.model, answer.partial) == ("1820", "pushed-answers", False)
 
@@ -79,9 +79,9 @@ async def test_a_damaged_reader_reaches_no_shard(engine: Engine, reader: Path) -
     (reader / "model.onnx").write_bytes(b"no model")
     with pytest.raises(BadModel, match="SHA-256"):
         await push.push(engine, reader, "pushed-damaged")
-    shards = await engine.shards()
+    shards = await engine.cluster.shards()
     assert shards[0].tag is not None
-    assert not await engine.masters.by_key(keys.model("pushed-damaged", shards[0].tag), "EXISTS")
+    assert not await engine.shards.by_key(keys.model("pushed-damaged", shards[0].tag), "EXISTS")
 
 
 async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
@@ -90,7 +90,7 @@ async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
     even = dict.fromkeys(("bias", "margin", "lag", "gap", "fall", "length"), 0.0)
     changed(reader, "scoring.json", answer=even, below={"unsure": 0.5, "balanced": 0.6, "sure": 0.7})
     await push.push(engine, reader, "pushed-scoring")
-    await engine.put(Document(id="bridge", text="The bridge of Brennick was built in 1901 by Iva Lund."))
+    await engine.documents.put(Document(id="bridge", text="The bridge of Brennick was built in 1901 by Iva Lund."))
     answer = await asked_of("pushed-scoring", settings, "When was the bridge of Brennick built?")
     assert (answer.score, answer.no_answer) == (0.5, True)
 
@@ -117,9 +117,9 @@ async def test_any_file_is_pushed_onto_every_shard_and_dropped_again(engine: Eng
     model = ShardModel.of_file("pushed-file", file, batch_size=8, tag="mine")
     assert len((await push.push_file(engine, model)).stored) == 3
     assert (await push.push_file(engine, model)).stored == []
-    for shard in await engine.shards():
+    for shard in await engine.cluster.shards():
         assert shard.tag is not None
-        meta = await engine.masters.by_key(keys.model("pushed-file", shard.tag), "AI.MODELGET", "META")
+        meta = await engine.shards.by_key(keys.model("pushed-file", shard.tag), "AI.MODELGET", "META")
         assert meta[1] == b"ONNX"
         assert keys.is_pushed(meta[5].decode())
         assert meta[7] == 8

@@ -44,7 +44,7 @@ def redis(small: LocalCluster) -> Iterator[Redis]:
 @pytest.fixture
 async def engine(small: LocalCluster, corpus: str, redis: Redis) -> AsyncIterator[Engine]:
     engine = await Engine.connect(settings_of(small, corpus=corpus, timeout=30, cache_megabytes=0))
-    await engine.put(Document(id="mill", text=MILL))
+    await engine.documents.put(Document(id="mill", text=MILL))
     yield engine
     await engine.close()
 
@@ -70,12 +70,12 @@ async def test_a_question_is_answered_where_its_answer_cannot_be_kept(engine: En
 
 @pytest.mark.parametrize("what", REFUSALS)
 async def test_what_is_refused_is_told_with_its_reason(engine: Engine, redis: Redis, what: str) -> None:
-    assert await engine.ready() == []
+    assert await engine.cluster.problems() == []
     word = refuse(redis, what)
-    (shard,) = await engine.shards()
+    (shard,) = await engine.cluster.shards()
     assert shard.refuses is not None
     assert word in shard.refuses
-    assert any(word in problem and "answered" in problem for problem in await engine.ready())
+    assert any(word in problem and "answered" in problem for problem in await engine.cluster.problems())
 
 
 @pytest.mark.parametrize("what", REFUSALS)
@@ -95,14 +95,14 @@ async def test_a_document_that_cannot_be_stored_is_refused_with_the_reason(
 ) -> None:
     word = refuse(redis, what)
     with pytest.raises(ClusterUnavailable, match=word):
-        await engine.put(Document(id="other", text="The kiln was built in 1801."))
+        await engine.documents.put(Document(id="other", text="The kiln was built in 1801."))
 
 
 async def test_documents_are_deleted_while_memory_is_full(engine: Engine, redis: Redis, corpus: str) -> None:
-    await engine.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1801."))
+    await engine.documents.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1801."))
     assert (await engine.ask("When was the kiln at Hallow Ford built?")).answer == "1801"
     refuse(redis, "memory")
-    assert await engine.delete(corpus, "kiln")
+    assert await engine.documents.delete(corpus, "kiln")
     assert not list(redis.scan_iter("*:kiln*"))
     answer = await engine.ask("When was the kiln at Hallow Ford built?")
     assert answer.document != "kiln"
@@ -110,12 +110,12 @@ async def test_documents_are_deleted_while_memory_is_full(engine: Engine, redis:
 
 
 async def test_an_epoch_that_memory_had_no_room_for_never_comes_back(engine: Engine, redis: Redis, corpus: str) -> None:
-    await engine.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1801."))
-    (before,) = (await engine.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
+    await engine.documents.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1801."))
+    (before,) = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
     refuse(redis, "memory")
-    await engine.delete(corpus, "kiln")
-    (during,) = (await engine.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
+    await engine.documents.delete(corpus, "kiln")
+    (during,) = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
     redis.config_set("maxmemory", 0)
-    await engine.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1803."))
-    (after,) = (await engine.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
+    await engine.documents.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1803."))
+    (after,) = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
     assert before < during < after

@@ -21,7 +21,8 @@ TEXT = "Ferry {n} was built at Skerrow in {year}. " + "The crossing takes a whil
 
 async def filled(engine: Engine) -> None:
     puts = (
-        engine.put(Document(id=f"d{n}", title=f"Ferry {n}", text=TEXT.format(n=n, year=1900 + n))) for n in range(COUNT)
+        engine.documents.put(Document(id=f"d{n}", title=f"Ferry {n}", text=TEXT.format(n=n, year=1900 + n)))
+        for n in range(COUNT)
     )
     await asyncio.gather(*puts)
 
@@ -45,7 +46,7 @@ async def test_wrong_word_pieces_are_mended_while_questions_are_answered(engine:
     told: list[Retokenised] = []
 
     async def run() -> None:
-        async for now in engine.retokenise():
+        async for now in engine.retokenising.run():
             told.append(now)
 
     running, n = asyncio.create_task(run()), 0
@@ -65,14 +66,14 @@ async def test_wrong_word_pieces_are_mended_while_questions_are_answered(engine:
 async def test_what_is_right_stays_as_it_is_with_its_answers(engine: Engine, shards: Shards) -> None:
     await filled(engine)
     epochs = {tag: n for document in ("d1", "d2", "d3") for tag, n in [shards.tag_of(document)]}
-    told = [now async for now in engine.retokenise()]
+    told = [now async for now in engine.retokenising.run()]
     assert (told[-1].done, told[-1].changed) == (COUNT, 0)
     assert {tag: n for document in ("d1", "d2", "d3") for tag, n in [shards.tag_of(document)]} == epochs
 
 
 async def test_a_corpus_that_is_not_there_is_named(engine: Engine) -> None:
     with pytest.raises(UnknownCorpus):
-        _ = [now async for now in engine.retokenise("nobody-wrote-this")]
+        _ = [now async for now in engine.retokenising.run("nobody-wrote-this")]
 
 
 def test_the_program_does_it_and_counts(cluster: LocalCluster, shards: Shards) -> None:

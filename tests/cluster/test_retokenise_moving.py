@@ -55,7 +55,7 @@ async def test_every_document_is_cut_anew_once_while_slots_move(
     two: LocalCluster, nodes: list[Redis], corpus: str
 ) -> None:
     engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=30))
-    puts = (engine.put(Document(id=f"d{n}", text=TEXT.format(n=n, year=1900 + n))) for n in range(COUNT))
+    puts = (engine.documents.put(Document(id=f"d{n}", text=TEXT.format(n=n, year=1900 + n))) for n in range(COUNT))
     await asyncio.gather(*puts)
     before = {name: spoil(nodes, name) for n in (3, 17, 30) for name in [keys.tokens(corpus, f"d{n}", 1)]}
 
@@ -64,7 +64,7 @@ async def test_every_document_is_cut_anew_once_while_slots_move(
             move(slot, nodes)
 
     async def run() -> Retokenised:
-        return [now async for now in engine.retokenise()][-1]
+        return [now async for now in engine.retokenising.run()][-1]
 
     last, _ = await asyncio.gather(run(), asyncio.to_thread(reshard))
     await engine.close()

@@ -19,7 +19,7 @@ QUESTION = "Who built the mill of Tarn?"
 async def filled(engine: Engine) -> Engine:
     await asyncio.gather(
         *(
-            engine.put(Document(id=one, text=text, metadata={"of": one, "year": int(one.split()[1][0])}))
+            engine.documents.put(Document(id=one, text=text, metadata={"of": one, "year": int(one.split()[1][0])}))
             for one, text in TEXTS.items()
         )
     )
@@ -28,7 +28,7 @@ async def filled(engine: Engine) -> Engine:
 
 async def test_a_search_gives_the_ranking_with_the_words_marked_where_they_stand(filled: Engine, corpus: str) -> None:
     found = await filled.search(QUESTION, limit=4)
-    ranked = await filled.rank(filled.question(QUESTION, corpus=corpus), 4)
+    ranked = await filled.ranking.rank(filled.question(QUESTION, corpus=corpus), 4)
     assert [(one.key, one.score) for one in found.passages] == [(one.key, one.score) for one in ranked.passages]
     best = found.passages[0]
     assert (best.document, best.metadata) == ("Tarn 2.md", {"of": "Tarn 2.md", "year": 2})
@@ -105,6 +105,6 @@ async def test_metadata_that_changes_alone_changes_what_a_filter_lets_through(fi
     chosen = DocumentFilter(metadata={"state": "final"})
     assert (await filled.ask(QUESTION, filter=chosen)).no_answer
     name = "Tarn 2.md"
-    await filled.put(Document(id=name, text=TEXTS[name], metadata={"state": "final"}))
+    await filled.documents.put(Document(id=name, text=TEXTS[name], metadata={"state": "final"}))
     answer = await filled.ask(QUESTION, filter=chosen)
     assert (answer.answer, answer.metadata) == ("Ada Tarnson", {"state": "final"})

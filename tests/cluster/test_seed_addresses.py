@@ -26,7 +26,7 @@ def addresses(cluster: LocalCluster) -> str:
 async def test_the_engine_finds_the_cluster_past_a_node_that_is_gone(addresses: str) -> None:
     engine = await Engine.connect(Settings(redis=addresses))
     try:
-        assert len(await engine.shards()) == 3
+        assert len(await engine.cluster.shards()) == 3
     finally:
         await engine.close()
 
@@ -36,13 +36,13 @@ async def test_the_engine_goes_back_to_its_addresses_where_no_node_it_learnt_ans
 ) -> None:
     engine = await Engine.connect(Settings(redis=addresses))
     try:
-        manager = engine.masters._cluster.nodes_manager
+        manager = engine.shards._cluster.nodes_manager
         gone = free_port(1)
         for node in list(manager.startup_nodes.values()):
             node.port, node.connection_kwargs["port"] = gone, gone
             await node.disconnect()
-        await engine.masters._look()
-        assert {node.name for node in engine.masters.nodes()} == {f"127.0.0.1:{port}" for _, port in cluster.addresses}
+        await engine.shards._look()
+        assert {node.name for node in engine.shards.nodes()} == {f"127.0.0.1:{port}" for _, port in cluster.addresses}
     finally:
         await engine.close()
 
@@ -68,6 +68,6 @@ async def test_the_engine_connects_while_the_first_master_hangs_or_is_down(two: 
     for number in (signal.SIGSTOP, signal.SIGKILL):
         os.kill(first.process.pid, number)
         engine = await Engine.connect(Settings(redis=f"127.0.0.1:{second.port}"))
-        assert len(engine.masters.nodes()) == 2
+        assert len(engine.shards.nodes()) == 2
         await engine.close()
     redis_server.reap()

@@ -23,9 +23,9 @@ UNSURE = "Which colour did the miller's cat at Hallow Ford have?"
 
 async def filled(settings: Settings) -> Engine:
     engine = await Engine.connect(settings)
-    await engine.put(Document(id="mill", text=MILL))
+    await engine.documents.put(Document(id="mill", text=MILL))
     for name, text in OTHERS.items():
-        await engine.put(Document(id=name, text=text))
+        await engine.documents.put(Document(id=name, text=text))
     return engine
 
 

@@ -103,9 +103,9 @@ async def test_more_questions_at_once_than_a_client_usually_has_connections_are_
 ) -> None:
     engine = await Engine.connect(settings_of(one, corpus=corpus, timeout=60))
     try:
-        await engine.put(Document(id="mill", text=MILL))
+        await engine.documents.put(Document(id="mill", text=MILL))
         answers = await asyncio.gather(
-            *(engine.rank(engine.question(f"mill {n}", corpus=corpus), 1) for n in range(150))
+            *(engine.ranking.rank(engine.question(f"mill {n}", corpus=corpus), 1) for n in range(150))
         )
         assert all(not answer.failed for answer in answers)
     finally:
@@ -125,13 +125,13 @@ async def test_an_engine_forgets_its_answers_when_a_shard_is_flushed(one: LocalC
     engine = await Engine.connect(settings_of(one, corpus=corpus, timeout=30))
     host, _, port = one.seed().rpartition(":")
     try:
-        await engine.put(Document(id="mill", text=MILL))
+        await engine.documents.put(Document(id="mill", text=MILL))
         await until(engine, lambda answer: answer.cache == "process")
         with Redis(host=host, port=int(port)) as client:
             client.flushall()
         with pytest.raises(UnknownCorpus):
             await until(engine, lambda answer: answer.answer is None)
-        (problem,) = await engine.ready()  # the reader went with the rest
+        (problem,) = await engine.cluster.problems()  # the reader went with the rest
         assert "run 'shardqa prepare'" in problem
     finally:
         await preparation.prepare(engine)

@@ -33,30 +33,32 @@ QUESTIONS = (
 async def filled(engine: Engine) -> Engine:
     """One document has words in its title alone."""
     for name, text in TEXTS.items():
-        await engine.put(Document(id=name, text=text))
-    await engine.put(Document(id="titled", title="The lantern", text="It is of brass and hangs over the door."))
+        await engine.documents.put(Document(id=name, text=text))
+    await engine.documents.put(
+        Document(id="titled", title="The lantern", text="It is of brass and hangs over the door.")
+    )
     return engine
 
 
 @pytest.fixture
 async def forgetful(settings: Settings) -> AsyncIterator[Engine]:
     engine = await Engine.connect(settings)
-    engine.memory = TermMemory(0)
+    engine.ranking.memory = TermMemory(0)
     yield engine
     await engine.close()
 
 
 async def sent_for(engine: Engine, question: str, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Triggers that an engine sends to rank the passages of a question."""
-    sent, on = Counter[str](), engine.masters.on
+    sent, on = Counter[str](), engine.shards.on
 
     async def count(node: Any, *args: Any, **more: Any) -> Any:
         sent[str(args[1])] += 1
         return await on(node, *args, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine.masters, "on", count)
-        await engine.rank(engine.question(question), 5)
+        patch.setattr(engine.shards, "on", count)
+        await engine.ranking.rank(engine.question(question), 5)
     return sent
 
 
@@ -72,12 +74,12 @@ async def until_sent(engine: Engine, question: str, wanted: dict[str, int], monk
 def holders(engine: Engine, *documents: str) -> int:
     """Shards of these documents."""
     corpus = engine.settings.corpus
-    return len({engine.masters.owner(keys.doc(corpus, document)).name for document in documents})
+    return len({engine.shards.owner(keys.doc(corpus, document)).name for document in documents})
 
 
 async def test_a_new_question_of_known_words_takes_one_round(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for known in ("Quill Merrow", "the Ostby mill"):
-        await filled.rank(filled.question(known), 5)
+        await filled.ranking.rank(filled.question(known), 5)
     await until_sent(filled, "Merrow?", {"Rank": 3}, monkeypatch)
     await until_sent(filled, "zeppelin", {"Rank": 3}, monkeypatch)
     sent = await sent_for(filled, "Quill submarine", monkeypatch)
@@ -94,7 +96,7 @@ async def test_a_shard_that_has_just_said_that_it_holds_no_word_is_not_asked_to_
 
 async def test_a_changed_shard_alone_is_asked_again(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await until_sent(filled, "Quill", {"Rank": 3}, monkeypatch)
-    await filled.put(Document(id="mill-Quill", text="The mill of Quill burnt down."))
+    await filled.documents.put(Document(id="mill-Quill", text="The mill of Quill burnt down."))
     sent = await sent_for(filled, "Quill", monkeypatch)
     assert sent["Terms"] in (1, 3)  # 3 where the subscription ended meanwhile
 
@@ -102,8 +104,8 @@ async def test_a_changed_shard_alone_is_asked_again(filled: Engine, monkeypatch:
 async def test_ranks_are_the_same_with_and_without_memory(filled: Engine, forgetful: Engine) -> None:
     corpus = filled.settings.corpus
     for question in (*QUESTIONS, *QUESTIONS):
-        anew = await forgetful.rank(forgetful.question(question, corpus=corpus), 50)
-        remembered = await filled.rank(filled.question(question, corpus=corpus), 50)
+        anew = await forgetful.ranking.rank(forgetful.question(question, corpus=corpus), 50)
+        remembered = await filled.ranking.rank(filled.question(question, corpus=corpus), 50)
         assert remembered.passages == anew.passages
         assert remembered.epochs == anew.epochs
         assert remembered.is_settled
@@ -115,10 +117,10 @@ async def test_a_document_that_comes_to_a_shard_without_its_words_is_found_at_on
     corpus = filled.settings.corpus
     for n in range(12):  # on every shard
         for engine in (filled, forgetful):
-            await engine.rank(engine.question("zeppelin mill", corpus=corpus), 50)
-        await forgetful.put(Document(id=f"new-{n}", text=f"The zeppelin number {n} flew over the hill."))
+            await engine.ranking.rank(engine.question("zeppelin mill", corpus=corpus), 50)
+        await forgetful.documents.put(Document(id=f"new-{n}", text=f"The zeppelin number {n} flew over the hill."))
         for engine in (filled, forgetful):  # to the first it is another process' change
-            ranked = await engine.rank(engine.question("Zeppelin", corpus=corpus), 50)
+            ranked = await engine.ranking.rank(engine.question("Zeppelin", corpus=corpus), 50)
             assert {passage.document for passage in ranked.passages} == {f"new-{m}" for m in range(n + 1)}
 
 
@@ -128,17 +130,17 @@ async def test_a_change_that_was_not_announced_is_seen_by_the_epochs_that_rank_t
     await until_sent(filled, "Ostby", {"Rank": 3}, monkeypatch)
     monkeypatch.setattr(filled.epochs, "_hear", lambda message: None)
     for n in range(6):
-        await forgetful.put(
+        await forgetful.documents.put(
             Document(id=f"fire-{n}", text=f"The mill of Ostby burnt down in 19{n}0, as did all of Ostby.")
         )
         question = filled.question("Ostby")
-        remembered, anew = await filled.rank(question, 50), await forgetful.rank(question, 50)
+        remembered, anew = await filled.ranking.rank(question, 50), await forgetful.ranking.rank(question, 50)
         assert remembered.passages == anew.passages
         assert remembered.is_settled
 
 
 async def test_fresh_questions_ask_every_shard(filled: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await until_sent(filled, "Quill", {"Rank": 3}, monkeypatch)
-    terms = await filled.terms(filled.question("quill"), anew=True)
+    terms = await filled.ranking.terms(filled.question("quill"), anew=True)
     assert not terms.is_remembered
     assert len(terms.epochs) == 3

@@ -48,8 +48,8 @@ async def test_an_engine_speaks_tls_with_a_certificate_of_its_own_to_a_node_whos
     address, folder = node
     engine = await Engine.connect(Settings(redis=f"{address}?{files(folder, 'ca_certs', 'certfile', 'keyfile')}"))
     try:
-        (master,) = engine.masters.nodes()
-        assert await engine.masters.on(master, "ACL", "WHOAMI") in ("app", b"app")
+        (master,) = engine.shards.nodes()
+        assert await engine.shards.on(master, "ACL", "WHOAMI") in ("app", b"app")
     finally:
         await engine.close()
 

@@ -96,24 +96,24 @@ def test_three_users_are_documented() -> None:
 
 
 async def test_who_only_asks_gets_answers(engine: Engine, asker: Engine) -> None:
-    await engine.put(Document(id="mill", text=TEXT))
+    await engine.documents.put(Document(id="mill", text=TEXT))
     answer = await asker.ask(QUESTION)
     assert (answer.answer, answer.partial) == ("1820", False)
     assert (await asker.ask(QUESTION)).cached
 
 
 async def test_who_only_asks_sees_that_the_cluster_is_ready(asker: Engine) -> None:
-    assert await asker.ready() == []
+    assert await asker.cluster.problems() == []
 
 
 async def test_who_only_asks_sees_its_own_corpora_alone(engine: Engine, asker: Engine, corpus: str) -> None:
-    await engine.put(Document(id="mill", text=TEXT))
-    await engine.put(Document(id="mill", text=TEXT, corpus=corpus + "-other"))
-    assert [found.name for found in (await asker.corpora()).corpora] == [corpus]
+    await engine.documents.put(Document(id="mill", text=TEXT))
+    await engine.documents.put(Document(id="mill", text=TEXT, corpus=corpus + "-other"))
+    assert [found.name for found in (await asker.catalogue.corpora()).corpora] == [corpus]
 
 
 async def test_who_asks_one_corpus_can_not_ask_another(engine: Engine, asker: Engine, corpus: str) -> None:
-    await engine.put(Document(id="mill", text=TEXT, corpus=corpus + "-other"))
+    await engine.documents.put(Document(id="mill", text=TEXT, corpus=corpus + "-other"))
     with pytest.raises(ShardqaError, match="may not run 'GET answer:"):
         await asker.ask(QUESTION, corpus=corpus + "-other")
     with pytest.raises(UnknownCorpus):
@@ -152,18 +152,18 @@ async def test_the_rights_that_keys_of_the_api_need_are_enough(
 
     reading, counting, changing = key_rights
     with pytest.raises(ShardqaError):
-        await asker.api_keys()
+        await asker.api_keys.all()
     also(reading)
-    await asker.api_keys()
+    await asker.api_keys.all()
     with pytest.raises(ShardqaError):
-        await asker.count_requests(7, {"a": 2})
+        await asker.api_keys.count_requests(7, {"a": 2})
     also(counting)
-    assert await asker.count_requests(7, {"a": 2}) == {"a": (2, 0)}
+    assert await asker.api_keys.count_requests(7, {"a": 2}) == {"a": (2, 0)}
     with pytest.raises(ShardqaError):
-        await asker.create_key(NewKey(name="n", scopes=["ask"]))
+        await asker.api_keys.create(NewKey(name="n", scopes=["ask"]))
     also(changing)
-    made, _ = await asker.create_key(NewKey(name="n", scopes=["ask"]))
-    await asker.revoke_key(made.id)
+    made, _ = await asker.api_keys.create(NewKey(name="n", scopes=["ask"]))
+    await asker.api_keys.revoke(made.id)
 
 
 @pytest.fixture
@@ -208,16 +208,16 @@ def test_statistics_of_ones_own_need_the_right_to_store_answers(shards: Shards, 
 
 
 async def test_who_ingests_stores_reads_and_deletes(ingester: Engine, corpus: str) -> None:
-    done = await ingester.put(Document(id="mill", text=TEXT))
+    done = await ingester.documents.put(Document(id="mill", text=TEXT))
     assert done.passages == 1
-    found = await ingester.get(corpus, "mill")
+    found = await ingester.documents.get(corpus, "mill")
     assert found is not None
     assert found.text == TEXT
-    assert await ingester.delete(corpus, "mill")
+    assert await ingester.documents.delete(corpus, "mill")
 
 
 async def test_who_ingests_can_not_ask(engine: Engine, ingester: Engine, login: Login, corpus: str) -> None:
-    await engine.put(Document(id="mill", text=TEXT))
+    await engine.documents.put(Document(id="mill", text=TEXT))
     with pytest.raises(ShardqaError):
         await ingester.ask(QUESTION)
     assert refused(login("ingests"), "RG.TRIGGER", "Terms", corpus, QUESTION)
@@ -225,12 +225,12 @@ async def test_who_ingests_can_not_ask(engine: Engine, ingester: Engine, login: 
 
 async def test_who_ingests_into_one_corpus_changes_no_other(engine: Engine, ingester: Engine, corpus: str) -> None:
     other = corpus + "-other"
-    await engine.put(Document(id="mill", text=TEXT, corpus=other))
+    await engine.documents.put(Document(id="mill", text=TEXT, corpus=other))
     with pytest.raises(ShardqaError):
-        await ingester.put(Document(id="mill", text="Other.", corpus=other))
+        await ingester.documents.put(Document(id="mill", text="Other.", corpus=other))
     with pytest.raises(ShardqaError):
-        await ingester.delete(other, "mill")
-    found = await engine.get(other, "mill")
+        await ingester.documents.delete(other, "mill")
+    found = await engine.documents.get(other, "mill")
     assert found is not None
     assert found.text == TEXT
 

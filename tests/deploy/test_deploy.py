@@ -28,8 +28,7 @@ from shardqa.api.model_metrics import ModelMetrics
 from shardqa.api.registration_metrics import RegistrationMetrics
 from shardqa.cluster import redis_server
 from shardqa.config import Settings, check_names
-from shardqa.engine.model_runs import BOUNDS, ModelRuns
-from shardqa.engine.registrations import counts_of
+from shardqa.engine.activity import BOUNDS, ModelRuns, RegistrationCounts, registrations_of
 from tests.nodes import free_port, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -199,6 +198,10 @@ def serve(metrics: Metrics) -> None:
 LINE = "name=Rank,triggered={0},succeeded={0},failed={0},aborted=0,queue=1,sum_us={0},le_1ms={0},le_5ms={0}"
 
 
+def registrations(times: int) -> list[RegistrationCounts]:
+    return registrations_of("node:1", {"shardqa_registration_0": LINE.format(times)})
+
+
 def model_runs(times: int) -> ModelRuns:
     """One more run a scrape, of two requests."""
     spread = (times, *([0] * len(BOUNDS)))
@@ -215,7 +218,7 @@ def serving(metrics: Metrics) -> Iterator[str]:
         def do_GET(self) -> None:
             serve(metrics)
             served.append(1)
-            body = metrics.text() + registration_metrics.text([counts_of("node:1", LINE.format(len(served)))])
+            body = metrics.text() + registration_metrics.text(registrations(len(served)))
             body += model_metrics.text([model_runs(len(served))])
             self.send_response(200)
             self.send_header("content-type", "text/plain; version=0.0.4")

@@ -39,7 +39,7 @@ async def _settled(engine: Engine, subject: Watched, there: dict[str, str]) -> l
 
 
 async def _sizes(engine: Engine, there: dict[str, str]) -> list[str]:
-    found = await engine.corpora()
+    found = await engine.catalogue.corpora()
     sizes = [one.documents for one in found.corpora if one.name == engine.settings.corpus]
     return [] if sizes == [len(there)] and not found.partial else [f"the corpus tells {sizes}, wanted {len(there)}"]
 
@@ -75,14 +75,14 @@ def _here(master: object, name: str, corpus: str) -> bool:
 
 
 async def _found(engine: Engine, name: str) -> bool:
-    ranked = await engine.rank(engine.question(name), 50)
+    ranked = await engine.ranking.rank(engine.question(name), 50)
     return name in {passage.document for passage in ranked.passages}
 
 
 async def _unequal(engine: Engine, alone: Engine, there: dict[str, str]) -> list[str]:
     """Questions that one shard, with the same documents, answers otherwise."""
     for name, text in there.items():
-        await alone.put(Document(id=name, title=name, text=text))
+        await alone.documents.put(Document(id=name, title=name, text=text))
     faults = []
     for name in documents.NAMES:
         for question in documents.questions(name):

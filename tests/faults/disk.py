@@ -60,12 +60,12 @@ class Disk:
     async def put(self, engine: Engine) -> None:
         self.version += 1
         text = documents.text(DOCUMENT, self.version)
-        await engine.put(Document(id=DOCUMENT, title=DOCUMENT, text=text))
+        await engine.documents.put(Document(id=DOCUMENT, title=DOCUMENT, text=text))
         self.acknowledged = self.version
 
     async def holds(self, engine: Engine) -> None:
         """Raises AssertionError: what is there is the last acknowledged version or a later one, and is answered."""
-        found = await engine.get(CORPUS, DOCUMENT)
+        found = await engine.documents.get(CORPUS, DOCUMENT)
         assert found is not None
         texts = {documents.text(DOCUMENT, version): version for version in range(self.acknowledged, self.version + 1)}
         assert found.text in texts, found.text

@@ -121,11 +121,11 @@ class Shards:
         text = documents.text(name, self.written)
         if name == DOCUMENT:
             self.version = self.written
-        await self._write(name, text, self.engine.put(Document(id=name, title=name, text=text)))
+        await self._write(name, text, self.engine.documents.put(Document(id=name, title=name, text=text)))
 
     async def delete(self, name: str = DOCUMENT) -> None:
         self.written += 1
-        await self._write(name, None, self.engine.delete(self.corpus, name))
+        await self._write(name, None, self.engine.documents.delete(self.corpus, name))
 
     async def _write(self, name: str, text: str | None, done: Awaitable[object]) -> None:
         version, begin, end = self.written, time.monotonic(), None
@@ -137,7 +137,7 @@ class Shards:
 
     async def look(self, name: str = DOCUMENT) -> str | None:
         begin = time.monotonic()
-        found = await self.engine.get(self.corpus, name)
+        found = await self.engine.documents.get(self.corpus, name)
         text = None if found is None else found.text
         self.history.append(Looked(name, text, begin, time.monotonic()))
         return text
@@ -145,10 +145,10 @@ class Shards:
     async def passages(self, name: str) -> int:
         """As many as its `doc:` key says."""
         key = keys.doc(self.corpus, name)
-        return int(await self.engine.masters.on(self.engine.masters.owner(key), "HGET", key, "passages"))
+        return int(await self.engine.shards.on(self.engine.shards.owner(key), "HGET", key, "passages"))
 
     async def keys_of(self, pattern: str) -> list[str]:
-        replies = await self.engine.masters.everywhere("KEYS", pattern)
+        replies = await self.engine.shards.everywhere("KEYS", pattern)
         return sorted(key.decode() for reply in replies for key in reply.value)
 
     async def until(self, done: Callable[[], Awaitable[object]], what: str, seconds: float = 60.0) -> None:
@@ -216,11 +216,11 @@ class Push(Ingest):
 
     async def before(self, shards: Shards) -> None:
         await super().before(shards)
-        owner = shards.engine.masters.owner(keys.doc(shards.corpus, DOCUMENT))
+        owner = shards.engine.shards.owner(keys.doc(shards.corpus, DOCUMENT))
         first = len(shards.steps.lines)
-        deleted = await shards.engine.masters.on(owner, "KEYS", "model:*")
+        deleted = await shards.engine.shards.on(owner, "KEYS", "model:*")
         for key in deleted:
-            await shards.engine.masters.on(owner, "DEL", key.decode())
+            await shards.engine.shards.on(owner, "DEL", key.decode())
         if deleted:  # its worker still runs it until it is told
             await shards.until(partial(_said, shards.steps, b"in MODELDROP", first), "the model is dropped")
 
@@ -234,13 +234,13 @@ class Push(Ingest):
 
 class Register(Operation):
     async def do(self, shards: Shards) -> None:
-        node = shards.engine.masters.nodes()[0]
-        await shards.engine.masters.on(node, "RG.PYEXECUTE", SCRIPT, "ID", "hello", "UPGRADE")
+        node = shards.engine.shards.nodes()[0]
+        await shards.engine.shards.on(node, "RG.PYEXECUTE", SCRIPT, "ID", "hello", "UPGRADE")
 
     async def holds(self, shards: Shards) -> None:
-        for reply in await shards.engine.masters.everywhere("RG.TRIGGER", "hello"):
+        for reply in await shards.engine.shards.everywhere("RG.TRIGGER", "hello"):
             assert reply.value == [b"hello"], reply.fault
-        for reply in await shards.engine.masters.everywhere("RG.DUMPREGISTRATIONS"):
+        for reply in await shards.engine.shards.everywhere("RG.DUMPREGISTRATIONS"):
             assert str(reply.value).count("'hello'") <= 2, reply.value  # its trigger, and its session
         await shards.ask(shards.version)
 

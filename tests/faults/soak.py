@@ -135,7 +135,7 @@ class Soak:
 
     def _owner(self, engine: Engine, name: str) -> int:
         try:
-            return int(engine.masters.owner(keys.doc(CORPUS, name)).port)
+            return int(engine.shards.owner(keys.doc(CORPUS, name)).port)
         except ShardqaError:
             return 0
 
@@ -212,7 +212,7 @@ async def _left(soak: Soak, alone: Settings) -> list[str]:
     engines = [await Engine.connect(settings) for settings in (soak.settings, alone)]
     try:
         for name in PROBES:
-            await engines[0].delete(CORPUS, name)
+            await engines[0].documents.delete(CORPUS, name)
         return await aftermath.check(soak.record, engines[0], soak.subject, engines[1])
     finally:
         for engine in engines:

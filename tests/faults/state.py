@@ -15,12 +15,12 @@ QUESTION = "Who built the bridge of Arnsby?"
 async def told(engine: Engine, subject: Subject, said: str) -> list[str]:
     lines = [
         f"    the last question: {said}",
-        f"    the engine's masters: {[node.name for node in engine.masters.nodes()]}",
+        f"    the engine's masters: {[node.name for node in engine.shards.nodes()]}",
     ]
-    for reply in await engine.masters.everywhere("RG.TRIGGER", "Terms", engine.settings.corpus, QUESTION):
+    for reply in await engine.shards.everywhere("RG.TRIGGER", "Terms", engine.settings.corpus, QUESTION):
         lines.append(f"    Terms on {reply.node}: {reply.fault or 'answers'}")
     try:
-        ranked = await engine.rank(engine.question(QUESTION, fresh=True), 20)
+        ranked = await engine.ranking.rank(engine.question(QUESTION, fresh=True), 20)
         for place in sorted({(passage.node, passage.tag) for passage in ranked.passages}):
             try:
                 await engine.readers.one(ranked, place, 1)

@@ -106,14 +106,14 @@ async def test_when_the_clock_jumps_what_is_written_is_found_and_no_older_answer
     disk: Disk, engine: Engine, seconds: int
 ) -> None:
     try:
-        epochs = [(await engine.rank(engine.question("mill", corpus=CORPUS), 1)).epochs]
+        epochs = [(await engine.ranking.rank(engine.question("mill", corpus=CORPUS), 1)).epochs]
         for jump in (seconds, 0):
             disk.shim.step_clock(jump)
             for _ in range(2):
                 await disk.put(engine)
                 question = documents.questions(DOCUMENT, disk.version)[0]
                 assert (await engine.ask(question.text)).answer == question.answer
-                epochs.append((await engine.rank(engine.question("mill", corpus=CORPUS), 1)).epochs)
+                epochs.append((await engine.ranking.rank(engine.question("mill", corpus=CORPUS), 1)).epochs)
         numbers = [epoch for one in epochs for epoch in one.values()]
         assert numbers == sorted(set(numbers))
     finally:

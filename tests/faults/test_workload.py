@@ -51,7 +51,7 @@ async def test_answers_are_equal_on_one_and_three_shards(
     for one in (cluster, alone):
         engine = await Engine.connect(settings_of(one, corpus=corpus, timeout=60))
         for version, name in enumerate(documents.NAMES):
-            await engine.put(Document(id=name, title=name, text=documents.text(name, version)))
+            await engine.documents.put(Document(id=name, title=name, text=documents.text(name, version)))
         answers = [
             await engine.ask(question.text, fresh=True, n_best=20)
             for name in documents.NAMES

@@ -116,7 +116,7 @@ class Writer:
         engine = await Engine.connect(self._settings)
         try:
             if self._url is None:
-                await self._write(engine, engine, stop)
+                await self._write(engine, None, stop)
             else:
                 async with OverHttp(self._url, self._settings.corpus) as api:
                     await self._write(engine, api, stop)
@@ -124,7 +124,7 @@ class Writer:
             await self.close()
             await engine.close()
 
-    async def _write(self, engine: Engine, by: Engine | OverHttp, stop: Stop) -> None:
+    async def _write(self, engine: Engine, by: OverHttp | None, stop: Stop) -> None:
         while not stop.is_set:
             await self.write(engine, self._chance.choice(self._names), self._chance.random() >= DELETES, by)
             await asyncio.sleep(self._chance.random() * 2 * self._pause)
@@ -134,7 +134,7 @@ class Writer:
             await probe.aclose()
         self._probes.clear()
 
-    async def write(self, engine: Engine, name: str, put: bool, by: Engine | OverHttp | None = None) -> bool:
+    async def write(self, engine: Engine, name: str, put: bool, by: OverHttp | None = None) -> bool:
         """The next version of a document; True when the cluster acknowledged it, replicated or not."""
         self._versions[name] += 1
         version, begin = self._versions[name], monotonic()
@@ -142,9 +142,9 @@ class Writer:
         is_taken = is_done = False
         try:
             if text is None:
-                await (by or engine).delete(self._settings.corpus, name)
+                await (by or engine.documents).delete(self._settings.corpus, name)
             else:
-                await (by or engine).put(Document(id=name, title=name, text=text))
+                await (by or engine.documents).put(Document(id=name, title=name, text=text))
             is_taken = True
             is_done = await self._is_replicated(engine, name)
             self._record.counts["written: acknowledged" if is_done else "written: not replicated in time"] += 1
@@ -161,7 +161,7 @@ class Writer:
         if self._replicas == 0:
             return True
         key = keys.doc(self._settings.corpus, name)
-        node = engine.masters.owner(key)
+        node = engine.shards.owner(key)
         probe = self._probes.get(str(node.name))
         if probe is None:
             probe = Redis(host=str(node.host), port=int(node.port), socket_timeout=5, socket_connect_timeout=2)
@@ -178,7 +178,7 @@ async def look(record: Record, engine: Engine, names: Sequence[str] = documents.
     """Reads every document."""
     for name in names:
         begin = monotonic()
-        found = await engine.get(engine.settings.corpus, name)
+        found = await engine.documents.get(engine.settings.corpus, name)
         record.history.append(Looked(name, None if found is None else found.text, begin, monotonic()))
 
 

@@ -75,7 +75,7 @@ async def own_corpus(engine: "Engine", settings: "Settings") -> str:
     """
     if "corpus" in settings.model_fields_set:
         return settings.corpus
-    own = sorted({one.name for one in (await engine.corpora()).corpora} - {settings.corpus})
+    own = sorted({one.name for one in (await engine.catalogue.corpora()).corpora} - {settings.corpus})
     if len(own) > 1:
         raise WrongSetting(f"there are the corpora {', '.join(own)}: name one by --corpus, or set SHARDQA_CORPUS")
     return own[0] if own else settings.corpus

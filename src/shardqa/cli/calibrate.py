@@ -106,7 +106,7 @@ async def _read(
     from shardqa.models import corpus_calibration as fitting
 
     found = await ask_each(
-        questions, lambda one: engine.read_passages(engine.question(one.text, k=2 * k)), CONCURRENCY, "reading"
+        questions, lambda one: engine.calibration.read(engine.question(one.text, k=2 * k)), CONCURRENCY, "reading"
     )
     readers = {one.readers for one in found}
     if len(readers) > 1:

@@ -17,7 +17,7 @@ def corpora(incomplete: str) -> list[str]:
     async def names() -> list[str]:
         async with asyncio.timeout(SECONDS):
             async with await Engine.connect(settings_of(None, None, None)) as engine:
-                return [one.name for one in (await engine.corpora()).corpora]
+                return [one.name for one in (await engine.catalogue.corpora()).corpora]
 
     try:
         found = asyncio.run(names())

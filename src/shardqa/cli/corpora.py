@@ -24,7 +24,7 @@ def corpora(target: Target, as_json: JsonOption = False) -> None:
 
     Example: shardqa corpora
     """
-    found = with_engine(target.settings(), lambda engine: engine.corpora())
+    found = with_engine(target.settings(), lambda engine: engine.catalogue.corpora())
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
@@ -53,7 +53,7 @@ def ls(
 
     async def work(engine: Engine) -> list[DocumentInfo]:
         found = []
-        async for document in engine.every_document(settings.corpus):
+        async for document in engine.catalogue.every_document(settings.corpus):
             found.append(document)
             if limit and len(found) > limit:
                 break
@@ -82,7 +82,7 @@ def show(
     Example: shardqa show lake-ysolde.md --corpus seeds
     """
     settings = target.settings(corpus=corpus)
-    document = with_engine(settings, lambda engine: engine.get(settings.corpus, id))
+    document = with_engine(settings, lambda engine: engine.documents.get(settings.corpus, id))
     if document is None:
         raise UnknownDocument(f"there is no document {id!r} in the corpus {settings.corpus!r}; 'shardqa ls' lists them")
     if as_json:
@@ -154,9 +154,9 @@ def drop(
         typer.confirm(f"Drop the corpus {corpus} with all its documents?", abort=True, err=True)
 
     async def work(engine: Engine) -> Dropping:
-        begun = await engine.drop(corpus)
+        begun = await engine.catalogue.drop(corpus)
         if wait and not begun.done:
-            async for _ in engine.dropping(corpus):
+            async for _ in engine.catalogue.dropping(corpus):
                 pass
             return begun.model_copy(update={"removed": begun.documents, "done": True})
         return begun

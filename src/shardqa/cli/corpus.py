@@ -9,12 +9,12 @@ from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import CorpusArgument, JsonOption, Target, on_cluster
 from shardqa.cli.output import print_json, say
 from shardqa.engine import Engine
+from shardqa.engine.catalogue import TRIGGERS, Switch
 
 app = typer.Typer(name="corpus", help="What a corpus has or does without.", no_args_is_help=True)
 
-CHOOSE = {"bridges": Engine.choose_bridges, "dense": Engine.choose_dense}
 VALUES = {"on": True, "off": False}
-CHOICES = [f"{name}={value}" for name in CHOOSE for value in VALUES]
+CHOICES = {f"{switch}={word}": (switch, is_on) for switch in TRIGGERS for word, is_on in VALUES.items()}
 
 
 def _completed(incomplete: str) -> list[str]:
@@ -50,7 +50,7 @@ def set_(
 
     async def work(engine: Engine) -> None:
         for name, is_on in chosen.items():
-            await CHOOSE[name](engine, corpus, is_on)
+            await engine.catalogue.switch(corpus, name, is_on)
 
     with_engine(target.settings(), work)
     if as_json:
@@ -59,16 +59,16 @@ def set_(
     say(f"corpus {corpus}: {', '.join(f'{name} {_word(is_on)}' for name, is_on in chosen.items())}")
 
 
-def _chosen(choices: list[str]) -> dict[str, bool]:
+def _chosen(choices: list[str]) -> dict[Switch, bool]:
     """Raises WrongSetting before anything is changed."""
-    chosen: dict[str, bool] = {}
+    chosen: dict[Switch, bool] = {}
     for choice in choices:
-        name, _, value = choice.partition("=")
         if choice not in CHOICES:
             raise WrongSetting(f"{choice[:60]!r} is no choice of a corpus; there are {', '.join(CHOICES)}")
-        if name in chosen:
-            raise WrongSetting(f"{name!r} stands twice; say {name}=on or {name}=off")
-        chosen[name] = VALUES[value]
+        switch, is_on = CHOICES[choice]
+        if switch in chosen:
+            raise WrongSetting(f"{switch!r} stands twice; say {switch}=on or {switch}=off")
+        chosen[switch] = is_on
     return chosen
 
 

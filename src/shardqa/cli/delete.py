@@ -27,7 +27,7 @@ def delete(
     settings = target.settings(corpus=corpus, timeout=PUT_SECONDS)
 
     async def work(engine: Engine) -> dict[str, bool]:
-        return {id_: await engine.delete(settings.corpus, id_) for id_ in dict.fromkeys(ids)}
+        return {id_: await engine.documents.delete(settings.corpus, id_) for id_ in dict.fromkeys(ids)}
 
     deleted = with_engine(settings, work)
     if as_json:

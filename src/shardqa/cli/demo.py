@@ -76,7 +76,7 @@ async def _ask(service: Service, files: SourceFiles, question: str) -> tuple[Sum
     engine = await Engine.connect(settings)
     try:
         summary = await ingest(engine, files, CORPUS, replace=True)
-        return summary, await engine.ask(question, fresh=True), await engine.rank(engine.question(question), 5)
+        return summary, await engine.ask(question, fresh=True), await engine.ranking.rank(engine.question(question), 5)
     finally:
         await engine.close()
 

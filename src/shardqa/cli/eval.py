@@ -99,7 +99,7 @@ def eval_retrieval(
         start = monotonic()
 
         async def rank(question: SquadQuestion) -> int | None:
-            listed = await engine.rank(engine.question(question.text), RANK_LIMIT)
+            listed = await engine.ranking.rank(engine.question(question.text), RANK_LIMIT)
             order = list(dict.fromkeys(passage.document for passage in listed.passages))
             return order.index(question.document) + 1 if question.document in order else None
 
@@ -204,7 +204,7 @@ def spread(questions: Sequence[SquadQuestion], limit: int | None) -> list[SquadQ
 
 async def prepare(engine: Engine, found: QuestionSet, corpus: str) -> None:
     """Ingests a file's paragraphs unless the corpus has them already. Raises UnknownCorpus where there are none."""
-    there = await engine.corpora()
+    there = await engine.catalogue.corpora()
     if there.partial:
         raise ClusterUnavailable(
             f"the documents of {', '.join(there.failed)} can't be asked now; see 'shardqa status', and evaluate later"

@@ -40,7 +40,7 @@ def create(
     """
     wanted = _wanted(name, scope, corpus, expires, filter, per_minute)
     settings = target.settings()
-    made, key = with_engine(settings, lambda engine: engine.create_key(wanted))
+    made, key = with_engine(settings, lambda engine: engine.api_keys.create(wanted))
     if as_json:
         print_json({"key": key, **_shown(made)})
         return
@@ -55,7 +55,7 @@ def list_(target: Target, as_json: JsonOption = False) -> None:
 
     Example: shardqa keys ls
     """
-    found = with_engine(target.settings(), lambda engine: engine.api_keys())
+    found = with_engine(target.settings(), lambda engine: engine.api_keys.all())
     if as_json:
         print_json([_shown(key) for key in found])
         return
@@ -92,7 +92,7 @@ def revoke(
 
 async def _was_revoked(engine: Engine, id_: str) -> bool:
     try:
-        await engine.revoke_key(id_)
+        await engine.api_keys.revoke(id_)
     except UnknownKey:
         return False
     return True

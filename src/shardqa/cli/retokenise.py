@@ -46,7 +46,7 @@ async def _work(engine: Engine, corpus: str) -> Retokenised:
     now: Retokenised | None = None
     with Progress(*columns, TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal) as bar:
         task, line = bar.add_task("retokenise", total=1), monotonic() + LINE_SECONDS
-        async for now in engine.retokenise(corpus):
+        async for now in engine.retokenising.run(corpus):
             bar.update(task, completed=now.done, total=max(now.documents, now.done, 1))
             if not err.is_terminal and monotonic() >= line:
                 line = monotonic() + LINE_SECONDS

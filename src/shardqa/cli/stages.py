@@ -95,7 +95,7 @@ async def _outcomes(
 ) -> list[StageOutcome]:
     """Every passage is read once; what each combination would have read is a part of that."""
     most = max(k for k, _ in combinations)
-    ranked = await engine.rank(engine.question(question.text, fresh=True), most)
+    ranked = await engine.ranking.rank(engine.question(question.text, fresh=True), most)
     own = await engine.scores.of(engine.settings.corpus)
     reading = StagedReading(engine.readers, ranked, own=own)
     await reading.upto(len(ranked.passages))

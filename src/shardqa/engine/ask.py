@@ -9,10 +9,11 @@ from typing import Literal
 from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine.answer_cache import AnswerCache, Finished, pack, unpack
-from shardqa.engine.connected import since
 from shardqa.engine.connections import Shards
+from shardqa.engine.corpus_scores import CorpusScores
+from shardqa.engine.epochs import Epochs
 from shardqa.engine.merging import conclude
-from shardqa.engine.rank import RankedList, Ranking, ShardTerms
+from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
 from shardqa.engine.reading import Readers, StagedReading
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
@@ -67,10 +68,22 @@ class CachedReply:
     milliseconds: float
 
 
-class Asking(Ranking):
-    def __init__(self, settings: Settings, masters: Shards) -> None:
-        super().__init__(settings, masters)
-        self.readers = Readers(settings, masters)
+class Asking:
+    def __init__(
+        self,
+        settings: Settings,
+        shards: Shards,
+        epochs: Epochs,
+        scores: CorpusScores,
+        ranking: Ranking,
+        readers: Readers,
+    ) -> None:
+        self._settings = settings
+        self._shards = shards
+        self._epochs = epochs
+        self._scores = scores
+        self._ranking = ranking
+        self._readers = readers
         self._cache = AnswerCache(settings.cache_megabytes)
 
     async def ask(self, question: Question, on_step: Callable[[Step], None] | None = None) -> Answer:
@@ -82,11 +95,11 @@ class Asking(Ranking):
         progress = Progress(on_step)
         with span("ask", corpus=question.corpus, k=question.k) as current:
             try:
-                async with asyncio.timeout(self.settings.timeout):
+                async with asyncio.timeout(self._settings.timeout):
                     merged = await self._merged(question, progress)
             except TimeoutError:
                 raise AnswerTimeout(
-                    f"the answer took more than {self.settings.timeout:g} s; ask again, or allow more by "
+                    f"the answer took more than {self._settings.timeout:g} s; ask again, or allow more by "
                     "SHARDQA_TIMEOUT"
                 ) from None
             progress.timing.total = since(progress.start)
@@ -96,13 +109,13 @@ class Asking(Ranking):
         return answer
 
     async def _merged(self, question: Question, progress: Progress) -> Merged:
-        own = await self.scores.of(question.corpus)
+        own = await self._scores.of(question.corpus)
         terms = None
         if not question.fresh:
             with span("cache"):
-                epochs = self.epochs.known(question.corpus)
+                epochs = self._epochs.known(question.corpus)
                 if epochs is None:  # then the first round, which a new question takes anyway, brings them
-                    terms = await self.terms(question)
+                    terms = await self._ranking.terms(question)
                     progress.timing.terms = terms.ms
                     epochs = terms.epochs if not terms.failed else None
                 merged = await self._cached(question, epochs, own, progress.timing) if epochs is not None else None
@@ -124,7 +137,7 @@ class Asking(Ranking):
     async def _stored(self, key: str) -> Merged | None:
         """The final answer in Redis; a node that is down or a value that is not ours counts as none."""
         try:
-            value = await self.masters.by_key(key, "GET")
+            value = await self._shards.by_key(key, "GET")
         except ClusterUnavailable:
             return None
         candidates = unpack(value) if value is not None else None
@@ -139,15 +152,15 @@ class Asking(Ranking):
         for ranking in range(1, RANKINGS + 1):
             with span("retrieve", k=question.k):
                 if terms is None or ranking > 1:
-                    terms = await self.terms(question, anew=question.fresh or ranking > 1)
+                    terms = await self._ranking.terms(question, anew=question.fresh or ranking > 1)
                 progress.terms(terms)
-                ranked = await self.rank(question, question.k, terms)
+                ranked = await self._ranking.rank(question, question.k, terms)
                 progress.ranked(ranked)
             start = perf_counter()
             try:
                 with span("read", passages=len(ranked.passages)):
-                    reading = await self.readers.staged(ranked, ranking == RANKINGS, progress.read, own)
-                    candidates = reading.merged(self.settings.sure)
+                    reading = await self._readers.staged(ranked, ranking == RANKINGS, progress.read, own)
+                    candidates = reading.merged(self._settings.sure)
                 break
             except WrongShard:
                 if ranking == RANKINGS:  # no shard is left that could be asked
@@ -161,7 +174,7 @@ class Asking(Ranking):
         value = pack(candidates)
         self._cache.put(key, candidates, len(value))
         try:
-            await self.masters.by_key(key, "SET", value, "EX", ANSWER_SECONDS)
+            await self._shards.by_key(key, "SET", value, "EX", ANSWER_SECONDS)
         except ShardqaError:
             return  # the answer stands, whatever keeps it from being stored: /readyz and the doctor tell that
 
@@ -169,21 +182,21 @@ class Asking(Ranking):
         return keys.ask(
             question.corpus,
             keys.corpus_epoch(epochs),
-            self.settings.model,
+            self._settings.model,
             question.k,
-            self.settings.sure,
+            self._settings.sure,
             question.text,
             question.filter,
             own.name if own else "",
         )
 
     def _conclude(self, merged: Merged, question: Question, timing: Timing) -> Answer:
-        return conclude(merged.candidates, question, self.settings.model, merged.cache, merged.failed, timing)
+        return conclude(merged.candidates, question, self._settings.model, merged.cache, merged.failed, timing)
 
     def cached_reply(self, question: Question) -> CachedReply | None:
         """The JSON of the Answer to the question, if this process has cached all of it but the times; else None."""
         start = perf_counter()
-        epochs, believed = self.epochs.known(question.corpus), self.scores.believed(question.corpus)
+        epochs, believed = self._epochs.known(question.corpus), self._scores.believed(question.corpus)
         if epochs is None or believed is None:
             return None
         key = self._ask_key(question, epochs, believed.own)

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from shardqa import bridges
 from shardqa.bridges import Bridges, FirstPassage
 from shardqa.description import record_of
-from shardqa.engine.connected import values_and_failures
-from shardqa.engine.connections import Shards
+from shardqa.engine.connections import Shards, values_and_failures
 from shardqa.question import Question
 
 
 class Bridge:
     """What leads on from one question's first passages, which nodes have it, and which were asked in vain."""
 
-    def __init__(self, masters: Shards, question: Question, titled: frozenset[str]) -> None:
-        self._masters = masters
+    def __init__(self, shards: Shards, question: Question, titled: frozenset[str]) -> None:
+        self._shards = shards
         self._question = question
         self._titled = titled  # nodes whose documents have titles: no other is asked
         self._destinations = frozenset[str]()  # nodes that hold a document which a title leads to
@@ -30,7 +29,7 @@ class Bridge:
         command = ["RG.TRIGGER", "Bridge", self._question.corpus, json.dumps([passage.words for passage in first])]
         command += [self._question.view] if self._question.view else []
         replies, self.failed = values_and_failures(
-            await self._masters.everywhere(*command, but=self.others()), record_of, others_are_known=True
+            await self._shards.everywhere(*command, but=self.others()), record_of, others_are_known=True
         )
         self.epochs = {str(reply["tag"]): int(reply["epoch"]) for _, reply in replies}
         named = {node: bridges.NamedTitles.parse(reply) for node, reply in replies}
@@ -42,4 +41,4 @@ class Bridge:
     def others(self) -> set[str]:
         """Nodes that nothing leads to, before and after `look`."""
         useful = self._titled if self.bridges is None else self._destinations
-        return {str(node.name) for node in self._masters.nodes()} - useful
+        return {str(node.name) for node in self._shards.nodes()} - useful

@@ -1,11 +1,12 @@
-"""What a corpus's own scores are fitted on: the passages of a question with all that was read in them."""
+"""Reads what a corpus's own scores are fitted on: the passages of a question with every span in them."""
 
 import asyncio
 from dataclasses import dataclass
 
 from shardqa.config import Settings
+from shardqa.engine.connections import Shards
+from shardqa.engine.rank import Ranking
 from shardqa.engine.reading import Readers
-from shardqa.engine.search import Searching
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.models.corpus_scoring import ReadPassage
 from shardqa.models.scoring import Scoring, shipped_scoring
@@ -18,15 +19,20 @@ class ReadQuestion:
     readers: Scoring  # of the reader, whatever the corpus has
 
 
-class Calibrating(Searching):
-    async def read_passages(self, question: Question) -> ReadQuestion:
+class Calibration:
+    def __init__(self, settings: Settings, shards: Shards, ranking: Ranking) -> None:
+        self._timeout = settings.timeout
+        self._ranking = ranking
+        self._readers = Readers(_all_of(settings), shards)
+
+    async def read(self, question: Question) -> ReadQuestion:
         """The best `k` passages, all of them read. Raises as `ask`, and ClusterUnavailable where a shard is missing."""
         try:
-            async with asyncio.timeout(self.settings.timeout):
-                ranked = await self.rank(question, question.k)
-                reading = await Readers(_all_of(self.settings), self.masters).staged(ranked)
+            async with asyncio.timeout(self._timeout):
+                ranked = await self._ranking.rank(question, question.k)
+                reading = await self._readers.staged(ranked)
         except TimeoutError:
-            raise AnswerTimeout(f"reading {question.k} passages took more than {self.settings.timeout:g} s") from None
+            raise AnswerTimeout(f"reading {question.k} passages took more than {self._timeout:g} s") from None
         if reading.failed:
             raise ClusterUnavailable(f"{', '.join(reading.failed)} did not answer; see 'shardqa status'")
         spans = reading.scored(len(ranked.passages))

@@ -1,28 +1,74 @@
-"""A corpus as a whole: lists its documents page by page, and drops it."""
+"""Corpora as wholes: lists them and their documents page by page, switches what they have, and drops them."""
 
 import asyncio
 import base64
 import binascii
 import secrets
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from shardqa import filters, keys, metadata
-from shardqa.description import record_of
-from shardqa.engine.connected import values_and_failures
-from shardqa.engine.connections import Argument
-from shardqa.engine.overview import Overview, list_corpora, without_epoch
-from shardqa.errors import BadCursor, BadDocumentId, BadLimit, ClusterUnavailable, UnknownCorpus
+from shardqa import checks, filters, keys, metadata
+from shardqa.config import Settings
+from shardqa.description import CorporaOfShard, record_of
+from shardqa.engine.connections import Argument, Shards, values_and_failures
+from shardqa.engine.corpus_scores import CorpusScores
+from shardqa.engine.epochs import Epochs
+from shardqa.errors import BadCursor, BadDocumentId, ClusterUnavailable, UnknownCorpus
 from shardqa.filters import DocumentFilter
-from shardqa.schema import DocumentInfo, DocumentList, Dropping, OneCorpus
+from shardqa.schema import Corpora, CorpusInfo, DocumentInfo, DocumentList, Dropping, OneCorpus
 
 MAX_PAGE = 1_000  # documents
 SECRET_SECONDS = 7 * 86_400  # that a corpus' cursors hold at most
 PAUSE = 0.1  # seconds until shards are asked again about what is between them, or how far they are
+SIZES = ("documents", "passages", "characters", "bytes")
+Switch: TypeAlias = Literal["bridges", "dense"]
+TRIGGERS: dict[Switch, str] = {"bridges": "Bridging", "dense": "Dense"}
+"""What a corpus can have or be without: documents whose titles the first passages name, and vectors of its passages
+where the cluster has an encoder."""
 
 
-class Catalogue(Overview):
+class Catalogue:
+    def __init__(self, settings: Settings, shards: Shards, epochs: Epochs, scores: CorpusScores) -> None:
+        self._settings = settings
+        self._shards = shards
+        self._epochs = epochs
+        self._scores = scores
+
+    async def corpora(self, filter: DocumentFilter | None = None) -> Corpora:
+        """Those that have a document which `filter` lets through, with the sizes of these. Raises BadFilter."""
+        shards, failed = await self._corpora_of_shards(filter)
+        corpora = [info if filter is None else _without_epoch(info) for info in sums(shards)]
+        return Corpora(corpora=corpora, partial=bool(failed), failed=failed)
+
+    async def corpus(self, name: str, filter: DocumentFilter | None = None) -> OneCorpus:
+        """With the sizes of what `filter` lets through. Raises UnknownCorpus once it is gone, ClusterUnavailable."""
+        keys.check_corpus(name)
+        shards, failed = await self._corpora_of_shards(filter)
+        info = next((info for info in sums(shards) if info.name == name), None)
+        dropping: list[dict[str, Any]] = []
+        if filter is None:
+            dropping = [asdict(shard.dropping[name]) for shard in shards if name in shard.dropping]
+        elif info is not None:
+            info = _without_epoch(info)  # what is being removed may be what the filter leaves out, too
+        if info is None and not dropping and not failed:
+            raise UnknownCorpus(f"there is no corpus {name!r}")
+        return OneCorpus(
+            corpus=info,
+            dropping=_dropping(name, dropping, False) if dropping else None,
+            partial=bool(failed),
+            failed=failed,
+        )
+
+    async def _corpora_of_shards(self, filter: DocumentFilter | None) -> tuple[list[CorporaOfShard], list[str]]:
+        """The corpora of each shard, and the nodes that did not answer, or do not know all of theirs yet."""
+        canonical = filters.canonical(filter)
+        replies = await self._shards.everywhere("RG.TRIGGER", "Corpora", *([canonical] if canonical else []))
+        values, failed = values_and_failures(replies, CorporaOfShard.parse)
+        indexing = (node for node, corpora in values if corpora.shard.indexing)
+        return [corpora for _, corpora in values], sorted({*failed, *indexing})
+
     async def documents(
         self,
         corpus: str | None = None,
@@ -36,40 +82,39 @@ class Catalogue(Overview):
 
         Raises UnknownCorpus, BadCursor, BadFilter, BadLimit, ClusterUnavailable.
         """
-        corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
-        if not 1 <= limit <= MAX_PAGE:
-            raise BadLimit(f"limit={limit} is outside 1 to {MAX_PAGE:,}; choose a number in between")
+        corpus = keys.check_corpus(self._settings.corpus if corpus is None else corpus)
+        checks.between("limit", limit, 1, MAX_PAGE)
         after = _parse_cursor(cursor)
         try:
-            async with asyncio.timeout(self.settings.timeout):
+            async with asyncio.timeout(self._settings.timeout):
                 page = await self._settled_page(corpus, after, limit, filters.canonical(filter))
         except TimeoutError:
             raise ClusterUnavailable(
-                f"documents of corpus {corpus!r} were between shards for {self.settings.timeout:g} s; try again"
+                f"documents of corpus {corpus!r} were between shards for {self._settings.timeout:g} s; try again"
             ) from None
         if cursor is None and not page.documents and not page.partial and page.cursor is None:
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
         return page
 
     async def cursor_secret(self, corpus: str) -> bytes:
-        """What cursors are sealed with for others: the same for all who may ask the corpus, made when it is missing."""
+        """The secret that seals cursors: the same for all who may ask the corpus, made when it is missing."""
         key = keys.cursors(keys.check_corpus(corpus))
-        found = await self.masters.by_key(key, "GET")
-        if found is None:
-            made = secrets.token_hex(32)
-            found = await self.masters.by_key(key, "SET", made, "NX", "GET", "EX", SECRET_SECONDS) or made
-        return found if isinstance(found, bytes) else str(found).encode()
+        secret = await self._shards.by_key(key, "GET")
+        if secret is None:
+            new = secrets.token_hex(32)
+            secret = await self._shards.by_key(key, "SET", new, "NX", "GET", "EX", SECRET_SECONDS) or new
+        return secret if isinstance(secret, bytes) else str(secret).encode()
 
     async def every_document(self, corpus: str | None = None, page: int = MAX_PAGE) -> AsyncIterator[DocumentInfo]:
-        """All of them. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
+        """Yields all of them. Raises as `documents`, and ClusterUnavailable where a shard is missing."""
         cursor = None
         while True:
-            found = await self.documents(corpus, cursor, page)
-            if found.failed:
-                raise ClusterUnavailable(f"{', '.join(found.failed)} did not answer; see 'shardqa status'")
-            for document in found.documents:
+            documents = await self.documents(corpus, cursor, page)
+            if documents.failed:
+                raise ClusterUnavailable(f"{', '.join(documents.failed)} did not answer; see 'shardqa status'")
+            for document in documents.documents:
                 yield document
-            cursor = found.cursor
+            cursor = documents.cursor
             if cursor is None:
                 return
 
@@ -84,42 +129,24 @@ class Catalogue(Overview):
         """None where what comes next is between shards."""
         command: list[Argument] = ["RG.TRIGGER", "Documents", corpus, after, limit + 1]
         command += [filter_] if filter_ else []
-        came, failed = values_and_failures(await self.masters.everywhere(*command), record_of)
-        found = {(entry["bucket"], entry["id"]): entry for _, reply in came for entry in reply["documents"]}
-        settled = {bucket for _, reply in came for bucket in reply["buckets"]}
+        values, failed = values_and_failures(await self._shards.everywhere(*command), record_of)
+        entries = {(entry["bucket"], entry["id"]): entry for _, reply in values for entry in reply["documents"]}
+        settled = {bucket for _, reply in values for bucket in reply["buckets"]}
         first = after.partition(":")[0]
         gap = next((name for name in keys.ALL_BUCKETS if name >= first and name not in settled), None)
-        places = sorted(found)
+        places = sorted(entries)
         if gap is not None and not failed:
             places = [place for place in places if place[0] < gap]
             if not places:
                 return None
-        shown = places[:limit]
+        on_page = places[:limit]
         is_more = len(places) > limit or (gap is not None and not failed)
         return DocumentList(
             corpus=corpus,
-            documents=[_info(found[place]) for place in shown],
-            cursor=_cursor(*shown[-1]) if shown and is_more else None,
+            documents=[_info(entries[place]) for place in on_page],
+            cursor=_cursor(*on_page[-1]) if on_page and is_more else None,
             partial=bool(failed),
             failed=failed,
-        )
-
-    async def corpus(self, name: str, filter: DocumentFilter | None = None) -> OneCorpus:
-        """With the sizes of what `filter` lets through. Raises UnknownCorpus once it is gone, ClusterUnavailable."""
-        keys.check_corpus(name)
-        shards, failed = await self._corpora_of_shards(filter)
-        listed = list_corpora(shards, failed)
-        info = next((one for one in listed.corpora if one.name == name), None)
-        info = without_epoch(info) if info is not None and filter is not None else info
-        told_of = shards if filter is None else []  # what is being removed may be what a filter leaves out
-        dropping = [asdict(found) for told in told_of if (found := told.dropping.get(name))]
-        if info is None and not dropping and not failed:
-            raise UnknownCorpus(f"there is no corpus {name!r}")
-        return OneCorpus(
-            corpus=info,
-            dropping=_dropping(name, dropping, False) if dropping else None,
-            partial=listed.partial,
-            failed=listed.failed,
         )
 
     async def drop(self, corpus: str) -> Dropping:
@@ -131,7 +158,7 @@ class Catalogue(Overview):
         keys.check_corpus(corpus)
         covered, latest = set[str](), dict[str, dict[str, Any]]()
         try:
-            async with asyncio.timeout(self.settings.timeout):
+            async with asyncio.timeout(self._settings.timeout):
                 while True:
                     covered |= await self._drop_once(corpus, latest)
                     if len(covered) == keys.BUCKETS:
@@ -139,22 +166,22 @@ class Catalogue(Overview):
                     await asyncio.sleep(PAUSE)
         except TimeoutError:
             raise ClusterUnavailable(
-                f"slots were between shards for {self.settings.timeout:g} s; what was there of corpus {corpus!r} is "
+                f"slots were between shards for {self._settings.timeout:g} s; what was there of corpus {corpus!r} is "
                 "being dropped: drop it again for the rest"
             ) from None
         left = [reply for reply in latest.values() if reply["is_left"]]
         if not left and not any(reply["documents"] for reply in latest.values()):
             raise UnknownCorpus(f"there is no corpus {corpus!r}")
-        await self.scores.forget(corpus)
+        await self._scores.forget(corpus)
         return _dropping(corpus, list(latest.values()), not left)
 
     async def _drop_once(self, corpus: str, latest: dict[str, dict[str, Any]]) -> set[str]:
         """The buckets that the shards vouch for; `latest` has each shard's reply by its tag."""
-        came, failed = values_and_failures(await self.masters.everywhere("RG.TRIGGER", "Drop", corpus), record_of)
-        for _, reply in came:
-            self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
+        values, failed = values_and_failures(await self._shards.everywhere("RG.TRIGGER", "Drop", corpus), record_of)
+        for _, reply in values:
+            self._epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
             if reply["is_left"] or not latest.get(reply["tag"], reply)["documents"]:
-                latest[reply["tag"]] = reply  # else its part is gone already, and the reply before told how much it was
+                latest[reply["tag"]] = reply  # else its part is gone already, and the reply before has how much it was
             else:
                 latest[reply["tag"]]["is_left"] = False
         if failed:
@@ -162,45 +189,56 @@ class Catalogue(Overview):
                 f"{', '.join(failed)} did not answer; the other shards drop their part of corpus {corpus!r}: drop it "
                 "again once all answer, see 'shardqa status'"
             )
-        return {bucket for _, reply in came for bucket in reply["buckets"]}
+        return {bucket for _, reply in values for bucket in reply["buckets"]}
 
-    async def choose_dense(self, corpus: str, is_on: bool) -> None:
-        """Whether passages of a corpus get vectors, where the cluster has an encoder, and are ranked by them, too.
-
-        Raises as `choose_bridges`.
+    async def switch(self, corpus: str, switch: Switch, is_on: bool) -> None:
+        """Raises BadCorpusName, ClusterUnavailable: then those shards that answered have it so, and another try does
+        the rest.
         """
-        await self._choose("Dense", corpus, is_on)
-
-    async def choose_bridges(self, corpus: str, is_on: bool) -> None:
-        """Whether the documents count whose titles the first passages name.
-
-        Raises BadCorpusName, ClusterUnavailable: then those shards that answered have it so, and another try does the
-        rest.
-        """
-        await self._choose("Bridging", corpus, is_on)
-
-    async def _choose(self, trigger: str, corpus: str, is_on: bool) -> None:
         keys.check_corpus(corpus)
-        command = ("RG.TRIGGER", trigger, corpus, "on" if is_on else "off")
-        _, failed = values_and_failures(await self.masters.everywhere(*command), record_of)
+        replies = await self._shards.everywhere("RG.TRIGGER", TRIGGERS[switch], corpus, "on" if is_on else "off")
+        _, failed = values_and_failures(replies, record_of)
         if failed:
             raise ClusterUnavailable(f"{', '.join(failed)} did not answer; try again once 'shardqa status' shows all")
 
     async def dropping(self, corpus: str) -> AsyncIterator[Dropping]:
-        """How far the removal of a dropped corpus is, until it is done."""
+        """Yields how far the removal of a dropped corpus is, until it is done."""
         latest = None
         while True:
             try:
-                found = (await self.corpus(corpus)).dropping
+                now = (await self.corpus(corpus)).dropping
             except UnknownCorpus:
-                found = None
-            if found is None:
+                now = None
+            if now is None:
                 break
-            latest = found
-            yield found
+            latest = now
+            yield now
             await asyncio.sleep(PAUSE)
         count = latest.documents if latest else 0
         yield Dropping(corpus=corpus, documents=count, removed=count, done=True)
+
+
+def sums(shards: Sequence[CorporaOfShard]) -> list[CorpusInfo]:
+    """Each corpus with its sizes over all shards, by name."""
+    totals: dict[str, Counter[str]] = {}
+    epochs: dict[str, dict[str, int]] = {}
+    encoded = dict[str, int]()
+    for shard in shards:
+        for name, part in shard.corpora.items():
+            epochs.setdefault(name, {})[shard.shard.tag] = part.epoch
+            totals.setdefault(name, Counter()).update({field: getattr(part, field) for field in SIZES})
+            if part.encoded is not None:
+                encoded[name] = encoded.get(name, 0) + part.encoded
+    return [
+        CorpusInfo(name=name, **total, epoch=keys.corpus_epoch(epochs[name]), encoded=encoded.get(name))
+        for name, total in sorted(totals.items())
+        if total["documents"]
+    ]
+
+
+def _without_epoch(corpus: CorpusInfo) -> CorpusInfo:
+    """The epoch changes with documents that a filter leaves out, too."""
+    return corpus.model_copy(update={"epoch": ""})
 
 
 def _dropping(corpus: str, parts: list[dict[str, Any]], done: bool) -> Dropping:

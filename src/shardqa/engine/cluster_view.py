@@ -1,4 +1,4 @@
-"""The cluster as a page shows it: each node with its slots, its state, and how long a PING to it takes."""
+"""The cluster from outside: which nodes it has and how they do, and whether its shards can answer."""
 
 import asyncio
 from collections.abc import Collection
@@ -8,28 +8,73 @@ from time import perf_counter
 from redis.asyncio.cluster import ClusterNode
 
 from shardqa import filters, keys, topology
-from shardqa.description import CorporaOfShard
-from shardqa.engine.connected import Connected
+from shardqa.config import Settings
+from shardqa.description import CorporaOfShard, ShardDescription
+from shardqa.engine import activity
+from shardqa.engine.connections import Reply, Shards
 from shardqa.errors import ClusterUnavailable, ShardqaError
 from shardqa.filters import DocumentFilter
-from shardqa.schema import ClusterInfo, NodeInfo
+from shardqa.schema import ClusterInfo, NodeInfo, ShardInfo
 from shardqa.topology import Node
 
 NODE_SECONDS = 1.5  # for all that one node is asked: the page is there within two seconds, whatever hangs
+LOOK_SECONDS = 1.8  # for a look at one shard: whoever watches the process waits for two
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the sizes of nodes are of."""
+    """The documents that the sizes of nodes are of."""
 
     corpora: Collection[str] | None  # None: all
     filter: str  # canonical
 
 
-class ClusterView(Connected):
-    async def cluster(
-        self, corpora: Collection[str] | None = None, filter: DocumentFilter | None = None
-    ) -> ClusterInfo:
+class ClusterView:
+    def __init__(self, settings: Settings, shards: Shards) -> None:
+        self._model = settings.model
+        self._shards = shards
+
+    async def shards(self) -> list[ShardInfo]:
+        """Every master, with its tag when its functions answer."""
+        return [_shard_info(reply) for reply in await self._shards.everywhere("RG.TRIGGER", "Shard")]
+
+    async def problems(self) -> list[str]:
+        """What stands in the way of answering or of documents, one sentence a shard; empty when nothing does."""
+        return (await self.readiness())[1]
+
+    async def readiness(self) -> tuple[bool, list[str]]:
+        """Whether some shard can answer, and the problems, within LOOK_SECONDS."""
+        nodes = self._shards.nodes()
+        if not nodes:
+            return False, ["the cluster has no masters"]
+        looks = await asyncio.gather(*(self._look(node) for node in nodes))
+        problems = [f"{node.name}: {problem}" for node, (_, problem) in zip(nodes, looks, strict=True) if problem]
+        return any(answers for answers, _ in looks), problems
+
+    async def _look(self, node: ClusterNode) -> tuple[bool, str | None]:
+        """Whether this shard can answer, and what it does not do."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                shard = _shard_info(await self._shards.reply(node, "RG.TRIGGER", "Shard"))
+                problem = await self._problem(shard)
+        except TimeoutError:
+            return False, f"it did not answer within {LOOK_SECONDS:g} s"
+        return problem is None, problem or _refusal(shard)
+
+    async def _problem(self, shard: ShardInfo) -> str | None:
+        """What keeps one shard from answering."""
+        if shard.tag is None:
+            return shard.error
+        if shard.indexing:
+            return f"it reads its passages into its index, {shard.passages:,} so far"
+        key = keys.model(self._model, shard.tag)
+        try:
+            has_reader = bool(await self._shards.by_key(key, "EXISTS"))
+        except ShardqaError as fault:
+            return str(fault)
+        return None if has_reader else f"the reader {key!r} is not stored; run 'shardqa prepare'"
+
+    async def nodes(self, corpora: Collection[str] | None = None, filter: DocumentFilter | None = None) -> ClusterInfo:
         """Every node, with the sizes of these corpora (None: of all) and of what `filter` lets through.
 
         Raises ClusterUnavailable where no master tells the topology.
@@ -37,20 +82,20 @@ class ClusterView(Connected):
         nodes = await self._topology()
         addresses = {node.id: node.address for node in nodes}
         counted = Counted(corpora, filters.canonical(filter))
-        found = await asyncio.gather(*(self._node(node, addresses, counted) for node in nodes))
-        return ClusterInfo(model=self.settings.model, nodes=list(found))
+        infos = await asyncio.gather(*(self._node(node, addresses, counted) for node in nodes))
+        return ClusterInfo(model=self._model, nodes=list(infos))
 
     async def _topology(self) -> list[Node]:
         fault: ShardqaError | None = None
-        for master in self.masters.nodes():
-            reply = await self.masters.reply(master, "CLUSTER", "NODES")
+        for master in self._shards.nodes():
+            reply = await self._shards.reply(master, "CLUSTER", "NODES")
             if reply.fault is None:
                 text = reply.value if isinstance(reply.value, str) else reply.value.decode(errors="replace")
                 return [node for node in topology.parse(text) if not node.flags & {"handshake", "noaddr"}]
             fault = reply.fault
         raise ClusterUnavailable(f"no master tells the cluster's nodes: {fault or 'none is known'}; is one running?")
 
-    async def _node(self, node: Node, addresses: dict[str, str], counted: "Counted") -> NodeInfo:
+    async def _node(self, node: Node, addresses: dict[str, str], counted: Counted) -> NodeInfo:
         info = NodeInfo(
             node=node.address,
             role="replica" if node.role == "replica" else "master",
@@ -58,7 +103,7 @@ class ClusterView(Connected):
             slots=list(node.slots),
             moving=len(node.moving),
         )
-        connection = self.masters.known(node.host, node.port)
+        connection = self._shards.known(node.host, node.port)
         if connection is None:
             info.error = "it is not reached from here"
             return info
@@ -71,30 +116,37 @@ class ClusterView(Connected):
             info.error = str(fault)
         return info
 
-    async def _fill(self, info: NodeInfo, node: ClusterNode, counted: "Counted") -> None:
+    async def _fill(self, info: NodeInfo, node: ClusterNode, counted: Counted) -> None:
         start = perf_counter()
-        await self.masters.on(node, "PING")
+        await self._shards.on(node, "PING")
         info.ms = round(1e3 * (perf_counter() - start), 3)
-        told = await self.masters.reply(node, "INFO", "shardqa")
-        info.worker = None if told.fault is not None else _worker(told.value)
+        reply = await self._shards.reply(node, "INFO", "shardqa")
+        if reply.fault is None:
+            info.worker = str(activity.fields(reply.value).get("shardqa_worker_state", "no module"))
         if info.role == "master":
             await self._fill_shard(info, node, counted)
 
-    async def _fill_shard(self, info: NodeInfo, node: ClusterNode, counted: "Counted") -> None:
+    async def _fill_shard(self, info: NodeInfo, node: ClusterNode, counted: Counted) -> None:
         words = [counted.filter] if counted.filter else []
-        told = CorporaOfShard.parse(await self.masters.on(node, "RG.TRIGGER", "Corpora", *words))
-        info.tag, info.indexing, info.refuses = told.shard.tag, told.shard.indexing, told.shard.refuses
-        parts = [part for name, part in told.corpora.items() if counted.corpora is None or name in counted.corpora]
+        corpora = CorporaOfShard.parse(await self._shards.on(node, "RG.TRIGGER", "Corpora", *words))
+        info.tag, info.indexing, info.refuses = corpora.shard.tag, corpora.shard.indexing, corpora.shard.refuses
+        parts = [part for name, part in corpora.corpora.items() if counted.corpora is None or name in counted.corpora]
         info.documents = sum(part.documents for part in parts)
         info.passages = sum(part.passages for part in parts)
-        stored = await self.masters.reply(node, "EXISTS", keys.model(self.settings.model, info.tag))
+        stored = await self._shards.reply(node, "EXISTS", keys.model(self._model, info.tag))
         info.has_reader = None if stored.fault is not None else bool(stored.value)
 
 
-def _worker(info: object) -> str:
-    """Its state as INFO tells it: redis-py gives a dictionary or, of a node of a cluster, the text."""
-    if isinstance(info, dict):
-        return str(info.get("shardqa_worker_state", "no module"))
-    text = info.decode(errors="replace") if isinstance(info, bytes) else str(info)
-    found = [line.partition(":")[2] for line in text.splitlines() if line.startswith("shardqa_worker_state:")]
-    return found[0].strip() if found else "no module"
+def _refusal(shard: ShardInfo) -> str | None:
+    if shard.refuses is None:
+        return None
+    return f"it stores nothing ({shard.refuses}): questions are answered, answers not kept, documents refused"
+
+
+def _shard_info(reply: Reply) -> ShardInfo:
+    if reply.fault is not None:
+        return ShardInfo(node=reply.node, tag=None, error=str(reply.fault))
+    shard = ShardDescription.parse(reply.value)
+    return ShardInfo(
+        node=reply.node, tag=shard.tag, indexing=shard.indexing, passages=shard.passages, refuses=shard.refuses
+    )

@@ -9,11 +9,11 @@ connections that may be two.
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import ClusterNode, PipelineCommand, RedisCluster
@@ -45,6 +45,7 @@ from shardqa.errors import (
 from shardqa.streaming import FilePart
 from shardqa.transient import is_transient, may_tell_of_a_failover, write_refusal
 
+Value = TypeVar("Value")
 Argument: TypeAlias = str | bytes | int | float | FilePart
 CONNECT_SECONDS = 5.0  # the last resort: liveness.py finds a host sooner that does not even refuse
 CONNECTIONS = 10_000  # to one node, as many as it takes itself; the API bounds requests, not refusals here
@@ -170,11 +171,33 @@ def _shown(word: Argument) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one node said: a value or the fault."""
+    """A node's value, or its fault."""
 
     node: str  # host:port
     value: Any = None
     fault: ShardqaError | None = None
+
+
+def values_and_failures(
+    replies: list[Reply], parse: Callable[[Any], Value], others_are_known: bool = False
+) -> tuple[list[tuple[str, Value]], list[str]]:
+    """The parsed value of each node that replied, and the nodes that can't be reached; any other fault is raised.
+
+    So is one of these where no node replied, unless the others' values are known.
+    """
+    values: list[tuple[str, Value]] = []
+    failed: list[str] = []
+    for reply in replies:
+        if isinstance(reply.fault, ClusterUnavailable):
+            failed.append(reply.node)
+        elif reply.fault is not None:
+            raise reply.fault
+        else:
+            values.append((reply.node, parse(reply.value)))
+    if not values and not others_are_known:
+        faults = [reply.fault for reply in replies if reply.fault]
+        raise faults[0] if faults else ClusterUnavailable("the cluster has no masters; see 'shardqa status'")
+    return values, failed
 
 
 class NoCommands:

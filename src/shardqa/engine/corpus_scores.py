@@ -25,8 +25,8 @@ class Believed:
 
 
 class CorpusScores:
-    def __init__(self, masters: Shards) -> None:
-        self._masters = masters
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
         self._believed: dict[str, Believed] = {}  # by corpus
 
     def believed(self, corpus: str) -> Believed | None:
@@ -50,7 +50,7 @@ class CorpusScores:
 
     async def stored(self, corpus: str) -> CorpusScoring | None:
         """As it stands in Redis now. Raises ClusterUnavailable."""
-        value = await self._masters.by_key(keys.corpus_scoring(corpus), "GET")
+        value = await self._shards.by_key(keys.corpus_scoring(corpus), "GET")
         found = CorpusScoring.parsed(value) if value is not None else None
         if value is not None and found is None:
             log.warning("%s holds no scores of this version, the reader's count", keys.corpus_scoring(corpus))
@@ -60,9 +60,9 @@ class CorpusScores:
         """None: the reader's from now on. Raises ClusterUnavailable, WritesRefused."""
         key = keys.corpus_scoring(corpus)
         if own is None:
-            await self._masters.by_key(key, "UNLINK")
+            await self._shards.by_key(key, "UNLINK")
         else:
-            await self._masters.by_key(key, "SET", own.model_dump_json())
+            await self._shards.by_key(key, "SET", own.model_dump_json())
         self._believe(corpus, own)
 
     async def forget(self, corpus: str) -> None:

@@ -3,18 +3,22 @@
 from typing import Any
 
 from shardqa import checks, keys, metadata, places
+from shardqa.config import Settings
 from shardqa.description import record_of
-from shardqa.engine.connected import Connected
+from shardqa.engine.connections import Shards
+from shardqa.engine.epochs import Epochs
 from shardqa.errors import BadDocument
-from shardqa.schema import (
-    Document,
-    Ingested,
-)
+from shardqa.schema import Document, Ingested
 
 PUT_SECONDS = 600.0  # the last resort: a shard says itself that a document gets no further, and one that hangs is found
 
 
-class Documents(Connected):
+class Documents:
+    def __init__(self, settings: Settings, shards: Shards, epochs: Epochs) -> None:
+        self._settings = settings
+        self._shards = shards
+        self._epochs = epochs
+
     async def put(self, document: Document, replace: bool = True) -> Ingested:
         """Stores a document and returns when it is searchable.
 
@@ -22,7 +26,7 @@ class Documents(Connected):
 
         Raises BadDocument, DocumentTooLarge, BadDocumentId, BadCorpusName, ClusterUnavailable.
         """
-        corpus = self.settings.corpus if document.corpus is None else document.corpus
+        corpus = self._settings.corpus if document.corpus is None else document.corpus
         key = keys.doc(corpus, document.id)
         packed = metadata.pack(document.id, document.metadata)
         others = (document.title, document.source, document.origin, packed)
@@ -38,8 +42,8 @@ class Documents(Connected):
         }
         pairs = [part for pair in fields.items() for part in pair]
         words = ("RG.TRIGGERONKEY", "Ingest", key, *pairs)
-        reply = record_of(await self.masters.on(self.masters.owner(key), *words, seconds=PUT_SECONDS))
-        self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
+        reply = record_of(await self._shards.on(self._shards.owner(key), *words, seconds=PUT_SECONDS))
+        self._epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
         return Ingested(
             corpus=corpus,
             document=document.id,
@@ -49,8 +53,8 @@ class Documents(Connected):
         )
 
     async def get(self, corpus: str, document: str) -> Document | None:
-        found = await self.masters.by_key(keys.doc(corpus, document), "HGETALL")
-        fields = {_text(name): _text(value) for name, value in dict(found).items()} if found else {}
+        stored = await self._shards.by_key(keys.doc(corpus, document), "HGETALL")
+        fields = {_text(name): _text(value) for name, value in dict(stored).items()} if stored else {}
         if "text" not in fields:
             return None
         return Document(
@@ -67,8 +71,8 @@ class Documents(Connected):
     async def delete(self, corpus: str, document: str) -> bool:
         """Removes a document and all that belongs to it; False when there was none."""
         key = keys.doc(corpus, document)
-        reply = record_of(await self.masters.on(self.masters.owner(key), "RG.TRIGGERONKEY", "Delete", key))
-        self.epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
+        reply = record_of(await self._shards.on(self._shards.owner(key), "RG.TRIGGERONKEY", "Delete", key))
+        self._epochs.announce(corpus, str(reply["tag"]), int(reply["epoch"]))
         return bool(reply["deleted"])
 
 

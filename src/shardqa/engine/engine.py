@@ -1,9 +1,7 @@
-"""One object that asks, ranks, takes documents and looks at the shards.
+"""One object that asks, ranks, takes documents and looks at the shards, by its parts.
 
 An Engine belongs to one asyncio loop; the API has one per process, the CLI one per command. It holds connections,
-the epochs of the corpora and the answers of this process; everything else is in Redis. Its parts:
-`calibration` on `search` on `ask` on `rank`, `documents`, `suggestions` on `catalogue` on `overview`, `retokenising`,
-`cluster_view`, `registrations`, `model_runs`, all `connected`.
+the epochs of the corpora and the answers of this process; everything else is in Redis.
 """
 
 from collections.abc import Callable
@@ -11,20 +9,44 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from shardqa.config import Settings
+from shardqa.engine.activity import Activity
 from shardqa.engine.api_keys import ApiKeys
-from shardqa.engine.calibration import Calibrating
+from shardqa.engine.ask import Asking
+from shardqa.engine.calibration import Calibration
+from shardqa.engine.catalogue import Catalogue
 from shardqa.engine.cluster_view import ClusterView
 from shardqa.engine.connections import Shards
+from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.documents import Documents
-from shardqa.engine.model_runs import ModelsView
-from shardqa.engine.registrations import RegistrationsView
+from shardqa.engine.epochs import Epochs
+from shardqa.engine.rank import Ranking
+from shardqa.engine.reading import Readers
 from shardqa.engine.retokenising import Retokenising
+from shardqa.engine.search import Searching
 from shardqa.engine.suggestions import Suggesting
 from shardqa.question import Choices, Question
 from shardqa.schema import Answer, Explanation, SearchResult, Step
 
 
-class Engine(Calibrating, ApiKeys, Documents, Suggesting, Retokenising, ClusterView, RegistrationsView, ModelsView):
+class Engine:
+    def __init__(self, settings: Settings, shards: Shards) -> None:
+        self.settings = settings
+        self.shards = shards
+        self.epochs = Epochs(shards)
+        self.scores = CorpusScores(shards)
+        self.ranking = Ranking(shards, self.epochs)
+        self.readers = Readers(settings, shards)
+        self.asking = Asking(settings, shards, self.epochs, self.scores, self.ranking, self.readers)
+        self.searching = Searching(settings, shards, self.scores, self.ranking, self.readers, self.asking)
+        self.calibration = Calibration(settings, shards, self.ranking)
+        self.documents = Documents(settings, shards, self.epochs)
+        self.catalogue = Catalogue(settings, shards, self.epochs, self.scores)
+        self.suggesting = Suggesting(shards, self.catalogue)
+        self.retokenising = Retokenising(settings, shards)
+        self.cluster = ClusterView(settings, shards)
+        self.activity = Activity(shards)
+        self.api_keys = ApiKeys(shards)
+
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:
         """Without settings, those of the environment. Raises ClusterUnavailable when no node of the cluster answers."""
@@ -34,27 +56,29 @@ class Engine(Calibrating, ApiKeys, Documents, Suggesting, Retokenising, ClusterV
         return engine
 
     def question(self, wording: str, **choices: Unpack[Choices]) -> Question:
-        """What `ask` takes, with what the settings say where nothing is chosen. Raises as `Question.of`."""
+        """A question that leaves to the settings what is not chosen. Raises as `Question.of`."""
         return Question.of(wording, self.settings, **choices)
 
     async def ask(
         self, question: Question | str, on_step: Callable[[Step], None] | None = None, **choices: Unpack[Choices]
     ) -> Answer:
         """The answer from the documents of a corpus. Raises as `Question.of` and `Asking.ask`."""
-        return await super().ask(self._question(question, choices), on_step)
+        return await self.asking.ask(self._question(question, choices), on_step)
 
     async def search(self, question: Question | str, limit: int = 10, **choices: Unpack[Choices]) -> SearchResult:
-        return await super().search(self._question(question, choices), limit)
+        """The passages that rank best. Raises as `Question.of` and `Searching.search`."""
+        return await self.searching.search(self._question(question, choices), limit)
 
     async def explain(self, question: Question | str, **choices: Unpack[Choices]) -> Explanation:
-        return await super().explain(self._question(question, choices))
+        """The answer, and everything it was made of. Raises as `ask`."""
+        return await self.searching.explain(self._question(question, choices))
 
     def _question(self, question: Question | str, choices: Choices) -> Question:
         return question if isinstance(question, Question) else self.question(question, **choices)
 
     async def close(self) -> None:
         await self.epochs.stop()
-        await self.masters.close()
+        await self.shards.close()
 
     async def __aenter__(self) -> Self:
         return self

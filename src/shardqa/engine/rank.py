@@ -11,11 +11,10 @@ from zlib import crc32
 
 from shardqa import analysis, keys, request
 from shardqa.bridges import FIRST, Bridges, first_passages
-from shardqa.config import Settings
 from shardqa.description import record_of
 from shardqa.engine.bridging import Bridge
-from shardqa.engine.connected import Connected, since, values_and_failures
-from shardqa.engine.connections import Argument, Shards
+from shardqa.engine.connections import Argument, Shards, values_and_failures
+from shardqa.engine.epochs import Epochs
 from shardqa.engine.term_memory import TermMemory, TermsReply
 from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownCorpus
 from shardqa.question import Question
@@ -81,9 +80,15 @@ class ShardList:
         ]
 
 
-class Ranking(Connected):
-    def __init__(self, settings: Settings, masters: Shards) -> None:
-        super().__init__(settings, masters)
+def since(start: float) -> float:
+    """Milliseconds."""
+    return round((perf_counter() - start) * 1_000, 3)
+
+
+class Ranking:
+    def __init__(self, shards: Shards, epochs: Epochs) -> None:
+        self._shards = shards
+        self._epochs = epochs
         self.memory = TermMemory(TERM_MEGABYTES)
         self._encoded = set[str]()  # corpora of which enough passages had vectors when they were asked last
 
@@ -111,11 +116,11 @@ class Ranking(Connected):
     async def _vector(self, question: Question) -> QuestionVector | None:
         """One shard encodes the question, another for each; where that has no encoder, the next. None: no shard has
         one, and the words alone count."""
-        nodes = sorted(self.masters.nodes(), key=lambda node: str(node.name))
+        nodes = sorted(self._shards.nodes(), key=lambda node: str(node.name))
         first = crc32(question.text.encode("utf-8", "surrogatepass")) % max(1, len(nodes))
         for node in nodes[first:] + nodes[:first]:
             try:
-                reply = await self.masters.on(node, "RG.TRIGGER", "Embed", question.corpus, question.text)
+                reply = await self._shards.on(node, "RG.TRIGGER", "Embed", question.corpus, question.text)
                 vector = QuestionVector.of_reply(record_of(reply))
             except ShardqaError:  # what is wrong with the question, the terms tell as well
                 continue
@@ -131,9 +136,9 @@ class Ranking(Connected):
         """
         start, corpus = perf_counter(), question.corpus
         remembered = [] if anew or question.view else self._remembered(question)
-        with self.epochs.reading(corpus) as reading:
+        with self._epochs.reading(corpus) as reading:
             words = ("RG.TRIGGER", "Terms", corpus, question.text, *([question.view] if question.view else []))
-            replies = await self.masters.everywhere(*words, but={terms.node for terms in remembered})
+            replies = await self._shards.everywhere(*words, but={terms.node for terms in remembered})
             values, failed = values_and_failures(replies, record_of, bool(remembered))
             new = [TermsReply.parse(node, reply) for node, reply in values]
             if {terms.tag for terms in new}.intersection(terms.tag for terms in remembered):
@@ -141,10 +146,10 @@ class Ranking(Connected):
             every = [*remembered, *new]
             statistics = total(terms.statistics for terms in every)
             if statistics.documents == 0:
-                raise self._no_documents(corpus, failed)
+                raise _no_documents(corpus, failed)
             epochs = {terms.tag: terms.epoch for terms in every}
             if not failed and not remembered:
-                self.epochs.learn(reading, epochs)
+                self._epochs.learn(reading, epochs)
         for terms in () if question.view else new:
             self.memory.remember(corpus, terms)
         return ShardTerms(
@@ -158,11 +163,11 @@ class Ranking(Connected):
         )
 
     def _remembered(self, question: Question) -> list[TermsReply]:
-        epochs = self.epochs.known(question.corpus)
+        epochs = self._epochs.known(question.corpus)
         if epochs is None:
             return []
         known = self.memory.recall(question.corpus, epochs, analysis.query(question.text))
-        nodes = {str(node.name) for node in self.masters.nodes()} if known else set[str]()
+        nodes = {str(node.name) for node in self._shards.nodes()} if known else set[str]()
         times = Counter(terms.node for terms in known)
         return [terms for terms in known if terms.node in nodes and times[terms.node] == 1]
 
@@ -188,13 +193,13 @@ class Ranking(Connected):
         """The list, and whether all that answered are still at the epochs of the terms."""
         start = perf_counter()
         most = max(limit, FIRST) if terms.statistics.is_bridged else limit
-        with self.epochs.reading(question.corpus) as reading:
+        with self._epochs.reading(question.corpus) as reading:
             lists, failures = await self._lists(question, most, terms.statistics, terms.wordless)
             failed = sorted({*terms.failed, *failures})
             epochs = {one.tag: one.epoch for one in lists}
             if not failed and not terms.wordless:
-                self.epochs.learn(reading, epochs)
-        bridge = Bridge(self.masters, question, terms.titled)
+                self._epochs.learn(reading, epochs)
+        bridge = Bridge(self._shards, question, terms.titled)
         if terms.statistics.is_bridged:
             lists, failures = await self._led_on(question, most, terms.statistics, bridge, lists)
             failed = sorted({*failed, *failures})
@@ -223,7 +228,7 @@ class Ranking(Connected):
         record = json.dumps({**statistics.record(), request.FIELD: request.current.get()})
         command: list[Argument] = ["RG.TRIGGER", "Rank", question.corpus, question.text, limit, record]
         command += [question.filter] if question.filter else []
-        replies = await self.masters.everywhere(*command, but=but)
+        replies = await self._shards.everywhere(*command, but=but)
         values, failed = values_and_failures(replies, record_of, bool(but))
         return [ShardList.parse(node, reply) for node, reply in values], failed
 
@@ -239,10 +244,11 @@ class Ranking(Connected):
         new = {one.node for one in again}
         return [*(one for one in lists if one.node not in new), *again], [*bridge.failed, *failed]
 
-    def _no_documents(self, corpus: str, failed: list[str]) -> ClusterUnavailable | UnknownCorpus:
-        if failed:
-            return ClusterUnavailable(
-                f"corpus {corpus!r} has no document on the shards that answer, and {', '.join(failed)} did not; "
-                "see 'shardqa status'"
-            )
-        return UnknownCorpus(f"there is no corpus {corpus!r}")
+
+def _no_documents(corpus: str, failed: list[str]) -> ClusterUnavailable | UnknownCorpus:
+    if failed:
+        return ClusterUnavailable(
+            f"corpus {corpus!r} has no document on the shards that answer, and {', '.join(failed)} did not; "
+            "see 'shardqa status'"
+        )
+    return UnknownCorpus(f"there is no corpus {corpus!r}")

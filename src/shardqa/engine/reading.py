@@ -51,9 +51,9 @@ class _Read:
 
 
 class Readers:
-    def __init__(self, settings: Settings, masters: Shards) -> None:
+    def __init__(self, settings: Settings, shards: Shards) -> None:
         self._settings = settings
-        self._masters = masters
+        self._shards = shards
 
     async def staged(
         self,
@@ -86,13 +86,13 @@ class Readers:
         key = keys.answer(
             question.corpus, tag, ranked.epochs[tag], self._settings.model, passages, question.text, question.filter
         )
-        node = self._masters.node(node_name)
+        node = self._shards.node(node_name)
         if node is None:
             raise ClusterUnavailable(f"node {node_name} left the cluster while it was asked; ask again")
         reply = None if question.fresh else await self._filled(node, key)
         if reply is None:
             with suppress(WritesRefused):  # what is kept is of this epoch, too
-                await self._masters.on(node, "UNLINK", key)
+                await self._shards.on(node, "UNLINK", key)
             reply = await self._filled(node, key)
         cached = bool(reply["cached"])
         us = {} if cached else {name: int(us) for name, us in reply["us"].items()}  # else those of another request
@@ -100,7 +100,7 @@ class Readers:
 
     async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
         """What is there, or what the shard's reader makes of a GET that misses."""
-        value = await self._masters.on(node, "GET", key)
+        value = await self._shards.on(node, "GET", key)
         if value is None:
             raise ClusterUnavailable(f"shard {node.name} has no function that fills {key[:80]!r}; see 'shardqa doctor'")
         loaded = orjson.loads(value)

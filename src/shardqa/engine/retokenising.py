@@ -5,33 +5,37 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from shardqa import keys
+from shardqa.config import Settings
 from shardqa.description import record_of
-from shardqa.engine.connected import Connected, values_and_failures
+from shardqa.engine.connections import Shards, values_and_failures
 from shardqa.errors import ClusterUnavailable, UnknownCorpus
 from shardqa.schema import Retokenised
 
 PAUSE = 0.2  # seconds between looks
 
 
-class Retokenising(Connected):
-    async def retokenise(self, corpus: str | None = None) -> AsyncIterator[Retokenised]:
+class Retokenising:
+    def __init__(self, settings: Settings, shards: Shards) -> None:
+        self._settings = settings
+        self._shards = shards
+
+    async def run(self, corpus: str | None = None) -> AsyncIterator[Retokenised]:
         """Begins, unless that runs already, and tells now and then how far it is; the last one is `finished`.
 
         It goes on when nobody listens any more. Raises UnknownCorpus, ClusterUnavailable (also where the shard that
         began it has forgotten it: its worker was started anew, and what is left is done by another run).
         """
-        corpus = keys.check_corpus(self.settings.corpus if corpus is None else corpus)
-        first = self.masters.nodes()[0]
-        begun = record_of(await self.masters.on(first, "RG.TRIGGER", "Retokenise", corpus, "begin"))
+        corpus = keys.check_corpus(self._settings.corpus if corpus is None else corpus)
+        first = self._shards.nodes()[0]
+        begun = record_of(await self._shards.on(first, "RG.TRIGGER", "Retokenise", corpus, "begin"))
         while True:
-            found, failed = values_and_failures(
-                await self.masters.everywhere("RG.TRIGGER", "Retokenise", corpus, "look"), record_of
-            )
-            told = [reply for _, reply in found]
-            of_first = next((reply for reply in told if reply["tag"] == begun["tag"]), begun)
-            if of_first["run"] != begun["run"]:
+            replies = await self._shards.everywhere("RG.TRIGGER", "Retokenise", corpus, "look")
+            values, failed = values_and_failures(replies, record_of)
+            parts = [part for _, part in values]
+            own = next((part for part in parts if part["tag"] == begun["tag"]), begun)
+            if own["run"] != begun["run"]:
                 raise ClusterUnavailable(f"shard {first.name} has lost the run, its worker ended; begin again")
-            now = _sum(corpus, str(begun["run"]), told, not of_first["running"] and not failed)
+            now = _sum(corpus, str(begun["run"]), parts, not own["running"] and not failed)
             if not now.documents and not failed:
                 raise UnknownCorpus(f"there is no corpus {corpus!r}")
             yield now
@@ -40,14 +44,14 @@ class Retokenising(Connected):
             await asyncio.sleep(PAUSE)
 
 
-def _sum(corpus: str, run: str, told: list[dict[str, Any]], finished: bool) -> Retokenised:
-    parts = [part for part in told if part["run"] == run]
+def _sum(corpus: str, run: str, parts: list[dict[str, Any]], finished: bool) -> Retokenised:
+    of_run = [part for part in parts if part["run"] == run]
     return Retokenised(
         corpus=corpus,
-        documents=sum(part["documents"] for part in told),
-        done=sum(part["done"] for part in parts),
-        changed=sum(part["changed"] for part in parts),
-        failed=sum(part["failed"] for part in parts),
-        errors=[error for part in parts for error in part["errors"]],
+        documents=sum(part["documents"] for part in parts),
+        done=sum(part["done"] for part in of_run),
+        changed=sum(part["changed"] for part in of_run),
+        failed=sum(part["failed"] for part in of_run),
+        errors=[error for part in of_run for error in part["errors"]],
         finished=finished,
     )

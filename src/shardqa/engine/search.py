@@ -8,11 +8,14 @@ from time import perf_counter
 from typing import Any
 
 from shardqa import checks, metadata
+from shardqa.config import Settings
 from shardqa.description import record_of
 from shardqa.engine.ask import Asking
-from shardqa.engine.connected import since
+from shardqa.engine.connections import Shards
+from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.explanation import graph_of, spans_of, terms_of
-from shardqa.engine.rank import RankedList, RankedPassage
+from shardqa.engine.rank import RankedList, RankedPassage, Ranking, since
+from shardqa.engine.reading import Readers
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.models.scoring import shipped_scoring
 from shardqa.question import Question
@@ -29,14 +32,30 @@ from shardqa.statistics import CorpusStatistics
 MAX_FOUND = 100  # passages of one search
 
 
-class Searching(Asking):
+class Searching:
+    def __init__(
+        self,
+        settings: Settings,
+        shards: Shards,
+        scores: CorpusScores,
+        ranking: Ranking,
+        readers: Readers,
+        asking: Asking,
+    ) -> None:
+        self._settings = settings
+        self._shards = shards
+        self._scores = scores
+        self._ranking = ranking
+        self._readers = readers
+        self._asking = asking
+
     async def search(self, question: Question, limit: int) -> SearchResult:
         """The passages that rank best for `question`, with its words marked. Raises as `ask`, and BadLimit."""
         start = perf_counter()
         checks.between("limit", limit, 1, MAX_FOUND)
         try:
-            async with asyncio.timeout(self.settings.timeout):
-                ranked = await self.rank(question, limit)
+            async with asyncio.timeout(self._settings.timeout):
+                ranked = await self._ranking.rank(question, limit)
                 loading = perf_counter()
                 passages = await self._load(ranked, None)
         except TimeoutError:
@@ -53,17 +72,17 @@ class Searching(Asking):
 
     async def explain(self, question: Question) -> Explanation:
         """The answer, and everything it was made of: terms, ranks, graph, spans with logits, score. Raises as `ask`."""
-        answer = await self.ask(question)
+        answer = await self._asking.ask(question)
         try:
-            async with asyncio.timeout(self.settings.timeout):
-                terms = await self.terms(question)
-                ranked = await self.rank(question, question.k, terms)
+            async with asyncio.timeout(self._settings.timeout):
+                terms = await self._ranking.terms(question)
+                ranked = await self._ranking.rank(question, question.k, terms)
                 passages = await self._load(ranked, replace(terms.statistics, bridges=ranked.bridges))
-                own = await self.scores.of(question.corpus)
-                reading = await self.readers.staged(ranked, own=own)
+                own = await self._scores.of(question.corpus)
+                reading = await self._readers.staged(ranked, own=own)
         except TimeoutError:
             raise self._too_long("explanation") from None
-        stage = reading.last_stage(self.settings.sure)
+        stage = reading.last_stage(self._settings.sure)
         scored = reading.scored(stage)
         spans = spans_of(scored)
         scoring = scored[0].scoring if scored else shipped_scoring()
@@ -75,7 +94,7 @@ class Searching(Asking):
             terms=terms_of(terms.statistics, passages),
             passages=passages,
             read=min(stage, len(passages)),
-            sure=self.settings.sure,
+            sure=self._settings.sure,
             spans=spans,
             weights=scoring.record(),
             answer=answer,
@@ -96,17 +115,17 @@ class Searching(Asking):
     async def _load_from(
         self, name: str, question: Question, keys: list[str], statistics: CorpusStatistics | None
     ) -> list[dict[str, Any]]:
-        node = self.masters.node(name)
+        node = self._shards.node(name)
         if node is None:
             raise ClusterUnavailable(f"node {name} left the cluster while it was asked; ask again")
         words = ["RG.TRIGGER", "Passages", question.corpus, question.text, json.dumps(keys)]
         words += [] if statistics is None else [json.dumps(statistics.record())]
-        passages: list[dict[str, Any]] = record_of(await self.masters.on(node, *words))["passages"]
+        passages: list[dict[str, Any]] = record_of(await self._shards.on(node, *words))["passages"]
         return passages
 
     def _too_long(self, what: str) -> AnswerTimeout:
         return AnswerTimeout(
-            f"the {what} took more than {self.settings.timeout:g} s; ask again, or allow more by SHARDQA_TIMEOUT"
+            f"the {what} took more than {self._settings.timeout:g} s; ask again, or allow more by SHARDQA_TIMEOUT"
         )
 
 

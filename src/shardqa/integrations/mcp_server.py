@@ -68,18 +68,18 @@ def server(settings: Settings) -> MCPServer:
     @found.tool()
     async def list_corpora() -> Corpora:
         """All corpora with their sizes."""
-        return await _with_tool_errors(engine().corpora())
+        return await _with_tool_errors(engine().catalogue.corpora())
 
     @found.tool()
     async def list_documents(corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
         """The documents of a corpus, a page at a time: send `cursor` of the page before."""
-        return await _with_tool_errors(engine().documents(corpus, cursor, limit))
+        return await _with_tool_errors(engine().catalogue.documents(corpus, cursor, limit))
 
     @found.tool()
     async def fetch(id: str, corpus: str | None = None) -> Document:
         """A document whole; offsets of answers count the characters of its `text`."""
         name = settings.corpus if corpus is None else corpus
-        document = await _with_tool_errors(engine().get(name, id))
+        document = await _with_tool_errors(engine().documents.get(name, id))
         if document is None:
             raise ToolError(f"there is no document {id!r} in the corpus {name!r}")
         return document

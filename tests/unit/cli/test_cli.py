@@ -385,4 +385,4 @@ async def test_several_own_corpora_want_a_name() -> None:
 def engine_of(names: list[str]) -> Any:
     """An engine that has these corpora."""
     corpora = SimpleNamespace(corpora=[SimpleNamespace(name=name) for name in names])
-    return SimpleNamespace(corpora=AsyncMock(return_value=corpora))
+    return SimpleNamespace(catalogue=SimpleNamespace(corpora=AsyncMock(return_value=corpora)))

@@ -80,12 +80,12 @@ async def test_a_bad_corpus_name_is_refused(engine: Engine) -> None:
 @pytest.mark.parametrize("text", ["", " \n\t", "a\ud800"])
 async def test_a_document_without_text_is_refused(engine: Engine, text: str) -> None:
     with pytest.raises(BadDocument):
-        await engine.put(Document(id="d", text=text))
+        await engine.documents.put(Document(id="d", text=text))
 
 
 async def test_a_document_past_the_bound_is_refused_with_both_sizes(engine: Engine) -> None:
     with pytest.raises(DocumentTooLarge, match=f"{MAX_DOCUMENT:,}"):
-        await engine.put(Document(id="d", text="é" * (MAX_DOCUMENT // 2 + 1)))
+        await engine.documents.put(Document(id="d", text="é" * (MAX_DOCUMENT // 2 + 1)))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_a_document_past_the_bound_is_refused_with_both_sizes(engine: Engi
 )
 async def test_a_document_with_half_a_character_anywhere_is_refused(engine: Engine, field: dict[str, Any]) -> None:
     with pytest.raises(BadDocument, match="lone surrogate at character"):
-        await engine.put(Document(id="d", text="t", **field))
+        await engine.documents.put(Document(id="d", text="t", **field))
 
 
 async def test_a_question_takes_no_longer_than_its_settings_allow() -> None:

@@ -28,7 +28,11 @@ class Texts:
 class LateEngine:
     """An engine of one shard, for which documents that are named late-… take too long."""
 
-    masters = SimpleNamespace(nodes=lambda: [None])
+    shards = SimpleNamespace(nodes=lambda: [None])
+
+    @property
+    def documents(self) -> "LateEngine":
+        return self
 
     async def put(self, document: Document, replace: bool) -> Ingested:
         if document.id.startswith("late"):

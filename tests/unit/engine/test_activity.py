@@ -1,7 +1,7 @@
 """What INFO tells of models, read for /metrics."""
 
 from shardqa.api import model_metrics
-from shardqa.engine.model_runs import MOST, read
+from shardqa.engine.activity import MOST, models_of
 
 LINE = "requests=4,errors=1,runs=2,rows=5,mean_batch=2.50,max_batch=3,queue_us=1/0/0/0/0/0/0/3,run_us=0/2/0/0/0/0/0/0"
 INFO = f"""# shardqa_content
@@ -15,8 +15,8 @@ shardqa_model_m_{{a}}:{LINE}
 
 def test_a_line_of_info_is_read_whether_redis_py_has_parsed_it_or_not() -> None:
     parsed = dict(pair.split("=") for pair in LINE.split(","))
-    (runs,) = read("here:1", INFO.encode())
-    assert read("here:1", {"shardqa_models": 2, "shardqa_model_m_{a}": parsed}) == [runs]
+    (runs,) = models_of("here:1", INFO.encode())
+    assert models_of("here:1", {"shardqa_models": 2, "shardqa_model_m_{a}": parsed}) == [runs]
     assert (runs.node, runs.model) == ("here:1", "m_{a}")
     assert (runs.requests, runs.errors, runs.runs, runs.rows, runs.most_rows) == (4, 1, 2, 5, 3)
     assert (runs.waited[-1], runs.took[1]) == (3, 2)
@@ -24,11 +24,11 @@ def test_a_line_of_info_is_read_whether_redis_py_has_parsed_it_or_not() -> None:
 
 def test_of_very_many_models_only_some_are_told() -> None:
     many = "".join(f"shardqa_model_m{number:04}:{LINE}\n" for number in range(MOST + 20))
-    assert [runs.model for runs in read("here:1", many)][-1] == f"m{MOST - 1:04}"
+    assert [runs.model for runs in models_of("here:1", many)][-1] == f"m{MOST - 1:04}"
 
 
 def test_models_become_counters_and_cumulative_histograms() -> None:
-    lines = model_metrics.text(read("here:1", INFO)).decode().splitlines()
+    lines = model_metrics.text(models_of("here:1", INFO)).decode().splitlines()
     labels = '{model="m_{a}",node="here:1"}'
     for name, value in (("requests_total", 4), ("errors_total", 1), ("runs_total", 2), ("rows_total", 5)):
         assert f"shardqa_model_{name}{labels} {value}.0" in lines, lines
@@ -40,4 +40,4 @@ def test_models_become_counters_and_cumulative_histograms() -> None:
 
 def test_where_no_model_has_run_nothing_is_told() -> None:
     assert model_metrics.text([]) == b""
-    assert read("here:1", "shardqa_models:0\r\n") == []
+    assert models_of("here:1", "shardqa_models:0\r\n") == []
