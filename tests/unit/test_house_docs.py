@@ -10,6 +10,7 @@ from tests.unit.house import ROOT, sources
 LIST_ITEM = re.compile(r"\s*([*-]|\d+\.)\s")
 COLUMNS = 100  # of prose in Markdown
 README_LINES = 150
+EVENING = 9_000  # lines that tell the way of a question
 SUBJECT = 72  # columns of a commit's first line
 RULE_OF_SUBJECTS = "8a2bbfc6d146b313c04fc52b6f21381463614bc4"
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
@@ -86,14 +87,9 @@ def test_the_picture_is_what_its_script_draws() -> None:
     assert drawn == (pictures / "overview.svg").read_text(), "run python docs/pictures/overview.py"
 
 
-def test_the_tour_of_the_code_matches_the_tree() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    tour = text[text.index("## A tour of the code") :]
-    named = set(re.findall(r"`([\w/.-]+(?:\.py|\.c|\.h|/))`", tour))
-    files = [path.relative_to(ROOT) for path in sources() if path.suffix in (".py", ".c", ".h")]
-    folders = {path.parent for path in files if path.parts[0] not in ("tests", "bench", "docs")} - {Path(".")}
-    known = {path.name for path in files} | {path.as_posix() for path in files}
-    assert not {name for name in named if not name.endswith("/") and name not in known}
-    shown = {Path(name).name for name in named if name.endswith("/")}
-    assert not shown - {part for folder in folders for part in folder.parts}
-    assert not {folder.as_posix() for folder in folders if folder.name not in shown}
+def test_the_evening_path_is_read_in_an_evening() -> None:
+    """The files that tell a question's way, in reading order."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    paths = re.findall(r"`([\w/]+\.(?:py|c))`", page[page.index("## The evening path") :])
+    assert len(paths) > 30
+    assert sum(len((ROOT / path).read_text().splitlines()) for path in paths) <= EVENING
