@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from shardqa.cli.bench import percentile
+from shardqa.cli.stages import percentile
 
 SECONDS = 5.0  # of each row
 CONNECTIONS = (1, 16)

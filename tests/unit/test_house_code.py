@@ -65,7 +65,7 @@ DECORATED = ["@app.*", "@found.tool", "@router.*", "@*.command", "@*.callback", 
 
 
 def test_no_function_class_or_constant_is_there_for_nobody() -> None:
-    by_name = CALLED_BY_OTHERS | {verb.name for verb in VERBS.values()}
+    by_name = CALLED_BY_OTHERS | {name for _, name in VERBS.values()}
     finder = vulture.Vulture(ignore_names=sorted(by_name), ignore_decorators=DECORATED)
     paths = [p for p in sources() if p.suffix == ".py" and "tests" not in p.parts and p.name != "setup.py"]
     finder.scavenge([str(path) for path in paths])

@@ -9,7 +9,7 @@ from rich.text import Text
 from shardqa.answer_lines import AnswerWhen
 from shardqa.cli.connection import filter_of, with_engine
 from shardqa.cli.faults import WrongSetting
-from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, Target, on_cluster
+from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, KOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, out, print_json, say
 from shardqa.schema import Answer, Candidate, Part
 
@@ -26,7 +26,7 @@ def ask(
     target: Target,
     question: Annotated[str, typer.Argument(help="A question in plain words.")],
     corpus: CorpusOption = None,
-    k: Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)] = None,
+    k: KOption = None,
     n_best: Annotated[int, typer.Option("--n-best", help="Candidates to show.")] = 3,
     min_score: Annotated[
         float | None, typer.Option("--min-score", help="Least score of an answer.", show_default=False)

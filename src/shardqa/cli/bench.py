@@ -1,10 +1,9 @@
 """`shardqa bench ask`: how long a question takes, computed and cached, one at a time and side by side."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
-from math import ceil
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -13,16 +12,22 @@ import typer
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.demo import shipped_seeds
-from shardqa.cli.eval import spread
-from shardqa.cli.faults import WrongSetting
-from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
-from shardqa.cli.output import print_json, print_table
+from shardqa.cli.eval import read_questions, spread
+from shardqa.cli.options import CorpusOption, JsonOption, KOption, Target, on_cluster
+from shardqa.cli.output import print_records
+from shardqa.cli.stages import bench_stages, numbers, percentile
 from shardqa.engine import Engine
-from shardqa.errors import BadData
 from shardqa.loader.tasks import run_all
-from shardqa.models import squad
 
 app = typer.Typer(help="Measure times.", no_args_is_help=True)
+app.command("stages")(bench_stages)
+QuestionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--questions", help="File of questions: jsonl or SQuAD; without it, the shipped ones.", show_default=False
+    ),
+]
+MOST_AT_ONCE = 256  # questions in flight
 KINDS = ("computed", "redis", "process")  # where the answer comes from
 
 
@@ -41,48 +46,25 @@ class BenchRow:
 @on_cluster
 def bench_ask(
     target: Target,
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            "--questions", help="File of questions: jsonl or SQuAD; without it, the shipped ones.", show_default=False
-        ),
-    ] = None,
+    questions: QuestionsOption = None,
     corpus: CorpusOption = None,
     requests: Annotated[int, typer.Option("--requests", min=1, help="Questions for each row.")] = 100,
     concurrency: Annotated[str, typer.Option("--concurrency", help="Numbers of questions in flight.")] = "1,4,16",
-    k: Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)] = None,
+    k: KOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Latency percentiles and throughput: computed afresh, from Redis, from the process.
 
     Example: shardqa bench ask --requests 200 --concurrency 1,8
     """
-    levels = _levels(concurrency)
-    questions = shipped_seeds() / "questions.jsonl" if questions is None else questions
-    try:
-        texts = [q.text for q in spread(squad.read(questions).questions, requests)]
-    except OSError as error:
-        raise BadData(f"{questions} can't be read: {error.strerror}; name one with --questions") from None
-    if not texts:
-        raise BadData(f"{questions} holds no questions")
+    levels = [int(level) for level in numbers(concurrency, 1, MOST_AT_ONCE)]
+    file = questions or shipped_seeds() / "questions.jsonl"
+    texts = [question.text for question in spread(read_questions(file).questions, requests)]
     rows: list[BenchRow] = []
     for kind in KINDS:
         settings = target.settings(corpus=corpus, k=k, timeout=60.0, cache_megabytes=64 if kind == "process" else 0)
         rows += with_engine(settings, partial(_rows, kind=kind, texts=texts, requests=requests, levels=levels))
-    if as_json:
-        print_json([asdict(row) for row in rows])
-    else:
-        print_table(list(asdict(rows[0])), [list(asdict(row).values()) for row in rows], "asking")
-
-
-def _levels(text: str) -> list[int]:
-    try:
-        levels = [int(part) for part in text.split(",")]
-    except ValueError:
-        levels = []
-    if not levels or not all(1 <= level <= 256 for level in levels):
-        raise WrongSetting(f"--concurrency {text!r} is not a list of numbers from 1 to 256, like 1,4,16")
-    return levels
+    print_records(rows, as_json, "asking")
 
 
 async def _rows(
@@ -108,10 +90,3 @@ async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int
     seconds = perf_counter() - start
     p50, p90, p99 = (round(percentile(times, share), 2) for share in (0.5, 0.9, 0.99))
     return BenchRow(kind, concurrency, len(times), p50, p90, p99, round(len(times) / seconds, 1))
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The least value that at least `share` of them do not exceed (nearest rank)."""
-    assert values, "a percentile of nothing"
-    ordered = sorted(values)
-    return ordered[max(0, ceil(share * len(ordered)) - 1)]

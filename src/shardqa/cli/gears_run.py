@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
@@ -22,6 +22,7 @@ from shardqa.cli.connection import node_client, seed_of
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import FAILED, PARTLY, err, print_json, say
+from shardqa.cli.progress import ProgressLines
 from shardqa.cluster import functions
 from shardqa.cluster.functions import Masters
 from shardqa.errors import ClusterUnavailable, ShardqaError
@@ -29,13 +30,12 @@ from shardqa.errors import ClusterUnavailable, ShardqaError
 PATIENCE = 900.0  # seconds for one command: a script may import large packages, and pip may install them
 GRACE = 5.0  # seconds for the id of an execution, once Ctrl-C was pressed
 LOOK_SECONDS = 0.2  # between two looks at an execution, and at the file of --watch
-LINE_SECONDS = 10.0  # until the first line of progress where there is no terminal, and between two
 SHOWN = 20  # errors that are printed; --json has all
 LAST = "REQUIREMENTS"  # takes all words that follow
 
 
 class ScriptFailed(ShardqaError):
-    """What Redis replied to a script, or to the command that ends it."""
+    """Redis refused a script, or the command that ends it."""
 
     code = "script_failed"
     status = 500
@@ -43,7 +43,7 @@ class ScriptFailed(ShardqaError):
 
 @dataclass(slots=True)
 class ScriptOutcome:
-    """What became of a script that was sent."""
+    """The state of a script that was sent."""
 
     registered: bool  # it ran nothing
     id: str | None = None  # of its execution
@@ -89,7 +89,7 @@ def run(
 
 
 def _words(script: Path, args: list[str], requirements: list[str], watch: bool) -> list[str]:
-    """What follows the script in RG.PYEXECUTE. Raises WrongSetting."""
+    """The words that follow the script in RG.PYEXECUTE. Raises WrongSetting."""
     upper = [word.upper() for word in args]
     if LAST in upper:
         at = upper.index(LAST)
@@ -192,19 +192,6 @@ def _look(masters: Masters, initiator: tuple[str, int], outcome: ScriptOutcome) 
 # ---- what is shown meanwhile ----
 
 
-class Show:
-    """A line of JSON on stderr now and then."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic() + LINE_SECONDS
-
-    def __call__(self, outcome: ScriptOutcome) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + LINE_SECONDS
-            sys.stderr.write(json.dumps(progress_of(outcome)) + "\n")
-            sys.stderr.flush()
-
-
 def progress_of(outcome: ScriptOutcome) -> dict[str, Any]:
     total = sum(outcome.records.values())
     return {
@@ -218,25 +205,26 @@ def progress_of(outcome: ScriptOutcome) -> dict[str, Any]:
 
 
 @contextmanager
-def showing() -> Iterator[Any]:
-    """What is called at each look: a line per shard on a terminal."""
+def showing() -> Iterator[Callable[[ScriptOutcome], None]]:
+    """Yields a callback for each look: a line per shard on a terminal, a line of JSON now and then elsewhere."""
     if not err.is_terminal:
-        yield Show()
+        lines = ProgressLines()
+        yield lambda outcome: lines.write(progress_of(outcome))
         return
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), TextColumn("{task.fields[counts]}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bar:
-        tasks = {"all": bar.add_task("all shards", total=None, told="")}
+        tasks = {"all": bar.add_task("all shards", total=None, counts="")}
 
         def show(outcome: ScriptOutcome) -> None:
             now = progress_of(outcome)
             for shard, records in now["by_shard"].items():
                 if shard not in tasks:
-                    tasks[shard] = bar.add_task(f"shard {shard[:8]}", total=None, told="")
-                bar.update(tasks[shard], told=f"{records:,} records")
-            told = f"{now['records']:,} records, {now['per_second'] or 0:,} a second, {now['errors']} errors"
-            bar.update(tasks["all"], told=told)
+                    tasks[shard] = bar.add_task(f"shard {shard[:8]}", total=None, counts="")
+                bar.update(tasks[shard], counts=f"{records:,} records")
+            counts = f"{now['records']:,} records, {now['per_second'] or 0:,} a second, {now['errors']} errors"
+            bar.update(tasks["all"], counts=counts)
 
         yield show
 

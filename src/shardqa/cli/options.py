@@ -52,6 +52,9 @@ FilterOption = Annotated[
 ]
 
 
+KOption = Annotated[int | None, typer.Option("--k", help="Passages to read.", show_default=False)]
+
+
 class Target(NamedTuple):
     """The cluster that a command is for, and the user that it comes as; None is what the settings say."""
 

@@ -1,8 +1,9 @@
-"""Where things are printed: data on stdout, everything else on stderr; tables for people, tabs in a pipe."""
+"""Printing: data on stdout, everything else on stderr; tables for people, tabs in a pipe."""
 
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -34,9 +35,9 @@ def say(text: str) -> None:
     err.print(text, markup=False)
 
 
-def counted(count: int, one: str) -> str:
+def counted(count: int, noun: str) -> str:
     """`1 document`, `2 documents`."""
-    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def wants_json(words: Sequence[str]) -> bool:
@@ -48,6 +49,15 @@ def wants_json(words: Sequence[str]) -> bool:
 def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2 if out.is_terminal else None) + "\n")
     sys.stdout.flush()  # a command that stays in the foreground has told what it is asked for
+
+
+def print_records(records: Sequence[Any], as_json: bool, title: str | None = None) -> None:
+    """Prints dataclasses of one kind, at least one: a row each."""
+    rows = [asdict(record) for record in records]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table([name.replace("_", " ") for name in rows[0]], [list(row.values()) for row in rows], title)
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, elsewhere a line of JSON now and then. Always on stderr."""
+"""Progress of long commands: a bar on a terminal, elsewhere a line of JSON now and then. Always on stderr."""
 
 import json
 import sys
@@ -33,25 +33,25 @@ def progress_record(summary: Summary, total: int | None) -> dict[str, Any]:
 
 
 class ProgressLines:
-    """Writes a line of JSON every `seconds`."""
+    """Writes a line of JSON every `seconds` at most."""
 
-    def __init__(self, total: int | None, seconds: float = LINE_SECONDS) -> None:
-        self._total = total
+    def __init__(self, seconds: float = LINE_SECONDS) -> None:
         self._seconds = seconds
         self._next = monotonic() + seconds
 
-    def show(self, summary: Summary) -> None:
+    def write(self, record: dict[str, Any]) -> None:
         if monotonic() >= self._next:
             self._next = monotonic() + self._seconds
-            sys.stderr.write(json.dumps(progress_record(summary, self._total)) + "\n")
+            sys.stderr.write(json.dumps(record) + "\n")
             sys.stderr.flush()
 
 
 @contextmanager
 def showing(what: str, total: int | None) -> Iterator[Show]:
-    """What is called after each document of `total` bytes; None where their number is unknown."""
+    """Yields a callback for the summary after each document; `total` is their bytes, None while nobody knows."""
     if not err.is_terminal:
-        yield ProgressLines(total).show
+        lines = ProgressLines()
+        yield lambda summary: lines.write(progress_record(summary, total))
         return
     columns = (
         TextColumn("{task.description}"),

@@ -1,17 +1,12 @@
 """`shardqa retokenise`: a corpus cut into passages and word pieces anew, while it goes on answering."""
 
-import json
-import sys
-from contextlib import suppress
-from time import monotonic
-
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import CorpusArgument, JsonOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, err, print_json, say
-from shardqa.cli.progress import LINE_SECONDS
+from shardqa.cli.progress import ProgressLines
 from shardqa.engine import Engine
 from shardqa.schema import Retokenised
 
@@ -45,12 +40,10 @@ async def _work(engine: Engine, corpus: str) -> Retokenised:
     )
     now: Retokenised | None = None
     with Progress(*columns, TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal) as bar:
-        task, line = bar.add_task("retokenise", total=1), monotonic() + LINE_SECONDS
+        task, lines = bar.add_task("retokenise", total=1), ProgressLines()
         async for now in engine.retokenising.run(corpus):
             bar.update(task, completed=now.done, total=max(now.documents, now.done, 1))
-            if not err.is_terminal and monotonic() >= line:
-                line = monotonic() + LINE_SECONDS
-                with suppress(BrokenPipeError):
-                    sys.stderr.write(json.dumps(now.model_dump(mode="json", exclude={"errors"})) + "\n")
+            if not err.is_terminal:
+                lines.write(now.model_dump(mode="json", exclude={"errors"}))
     assert now is not None
     return now

@@ -1,19 +1,19 @@
 """`shardqa bench stages`: what reading in stages saves, and what it costs in answers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
-from shardqa.cli.bench import app, percentile
 from shardqa.cli.connection import with_engine
 from shardqa.cli.eval import LimitOption, corpus_of, prepare, read_questions, spread
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import print_json, print_table, say
+from shardqa.cli.output import print_records, say
 from shardqa.config import MAX_K, Settings
 from shardqa.engine import Engine
 from shardqa.engine.reading import StagedReading, stages
@@ -25,7 +25,7 @@ TIMED = 40  # questions asked anew for each row's times
 
 @dataclass(frozen=True, slots=True)
 class StageOutcome:
-    """What one question gets by one combination of k and sure."""
+    """The marks of one question, read with one combination of k and sure."""
 
     em: float
     f1: float
@@ -43,7 +43,6 @@ class StageRow:
     p90_ms: float
 
 
-@app.command("stages")
 @on_cluster
 def bench_stages(
     target: Target,
@@ -59,35 +58,38 @@ def bench_stages(
 
     Example: shardqa bench stages dev-v1.1.json.gz --limit 500
     """
-    found = read_questions(file)
-    questions = [question for question in spread(found.questions, limit) if question.answers]
-    combinations = [(int(number), score) for number in _numbers(k, 1, MAX_K) for score in _numbers(sure, 0, 1)]
-    settings = target.settings(corpus=corpus_of(file, found), timeout=60.0, cache_megabytes=0)
+    data = read_questions(file)
+    questions = [question for question in spread(data.questions, limit) if question.answers]
+    combinations = [(int(number), score) for number in numbers(k, 1, MAX_K) for score in numbers(sure, 0, 1)]
+    settings = target.settings(corpus=corpus_of(file, data), timeout=60.0, cache_megabytes=0)
 
     async def work(engine: Engine) -> list[StageRow]:
-        await prepare(engine, found, settings.corpus)
+        await prepare(engine, data, settings.corpus)
         say(f"reading {len(questions)} questions, {max(k for k, _ in combinations)} passages each")
         outcomes = [await _outcomes(engine, question, combinations) for question in questions]
         return [
-            await _row(settings, *combination, [of[n] for of in outcomes], spread(questions, TIMED))
+            await _row(settings, *combination, [marks[n] for marks in outcomes], spread(questions, TIMED))
             for n, combination in enumerate(combinations)
         ]
 
-    rows = with_engine(settings, work)
-    if as_json:
-        print_json([asdict(row) for row in rows])
-    else:
-        print_table(list(asdict(rows[0])), [list(asdict(row).values()) for row in rows], f"{file.name}, in stages")
+    print_records(with_engine(settings, work), as_json, f"{file.name}, in stages")
 
 
-def _numbers(text: str, low: float, high: float) -> list[float]:
+def numbers(text: str, low: float, high: float) -> list[float]:
     try:
-        found = [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",")]
     except ValueError:
-        found = []
-    if not found or not all(low <= number <= high for number in found):
+        values = []
+    if not values or not all(low <= number <= high for number in values):
         raise WrongSetting(f"{text!r} is not a list of numbers from {low:g} to {high:g}, separated by commas")
-    return found
+    return values
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least value that at least `share` of them do not exceed (nearest rank)."""
+    assert values, "a percentile of nothing"
+    ordered = sorted(values)
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 async def _outcomes(

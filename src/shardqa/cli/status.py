@@ -1,7 +1,7 @@
 """`shardqa status`: a table of the nodes and what they hold."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 
 import typer
@@ -11,7 +11,7 @@ from redis.exceptions import RedisError, TimeoutError
 from shardqa import topology
 from shardqa.cli.connection import DEFAULT_DATA, node_client, seed_of
 from shardqa.cli.options import DataOption, JsonOption, Target, on_cluster
-from shardqa.cli.output import PARTLY, print_json, print_table
+from shardqa.cli.output import PARTLY, print_records
 from shardqa.cluster import tags
 from shardqa.config import Settings
 from shardqa.description import CorporaOfShard, StreamProgress
@@ -52,11 +52,7 @@ def status(
     nodes = _nodes(settings)
     with ThreadPoolExecutor(len(nodes) or 1) as threads:  # a node that hangs keeps nobody else waiting
         rows = list(threads.map(partial(_node_status, settings=settings), nodes))
-    if as_json:
-        print_json([asdict(row) for row in rows])
-    else:
-        names = [field.name.replace("_", " ") for field in fields(NodeStatus)]
-        print_table(names, [list(asdict(row).values()) for row in rows], f"cluster of {settings.redis}")
+    print_records(rows, as_json, f"cluster of {settings.redis}")
     if any(row.worker == "unreachable" for row in rows):
         raise typer.Exit(PARTLY)
 
@@ -84,38 +80,38 @@ def _node_status(node: Node, settings: Settings) -> NodeStatus:
 
 def _reachable(node: Node, client: Redis) -> NodeStatus:
     info = client.info("shardqa")
-    told, streams, worker = None, None, str(info.get("shardqa_worker_state", "no module"))
+    own, streams, worker = None, None, str(info.get("shardqa_worker_state", "no module"))
     if node.role == "master" and info:
         try:
-            told = tags.corpora(client)
+            own = tags.corpora(client)
             streams = tags.streams(client)
         except TimeoutError:
             worker = "busy"
-    corpora = told.corpora.values() if told else []
+    corpora = own.corpora.values() if own else []
     hits, misses = int(info.get("shardqa_hook_hits", 0)), int(info.get("shardqa_hook_misses", 0))
     return NodeStatus(
         node=node.address,
         role=node.role,
         slots=node.slot_count(),
-        tag=told.shard.tag if told else None,
-        documents=sum(part.documents for part in corpora) if told else None,
-        passages=sum(part.passages for part in corpora) if told else None,
-        encoded=_encoded(told),
+        tag=own.shard.tag if own else None,
+        documents=sum(part.documents for part in corpora) if own else None,
+        passages=sum(part.passages for part in corpora) if own else None,
+        encoded=_encoded(own),
         models=info.get("shardqa_models"),
-        worker="indexing" if told and told.shard.indexing else worker,
-        writes=(told.shard.refuses or "taken") if told else "-",
+        worker="indexing" if own and own.shard.indexing else worker,
+        writes=(own.shard.refuses or "taken") if own else "-",
         memory=str(client.info("memory").get("used_memory_human", "?")),
         streams=_streams(streams),
         hit_rate=f"{100 * hits / (hits + misses):.0f} % of {hits + misses}" if hits + misses else "-",
     )
 
 
-def _streams(told: StreamProgress | None) -> str:
-    if told is None or not (told.waiting or told.done or told.failed):
+def _streams(progress: StreamProgress | None) -> str:
+    if progress is None or not (progress.waiting or progress.done or progress.failed):
         return "-"
-    return f"{told.waiting} waiting, {told.done} done, {told.failed} failed"
+    return f"{progress.waiting} waiting, {progress.done} done, {progress.failed} failed"
 
 
-def _encoded(told: CorporaOfShard | None) -> int | None:
-    parts = [part.encoded for part in told.corpora.values() if part.encoded is not None] if told else []
+def _encoded(own: CorporaOfShard | None) -> int | None:
+    parts = [part.encoded for part in own.corpora.values() if part.encoded is not None] if own else []
     return sum(parts) if parts else None
