@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from shardqa.cluster import local, node, ports
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.loader import preparation
@@ -36,7 +36,7 @@ def temporary_cluster(
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         data = Path(folder) / "data"
         port = ports.random_block(shards, shards)
-        wanted = Wanted(data=data, shards=shards, port=port, bus_offset=shards, threads=threads)
+        wanted = ClusterOptions(data=data, shards=shards, port=port, bus_offset=shards, threads=threads)
         cluster = local.start(replace(wanted, module_arguments=module_arguments))
         try:
             if prepared:

@@ -41,31 +41,31 @@ class Finding:
 
 
 def this_machine() -> Iterator[Finding]:
-    """redis-server, the built module, the processor."""
-    here = platform.node() or "this machine"
+    """Looks at redis-server, the built module and the processor."""
+    place = platform.node() or "this machine"
     try:
         server = redis_server.find_server()
         version = ".".join(map(str, redis_server.server_version(server)))
-        yield Finding(here, "redis-server", "ok", f"{version} at {server}")
+        yield Finding(place, "redis-server", "ok", f"{version} at {server}")
     except SetupError as error:
-        yield Finding(here, "redis-server", "warning", "none that serves", str(error))
+        yield Finding(place, "redis-server", "warning", "none that serves", str(error))
     try:
-        yield Finding(here, "module", "ok", str(redis_server.module_path()))
+        yield Finding(place, "module", "ok", str(redis_server.module_path()))
     except SetupError as error:
-        yield Finding(here, "module", "warning", "not built", str(error))
-    yield _processor(here)
+        yield Finding(place, "module", "warning", "not built", str(error))
+    yield _processor(place)
 
 
-def _processor(here: str) -> Finding:
+def _processor(place: str) -> Finding:
     flags = machine.processor().flags
     if flags is None:
-        return Finding(here, "processor", "unknown", platform.machine(), "")
+        return Finding(place, "processor", "unknown", platform.machine(), "")
     useful = [flag for flag in ("avx2", "avx_vnni", "avx512_vnni", "amx_int8") if flag in flags]
     if platform.machine() == "x86_64" and "avx2" not in flags:
         return Finding(
-            here, "processor", "warning", "no AVX2", "the reader runs several times slower; use a newer machine"
+            place, "processor", "warning", "no AVX2", "the reader runs several times slower; use a newer machine"
         )
-    return Finding(here, "processor", "ok", f"{platform.machine()} {' '.join(useful)}".strip())
+    return Finding(place, "processor", "ok", f"{platform.machine()} {' '.join(useful)}".strip())
 
 
 def cluster(seed: str, connect: Connect, user: str, model: str, corpus: str) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def _refusal(client: Redis, user: str, words: tuple[str, str]) -> str | None:
 
 
 def _refusal_of_itself(client: Redis, words: tuple[str, str]) -> str | None:
-    """The same for a user without DRYRUN, like one who only asks: Redis looks at rights before anything else."""
+    """Runs the command, for a user without DRYRUN: Redis looks at rights before anything else."""
     try:
         talk.command(client, *words)
     except NoPermissionError as error:
@@ -157,10 +157,10 @@ def _node(node: Node, connect: Connect, user: str, model: str) -> Iterator[Findi
 def _version(node: Node, client: Redis) -> Iterable[Finding]:
     info = client.info("server")
     version = str(info.get("redis_version"))
-    met = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    numbers = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
     if "valkey_version" in info:
         version = f"Valkey {info['valkey_version']}, which speaks Redis {version}"
-    verdict: Verdict = "ok" if met >= redis_server.WANTED else "bad"
+    verdict: Verdict = "ok" if numbers >= redis_server.WANTED else "bad"
     return [Finding(node.address, "redis", verdict, version, "" if verdict == "ok" else redis_server.INSTALL)]
 
 
@@ -198,20 +198,20 @@ def _put_away(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _sandbox(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
-    """What keeps functions from the machine (docs/operating.md, Sandbox); nothing before the worker is ready."""
-    found = info.get("shardqa_sandbox")
-    if str(found).startswith("off"):
+    """Says how functions are kept from the machine (docs/operating.md, Sandbox), once the worker is ready."""
+    sandbox = info.get("shardqa_sandbox")
+    if str(sandbox).startswith("off"):
         remedy = "load the module without SANDBOX no, unless its functions need the machine"
-        yield Finding(node.address, "sandbox", "warning", str(found), remedy)
-    elif found and "missing" in str(found):
-        yield Finding(node.address, "sandbox", "warning", str(found), "a newer kernel, or a container that lets it")
-    elif found:
-        yield Finding(node.address, "sandbox", "ok", str(found))
+        yield Finding(node.address, "sandbox", "warning", str(sandbox), remedy)
+    elif sandbox and "missing" in str(sandbox):
+        yield Finding(node.address, "sandbox", "warning", str(sandbox), "a newer kernel, or a container that lets it")
+    elif sandbox:
+        yield Finding(node.address, "sandbox", "ok", str(sandbox))
     yield from _worker_memory(node, info)
 
 
 def _worker_memory(node: Node, info: dict[str, Any]) -> Iterator[Finding]:
-    """Where the module was loaded with MEMORY."""
+    """Finds something only where the module was loaded with MEMORY."""
     limit, used = int(info.get("shardqa_memory_limit_mb", 0)), int(info.get("shardqa_allocated_mb", 0))
     if limit and used > ALMOST * limit:
         remedy = "load the module with more MEMORY, or spread the documents over more shards"
@@ -255,13 +255,13 @@ def _memory(node: Node, client: Redis) -> Iterable[Finding]:
 
 
 def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
-    told = tags.description(client)
-    if told is None:
+    shard = tags.description(client)
+    if shard is None:
         yield Finding(node.address, "functions", "bad", "not registered", "run 'shardqa prepare --redis HOST:PORT'")
         return
-    tag = told.tag
+    tag = shard.tag
     yield Finding(node.address, "functions", "ok", f"registered, tag {tag}")
-    yield _writes(node, told.refuses)
+    yield _writes(node, shard.refuses)
     if not node.owns(tags.slot(f"{{{tag}}}")):
         yield Finding(
             node.address, "tag", "bad", f"{tag} is in a slot of another master", "wait until its slots settled"
@@ -277,12 +277,12 @@ def _shard(node: Node, client: Redis, model: str) -> Iterable[Finding]:
 def _encoder(node: Node, client: Redis, tag: str) -> Iterator[Finding]:
     """Nothing where there is none: vectors are a choice."""
     key = keys.model(keys.ENCODER, tag)
-    found = tags.corpora(client)
-    parts = [part for part in found.corpora.values() if part.encoded is not None] if found else []
+    listed = tags.corpora(client)
+    parts = [part for part in listed.corpora.values() if part.encoded is not None] if listed else []
     if client.exists(key):
         passages, encoded = sum(part.passages for part in parts), sum(part.encoded or 0 for part in parts)
-        told = f"{key}, {encoded:,} of {passages:,} passages have vectors"
-        yield Finding(node.address, "encoder", "ok", told)
+        sizes = f"{key}, {encoded:,} of {passages:,} passages have vectors"
+        yield Finding(node.address, "encoder", "ok", sizes)
 
 
 def _writes(node: Node, refuses: str | None) -> Finding:

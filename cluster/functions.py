@@ -34,9 +34,8 @@ class RegisteredFunction:
     status: str  # OK, PAUSED, or inactive on some shard
     shards: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)  # COUNTS
-    histogram: Counter[int] = field(
-        default_factory=Counter
-    )  # us -> runs that took so long at most, and more than the last
+    # us -> runs that took so long at most, and more than the one before
+    histogram: Counter[int] = field(default_factory=Counter)
     last_error: str | None = None
 
     def is_called(self, word: str) -> bool:
@@ -44,10 +43,10 @@ class RegisteredFunction:
 
     def percentile(self, fraction: float) -> float | None:
         """Milliseconds; at most a quarter too high. None before the first run."""
-        wanted, seen = int(fraction * self.histogram.total()), 0
+        rank, seen = int(fraction * self.histogram.total()), 0
         for top in sorted(self.histogram):
             seen += self.histogram[top]
-            if seen > wanted:
+            if seen > rank:
                 return top / 1000
         return None
 
@@ -75,7 +74,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class MasterReplies:
-    """What came of asking every master."""
+    """The reply of every master, or why there is none."""
 
     replies: dict[str, Any]  # by address
     failed: dict[str, str]  # address -> why
@@ -94,17 +93,17 @@ class Masters:
 
     def everywhere(self, *words: str) -> MasterReplies:
         """At once: one that hangs keeps nobody else waiting."""
-        asked = MasterReplies({}, {})
+        masters = MasterReplies({}, {})
         with ThreadPoolExecutor(len(self.addresses) or 1) as threads:
             for address, reply in zip(
                 self.addresses, threads.map(partial(self._try, words), self.addresses), strict=True
             ):
                 name = _name(address)
                 if isinstance(reply, RedisError):
-                    asked.failed[name] = str(reply)
+                    masters.failed[name] = str(reply)
                 else:
-                    asked.replies[name] = reply
-        return asked
+                    masters.replies[name] = reply
+        return masters
 
     def _try(self, words: Sequence[str], address: tuple[str, int]) -> Any:
         try:
@@ -133,29 +132,30 @@ def _masters(connect: Callable[[str, int], Redis], seed: tuple[str, int]) -> lis
 
 def registrations(masters: Masters) -> tuple[list[RegisteredFunction], dict[str, str]]:
     """(all of them in the order of their names, what failed)."""
-    asked = masters.everywhere("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS")
-    found: dict[str, RegisteredFunction] = {}
-    for shard, reply in asked.replies.items():
+    every = masters.everywhere("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS")
+    functions: dict[str, RegisteredFunction] = {}
+    for shard, reply in every.replies.items():
         for entry in reply:
-            _add(found, shard, named(entry))
-    return sorted(found.values(), key=lambda one: (one.session, one.name, one.id)), asked.failed
+            _add(functions, shard, named(entry))
+    return sorted(functions.values(), key=lambda one: (one.session, one.name, one.id)), every.failed
 
 
-def _add(found: dict[str, RegisteredFunction], shard: str, entry: Mapping[str, Any]) -> None:
-    data, told, id = named(entry["RegistrationData"]), named(entry.get("Statistics", [])), str(entry["id"])
+def _add(functions: dict[str, RegisteredFunction], shard: str, entry: Mapping[str, Any]) -> None:
+    data, statistics, id = named(entry["RegistrationData"]), named(entry.get("Statistics", [])), str(entry["id"])
     arguments = named(data["args"])
-    one = found.get(id)
-    if one is None:
+    function = functions.get(id)
+    if function is None:
         session = str(entry["PD"]).partition("'sessionName':'")[2].partition("', 'depsList'")[0]
         status = str(data.get("status", "OK"))
-        one = RegisteredFunction(
+        function = RegisteredFunction(
             id, _name_of(arguments), entry["desc"], session, str(entry["reader"]), str(data["mode"]), status
         )
-        found[id] = one
-    one.shards.append(shard)
-    one.counts.update({ours: data[theirs] for theirs, ours in NAMES.items()} | {"queue": told.get("queue", 0)})
-    one.histogram.update(dict(told.get("runHistogramUS", ())))
-    one.last_error = data["lastError"] or one.last_error
+        functions[id] = function
+    function.shards.append(shard)
+    function.counts.update({ours: data[theirs] for theirs, ours in NAMES.items()})
+    function.counts["queue"] += statistics.get("queue", 0)
+    function.histogram.update(dict(statistics.get("runHistogramUS", ())))
+    function.last_error = data["lastError"] or function.last_error
 
 
 def _name_of(arguments: Mapping[str, Any]) -> str:
@@ -168,43 +168,43 @@ def _name_of(arguments: Mapping[str, Any]) -> str:
 
 def executions(masters: Masters) -> tuple[list[ExecutionOnShards], dict[str, str]]:
     """(those that run and those that are kept, what failed)."""
-    asked = masters.everywhere("RG.DUMPEXECUTIONS", "WITH", "STATISTICS")
-    found: dict[str, ExecutionOnShards] = {}
-    for shard, reply in asked.replies.items():
+    every = masters.everywhere("RG.DUMPEXECUTIONS", "WITH", "STATISTICS")
+    by_id: dict[str, ExecutionOnShards] = {}
+    for shard, reply in every.replies.items():
         for entry in map(named, reply):
             id = str(entry["executionId"])
-            one = found.setdefault(
+            execution = by_id.setdefault(
                 id, ExecutionOnShards(id, str(entry.get("session", "")), "done", bool(entry["registered"]))
             )
-            one.shards.append(shard)
-            one.status = "running" if "running" in (one.status, entry["status"]) else str(entry["status"])
-            one.records += int(entry.get("records", 0))
-            one.errors = max(one.errors, int(entry.get("errorCount", 0)))
-            one.milliseconds = max(one.milliseconds, int(entry.get("elapsedMS", 0)))
-    return list(found.values()), asked.failed
+            execution.shards.append(shard)
+            execution.status = "running" if "running" in (execution.status, entry["status"]) else str(entry["status"])
+            execution.records += int(entry.get("records", 0))
+            execution.errors = max(execution.errors, int(entry.get("errorCount", 0)))
+            execution.milliseconds = max(execution.milliseconds, int(entry.get("elapsedMS", 0)))
+    return list(by_id.values()), every.failed
 
 
 def log_lines(masters: Masters, after: Mapping[str, int]) -> tuple[list[LogLine], dict[str, str]]:
     """(those behind the numbers that `after` has for each shard, in the order of time; what failed)."""
-    asked = masters.everywhere("RG.PYLOGS")
+    every = masters.everywhere("RG.PYLOGS")
     lines = [
         LogLine(int(number), shard, level, whose, line)
-        for shard, reply in asked.replies.items()
+        for shard, reply in every.replies.items()
         for number, level, whose, line in text(reply)
         if int(number) > after.get(shard, -1)
     ]
-    return sorted(lines, key=lambda line: line.number), asked.failed
+    return sorted(lines, key=lambda line: line.number), every.failed
 
 
 def parts(masters: Masters, initiator: tuple[str, int], id: str) -> Iterator[dict[str, Any]]:
-    """What each shard tells of its part of an execution. Raises redis.RedisError."""
+    """Yields the part of each shard in an execution. Raises redis.RedisError."""
     for entry in masters.on(initiator, "RG.GETEXECUTION", id, "WITH", "STATISTICS"):
-        told = named(entry)
-        yield {"shard": str(told["shard_id"]), **named(told["execution_plan"])}
+        part = named(entry)
+        yield {"shard": str(part["shard_id"]), **named(part["execution_plan"])}
 
 
 def named(flat: Sequence[Any]) -> dict[str, Any]:
-    """name, value, … as a dictionary, with str for bytes."""
+    """A list of names and values as a dictionary, with str for bytes."""
     words = text(flat)
     return dict(zip(words[::2], words[1::2], strict=True))
 

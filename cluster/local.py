@@ -31,8 +31,8 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a caller asks for; None means: as the data directory has it, else the default."""
+class ClusterOptions:
+    """The shape of a cluster; None stands for what the data directory has, else for the default."""
 
     data: Path
     shards: int | None = None
@@ -60,21 +60,21 @@ class LocalCluster:
         return f"{ports.HOST}:{self.state.port}"
 
 
-def start(wanted: Wanted, say: Say = lambda text: None) -> LocalCluster:
+def start(options: ClusterOptions, say: Say = lambda text: None) -> LocalCluster:
     """Starts what does not run yet and returns when every node reports cluster_state:ok.
 
     Raises SetupError: no redis-server, Redis before 7.0, module not built, port in use, data of another version or
     shape, or a node that ended or did not come up. What was started is stopped again before the error leaves.
     """
-    data = wanted.data.resolve()
-    _check_counts(wanted)
+    data = options.data.resolve()
+    _check_counts(options)
     server = redis_server.find_server()
-    module = wanted.module or redis_server.module_path()
+    module = options.module or redis_server.module_path()
     with state.lock(data):
-        found = state.load(data)
-        shape = _shape(found, wanted, data)
-        is_new = found is None
-        has_moved = found is not None and found.port != shape.port
+        recorded = state.load(data)
+        shape = _shape(recorded, options, data)
+        is_new = recorded is None
+        has_moved = recorded is not None and recorded.port != shape.port
         missing = [node for node in shape.nodes if not node.running()]
         if has_moved and len(missing) < len(shape.nodes):
             raise SetupError(
@@ -85,7 +85,7 @@ def start(wanted: Wanted, say: Say = lambda text: None) -> LocalCluster:
         try:
             for node in missing:
                 say(f"starting Redis on port {node.port}")
-                node.process = redis_server.start(_config(node, shape, data, wanted, module), server)
+                node.process = redis_server.start(_config(node, shape, data, options, module), server)
                 state.save(data, shape)
             _wait_until_loaded(data, shape, say)
             if is_new or not _is_formed(shape):
@@ -110,16 +110,16 @@ def stop(data: Path, nodes: tuple[NodeState, ...] | None = None) -> list[int]:
     """Stops the cluster's nodes (or only `nodes`); returns the ports of those that ran. Data stays."""
     data = data.resolve()
     with state.lock(data):
-        found = state.load(data)
-        if found is None:
+        recorded = state.load(data)
+        if recorded is None:
             return []
-        chosen = [n for n in found.nodes if nodes is None or n.process in [m.process for m in nodes]]
+        chosen = [n for n in recorded.nodes if nodes is None or n.process in [m.process for m in nodes]]
         running = [n for n in chosen if n.running()]
         processes.stop([n.process for n in running if n.process is not None])
         redis_server.reap()
         for node in chosen:
             node.process = None
-        state.save(data, found)
+        state.save(data, recorded)
         return [n.port for n in running]
 
 
@@ -127,37 +127,37 @@ def record_http(data: Path, port: int, process: processes.ProcessId | None) -> N
     """Notes the API process that serves this cluster, so that `down` can stop it; None once it was stopped."""
     data = data.resolve()
     with state.lock(data):
-        found = state.load(data)
-        assert found is not None, "an API is recorded only after its cluster"
-        found.http_port, found.http = port, process
-        state.save(data, found)
+        cluster = state.load(data)
+        assert cluster is not None, "an API is recorded only after its cluster"
+        cluster.http_port, cluster.http = port, process
+        state.save(data, cluster)
 
 
-def _shape(found: ClusterState | None, wanted: Wanted, data: Path) -> ClusterState:
+def _shape(old: ClusterState | None, options: ClusterOptions, data: Path) -> ClusterState:
     """The cluster to run: that of the data directory, at the wanted ports; a new one where there is none."""
-    if found is None:
-        shards = DEFAULT_SHARDS if wanted.shards is None else wanted.shards
-        replicas = wanted.replicas or 0
+    if old is None:
+        shards = DEFAULT_SHARDS if options.shards is None else options.shards
+        replicas = options.replicas or 0
     else:
-        shards, replicas = found.shards, found.replicas
-        for name, have, want in (("shards", shards, wanted.shards), ("replicas", replicas, wanted.replicas)):
+        shards, replicas = old.shards, old.replicas
+        for name, have, want in (("shards", shards, options.shards), ("replicas", replicas, options.replicas)):
             if want is not None and want != have:
                 raise SetupError(
                     f"the cluster in {data} has {have} {name}, asked for {want}; leave --{name} out to run it, "
                     f"or make another with --data"
                 )
-    port = wanted.port if wanted.port is not None else (found.port if found else DEFAULT_PORT)
-    offset = wanted.bus_offset if wanted.bus_offset is not None else (found.bus_offset if found else DEFAULT_BUS_OFFSET)
+    port = options.port if options.port is not None else (old.port if old else DEFAULT_PORT)
+    offset = options.bus_offset if options.bus_offset is not None else (old.bus_offset if old else DEFAULT_BUS_OFFSET)
     count = shards * (1 + replicas)
-    recorded = {node.folder: node.process for node in found.nodes} if found else {}
-    nodes = [NodeState(f"node-{i}", port + i, recorded.get(f"node-{i}")) for i in range(count)]
-    kept = (found.http_port, found.http) if found else (None, None)
-    return ClusterState(shards, replicas, port, offset, nodes, *kept)
+    processes_by_folder = {node.folder: node.process for node in old.nodes} if old else {}
+    nodes = [NodeState(f"node-{i}", port + i, processes_by_folder.get(f"node-{i}")) for i in range(count)]
+    http = (old.http_port, old.http) if old else (None, None)
+    return ClusterState(shards, replicas, port, offset, nodes, *http)
 
 
-def _check_counts(wanted: Wanted) -> None:
-    shards = DEFAULT_SHARDS if wanted.shards is None else wanted.shards
-    replicas = wanted.replicas or 0
+def _check_counts(options: ClusterOptions) -> None:
+    shards = DEFAULT_SHARDS if options.shards is None else options.shards
+    replicas = options.replicas or 0
     if shards < 1:
         raise SetupError(f"--shards {shards}: a cluster has at least 1 master")
     if replicas < 0:
@@ -166,15 +166,15 @@ def _check_counts(wanted: Wanted) -> None:
         raise SetupError(f"{shards} shards with {replicas} replicas are more than {MAX_NODES} nodes; ask for fewer")
 
 
-def _config(node: NodeState, shape: ClusterState, data: Path, wanted: Wanted, module: Path) -> NodeConfig:
+def _config(node: NodeState, shape: ClusterState, data: Path, options: ClusterOptions, module: Path) -> NodeConfig:
     return NodeConfig(
         folder=data / node.folder,
         port=node.port,
         bus_port=node.port + shape.bus_offset,
         module=module,
-        threads=wanted.threads,
-        extra=wanted.extra,
-        module_arguments=(*(("MODELS", str(data / MODELS)) if wanted.share_models else ()), *wanted.module_arguments),
+        threads=options.threads,
+        extra=options.extra,
+        module_arguments=(*(("MODELS", str(data / MODELS)) if options.share_models else ()), *options.module_arguments),
     )
 
 
@@ -288,7 +288,7 @@ def _wait_until_ok(data: Path, shape: ClusterState) -> None:
 
 
 def _problem(port: int, shape: ClusterState) -> str | None:
-    """What the node still lacks: agreement, all slots, knowledge of every role, the link to its master."""
+    """Names what the node still lacks: agreement, all slots, knowledge of every role, the link to its master."""
     try:
         state_of_cluster = _info(port).get("cluster_state")
         with talk.connected(port) as client:

@@ -49,23 +49,23 @@ def find_server() -> Path:
 
     Raises SetupError where there is none, or one before 7.0.
     """
-    found = (
+    server = (
         os.environ.get("SHARDQA_REDIS_SERVER") or shutil.which("redis-server") or shutil.which("valkey-server") or ""
     )
-    if not found or not os.access(found, os.X_OK):
-        raise SetupError(f"no redis-server {f'at {found}' if found else 'in PATH'}; {INSTALL}")
-    version = server_version(Path(found))
+    if not server or not os.access(server, os.X_OK):
+        raise SetupError(f"no redis-server {f'at {server}' if server else 'in PATH'}; {INSTALL}")
+    version = server_version(Path(server))
     if version < WANTED:
-        met = ".".join(map(str, version))
-        raise SetupError(f"{found} is Redis {met}, wanted at least {'.'.join(map(str, WANTED))}; {INSTALL}")
-    return Path(found)
+        numbers = ".".join(map(str, version))
+        raise SetupError(f"{server} is Redis {numbers}, wanted at least {'.'.join(map(str, WANTED))}; {INSTALL}")
+    return Path(server)
 
 
 def server_version(server: Path) -> tuple[int, ...]:
-    said = subprocess.run([str(server), "--version"], capture_output=True, text=True, check=False).stdout
-    match = re.search(r"v=(\d+)\.(\d+)\.(\d+)", said)
+    output = subprocess.run([str(server), "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.search(r"v=(\d+)\.(\d+)\.(\d+)", output)
     if match is None:
-        raise SetupError(f"{server} --version said {said[:80]!r}, which names no version; {INSTALL}")
+        raise SetupError(f"{server} --version said {output[:80]!r}, which names no version; {INSTALL}")
     return tuple(map(int, match.groups()))
 
 
@@ -81,7 +81,7 @@ def start(config: NodeConfig, server: Path) -> ProcessId:
 
 
 def spawn(config: NodeConfig, server: Path, environment: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
-    """The same for a caller that reaps the process itself. `environment`: None for that of this process."""
+    """Starts the node; the caller reaps its process. `environment`: None for that of this process."""
     config.folder.mkdir(parents=True, exist_ok=True)
     path = config.folder / CONFIG
     path.write_text(configuration(config), encoding="utf-8")

@@ -1,6 +1,7 @@
 """Hash tags and slots: which master holds a key, and the tag under which each shard keeps what can be made again."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from redis import Redis
 from redis.crc import key_slot
@@ -9,6 +10,8 @@ from redis.exceptions import ResponseError
 from shardqa.cluster.node import command
 from shardqa.description import CorporaOfShard, ShardDescription, StreamProgress
 from shardqa.topology import Node
+
+Result = TypeVar("Result")
 
 
 def slot(key: str) -> int:
@@ -22,27 +25,21 @@ def owner(nodes: Sequence[Node], key: str) -> Node | None:
 
 
 def description(client: Redis) -> ShardDescription | None:
-    """What the shard's functions tell of it; None where they are not registered.
-
-    Raises redis.RedisError when the node can't be reached.
-    """
-    try:
-        return ShardDescription.parse(command(client, "RG.TRIGGER", "Shard"))
-    except ResponseError:
-        return None
+    """Raises redis.RedisError when the node can't be reached."""
+    return _parsed(client, "Shard", ShardDescription.parse)
 
 
 def corpora(client: Redis) -> CorporaOfShard | None:
-    """The same with its corpora."""
-    try:
-        return CorporaOfShard.parse(command(client, "RG.TRIGGER", "Corpora"))
-    except ResponseError:
-        return None
+    return _parsed(client, "Corpora", CorporaOfShard.parse)
 
 
 def streams(client: Redis) -> StreamProgress | None:
-    """How far its streams of documents are; None where its functions know of none."""
+    return _parsed(client, "Streams", StreamProgress.parse)
+
+
+def _parsed(client: Redis, trigger: str, parse: Callable[[Any], Result]) -> Result | None:
+    """The reply of a shard's own trigger; None where its functions are not registered, or know of nothing."""
     try:
-        return StreamProgress.parse(command(client, "RG.TRIGGER", "Streams"))
+        return parse(command(client, "RG.TRIGGER", trigger))
     except ResponseError:
         return None

@@ -21,7 +21,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from shardqa.cluster import local, ports, redis_server
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.cluster.redis_server import NodeConfig
 from shardqa.config import Settings
 from shardqa.errors import SetupError
@@ -158,12 +158,12 @@ def running_node(folder: Path, **options: Any) -> Iterator[Node]:
 
 @contextmanager
 def running_cluster(data: Path, **options: Any) -> Iterator[LocalCluster]:
-    """A local cluster on random ports; options are those of cluster.local.Wanted."""
+    """A local cluster on random ports; options are those of cluster.local.ClusterOptions."""
     nodes = options.get("shards", 3) * (1 + options.get("replicas", 0))
     for attempt in range(ATTEMPTS):
         port = ports.random_block(nodes, nodes)
         try:
-            cluster = local.start(Wanted(data=data, port=port, bus_offset=nodes, **options))
+            cluster = local.start(ClusterOptions(data=data, port=port, bus_offset=nodes, **options))
             break
         except SetupError as error:
             if not any(words in str(error) for words in TAKEN) or attempt == ATTEMPTS - 1:

@@ -6,7 +6,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from shardqa.cluster import local, processes, redis_server
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.gears_functions.delete import AT_ONCE
@@ -129,7 +129,7 @@ def test_a_big_document_whose_node_was_killed_meanwhile_becomes_whole(
     wait_until(lambda: int(client.hget(key, "passages")) > before["passages"], "the first frame is written")
     assert not client.hexists(key, "digest")
     _kill(cluster.data)
-    local.start(Wanted(data=cluster.data))
+    local.start(ClusterOptions(data=cluster.data))
     again = connect(cluster)
     wait_until(lambda: again.redis(key).hexists(key, "digest"), "the document is done again", 60)
     last = again.ingest("doc", story(1_500_000))

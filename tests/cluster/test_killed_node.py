@@ -18,7 +18,7 @@ from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.cluster import local, processes, redis_server
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.engine import Engine, cluster_view, connections, liveness
 from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
@@ -65,7 +65,7 @@ async def test_after_kill_9_and_a_restart_every_answer_is_what_it_was(doomed: Lo
     kept = [a.answer for a, town in zip(partial, TOWNS, strict=True) if town not in lost]
     assert kept == [f"{b} Lund" for b, town in zip(BUILDERS, TOWNS, strict=True) if town not in lost]
 
-    local.start(Wanted(data=doomed.data))
+    local.start(ClusterOptions(data=doomed.data))
     after = [await engine.ask(question, fresh=True) for question in QUESTIONS]
     assert [said(answer) for answer in after] == before
     assert not any(answer.partial for answer in after)
@@ -92,7 +92,7 @@ async def test_a_corpus_that_changes_between_ranking_and_reading_is_read_without
         assert reply["spans"][0]["text"] == "Zoe Lund"
         assert not await engine.shards.on(owner, "EXISTS", key)
     finally:
-        local.start(Wanted(data=doomed.data))
+        local.start(ClusterOptions(data=doomed.data))
 
 
 async def test_a_node_that_restarts_between_questions_is_missed_by_none_of_them(
@@ -103,7 +103,7 @@ async def test_a_node_that_restarts_between_questions_is_missed_by_none_of_them(
     assert victim.process is not None
     processes.kill(victim.process)
     redis_server.reap()
-    local.start(Wanted(data=doomed.data))
+    local.start(ClusterOptions(data=doomed.data))
     document = next(town for town in TOWNS if engine.shards.owner(keys.doc("towns", town)).port == victim.port)
     assert await engine.documents.get("towns", document) is not None
     answers = await asyncio.gather(*(engine.ask(question, fresh=True) for question in QUESTIONS))

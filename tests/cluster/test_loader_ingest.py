@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardqa.cluster import local, processes, redis_server
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable
@@ -59,7 +59,7 @@ async def test_a_node_killed_on_the_way_loses_no_document(two_shards: LocalClust
     def progress(summary: ingest.Summary) -> None:
         if not killed and summary.documents >= 50:
             kill_second_node(two_shards.data)
-            killed.append(asyncio.create_task(asyncio.to_thread(local.start, Wanted(data=two_shards.data))))
+            killed.append(asyncio.create_task(asyncio.to_thread(local.start, ClusterOptions(data=two_shards.data))))
 
     summary = await ingest.ingest(engine, Stories(), "stories", progress)
     await killed[0]

@@ -9,7 +9,7 @@ import pytest
 
 from shardqa import topology
 from shardqa.cluster import local, node, ports, processes, redis_server, state, tags
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.errors import SetupError
 from tests.nodes import free_port
 
@@ -53,7 +53,7 @@ def start(data: Path) -> Iterator[Start]:
 
     def start_(**options: object) -> LocalCluster:
         options = {"port": ports.random_block(4, 4), "bus_offset": 4, **options}
-        return local.start(Wanted(data=data, **options))  # type: ignore[arg-type]
+        return local.start(ClusterOptions(data=data, **options))  # type: ignore[arg-type]
 
     yield start_
     local.stop(data)
@@ -80,7 +80,7 @@ def test_a_restart_keeps_the_data_and_needs_no_options(start: Start, data: Path)
     write(first)
     assert len(local.stop(data)) == 2
     assert running(first) == []
-    second = local.start(Wanted(data=data))
+    second = local.start(ClusterOptions(data=data))
     assert second.addresses == first.addresses
     assert read(second) == b"here"
 
@@ -101,20 +101,20 @@ def test_a_killed_node_comes_back_with_its_data(start: Start, data: Path) -> Non
     assert killed.process is not None
     processes.kill(killed.process)
     redis_server.reap()
-    again = local.start(Wanted(data=data))
+    again = local.start(ClusterOptions(data=data))
     assert [n.port for n in again.started] == [killed.port]
     assert read(again) == b"here"
 
 
 def test_starting_what_runs_already_starts_nothing(start: Start, data: Path) -> None:
     start(shards=1)
-    assert local.start(Wanted(data=data)).started == ()
+    assert local.start(ClusterOptions(data=data)).started == ()
 
 
 def test_another_number_of_shards_than_the_data_has_is_refused(start: Start, data: Path) -> None:
     start(shards=1)
     with pytest.raises(SetupError, match=r"has 1 shards, asked for 3.*--data"):
-        local.start(Wanted(data=data, shards=3))
+        local.start(ClusterOptions(data=data, shards=3))
 
 
 def test_a_port_in_use_is_named_and_nothing_is_left_running(start: Start, data: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_folder_with_blanks_and_quotes_in_its_name_works(tmp_path: Path) -> No
     data = tmp_path / 'my "data" für\'s Büro'
     port = free_port(1)
     try:
-        cluster = local.start(Wanted(data=data, shards=1, port=port, bus_offset=1))
+        cluster = local.start(ClusterOptions(data=data, shards=1, port=port, bus_offset=1))
         write(cluster)
         assert read(cluster) == b"here"
     finally:
@@ -152,5 +152,5 @@ def test_data_of_another_version_is_left_as_it_was(data: Path) -> None:
     path = data / state.STATE
     path.write_text(json.dumps({"layout": 0, "old": True}))
     with pytest.raises(SetupError, match="layout 0"):
-        local.start(Wanted(data=data))
+        local.start(ClusterOptions(data=data))
     assert json.loads(path.read_text()) == {"layout": 0, "old": True}

@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from shardqa import topology
 from shardqa.cluster import local, node, ports, processes, redis_server
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.topology import Node
 
 SECONDS = 90.0  # for a state that will come on a machine that is busy
@@ -99,7 +99,7 @@ class Subject(Watched):
 
     def restart(self) -> None:
         """Starts the nodes that do not run, each on its own data."""
-        self.cluster = local.start(Wanted(data=self.cluster.data, extra=EXTRA))
+        self.cluster = local.start(ClusterOptions(data=self.cluster.data, extra=EXTRA))
 
     def signal_worker(self, port: int, number: int) -> bool:
         pid = self.worker(port)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from shardqa.cluster import local, redis_server
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
 from tests.faults.checker import check
@@ -104,7 +104,7 @@ async def test_all_is_whole_again_after(shards: Shards, step: Step, harm: Callab
     assert not found, "\n".join(map(str, found))
 
 
-def again(shards: Shards) -> Wanted:
+def again(shards: Shards) -> ClusterOptions:
     given = options(shards.steps)
     del given["shards"]
-    return Wanted(data=shards.cluster.data, **given)
+    return ClusterOptions(data=shards.cluster.data, **given)

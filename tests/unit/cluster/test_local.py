@@ -133,12 +133,12 @@ def test_redis_6_is_refused_with_both_versions(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_cluster_without_masters_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="--shards 0"):
-        local.start(local.Wanted(data=tmp_path / "data", shards=0, module=Path("/nowhere.so")))
+        local.start(local.ClusterOptions(data=tmp_path / "data", shards=0, module=Path("/nowhere.so")))
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_nodes_share_large_models_where_they_are_told_to(tmp_path: Path, shared: bool) -> None:
-    wanted = local.Wanted(data=tmp_path, share_models=shared, module_arguments=("MEMORY", "900"))
+    wanted = local.ClusterOptions(data=tmp_path, share_models=shared, module_arguments=("MEMORY", "900"))
     shape = state.ClusterState(1, 0, 7000, 10_000, [state.NodeState("node-0", 7000, None)], None, None)
     config = local._config(shape.nodes[0], shape, tmp_path, wanted, Path("/m.so"))
     assert config.module_arguments == (*(("MODELS", str(tmp_path / "models")) if shared else ()), "MEMORY", "900")
