@@ -46,7 +46,6 @@ ON_THE_WIRE = {"found", "kept"}
 """Fields that replies carry; renaming them would break programs."""
 UNFINISHED = {
     "api",
-    "cluster",
     "docs",
     "gears_functions",
     "loader",
@@ -54,7 +53,6 @@ UNFINISHED = {
     "module",
     "src/shardqa",
     "src/shardqa/ai",
-    "src/shardqa/cli",
     "src/shardqa/client",
     "src/shardqa/engine",
     "src/shardqa/gears",

@@ -25,8 +25,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_on: bool) -> None:
+    if is_on:
         print(shardqa.__version__)
         raise typer.Exit
 

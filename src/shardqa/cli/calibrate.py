@@ -52,8 +52,8 @@ def calibrate(
     if questions is None:
         _show(with_engine(settings, _undone if undo else _in_use), settings.corpus, as_json)
         return
-    asked = read_questions(questions).questions
-    report = with_engine(settings, lambda engine: _calibrate(engine, asked, k, dry_run, force))
+    sample = read_questions(questions).questions
+    report = with_engine(settings, lambda engine: _calibrate(engine, sample, k, dry_run, force))
     if as_json:
         print_json(report)
     else:
@@ -83,14 +83,14 @@ async def _calibrate(
     corpus = engine.settings.corpus
     fitting.check_enough(questions)
     previous = await engine.scores.stored(corpus)
-    asked, readers = await _read(engine, questions, k)
-    fitted, in_use = fitting.fit(asked, readers), previous.over(readers) if previous else readers
-    gain = fitting.gain(asked, readers, in_use)
-    own = CorpusScoring.of(fitted, readers, _fitted_on(asked, gain))
+    sample, readers = await _read(engine, questions, k)
+    fitted, in_use = fitting.fit(sample, readers), previous.over(readers) if previous else readers
+    gain = fitting.gain(sample, readers, in_use)
+    own = CorpusScoring.of(fitted, readers, _fitted_on(sample, gain))
     stored = not dry_run and (force or gain.is_worth_it)
     if stored:
-        kept = previous.model_copy(update={"previous": None}) if previous else None
-        await engine.scores.store(corpus, own.model_copy(update={"previous": kept}))
+        before = previous.model_copy(update={"previous": None}) if previous else None
+        await engine.scores.store(corpus, own.model_copy(update={"previous": before}))
     return {
         "corpus": corpus,
         "stored": stored,
@@ -105,22 +105,22 @@ async def _read(
 ) -> tuple[list["CalibrationQuestion"], Scoring]:
     from shardqa.models import corpus_calibration as fitting
 
-    found = await ask_each(
+    replies = await ask_each(
         questions, lambda one: engine.calibration.read(engine.question(one.text, k=2 * k)), CONCURRENCY, "reading"
     )
-    readers = {one.readers for one in found}
+    readers = {one.readers for one in replies}
     if len(readers) > 1:
         raise BadData("shards have different readers at the moment; calibrate once 'shardqa status' shows one")
-    asked = (
+    sample = (
         one
-        for question, read in zip(questions, found, strict=True)
+        for question, read in zip(questions, replies, strict=True)
         for one in fitting.asked_of(question, read.passages, k)
     )
-    return list(asked), readers.pop()
+    return list(sample), readers.pop()
 
 
-def _fitted_on(asked: list["CalibrationQuestion"], gain: "Gain") -> FittedOn:
-    counts = Counter(one.kind for one in asked)
+def _fitted_on(sample: list["CalibrationQuestion"], gain: "Gain") -> FittedOn:
+    counts = Counter(one.kind for one in sample)
     return FittedOn(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         answerable=counts["answerable"],

@@ -1,4 +1,4 @@
-"""What shells complete: names of corpora and models, asked for live. Silent and quick, whatever is wrong."""
+"""Names that shells complete, of corpora, functions and models, read live. Silent and quick, whatever is wrong."""
 
 import asyncio
 import os
@@ -20,10 +20,10 @@ def corpora(incomplete: str) -> list[str]:
                 return [one.name for one in (await engine.catalogue.corpora()).corpora]
 
     try:
-        found = asyncio.run(names())
+        listed = asyncio.run(names())
     except (ShardqaError, OSError):  # a TimeoutError is an OSError
         return []
-    return [name for name in found if name.startswith(incomplete)]
+    return [name for name in listed if name.startswith(incomplete)]
 
 
 def functions(incomplete: str) -> list[str]:
@@ -36,12 +36,12 @@ def functions(incomplete: str) -> list[str]:
     try:
         settings = settings_of(None, None, None)
         host, _, port = seed_of(settings).rpartition(":")
-        found, _ = registrations(
+        registered, _ = registrations(
             Masters(lambda host, port: node_client(settings, host, port, SECONDS), (host, int(port)))
         )
     except (ShardqaError, OSError, RedisError):
         return []
-    words = {word for one in found for word in (one.name, one.session, one.id)}
+    words = {word for function in registered for word in (function.name, function.session, function.id)}
     return sorted(word for word in words if word.startswith(incomplete))
 
 

@@ -30,7 +30,7 @@ app = typer.Typer(help="What settings hold.", no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSetting:
     name: str
     value: Any
     origin: str  # default | environment NAME | file PATH | option --NAME | redis://… | the cluster that runs here
@@ -63,24 +63,24 @@ def show(
         print_table(["name", "value", "from"], [[one.name, one.value, one.origin] for one in shown])
 
 
-def _setting(settings: Settings, name: str, options: set[str], carried: set[str]) -> Shown:
+def _setting(settings: Settings, name: str, options: set[str], carried: set[str]) -> ShownSetting:
     value = getattr(settings, name)
     if isinstance(value, SecretStr):
         value = HIDDEN
     elif isinstance(value, Path):
         value = str(value)
-    given = _given(name, options)
-    if given is not None:
-        return Shown(name, value, given)
+    origin = _origin(name, options)
+    if origin is not None:
+        return ShownSetting(name, value, origin)
     if name in carried:
-        return Shown(name, value, f"the address, {_given('redis', options)}")
+        return ShownSetting(name, value, f"the address, {_origin('redis', options)}")
     if name == "redis" and value != Settings.model_fields["redis"].default:
-        return Shown(name, value, f"the cluster that runs in {_data()}")
-    return Shown(name, value, "default")
+        return ShownSetting(name, value, f"the cluster that runs in {_data()}")
+    return ShownSetting(name, value, "default")
 
 
-def _given(name: str, options: set[str]) -> str | None:
-    """Where a setting is given by itself, in the order in which one goes ahead of another."""
+def _origin(name: str, options: set[str]) -> str | None:
+    """The place that gives a setting by itself; an option goes ahead of a variable, and that of the file."""
     variable = f"{PREFIX}{name.upper()}"
     if name in options:
         return f"option --{name}"
@@ -96,10 +96,10 @@ def _file() -> dict[str, Any]:
     return tomllib.loads(Path(path).read_text()) if path else {}
 
 
-def _besides(name: str) -> Shown:
+def _besides(name: str) -> ShownSetting:
     if name in os.environ:
-        return Shown(name, os.environ[name], f"environment {name}")
-    return Shown(name, BESIDES[name] or None, "default")
+        return ShownSetting(name, os.environ[name], f"environment {name}")
+    return ShownSetting(name, BESIDES[name] or None, "default")
 
 
 def _data() -> str:

@@ -48,7 +48,7 @@ def settings_of(redis: str | None, user: str | None, password: str | None, **oth
 
 
 def filter_of(text: str | None) -> "DocumentFilter | None":
-    """Of --filter. Raises BadFilter."""
+    """Raises BadFilter."""
     from shardqa import filters
 
     return filters.of_text(text) if text is not None else None

@@ -24,18 +24,18 @@ def corpora(target: Target, as_json: JsonOption = False) -> None:
 
     Example: shardqa corpora
     """
-    found = with_engine(target.settings(), lambda engine: engine.catalogue.corpora())
+    listed = with_engine(target.settings(), lambda engine: engine.catalogue.corpora())
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(listed.model_dump(mode="json"))
     else:
         columns = ("name", "documents", "passages", "encoded", "characters", "bytes")
-        print_table(columns, [_row(one) for one in found.corpora])
-    _end(found.failed, bool(found.corpora))
+        print_table(columns, [_row(one) for one in listed.corpora])
+    _end(listed.failed, bool(listed.corpora))
 
 
-def _row(one: CorpusInfo) -> tuple[str | int, ...]:
-    encoded = "-" if one.encoded is None else one.encoded
-    return one.name, one.documents, one.passages, encoded, one.characters, one.bytes
+def _row(corpus: CorpusInfo) -> tuple[str | int, ...]:
+    encoded = "-" if corpus.encoded is None else corpus.encoded
+    return corpus.name, corpus.documents, corpus.passages, encoded, corpus.characters, corpus.bytes
 
 
 @on_cluster
@@ -52,21 +52,21 @@ def ls(
     settings = target.settings(corpus=corpus)
 
     async def work(engine: Engine) -> list[DocumentInfo]:
-        found = []
+        documents = []
         async for document in engine.catalogue.every_document(settings.corpus):
-            found.append(document)
-            if limit and len(found) > limit:
+            documents.append(document)
+            if limit and len(documents) > limit:
                 break
-        return found
+        return documents
 
-    found = with_engine(settings, work)
-    shown = found[: limit or None]
+    documents = with_engine(settings, work)
+    first = documents[: limit or None]
     if as_json:
-        print_json({"corpus": settings.corpus, "documents": [one.model_dump(mode="json") for one in shown]})
+        print_json({"corpus": settings.corpus, "documents": [document.model_dump(mode="json") for document in first]})
     else:
-        rows = [(one.id, one.title, one.passages, one.bytes, one.source) for one in shown]
+        rows = [(document.id, document.title, document.passages, document.bytes, document.source) for document in first]
         print_table(("id", "title", "passages", "bytes", "source"), rows)
-    if len(found) > len(shown):
+    if len(documents) > len(first):
         say(f"there are more than {limit:,}; --limit 0 lists all")
 
 
@@ -105,17 +105,17 @@ def search(
     Example: shardqa search "observatory telescope" --corpus seeds --limit 3
     """
     settings = target.settings(corpus=corpus)
-    wanted = filter_of(filter_)
-    found = with_engine(settings, lambda engine: engine.search(question, limit, filter=wanted))
+    documents = filter_of(filter_)
+    result = with_engine(settings, lambda engine: engine.search(question, limit, filter=documents))
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(result.model_dump(mode="json"))
     else:
-        for n, passage in enumerate(found.passages, 1):
+        for n, passage in enumerate(result.passages, 1):
             where = f", {passage.place}" if passage.place is not None else ""
             head = f"{passage.document}{where} ({passage.title}), characters {passage.start} to {passage.end}"
             out.print(Text.assemble((f"{n:>3}  ", "dim"), (head, "bold"), (f"  {passage.score:.3f}", "dim")))
             out.print(Text.assemble("     ", marked(passage)))
-    _end(found.failed, bool(found.passages))
+    _end(result.failed, bool(result.passages))
 
 
 def marked(passage: FoundPassage) -> Text:
@@ -168,10 +168,10 @@ def drop(
         say(f"dropped {corpus}: {done.removed:,} of {counted(done.documents, 'document')} removed")
 
 
-def _end(failed: list[str], found: bool) -> None:
+def _end(failed: list[str], is_something: bool) -> None:
     """Exits where something is missing."""
     if failed:
         say(f"without the documents of {', '.join(failed)}")
         raise typer.Exit(PARTLY)
-    if not found:
+    if not is_something:
         raise typer.Exit(NOTHING)

@@ -23,7 +23,7 @@ def _completed(incomplete: str) -> list[str]:
 
 @app.callback()
 def _group() -> None:
-    """What a corpus has or does without."""
+    """Keeps `set` a word of its own: typer would run the only command of an app without its name."""
 
 
 @app.command("set")

@@ -1,4 +1,4 @@
-"""What `make run` shows once everything runs: one true answer, and where to look next."""
+"""`shardqa demo` and `make run`: one true answer once everything runs, and where to look next."""
 
 import asyncio
 import shlex
@@ -18,7 +18,7 @@ from shardqa.cli.options import DataOption, JsonOption
 from shardqa.cli.output import out, print_json, say
 from shardqa.cli.service import Service
 from shardqa.cli.up import HttpOption, PortOption, ShardsOption, described, run
-from shardqa.cluster.local import Wanted
+from shardqa.cluster.local import ClusterOptions
 from shardqa.engine import Engine
 from shardqa.engine.rank import RankedList
 from shardqa.errors import SetupError
@@ -47,8 +47,8 @@ def demo(
     """
     seeds = shipped_seeds() / "documents" if documents is None else documents
     files = SourceFiles([seeds])  # told before nodes are started, where there is no such folder
-    wanted = Wanted(data=data, shards=shards, port=port)
-    run(wanted, http, lambda running: show(running, files, question, as_json))
+    options = ClusterOptions(data=data, shards=shards, port=port)
+    run(options, http, lambda running: show(running, files, question, as_json))
 
 
 def show(service: Service, files: SourceFiles, question: str, as_json: bool) -> None:
@@ -56,8 +56,8 @@ def show(service: Service, files: SourceFiles, question: str, as_json: bool) -> 
     summary, answer, ranked = asyncio.run(_ask(service, files, question))
     lines = redis_cli_lines(service.cluster.state.port, ranked)
     if as_json:
-        found = {"ingested": asdict(summary), "answer": answer.model_dump(mode="json"), "try": lines}
-        print_json({**described(service), **found})
+        record = {"ingested": asdict(summary), "answer": answer.model_dump(mode="json"), "try": lines}
+        print_json({**described(service), **record})
         return
     say(
         f"{summary.documents} documents ingested, {summary.unchanged} were there already, {summary.skipped} skipped "

@@ -90,12 +90,12 @@ def eval_retrieval(
 
     Example: shardqa eval retrieval dev-v1.1.json.gz
     """
-    found = read_questions(file)
-    questions = spread([q for q in found.questions if q.document is not None], limit)
-    settings = target.settings(corpus=corpus or corpus_of(file, found), timeout=60.0)
+    data = read_questions(file)
+    questions = spread([q for q in data.questions if q.document is not None], limit)
+    settings = target.settings(corpus=corpus or corpus_of(file, data), timeout=60.0)
 
     async def work(engine: Engine) -> Retrieval:
-        await prepare(engine, found, settings.corpus)
+        await prepare(engine, data, settings.corpus)
         start = monotonic()
 
         async def rank(question: SquadQuestion) -> int | None:
@@ -136,12 +136,12 @@ def eval_ask(
 
     Example: shardqa eval ask dev-v1.1.json.gz --limit 1000 --k 5
     """
-    found = read_questions(file)
-    questions = spread(found.questions, limit)
-    settings = target.settings(corpus=corpus or corpus_of(file, found), timeout=60.0, cache_megabytes=0)
+    data = read_questions(file)
+    questions = spread(data.questions, limit)
+    settings = target.settings(corpus=corpus or corpus_of(file, data), timeout=60.0, cache_megabytes=0)
 
     async def work(engine: Engine) -> AnswerShares:
-        await prepare(engine, found, settings.corpus)
+        await prepare(engine, data, settings.corpus)
         start = monotonic()
 
         async def answer(question: SquadQuestion) -> QuestionOutcome:
@@ -202,15 +202,15 @@ def spread(questions: Sequence[SquadQuestion], limit: int | None) -> list[SquadQ
     return [questions[i * len(questions) // limit] for i in range(limit)]
 
 
-async def prepare(engine: Engine, found: QuestionSet, corpus: str) -> None:
+async def prepare(engine: Engine, data: QuestionSet, corpus: str) -> None:
     """Ingests a file's paragraphs unless the corpus has them already. Raises UnknownCorpus where there are none."""
-    there = await engine.catalogue.corpora()
-    if there.partial:
+    listed = await engine.catalogue.corpora()
+    if listed.partial:
         raise ClusterUnavailable(
-            f"the documents of {', '.join(there.failed)} can't be asked now; see 'shardqa status', and evaluate later"
+            f"the documents of {', '.join(listed.failed)} can't be asked now; see 'shardqa status', and evaluate later"
         )
-    counts = {info.name: info.documents for info in there.corpora}
-    documents = documents_of(found.paragraphs)
+    counts = {info.name: info.documents for info in listed.corpora}
+    documents = documents_of(data.paragraphs)
     if not documents:
         if corpus not in counts:
             raise UnknownCorpus(f"the file has questions only and there is no corpus {corpus!r}")
@@ -254,18 +254,18 @@ async def ask_each(
 
 def read_questions(file: Path) -> QuestionSet:
     try:
-        found = squad.read(file)
+        data = squad.read(file)
     except OSError as error:
         raise BadData(f"{file} can't be read: {error.strerror}; name a file of questions") from None
-    if not found.questions:
+    if not data.questions:
         raise BadData(f"{file} holds no questions")
-    return found
+    return data
 
 
-def corpus_of(file: Path, found: QuestionSet) -> str | None:
+def corpus_of(file: Path, data: QuestionSet) -> str | None:
     """A corpus of its own for a file with paragraphs; the default one for questions alone."""
     name = re.sub(r"[^a-z0-9._-]+", "-", file.name.lower().removesuffix(".gz").removesuffix(".json"))
-    return f"eval-{name}"[:64] if found.paragraphs else None
+    return f"eval-{name}"[:64] if data.paragraphs else None
 
 
 def _print(result: Retrieval | AnswerShares, as_json: bool) -> None:

@@ -51,8 +51,8 @@ def evidence(
         scores["mean"] = evidence_metrics.mean(list(scores.values()))
     intervals = {name: evidence_metrics.compared(before[name], after[name]) for name in after} if before else {}
     if as_json:
-        told = {name: asdict(one) for name, one in scores.items()}
-        print_json({"scores": told, "compared": {name: asdict(one) for name, one in intervals.items()}})
+        shares = {name: asdict(one) for name, one in scores.items()}
+        print_json({"scores": shares, "compared": {name: asdict(one) for name, one in intervals.items()}})
         return
     columns = COLUMNS if intervals else COLUMNS[:-1]
     print_table(columns, [_row(name, one, intervals.get(name))[: len(columns)] for name, one in scores.items()])
@@ -69,11 +69,11 @@ def _counted(folder: Path, rows: dict[str, list[EvidenceRecord]], threads: int) 
     }
 
 
-def _compare(record: EvidenceRecord, shown: Sequence[parts.ScoredSentence]) -> EvidenceCounts:
-    return evidence_metrics.counted(record.context, [(one.start, one.end) for one in shown], record.spans)
+def _compare(record: EvidenceRecord, best: Sequence[parts.ScoredSentence]) -> EvidenceCounts:
+    return evidence_metrics.counted(record.context, [(one.start, one.end) for one in best], record.spans)
 
 
-def _row(name: str, one: EvidenceScores, interval: evidence_metrics.Interval | None) -> tuple[str, ...]:
-    shares = (one.precision, one.recall, one.f1, one.iou_f1, one.containment_f1)
+def _row(name: str, scores: EvidenceScores, interval: evidence_metrics.Interval | None) -> tuple[str, ...]:
+    shares = (scores.precision, scores.recall, scores.f1, scores.iou_f1, scores.containment_f1)
     difference = "" if interval is None else f"{interval.difference:+.1f} ({interval.low:+.1f} to {interval.high:+.1f})"
-    return (name, str(one.rows), *(f"{share:.1f}" for share in shares), difference)
+    return (name, str(scores.rows), *(f"{share:.1f}" for share in shares), difference)

@@ -33,7 +33,7 @@ class Stopped(Exception):
 
 
 class Tail:
-    """What is added to a log file from now on."""
+    """The lines that are added to a log file from now on."""
 
     def __init__(self, path: Path, name: str, colour: str) -> None:
         self.name = name

@@ -53,8 +53,8 @@ def ls(target: Target, as_json: JsonOption = False) -> None:
     executions, others = functions.executions(masters)
     failed |= others
     if as_json:
-        kept = [_shown(one) for one in registered]
-        print_json({"registrations": kept, "executions": [asdict(one) for one in executions], "failed": failed})
+        records = [_record(one) for one in registered]
+        print_json({"registrations": records, "executions": [asdict(one) for one in executions], "failed": failed})
     else:
         columns = ("kind", "id", "name", "session", "state", "shards", "done", "errors", "queue")
         rows = [*map(_row, registered)]
@@ -65,11 +65,11 @@ def ls(target: Target, as_json: JsonOption = False) -> None:
     _tell_failed(failed)
 
 
-def _row(one: RegisteredFunction) -> tuple[Any, ...]:
-    state = one.mode if one.status == "OK" else one.status.lower()
-    counts = one.counts
+def _row(function: RegisteredFunction) -> tuple[Any, ...]:
+    state = function.mode if function.status == "OK" else function.status.lower()
+    counts = function.counts
     done = (counts["succeeded"], counts["failed"] + counts["aborted"], counts["queue"])
-    return (one.reader, one.id, one.name, one.session, state, len(one.shards), *done)
+    return (function.reader, function.id, function.name, function.session, state, len(function.shards), *done)
 
 
 @app.command()
@@ -89,24 +89,24 @@ def stats(
     if name is not None and not chosen:
         raise _unknown(name)
     if as_json:
-        print_json({"registrations": [_shown(one) for one in chosen], "failed": failed})
+        print_json({"registrations": [_record(one) for one in chosen], "failed": failed})
     else:
         columns = ("name", "id", "shards", *functions.COUNTS, "p50 ms", "p99 ms", "last error")
         print_table(columns, [_statistics(one) for one in chosen])
     _tell_failed(failed)
 
 
-def _statistics(one: RegisteredFunction) -> tuple[Any, ...]:
-    counts = (one.counts[name] for name in functions.COUNTS)
-    times = (one.percentile(0.5), one.percentile(0.99))
-    return (one.name, one.id, len(one.shards), *counts, *times, (one.last_error or "")[:WIDTH])
+def _statistics(function: RegisteredFunction) -> tuple[Any, ...]:
+    counts = (function.counts[name] for name in functions.COUNTS)
+    times = (function.percentile(0.5), function.percentile(0.99))
+    return (function.name, function.id, len(function.shards), *counts, *times, (function.last_error or "")[:WIDTH])
 
 
-def _shown(one: RegisteredFunction) -> dict[str, Any]:
-    plain = {key: value for key, value in asdict(one).items() if key not in ("counts", "histogram")}
-    counts = {name: one.counts[name] for name in functions.COUNTS}
-    histogram = [[top, one.histogram[top]] for top in sorted(one.histogram)]
-    times = {"p50_ms": one.percentile(0.5), "p99_ms": one.percentile(0.99), "histogram_us": histogram}
+def _record(function: RegisteredFunction) -> dict[str, Any]:
+    plain = {key: value for key, value in asdict(function).items() if key not in ("counts", "histogram")}
+    counts = {name: function.counts[name] for name in functions.COUNTS}
+    histogram = [[top, function.histogram[top]] for top in sorted(function.histogram)]
+    times = {"p50_ms": function.percentile(0.5), "p99_ms": function.percentile(0.99), "histogram_us": histogram}
     return {**plain, **counts, **times}
 
 
@@ -201,12 +201,12 @@ class OwnFunction(ShardqaError):
     status = 409
 
 
-def _unregister(masters: Masters, one: RegisteredFunction) -> dict[str, str]:
+def _unregister(masters: Masters, function: RegisteredFunction) -> dict[str, str]:
     """On every shard: one that has it not any more has heard of it from another. What failed, by address."""
     failed = {}
-    for shard in one.shards:
+    for shard in function.shards:
         try:
-            masters.on(masters.address(shard), "RG.UNREGISTER", one.id)
+            masters.on(masters.address(shard), "RG.UNREGISTER", function.id)
         except RedisError as error:
             if "does not exist" not in str(error):
                 failed[shard] = str(error)

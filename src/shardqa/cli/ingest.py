@@ -81,7 +81,7 @@ def ingest_(
     settings = target.settings(corpus=corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
     urls = [path for path in paths if is_address(path)]
-    wanted = SyncOptions(
+    options = SyncOptions(
         [Path(path) for path in paths if path not in urls],
         settings.corpus,
         prefix,
@@ -95,50 +95,50 @@ def ingest_(
         need("rapidocr", package="shardqa[ocr]")
     if watch:
         need("watchfiles", package="shardqa[loader]")
-        if STDIN in wanted.paths:
+        if STDIN in options.paths:
             raise WrongSetting("stdin can't be watched; leave --watch or - out")
     if urls:
-        _check_alone(wanted, watch)
+        _check_alone(options, watch)
     bounds = Bounds(allow_private, max_pages)
     WebPages(urls)  # what is no address, or not there, is told before anything is connected to
-    SourceFiles(wanted.paths, prefix, follow_links)
+    SourceFiles(options.paths, prefix, follow_links)
     if urls:
-        summary = with_engine(settings, lambda engine: _pass_of_pages(engine, wanted, urls, bounds, as_json))
+        summary = with_engine(settings, lambda engine: _pass_of_pages(engine, options, urls, bounds, as_json))
     else:
-        summary = with_engine(settings, lambda engine: _passes(engine, wanted, watch, as_json))
+        summary = with_engine(settings, lambda engine: _passes(engine, options, watch, as_json))
     if summary.skipped or summary.lost:
         raise typer.Exit(PARTLY if summary.documents or summary.unchanged else NOTHING)
 
 
-def _check_alone(wanted: SyncOptions, watch: bool) -> None:
-    """What is meant for files has no meaning for addresses."""
-    given = {"--watch": watch, "--follow-links": wanted.follow_links, "--ocr": wanted.ocr}
-    if (first := next((name for name, is_given in given.items() if is_given), None)) is not None:
+def _check_alone(options: SyncOptions, watch: bool) -> None:
+    """Raises WrongSetting for options of files, which have no meaning for addresses."""
+    unfit = {"--watch": watch, "--follow-links": options.follow_links, "--ocr": options.ocr}
+    if (first := next((name for name, is_on in unfit.items() if is_on), None)) is not None:
         raise WrongSetting(f"{first} is for files and folders; leave it out for addresses")
-    if wanted.paths:
+    if options.paths:
         raise WrongSetting("files and addresses in one command; give them in two")
 
 
 async def _pass_of_pages(
-    engine: Engine, wanted: SyncOptions, urls: list[str], bounds: Bounds, as_json: bool
+    engine: Engine, options: SyncOptions, urls: list[str], bounds: Bounds, as_json: bool
 ) -> Summary:
-    known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
-    reading = WebPages(urls, wanted.prefix, None if wanted.again else known, bounds)
-    with showing(wanted.corpus, None) as show, _told_when_stopped(show) as note:
-        summary = await sync_pages(engine, reading, wanted, known, note)
-    _tell_summary(summary, wanted.corpus, as_json)
+    known = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
+    reading = WebPages(urls, options.prefix, None if options.again else known, bounds)
+    with showing(options.corpus, None) as show, _told_when_stopped(show) as note:
+        summary = await sync_pages(engine, reading, options, known, note)
+    _tell_summary(summary, options.corpus, as_json)
     return summary
 
 
-async def _passes(engine: Engine, wanted: SyncOptions, watch: bool, as_json: bool) -> Summary:
+async def _passes(engine: Engine, options: SyncOptions, watch: bool, as_json: bool) -> Summary:
     """One pass; with `watch` another one after each change, without end."""
-    summary = await _one_pass(engine, wanted, as_json)
+    summary = await _one_pass(engine, options, as_json)
     if watch:
         from watchfiles import awatch
 
-        say(f"watching {', '.join(map(str, wanted.paths))}; Ctrl-C ends it")
-        async for _ in awatch(*wanted.paths):
-            summary = await _one_pass(engine, wanted, as_json)
+        say(f"watching {', '.join(map(str, options.paths))}; Ctrl-C ends it")
+        async for _ in awatch(*options.paths):
+            summary = await _one_pass(engine, options, as_json)
             _end_where_asked()
     return summary
 
@@ -150,31 +150,31 @@ def _end_where_asked() -> None:
         raise asyncio.CancelledError
 
 
-async def _one_pass(engine: Engine, wanted: SyncOptions, as_json: bool) -> Summary:
-    known = KnownFiles(cache_of(engine.settings.redis, wanted.corpus, wanted.prefix))
+async def _one_pass(engine: Engine, options: SyncOptions, as_json: bool) -> Summary:
+    known = KnownFiles(cache_of(engine.settings.redis, options.corpus, options.prefix))
     reading = SourceFiles(
-        wanted.paths, wanted.prefix, wanted.follow_links, None if wanted.again else known, ocr=wanted.ocr
+        options.paths, options.prefix, options.follow_links, None if options.again else known, ocr=options.ocr
     )
-    with showing(wanted.corpus, reading.total) as show, _told_when_stopped(show) as note:
-        summary = await sync(engine, reading, wanted, known, note)
-    _tell_summary(summary, wanted.corpus, as_json)
+    with showing(options.corpus, reading.total) as show, _told_when_stopped(show) as note:
+        summary = await sync(engine, reading, options, known, note)
+    _tell_summary(summary, options.corpus, as_json)
     return summary
 
 
 @contextmanager
 def _told_when_stopped(show: Progress) -> Iterator[Progress]:
-    """What is called after each document. A Ctrl-C says what was taken until then."""
-    taken = Summary()
+    """Yields a callback for the summary after each document; a Ctrl-C says what was written until then."""
+    latest = Summary()
 
     def note(summary: Summary) -> None:
-        nonlocal taken
-        taken = summary
+        nonlocal latest
+        latest = summary
         show(summary)
 
     try:
         yield note
     except asyncio.CancelledError:
-        written = f"{counted(taken.documents, 'document')} written, {taken.unchanged:,} unchanged"
+        written = f"{counted(latest.documents, 'document')} written, {latest.unchanged:,} unchanged"
         say(f"stopped: {written}; what is written stays, and the same command goes on from there")
         raise
 

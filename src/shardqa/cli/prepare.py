@@ -28,7 +28,6 @@ def prepare(
 
 
 def tell(done: preparation.Prepared, as_json: bool) -> None:
-    """What was done on which nodes."""
     if as_json:
         print_json({"reader": done.reader.name, "registered": done.registered, "stored": done.stored})
         return

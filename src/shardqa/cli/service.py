@@ -15,7 +15,7 @@ from pathlib import Path
 
 from shardqa.cli.connection import settings_of, with_engine
 from shardqa.cluster import local, ports, processes, state
-from shardqa.cluster.local import LocalCluster, Wanted
+from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.cluster.processes import ProcessId, identify
 from shardqa.errors import SetupError
 from shardqa.loader import preparation
@@ -53,20 +53,20 @@ class Service:
         local.stop(self.cluster.data, self.cluster.started)
 
 
-def start(wanted: Wanted, http_port: int | None, say: Say) -> Service:
+def start(options: ClusterOptions, http_port: int | None, say: Say) -> Service:
     """Starts what does not run yet; returns when questions can be asked. Raises SetupError and other ShardqaErrors,
     after stopping what it had started."""
-    found = local.inspect(wanted.data)
-    port = http_port or (found.http_port if found and found.http_port else DEFAULT_HTTP_PORT)
-    has_api = found is not None and found.http_running() and found.http_port == port
+    running = local.inspect(options.data)
+    port = http_port or (running.http_port if running and running.http_port else DEFAULT_HTTP_PORT)
+    has_api = running is not None and running.http_running() and running.http_port == port
     if not has_api:
         ports.check_free([port], "the HTTP API", "--http")  # before anything is started that would have to be stopped
-    cluster = local.start(wanted, say)
+    cluster = local.start(options, say)
     try:
         prepare(cluster, say)
         wait_for_indexes(cluster, say)
-        if has_api and found is not None and found.http is not None:
-            return Service(cluster, port, found.http)
+        if has_api and running is not None and running.http is not None:
+            return Service(cluster, port, running.http)
         return _with_api(cluster, port, say)
     except BaseException:
         local.stop(cluster.data, cluster.started)
@@ -142,16 +142,16 @@ def _api_ended(data: Path) -> SetupError:
 
 def stop_all(data: Path) -> tuple[list[int], int | None]:
     """Stops the recorded cluster and its API; returns the ports of the nodes and of the API that ran."""
-    found = local.inspect(data)
+    recorded = local.inspect(data)
     http = None
-    if found is not None and found.http is not None and found.http_running():
-        processes.stop([found.http])
-        http = found.http_port
+    if recorded is not None and recorded.http is not None and recorded.http_running():
+        processes.stop([recorded.http])
+        http = recorded.http_port
         assert http is not None, "an API is recorded with its port"
         local.record_http(data, http, None)
-    return local.stop(data) if found is not None else [], http
+    return local.stop(data) if recorded is not None else [], http
 
 
-def describe(found: state.ClusterState) -> str:
-    running = [str(n.port) for n in found.nodes if n.running()]
-    return f"{len(running)} of {len(found.nodes)} nodes run" + (f" (ports {', '.join(running)})" if running else "")
+def describe(cluster: state.ClusterState) -> str:
+    running = [str(n.port) for n in cluster.nodes if n.running()]
+    return f"{len(running)} of {len(cluster.nodes)} nodes run" + (f" (ports {', '.join(running)})" if running else "")

@@ -9,7 +9,7 @@ from shardqa.cli import foreground, service
 from shardqa.cli.connection import DEFAULT_DATA
 from shardqa.cli.options import DataOption, JsonOption
 from shardqa.cli.output import print_json, say
-from shardqa.cluster.local import Wanted
+from shardqa.cluster.local import ClusterOptions
 
 ShardsOption = Annotated[int | None, typer.Option("--shards", help="Masters; 3 for a new cluster.", show_default=False)]
 ReplicasOption = Annotated[int | None, typer.Option("--replicas", help="Replicas of each master.", show_default=False)]
@@ -50,12 +50,12 @@ def up(
 
     Example: shardqa up --shards 3 --replicas 1 --port 7000 --http 8080
     """
-    wanted = Wanted(data=data, shards=shards, replicas=replicas, port=port, threads=threads, share_models=share_models)
+    options = ClusterOptions(data, shards, replicas, port, threads, share_models)
     when_ready = _print_ready if as_json else _say_ready
     if detach:
-        when_ready(service.start(wanted, http, say))
+        when_ready(service.start(options, http, say))
     else:
-        run(wanted, http, when_ready)
+        run(options, http, when_ready)
 
 
 def down(data: DataOption = DEFAULT_DATA, as_json: JsonOption = False) -> None:
@@ -75,12 +75,12 @@ def down(data: DataOption = DEFAULT_DATA, as_json: JsonOption = False) -> None:
         say(f"stopped the nodes on ports {', '.join(map(str, nodes))}")
 
 
-def run(wanted: Wanted, http: int | None, when_ready: Callable[[service.Service], None]) -> None:
+def run(options: ClusterOptions, http: int | None, when_ready: Callable[[service.Service], None]) -> None:
     """Starts, calls `when_ready`, and shows logs until a signal; then stops what it started."""
     running: service.Service | None = None
     with foreground.stopping_signals():
         try:
-            running = service.start(wanted, http, say)
+            running = service.start(options, http, say)
             tails = foreground.tails_of(running)
             when_ready(running)
             foreground.watch(running, tails)
@@ -92,7 +92,6 @@ def run(wanted: Wanted, http: int | None, when_ready: Callable[[service.Service]
 
 
 def described(running: service.Service) -> dict[str, Any]:
-    """What runs, as JSON."""
     cluster = running.cluster
     nodes = [{"port": node.port, "folder": str(cluster.data / node.folder)} for node in cluster.state.nodes]
     return {"redis": cluster.seed(), "page": running.page, "data": str(cluster.data), "nodes": nodes}

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,29 +17,18 @@ from rich.text import Text
 
 from shardqa import cli
 from shardqa.answer_lines import Lines
-from shardqa.cli import ask, bench, connection, corpora, eval, foreground, output
+from shardqa.cli import ask, connection, corpora, eval, foreground, output, stages
 from shardqa.cli.faults import WrongSetting
-from shardqa.cli.verbs import VERBS
+from shardqa.cli.verbs import VERBS, leaves, summary_of
 from shardqa.config import Settings
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
 from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
 
-COMMANDS = [
-    "up", "down", "demo", "status", "ingest", "ask", "delete", "search", "corpora", "ls", "show", "rm",
-    "drop", "mcp", "calibrate", "retokenise", "prepare", "doctor", "module-path",
-    "backup", "restore", "config show", "keys create", "keys ls", "keys revoke",
-    "eval retrieval", "eval ask", "eval evidence", "bench ask", "bench stages",
-    "dense push", "dense rm", "corpus set",
-    "gears run", "gears ls", "gears stats", "gears logs", "gears rm",
-    "models list", "models card", "models add", "models push", "models drop", "models rm",
-]  # fmt: skip
-OF_A_CLUSTER = [
-    c
-    for c in COMMANDS
-    if c not in ("up", "down", "demo", "module-path", "eval evidence")
-    and (not c.startswith("models ") or c == "models push")
-]
+COMMANDS = dict(leaves(typer.main.get_command(cli.app)))
+OF_ONE_MACHINE = {"up", "down", "demo", "module-path", "eval evidence"} | {
+    name for name in COMMANDS if name.startswith("models ") and name not in ("models push", "models drop")
+}
 NOBODY = "127.0.0.1:1"  # a port that nothing listens on
 
 
@@ -72,31 +61,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return run_
 
 
-def command_of(words: str) -> Any:
-    command: Any = typer.main.get_command(cli.app)
-    for word in words.split():
-        command = command.commands[word]
-    return command
-
-
-def leaves(command: Any, name: str) -> Iterator[str]:
-    """The names of all commands below one, its own where there are none."""
-    below = getattr(command, "commands", None)
-    if below is None:
-        yield name
-        return
-    for word, one in below.items():
-        yield from leaves(one, f"{name} {word}".strip())
-
-
-def test_every_command_is_listed_here() -> None:
-    found = set(leaves(command_of(""), ""))
-    assert found == set(COMMANDS)
-
-
 @pytest.mark.parametrize("name", VERBS)
-def test_the_list_of_verbs_says_of_each_what_it_says_itself(name: str) -> None:
-    assert VERBS[name].help == " ".join((command_of(name).help or "").split("\n\n")[0].split())
+def test_a_verb_is_listed_with_what_it_says_itself(name: str) -> None:
+    help = typer.main.get_command(cli.app).commands[name].help  # type: ignore[attr-defined]
+    assert summary_of(*VERBS[name]) == " ".join((help or "").split("\n\n")[0].split())
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["config", "show"]])
@@ -108,23 +76,19 @@ def test_what_needs_no_cluster_imports_nothing_that_speaks_to_one(words: list[st
     assert not {"redis", "numpy", "onnxruntime", "shardqa.engine"} & set(done.stderr.split())
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_every_command_has_help_with_an_example(words: str) -> None:
-    assert f"Example: {'redis-server' if words == 'module-path' else f'shardqa {words}'}" in (
-        command_of(words).help or ""
-    )
-
-
-@pytest.mark.parametrize("words", COMMANDS)
-def test_no_help_has_brackets_that_its_screen_would_take_for_markup(words: str) -> None:
-    command = command_of(words)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example_and_exit_codes(name: str) -> None:
+    command = COMMANDS[name]
+    assert f"Example: {'redis-server' if name == 'module-path' else f'shardqa {name}'}" in (command.help or "")
+    assert "3 no cluster" in command.epilog
+    assert {param.metavar for param in command.params if getattr(param, "is_flag", False)} <= {""}, "a switch has none"
     helps = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
-    assert [text for text in helps if Text.from_markup(text).plain != text] == []
+    assert [text for text in helps if Text.from_markup(text).plain != text] == [], "brackets are no markup"
 
 
-@pytest.mark.parametrize("words", OF_A_CLUSTER)
-def test_every_command_that_asks_a_cluster_takes_its_address_and_password(words: str) -> None:
-    options = {option for param in command_of(words).params for option in param.opts}
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - OF_ONE_MACHINE))
+def test_every_command_of_a_cluster_takes_its_address_and_password(name: str) -> None:
+    options = {option for param in COMMANDS[name].params for option in param.opts}
     assert {"--redis", "--user", "--password"} <= options
 
 
@@ -186,33 +150,25 @@ def test_with_json_a_fault_is_a_problem_on_stdout(run: Run, words: list[str], co
     assert done.err
 
 
-NOTHING_THERE = {  # a command line of each verb that can't succeed here, in an empty folder
-    "up": ["--shards", "0"], "down": [], "demo": ["nowhere"], "module-path": [],
-    "ask": ["Who?"], "search": ["mill"], "ls": [], "show": ["x"], "corpora": [], "drop": ["c", "--yes"],
-    "delete": ["x"], "rm": ["x"], "ingest": ["nowhere"], "status": [], "prepare": [], "doctor": [],
-    "calibrate": ["nowhere.jsonl"], "retokenise": ["c"],
-    "backup": ["f.tar"], "restore": ["nowhere.tar"], "config show": ["--redis", "nonsense"],
-    "keys create": ["ada", "--scope", "ask"], "keys ls": [], "keys revoke": ["00"],
-    "eval retrieval": ["nowhere.jsonl"], "eval ask": ["nowhere.jsonl"], "eval evidence": ["nowhere.jsonl"],
-    "bench ask": ["--questions", "nowhere.jsonl"], "bench stages": ["nowhere.jsonl"],
-    "gears run": ["nowhere.py"], "gears ls": [], "gears stats": [], "gears logs": [], "gears rm": ["x"],
-    "dense push": ["nowhere"], "dense rm": [], "corpus set": ["c", "dense=off"],
-    "models list": ["--store", "store"], "models card": ["nowhere"], "models add": ["nowhere"],
-    "models push": ["nowhere"], "models drop": ["nowhere"], "models rm": ["nowhere"],
+# Arguments with which a command can't succeed here, in an empty folder; most need none.
+NOTHING_THERE = {
+    "up": "--shards 0", "demo": "nowhere", "ask": "Who?", "search": "mill", "show": "x", "drop": "c --yes",
+    "delete": "x", "rm": "x", "ingest": "nowhere", "calibrate": "nowhere.jsonl", "retokenise": "c", "backup": "f.tar",
+    "restore": "nowhere.tar", "config show": "--redis nonsense", "keys create": "ada --scope ask", "keys revoke": "00",
+    "eval retrieval": "nowhere.jsonl", "eval ask": "nowhere.jsonl", "eval evidence": "nowhere.jsonl",
+    "bench ask": "--questions nowhere.jsonl", "bench stages": "nowhere.jsonl", "gears run": "nowhere.py",
+    "gears rm": "x", "dense push": "nowhere", "corpus set": "c dense=off", "models list": "--store store",
+    "models card": "nowhere", "models add": "nowhere", "models push": "nowhere", "models drop": "nowhere",
+    "models rm": "nowhere",
 }  # fmt: skip
-SPEAKS_OTHERWISE = {"mcp"}  # a protocol of its own on stdout
 
 
-def test_every_verb_is_asked_for_json_below() -> None:
-    assert set(NOTHING_THERE) | SPEAKS_OTHERWISE == set(COMMANDS)
-
-
-@pytest.mark.parametrize("words", NOTHING_THERE)
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"mcp"}))  # it speaks a protocol of its own on stdout
 def test_with_json_stdout_is_one_json_value_whatever_happens(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run(*words.split(), *NOTHING_THERE[words], "--json", env={"SHARDQA_REDIS": NOBODY})
+    done = run(*name.split(), *NOTHING_THERE.get(name, "").split(), "--json", env={"SHARDQA_REDIS": NOBODY})
     said = json.loads(done.out)
     assert isinstance(said, dict | list)
     if done.code and isinstance(said, dict) and "code" in said:
@@ -246,23 +202,6 @@ def test_up_without_shards_is_refused(run: Run, tmp_path: Path) -> None:
     assert "at least 1" in done.err
 
 
-def test_redis_6_stops_up_with_both_versions(run: Run, tmp_path: Path) -> None:
-    old = tmp_path / "redis-server"
-    old.write_text("#!/bin/sh\necho 'Redis server v=6.2.14 sha=0:0'\n")
-    old.chmod(0o755)
-    done = run("up", "--data", str(tmp_path / "data"), env={"SHARDQA_REDIS_SERVER": str(old)})
-    assert (done.code, done.out) == (1, "")
-    assert "6.2.14" in done.err
-    assert "7.0.0" in done.err
-
-
-def test_data_of_another_version_stops_up(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "cluster.json").write_text('{"layout": 0}')
-    done = run("up", "--data", str(tmp_path))
-    assert done.code == 1
-    assert "layout 0" in done.err
-
-
 def test_a_fault_leaves_the_program_as_one_line_and_its_exit_code(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "shardqa.cli", "status", "--redis", NOBODY]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
@@ -280,9 +219,6 @@ def test_the_answer_is_marked_in_its_sentence_only() -> None:
     start = passage.index("287")
     marked = ask.sentence(passage, start, start + len("287\nmetres")).plain
     assert marked == "The lake is »287 metres« deep (see map)."
-
-
-def test_an_answer_at_either_end_of_the_passage_is_marked() -> None:
     assert ask.sentence("All of it", 0, 9).plain == "»All of it«"
 
 
@@ -294,16 +230,9 @@ def test_a_searchs_words_are_marked_wherever_their_passage_begins() -> None:
     assert corpora.marked(passage).plain == "The »mill« stands."
 
 
-@pytest.mark.parametrize(("count", "told"), [(0, "0 documents"), (1, "1 document"), (1234, "1,234 documents")])
-def test_one_is_not_counted_in_the_plural(count: int, told: str) -> None:
-    assert output.counted(count, "document") == told
-
-
-@pytest.mark.parametrize("words", COMMANDS)
-def test_help_gives_no_value_to_a_switch_and_tells_the_exit_codes(words: str) -> None:
-    command = command_of(words)
-    assert {param.metavar for param in command.params if getattr(param, "is_flag", False)} <= {""}
-    assert "3 no cluster" in command.epilog
+@pytest.mark.parametrize(("count", "text"), [(0, "0 documents"), (1, "1 document"), (1234, "1,234 documents")])
+def test_one_is_not_counted_in_the_plural(count: int, text: str) -> None:
+    assert output.counted(count, "document") == text
 
 
 def refusal(failed: list[str]) -> Answer:
@@ -314,27 +243,30 @@ def refusal(failed: list[str]) -> Answer:
     )  # fmt: skip
 
 
-def test_where_nothing_was_read_the_documents_do_not_say(capsys: pytest.CaptureFixture[str]) -> None:
-    ask.show(refusal(failed=[]))
-    assert "answer    the documents don't say" in capsys.readouterr().out
+PART = Part(text="It is\n287 m deep.", document="lake.md", title="The lake", start=0, end=16, score=0.125)
 
 
-def test_where_nothing_is_sure_the_best_sentences_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    part = Part(text="It is\n287 m deep.", document="lake.md", title="The lake", start=0, end=16, score=0.125)
-    ask.show(refusal(failed=[]).model_copy(update={"parts": [part]}))
-    shown = capsys.readouterr().out
-    assert "answer    no sure answer" in shown
-    assert "perhaps   It is 287 m deep. (0.125, lake.md)" in shown
-
-
-def test_a_partial_answer_names_the_shards_it_is_without(capsys: pytest.CaptureFixture[str]) -> None:
-    ask.show(refusal(failed=["a:1", "b:2"]))
-    assert "partial   without the documents of a:1, b:2" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("answer", "lines"),
+    [
+        (refusal(failed=[]), ["answer    the documents don't say"]),
+        (
+            refusal(failed=[]).model_copy(update={"parts": [PART]}),
+            ["answer    no sure answer", "perhaps   It is 287 m deep. (0.125, lake.md)"],
+        ),
+        (refusal(failed=["a:1", "b:2"]), ["partial   without the documents of a:1, b:2"]),
+    ],
+    ids=["nothing was read", "nothing is sure", "shards are missing"],
+)
+def test_what_is_no_answer_is_said(answer: Answer, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    ask.show(answer)
+    output = capsys.readouterr().out
+    assert [line for line in lines if line not in output] == []
 
 
 def test_a_percentile_is_the_least_value_that_covers_its_share() -> None:
-    assert [bench.percentile(range(1, 101), share) for share in (0.5, 0.9, 0.99, 1.0)] == [50, 90, 99, 100]
-    assert bench.percentile([7.0], 0.5) == 7.0
+    assert [stages.percentile(range(1, 101), share) for share in (0.5, 0.9, 0.99, 1.0)] == [50, 90, 99, 100]
+    assert stages.percentile([7.0], 0.5) == 7.0
 
 
 def test_a_limited_eval_spreads_over_the_file() -> None:

@@ -1,4 +1,4 @@
-"""ProgressLines of JSON that tell how far an ingest is."""
+"""Lines of JSON that say how far an ingest is."""
 
 import json
 
@@ -30,8 +30,8 @@ def test_nobody_knows_the_rest_before_anything_is_stored() -> None:
 
 
 def test_lines_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    often, seldom = ProgressLines(10, seconds=0), ProgressLines(10, seconds=600)
+    often, seldom = ProgressLines(seconds=0), ProgressLines(seconds=600)
     for stored in (1, 5):
-        often.show(Summary(stored=stored, seconds=1))
-        seldom.show(Summary(stored=stored, seconds=1))
+        often.write({"bytes": stored})
+        seldom.write({"bytes": stored})
     assert [json.loads(line)["bytes"] for line in capsys.readouterr().err.splitlines()] == [1, 5]
