@@ -1,4 +1,4 @@
-"""What a client sent to a function: checked before anything is looked at or written."""
+"""Arguments of a function, checked before anything is looked at or written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Record = Sequence[str | bytes]  # trigger and arguments; bytes where they are no
 
 
 def words(record: Record, usage: str, least: int, most: int) -> list[str]:
-    """The arguments after the trigger; raises BadData when they are too few, too many or not UTF-8."""
+    """Returns the arguments after the trigger; raises BadData when they are too few, too many or not UTF-8."""
     arguments = record[1:]
     if not least <= len(arguments) <= most:
         raise BadData(f"{len(arguments)} arguments were given; the form is RG.TRIGGER {usage}")
@@ -24,7 +24,7 @@ def text(argument: str | bytes, usage: str) -> str:
 
 
 def number(name: str, raw: str, low: int, high: int) -> int:
-    """A whole number within bounds; raises BadLimit."""
+    """Reads a whole number within bounds; raises BadLimit."""
     if not raw.isascii() or not raw.isdigit() or len(raw) > 9 or not low <= int(raw) <= high:
         raise BadLimit(f"{name}={raw[:20]!r} is not a number from {low} to {high}; choose one in between")
     return int(raw)

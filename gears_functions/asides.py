@@ -1,4 +1,4 @@
-"""What a text keeps and no question asks for, by its form: contents with dot leaders, indexes of a book, licences.
+"""Finds what a text keeps and no question asks for, by its form: contents with dot leaders, indexes, licences.
 
 Readers of files mark what a file's markup tells (`Place.aside`); the rules here hold for whoever puts a document. Pure
 functions, linear in the text.

@@ -1,4 +1,4 @@
-"""What a client must be allowed to do itself before a function of this folder does it for it.
+"""Rights that a client must have itself before a function of this folder acts for it.
 
 The functions are registered as privileged: a client that only asks may neither read passages nor write the index's
 keys, and they do both. So each demands first what the client would need to have its effect by plain commands. All
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 
 
 async def to_ask(runtime: Runtime, corpus: str) -> None:
-    """To read the answers of a corpus: its terms and ranking are parts of them."""
+    """Demands to read the answers of a corpus: its terms and ranking are parts of them."""
     await runtime.demand(_asking(runtime, corpus))
 
 
 async def to_ask_with_statistics(runtime: Runtime, corpus: str) -> None:
-    """To store final answers as well: wrong statistics would put a wrong answer where others find it."""
+    """Demands to store final answers too: wrong statistics would put a wrong one where others find it."""
     await runtime.demand(_asking(runtime, corpus), ("SET", keys.ask(corpus, "0", "model", 1, 1, "question"), ""))
 
 
 async def corpora_to_ask(runtime: Runtime, corpora: Sequence[str]) -> list[str]:
-    """Those of them that the client may ask."""
+    """Returns the corpora that the client may ask."""
     allowed = await runtime.may([_asking(runtime, corpus) for corpus in corpora])
     return [corpus for corpus, may in zip(corpora, allowed, strict=True) if may]
 
 
 async def to_write(runtime: Runtime, key: str) -> None:
-    """To store a document by HSET, which would do the same."""
+    """Demands to store a document by HSET, which would do the same."""
     await runtime.demand(("HSET", key, "text", ""))
 
 
 async def to_read(runtime: Runtime, corpus: str) -> None:
-    """To read documents by HGETALL: a list of them is a part of each."""
+    """Demands to read documents by HGETALL: a list of them is a part of each."""
     await runtime.demand(("HGETALL", keys.doc(corpus, "document")))
 
 
 async def to_drop(runtime: Runtime, corpus: str) -> None:
-    """To delete any document of a corpus."""
+    """Demands to delete any document of a corpus."""
     await runtime.demand(("UNLINK", keys.doc(corpus, "document")))
 
 
@@ -52,7 +52,7 @@ async def to_delete(runtime: Runtime, key: str) -> None:
 
 
 async def of_shards(runtime: Runtime) -> None:
-    """What only shards ask of one another, as the user of their replication."""
+    """Demands what only shards have, as the user of their replication."""
     await runtime.demand(("DEBUG", "HELP"))
 
 

@@ -12,21 +12,34 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from shardqa import keys
-from shardqa.gears_functions.answer import AnswerFunction
-from shardqa.gears_functions.catalogue import Catalogues
-from shardqa.gears_functions.delete import Delete
-from shardqa.gears_functions.encoding import Encoding
-from shardqa.gears_functions.ingest import Ingest
-from shardqa.gears_functions.passages import Passages
-from shardqa.gears_functions.rank import Ranks
-from shardqa.gears_functions.retokenise import Retokenise
+from shardqa.gears_functions.functions.answer import Answer
+from shardqa.gears_functions.functions.corpora import Corpora
+from shardqa.gears_functions.functions.delete import Delete
+from shardqa.gears_functions.functions.documents import Documents
+from shardqa.gears_functions.functions.drop import Drop
+from shardqa.gears_functions.functions.embed import Embed
+from shardqa.gears_functions.functions.ingest import Ingest
+from shardqa.gears_functions.functions.passages import Passages
+from shardqa.gears_functions.functions.rank import Rank
+from shardqa.gears_functions.functions.retokenise import Retokenise
+from shardqa.gears_functions.functions.settling import Settling
+from shardqa.gears_functions.functions.streams import IngestStreams
+from shardqa.gears_functions.functions.switches import Switches
+from shardqa.gears_functions.shard.document_lock import DocumentLock
+from shardqa.gears_functions.shard.document_writer import DocumentWriter
 from shardqa.gears_functions.shard.encoder import ShardEncoder
+from shardqa.gears_functions.shard.encoding import Encoding
+from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.journal import Journal
+from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+from shardqa.gears_functions.shard.marks import Marks
 from shardqa.gears_functions.shard.model_sync import ModelSync
-from shardqa.gears_functions.shard.state import ShardState
+from shardqa.gears_functions.shard.open_changes import OpenChanges
+from shardqa.gears_functions.shard.questions import ActiveQuestions
+from shardqa.gears_functions.shard.rankings import Rankings
+from shardqa.gears_functions.shard.removal import Removal
+from shardqa.gears_functions.shard.shard_terms import ShardTerms
 from shardqa.gears_functions.shard.timings import Timings
-from shardqa.gears_functions.streams import IngestStreams
-from shardqa.gears_functions.switches import Switches
 from shardqa.models import shipped
 from shardqa.models.tokenizer import Tokenizer
 
@@ -34,80 +47,92 @@ if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
 
 STREAM_RETRY = 0.5  # seconds
-HERE = "async_local"  # on this shard alone, without holding Redis
+LOCAL = "async_local"  # mode: on this shard alone, without holding Redis
 SIDE_BY_SIDE = 16  # runs of one function: none keeps state that another could meet half made
 DOCUMENT_EVENTS = ["hset", "hdel", "del", "expired", "evicted", "restore", "rename_from", "rename_to", "copy_to", "set"]
 
 
 def register(builder: Callable[..., Any], runtime: Runtime, override_reply: Callable[[bytes], None]) -> None:
     """Builds the shard's state and registers its functions; raises what loading the tokenizer raises."""
-    shard = ShardState(runtime, Tokenizer.load(shipped.folder()))
-    timings, journal = Timings(runtime), Journal(runtime)
+    tokenizer = Tokenizer.load(shipped.folder())
+    epochs, changes = ShardEpochs(runtime), OpenChanges()
+    sync = KeyspaceSync(runtime, epochs, changes)
+    lock = DocumentLock(changes, epochs, sync)
+    questions, timings, journal = ActiveQuestions(), Timings(runtime), Journal(runtime)
+    lexical, unbridged = Marks(runtime, keys.DENSE), Marks(runtime, keys.BRIDGES)
     models = ModelSync(runtime)
-    encoder = ShardEncoder(shard.tokenizer, models)
-    encoding = Encoding(shard, encoder)
-    ranks = Ranks(shard, timings, encoder)
-    delete = Delete(shard)
-    ingest = Ingest(shard, delete)
+    encoder = ShardEncoder(tokenizer, models)
+    encoding = Encoding(runtime, sync, lexical, questions, encoder)
+    terms = ShardTerms(sync, lexical, unbridged)
+    rankings = Rankings(runtime, sync, terms, encoder)
+    removal = Removal(runtime, sync, epochs)
+    writer = DocumentWriter(runtime, tokenizer, sync, epochs, lock)
+
+    rank = Rank(runtime, tokenizer, sync, terms, rankings, timings)
+    corpora = Corpora(runtime, sync, lexical, encoder)
+    switches = Switches(runtime, sync, lexical, unbridged)
+    ingest = Ingest(runtime, lock, writer)
+    settling = Settling(runtime, sync, lock, writer, removal)
     streams = IngestStreams(runtime, ingest)
-    retokenise = Retokenise(shard, ingest, builder)
+    retokenise = Retokenise(runtime, sync, lock, writer, questions, builder)
     retokenise.serve()
-    catalogues, switches = Catalogues(shard), Switches(shard)
-    answers = AnswerFunction(shard, ranks, models, timings, override_reply)
-    heard = shard.questions.heard
-    commands: dict[str, Callable[..., Any]] = {
-        "Terms": heard(ranks.terms),
-        "Rank": heard(ranks.rank),
-        "Bridge": heard(ranks.bridge),
+    answer = Answer(runtime, tokenizer, sync, epochs, rankings, models, timings, override_reply)
+    counted = questions.counted
+    triggers: dict[str, Callable[..., Any]] = {
+        "Terms": counted(rank.terms),
+        "Rank": counted(rank.rank),
+        "Bridge": counted(rank.bridge),
         "Bridging": switches.bridging,
-        "Embed": heard(encoding.embed),
+        "Embed": counted(Embed(runtime, encoder).embed),
         "Dense": switches.dense,
-        "Corpora": ranks.corpora,
-        "Shard": ranks.shard,
-        "Documents": catalogues.documents,
-        "Drop": catalogues.drop,
-        "Passages": Passages(shard).passages,
-        "Ingest": heard(ingest.ingest),
-        "Delete": delete.delete,
+        "Corpora": corpora.corpora,
+        "Shard": corpora.shard,
+        "Documents": Documents(runtime, sync).documents,
+        "Drop": Drop(runtime, sync).drop,
+        "Passages": Passages(runtime, sync).passages,
+        "Ingest": counted(ingest.ingest),
+        "Delete": Delete(runtime, lock, removal).delete,
         "Push": models.push,
         "Streams": streams.progress,
         "Retokenise": retokenise.retokenise,
         "RetokeniseOne": retokenise.one,
     }
-    for trigger, function in commands.items():
-        logged = journal.logged(trigger, function, ranks.request_of if trigger == "Rank" else key_of)
+    for trigger, function in triggers.items():
+        logged = journal.logged(trigger, function, rank.request_of if trigger == "Rank" else key_of)
         builder("CommandReader", desc=f"shardqa: {trigger}").map(logged).register(
-            trigger=trigger, mode=HERE, privileged=True
+            trigger=trigger, mode=LOCAL, privileged=True
         )
-    missed = journal.logged("GET answer:", heard(answers.missed), answers.request_of)
+    missed = journal.logged("GET answer:", counted(answer.missed), answer.request_of)
     builder("KeysReader", desc="shardqa: an answer that is not there yet").foreach(missed).register(
         prefix="answer:*",
         eventTypes=["keymiss"],
         commands=["get"],
-        mode=HERE,
+        mode=LOCAL,
         privileged=True,
         concurrency=SIDE_BY_SIDE,
     )
-    builder("KeysReader", desc="shardqa: documents of any writer").foreach(ingest.settle).register(
-        prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=HERE, concurrency=SIDE_BY_SIDE
+    builder("KeysReader", desc="shardqa: documents of any writer").foreach(settling.settle).register(
+        prefix="doc:*", eventTypes=DOCUMENT_EVENTS, readValue=False, mode=LOCAL, concurrency=SIDE_BY_SIDE
     )
     builder("KeysReader", desc="shardqa: models whose slots moved here").foreach(models.arrived).register(
-        prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=HERE, concurrency=SIDE_BY_SIDE
+        prefix="model:*", eventTypes=["restore", "ai.modelstore"], readValue=False, mode=LOCAL, concurrency=SIDE_BY_SIDE
     )
-    entry = journal.logged("an entry of a stream", heard(streams.entry), entry_of)
+    entry = journal.logged("an entry of a stream", counted(streams.entry), entry_of)
     builder("StreamReader", desc="shardqa: documents out of streams").foreach(entry).register(
-        prefix=keys.INGEST_STREAMS + "*", mode=HERE, onFailedPolicy="retry", onFailedRetryInterval=STREAM_RETRY
+        prefix=keys.INGEST_STREAMS + "*", mode=LOCAL, onFailedPolicy="retry", onFailedRetryInterval=STREAM_RETRY
     )
     streams.follow()
-    shard.follow(ingest.settle_all)
+    sync.follow(settling.settle_all)
+    for marks in (lexical, unbridged):
+        runtime.watch(marks.prefix, marks.changed, marks.resync)
     encoding.follow()
 
 
 def entry_of(record: Any) -> str:
-    """For the log."""
+    """Names an entry for the log."""
     return f"{record['key']} {record['id']}"[:200]
 
 
 def key_of(record: Any) -> str:
-    """For the log: the key or the corpus that a trigger was sent with."""
+    """Names for the log the key or the corpus that a trigger was sent with."""
     return str(record[1])[:120] if len(record) > 1 else "without arguments"

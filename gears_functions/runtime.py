@@ -1,4 +1,4 @@
-"""What the worker gives to the functions of this folder; the worker implements it, they only see this Protocol.
+"""The worker as the functions of this folder see it.
 
 Threading: coroutines run in the worker's one event loop; `changed` and `resync` are awaited there, one at a
 time per watch. `hashtag`, `role`, `log` and `stat` may be called from any thread.
@@ -46,7 +46,7 @@ class Runtime(Protocol):
         ...
 
     async def may(self, commands: Sequence[Sequence[Argument]]) -> list[bool]:
-        """The same as a list, for what is only left out."""
+        """Says of each whether the client may run it, for what is only left out."""
         ...
 
     def hashtag(self) -> str:
@@ -91,7 +91,7 @@ class Runtime(Protocol):
         ...
 
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
-        """The same command on every other master at once, in the order of their slots; a failed one is an exception."""
+        """Runs a command on every other master at once, in the order of their slots; a failed one is an exception."""
         ...
 
     def owns(self, key: str) -> bool:

@@ -79,8 +79,10 @@ def split(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int, int]] = (
 
 
 def split_in_slices(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int, int]] = ()) -> Iterator[list[Passage]]:
-    """The same, a slice of the work at each step, so that others come in between: while the text is tokenised each
-    step takes a block and has no passages yet, then each has at most SLICE. Any thread may take the next step.
+    """Cuts as `split` does, a slice of the work at each step, so that others come in between.
+
+    While the text is tokenised each step takes a block and has no passages yet, then each has at most SLICE. Any thread
+    may take the next step.
     """
     pieces = yield from _tokenise(text, tokenizer)
     if not len(pieces.ids):
@@ -222,7 +224,7 @@ def _units(pieces: _Pieces, mass: NDArray[np.int64], first: int, last: int) -> N
 
 
 def _sentence_parts(heads: NDArray[np.bool_], mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
-    """Where to cut a sentence into parts of nearly equal weight, none above MAX_UNIT but for a single longer word."""
+    """Cuts a sentence into parts of nearly equal weight, none above MAX_UNIT but for a single longer word."""
     words = first + np.flatnonzero(heads[first:last])
     cuts, start = [], first
     while (weight := int(mass[last] - mass[start])) > MAX_UNIT:
@@ -264,10 +266,10 @@ def _nearest(places: NDArray[np.int64], ideal: NDArray[np.floating[Any]]) -> NDA
 
 def _without_contained(windows: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drops windows that lie within another; `windows` are sorted."""
-    kept: list[tuple[int, int]] = []
+    outer: list[tuple[int, int]] = []
     for begin, stop in windows:
-        if kept and kept[-1][0] == begin:
-            kept.pop()
-        if not kept or stop > kept[-1][1]:
-            kept.append((begin, stop))
-    return kept
+        if outer and outer[-1][0] == begin:
+            outer.pop()
+        if not outer or stop > outer[-1][1]:
+            outer.append((begin, stop))
+    return outer

@@ -13,39 +13,14 @@ from shardqa import keys
 if TYPE_CHECKING:
     from shardqa.gears_functions.shard.epochs import ShardEpochs
     from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
-
-
-class HeldDocuments:
-    """Documents that a function is changing, each with its passages that the watch passed over meanwhile."""
-
-    def __init__(self) -> None:
-        self._held: dict[tuple[str, str], set[str]] = {}  # (corpus, document) -> keys of passages
-
-    def begin(self, parsed: keys.DocKey) -> None:
-        self._held[parsed.corpus, parsed.document] = set()
-
-    def end(self, parsed: keys.DocKey) -> set[str]:
-        """Returns what was passed over."""
-        return self._held.pop((parsed.corpus, parsed.document))
-
-    def passes_over(self, passage: keys.PassageKey, name: str) -> bool:
-        """Whether the passage's document is held, and so is left to its holder."""
-        held = self._held.get((passage.corpus, passage.document))
-        if held is None:
-            return False
-        held.add(name)
-        return True
-
-    def indexed(self, parsed: keys.DocKey) -> None:
-        """The holder has put into the index what it wrote: the events of that tell nothing new."""
-        self._held[parsed.corpus, parsed.document].clear()
+    from shardqa.gears_functions.shard.open_changes import OpenChanges
 
 
 class DocumentLock:
     """The worker's loop only."""
 
-    def __init__(self, held: HeldDocuments, epochs: ShardEpochs, sync: KeyspaceSync) -> None:
-        self._held = held
+    def __init__(self, changes: OpenChanges, epochs: ShardEpochs, sync: KeyspaceSync) -> None:
+        self._changes = changes
         self._epochs = epochs
         self._sync = sync
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by doc key
@@ -59,11 +34,16 @@ class DocumentLock:
         parsed = keys.parse_doc(key)
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:
-            self._held.begin(parsed)
+            self._changes.begin(parsed)
             try:
                 yield parsed
             except BaseException:
                 self._epochs.doubt(parsed.corpus)
-                await self._sync.read_back(key, parsed, self._held.end(parsed))
+                await self._sync.read_back(key, parsed, self._changes.end(parsed))
                 raise
-            await self._sync.bring_in(self._held.end(parsed))
+            await self._sync.bring_in(self._changes.end(parsed))
+
+    def indexed(self, parsed: keys.DocKey) -> None:
+        """The holder has put into the index what it wrote: the events of that tell nothing new."""
+        self._changes.indexed(parsed)
+        self._sync.show_size()

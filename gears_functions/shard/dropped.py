@@ -36,7 +36,7 @@ RETRY_SECONDS = 0.5  # until the next attempt, where a slot was moving or Redis 
 
 @dataclass(slots=True)
 class DropProgress:
-    """Of this worker, on one corpus."""
+    """Documents of a corpus that this worker removes."""
 
     documents: int = 0
     removed: int = 0
@@ -106,23 +106,23 @@ class Dropped:
 
     async def load(self) -> None:
         """All marks of the keyspace. Raises ResponseError."""
-        found: dict[str, set[str]] = {}
+        marks: dict[str, set[str]] = {}
         async for name in self._scan(PREFIX + "*", SCAN_MARKS):
             try:
                 corpus, bucket = keys.parse_drop(name)
             except BadKey:
                 continue
-            found.setdefault(corpus, set()).add(bucket)
-        for corpus in [corpus for corpus in self._marks if corpus not in found]:
+            marks.setdefault(corpus, set()).add(bucket)
+        for corpus in [corpus for corpus in self._marks if corpus not in marks]:
             self._uncover(corpus, set(self._marks[corpus]))
-        for corpus, buckets in found.items():
+        for corpus, buckets in marks.items():
             self._cover(corpus, buckets)
 
     async def _scan(self, pattern: str, count: int) -> Any:
         cursor = b"0"
         while True:
-            cursor, found = await self._runtime.call("SCAN", cursor, "MATCH", pattern, "COUNT", count)
-            for name in found:
+            cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", pattern, "COUNT", count)
+            for name in names:
                 yield name.decode("utf-8", "surrogateescape")
             if cursor == b"0":
                 return
@@ -152,10 +152,10 @@ class Dropped:
         cursor, is_complete = b"0", True
         while True:
             async with _rest():
-                cursor, found = await self._runtime.call("SCAN", cursor, "MATCH", f"*:{corpus}:*", "COUNT", SCAN_COUNT)
-            for first in range(0, len(found), SLICE):
+                cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", f"*:{corpus}:*", "COUNT", SCAN_COUNT)
+            for first in range(0, len(names), SLICE):
                 async with _rest():
-                    is_complete &= await self._unlink(corpus, buckets, found[first : first + SLICE])
+                    is_complete &= await self._unlink(corpus, buckets, names[first : first + SLICE])
             if cursor == b"0":
                 break
         here = await slots.look(self._runtime)
@@ -166,11 +166,11 @@ class Dropped:
         self._uncover(corpus, done)
         return len(done) == len(buckets)
 
-    async def _unlink(self, corpus: str, buckets: set[str], found: Sequence[bytes]) -> bool:
+    async def _unlink(self, corpus: str, buckets: set[str], names: Sequence[bytes]) -> bool:
         """Whether Redis took all of it."""
         by_bucket: dict[str, list[bytes]] = {}
         documents = 0
-        for name in found:
+        for name in names:
             word, of, rest = (*name.split(b":", 2), b"", b"")[:3]
             bucket = rest[1:6].decode("ascii", "replace")
             if word.decode("ascii", "replace") in WORDS and of == corpus.encode() and bucket in buckets:

@@ -32,7 +32,7 @@ class ShardEncoder:
         self._recent: OrderedDict[tuple[str, str], bytes] = OrderedDict()  # (encoder, question), oldest first
 
     async def id(self) -> str | None:
-        """What its vectors are known by; None where this shard has no encoder."""
+        """Returns the id that its vectors have; None where this shard has no encoder."""
         if not await self._copies.has(keys.ENCODER):
             return None  # it is looked for often: a command that fails would show among Redis' errors
         label = await self._copies.label(keys.ENCODER)
@@ -54,7 +54,7 @@ class ShardEncoder:
         return QuestionVector(encoder, vector)
 
     async def passage(self, encoder: str, title: str, text: str) -> StoredVector:
-        """Of a text that is cut anew: pieces that are stored may be of another, and cutting takes 1 % of the time.
+        """Encodes a text that is cut anew: pieces that are stored may be of another, and cutting takes 1 % of the time.
 
         Whoever keeps it looks whether the encoder is this one still. Raises what running a model raises.
         """
@@ -72,5 +72,5 @@ class ShardEncoder:
             "attention_mask": row.attention_mask[None],
             "token_type_ids": row.token_type_ids[None],
         }
-        (found,) = await self._copies.run(keys.ENCODER, feeds, [embedding.OUTPUT])
-        return found.astype(np.int8, copy=False).tobytes()
+        (output,) = await self._copies.run(keys.ENCODER, feeds, [embedding.OUTPUT])
+        return output.astype(np.int8, copy=False).tobytes()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redis import ResponseError
@@ -17,6 +18,31 @@ from shardqa.transient import is_write_refusal
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Argument, Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class NextEpoch:
+    """An epoch that a change ends with; call `ShardEpochs.written` once its commands have run."""
+
+    corpus: str
+    tag: str
+    epoch: int
+
+    @property
+    def store(self) -> tuple[Argument, ...]:
+        return ("SET", keys.epoch(self.corpus, self.tag), self.epoch)
+
+    @property
+    def announcement(self) -> tuple[Argument, ...]:
+        return ("PUBLISH", keys.EPOCH_CHANNEL, f"{self.corpus} {self.tag} {self.epoch}")
+
+    @property
+    def commands(self) -> list[tuple[Argument, ...]]:
+        return [self.store, self.announcement]
+
+    @property
+    def removal(self) -> tuple[Argument, ...]:
+        return ("UNLINK", keys.epoch(self.corpus, self.tag))
 
 
 class ShardEpochs:
@@ -34,7 +60,7 @@ class ShardEpochs:
             return known
         epoch = int(await self._runtime.call("GET", keys.epoch(corpus, tag)) or 0)
         if self._runtime.role() == "master" and epoch:  # 0 is not kept: anybody may ask for any corpus
-            self.written(corpus, tag, epoch)
+            self._know(corpus, tag, epoch)
         return epoch
 
     def is_current(self, corpus: str, tag: str, epoch: int) -> bool:
@@ -42,51 +68,55 @@ class ShardEpochs:
         is_master = self._runtime.role() == "master"
         return is_master and tag == self._runtime.hashtag() and self._known.get((tag, corpus)) == epoch
 
-    def held(self, corpus: str) -> int | None:
+    def known(self, corpus: str) -> int | None:
         """The epoch that this process knows of, whether or not it is in Redis."""
         return self._known.get((self._runtime.hashtag(), corpus))
 
     async def raise_epoch(self, corpus: str) -> int:
-        """Where memory is full, the epoch is held by this process alone; see `remove`. Raises as `write`: where Redis
-        does not even remove, the epoch is held all the same, and has to be raised again."""
+        """Raises the epoch; where memory is full, this process alone holds it, see `remove`.
+
+        Raises as `write`: where Redis does not even remove, the epoch is held all the same, and has to be raised again.
+        """
         await self.stored(corpus)
-        tag, epoch, commands = self.next(corpus)
+        step = self.next(corpus)
         try:
-            await write(self._runtime, commands)
+            await write(self._runtime, step.commands)
         except ResponseError as error:
             if not is_write_refusal(error):
                 raise
-            self.written(corpus, tag, epoch)
-            await write(self._runtime, [("UNLINK", keys.epoch(corpus, tag))])
-        self.written(corpus, tag, epoch)
-        return epoch
+            self.written(step)
+            await write(self._runtime, [step.removal])
+        self.written(step)
+        return step.epoch
 
-    async def remove(self, corpus: str, commands: Sequence[Sequence[Argument]]) -> tuple[str, int]:
-        """Runs commands that only remove, in one tick, and returns tag and epoch; call `written` after.
+    async def remove(self, corpus: str, commands: Sequence[Sequence[Argument]]) -> NextEpoch:
+        """Runs commands that only remove, in one tick, and returns the epoch; call `written` after.
 
         Memory may be full, and removing is what helps: an epoch that has no room is held by this process alone. Its key
         goes, so that no older one comes back. Raises as `write`.
         """
-        tag, epoch, (store, announce) = self.next(corpus)
-        frame = [("UNLINK", store[1]), store, announce, *commands]
+        step = self.next(corpus)
+        frame = [step.removal, *step.commands, *commands]
         replies = await self._runtime.calls(frame)
         if is_write_refusal(replies[1]):
             replies[1] = None
         raise_first(frame, replies)
-        return tag, epoch
+        return step
 
-    def next(self, corpus: str) -> tuple[str, int, list[tuple[Argument, ...]]]:
-        """(tag, epoch, the commands that end a change); call `written` once they have run.
+    def next(self, corpus: str) -> NextEpoch:
+        """Returns the epoch that a change ends with.
 
-        The commands must be sent before anything else is awaited: epochs reach Redis in the order they are made.
+        Its commands must be sent before anything else is awaited: epochs reach Redis in the order they are made.
         """
         tag = self._runtime.hashtag()
         last = max(self._known.get((tag, corpus), 0), self._issued.get(corpus, 0))
         epoch = self._issued[corpus] = keys.next_epoch(last, time.time_ns() // 1_000_000)
-        announcement = f"{corpus} {tag} {epoch}"
-        return tag, epoch, [("SET", keys.epoch(corpus, tag), epoch), ("PUBLISH", keys.EPOCH_CHANNEL, announcement)]
+        return NextEpoch(corpus, tag, epoch)
 
-    def written(self, corpus: str, tag: str, epoch: int) -> None:
+    def written(self, step: NextEpoch) -> None:
+        self._know(step.corpus, step.tag, step.epoch)
+
+    def _know(self, corpus: str, tag: str, epoch: int) -> None:
         self._known[tag, corpus] = max(epoch, self._known.get((tag, corpus), 0))
 
     def doubt(self, corpus: str) -> None:
@@ -94,5 +124,5 @@ class ShardEpochs:
         self._known = {name: epoch for name, epoch in self._known.items() if name[1] != corpus}
 
     def forget(self) -> None:
-        """Another may have raised any of them, unseen here: Redis is asked next time."""
+        """Forgets all epochs, since another node may have raised any, unseen here: Redis is asked next time."""
         self._known.clear()

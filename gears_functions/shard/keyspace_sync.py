@@ -1,7 +1,10 @@
 """An index per corpus, kept equal to its `passage:` keys by a watch of the keyspace and by scans.
 
-Everything here runs in the worker's loop. Where events were lost the keyspace is scanned. Events of a document that a
-function holds are left to it; passages that Redis does not let be read now are left to `retries`.
+Lives on masters and replicas, so that a failover finds a warm index; only masters write. Everything here runs in the
+worker's loop. Where events were lost the keyspace is scanned. A function puts what it wrote into the index itself, and
+events of a document that it holds are left to it; the watch brings in what came any other way (replication,
+resharding, other writers), and then the master raises the epoch. Passages that Redis does not let be read now are left
+to `retries`.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from redis import ResponseError
 
 from shardqa import keys, transient
 from shardqa.errors import BadKey, Indexing, ShardFailed
-from shardqa.gears_functions import documents
-from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions import document_hash
+from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.runtime import write
 from shardqa.gears_functions.shard import dropped, slots
@@ -27,8 +30,9 @@ from shardqa.models.embedding import StoredVector
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import KeyEvent, Reply, Runtime
-    from shardqa.gears_functions.shard.document_lock import HeldDocuments
     from shardqa.gears_functions.shard.epochs import ShardEpochs
+    from shardqa.gears_functions.shard.open_changes import OpenChanges
+    from shardqa.gears_functions.shard.retries import Settlement
 
 PREFIX = "passage:"
 DIGITS = 9  # of a size in bytes: any client may write the field
@@ -43,12 +47,12 @@ WAIT_SECONDS = 2.0  # from the beginning of a scan that questions wait for its e
 
 
 class KeyspaceSync:
-    def __init__(self, runtime: Runtime, epochs: ShardEpochs, held: HeldDocuments) -> None:
+    def __init__(self, runtime: Runtime, epochs: ShardEpochs, changes: OpenChanges) -> None:
         self.corpora: dict[str, Index] = {}
         self._runtime = runtime
         self._epochs = epochs
-        self._held = held
-        self.retries = ShardRetries(runtime, epochs, self)
+        self._changes = changes
+        self._retries = ShardRetries(runtime, epochs, self._on_settlement, lambda: self.corpora)
         self._synced = asyncio.Event()  # set while the index holds all that the keyspace does
         # The last scan's start; where Redis refuses it, it begins anew soon. None before the first.
         self._scanning_since: float | None = None
@@ -81,33 +85,56 @@ class KeyspaceSync:
                     await self._synced.wait()
 
     def index(self, corpus: str) -> Index:
-        """The index of a corpus to ask; an empty one if the shard holds none of it."""
-        found = self.corpora.get(corpus)
-        return Index() if found is None else found
+        """Returns the index of a corpus to ask; an empty one if the shard holds none of it."""
+        index = self.corpora.get(corpus)
+        return Index() if index is None else index
 
     def index_to_change(self, corpus: str) -> Index:
         return self.corpora.setdefault(corpus, Index())
 
+    async def epoch(self, corpus: str) -> int:
+        """Returns the epoch of this shard's part of a corpus; 0 if it never held any of it."""
+        epoch = await self._epochs.stored(corpus)
+        if epoch == 0 and len(self.index(corpus)) and self._runtime.role() == "master":
+            return await self._retries.first_epoch(corpus)  # slots moved here, and with them the tag
+        return epoch
+
+    async def changed(self, corpus: str) -> None:
+        """Raises the epoch of a corpus after a change that no document's function made."""
+        await self._retries.raise_epochs([corpus])
+
+    async def settled(self) -> frozenset[str]:
+        """Returns the buckets that this shard vouches for: their slots stay here, and the index holds all of them."""
+        served = await slots.look(self._runtime)
+        await self._caught_up()
+        return frozenset(
+            bucket
+            for bucket, slot in slots.OF_BUCKETS.items()
+            if served.serves(slot) and slot not in served.moving and not self._retries.waits_for(slot)
+        )
+
     async def bring_in(self, names: set[str]) -> None:
-        await self.retries.raise_epochs(await self.refresh(names))
+        """Reads these passages, and raises the epochs of corpora that this changed. Raises ResponseError."""
+        await self._retries.raise_epochs(await self._refresh(names))
 
     async def read_back(self, key: str, parsed: keys.DocKey, passed_over: set[str]) -> None:
+        """Makes the index hold what there is of a document whose change failed."""
         names = passed_over.union(self.index(parsed.corpus).passages_of(parsed.document))
         try:
-            count = documents.count_of_passages(await self._runtime.call("HGET", key, "passages"))
+            count = document_hash.count_of_passages(await self._runtime.call("HGET", key, "passages"))
             names |= {keys.passage(parsed.corpus, parsed.document, n) for n in range(count or 0)}
             await self.bring_in(names)
         except (ResponseError, ShardFailed) as error:
             self._runtime.log(f"passages of {key!r} can't be read back yet: {error}", "verbose")
             for name in names:
-                self.retries.wait_for_slot(name)
+                self._retries.wait_for_slot(name)
 
     # ---- following the keyspace
 
     async def _changed(self, events: Sequence[KeyEvent]) -> None:
         self._is_changing = True
         try:
-            changed = await self.refresh(dict.fromkeys(event.key for event in events))
+            changed = await self._refresh(dict.fromkeys(event.key for event in events))
         except ResponseError:
             await self._resync("overflow")  # the keyspace can't be read now: all of it is, once it can
             return
@@ -116,7 +143,7 @@ class KeyspaceSync:
         self.show_size()
         if self._runtime.role() != "master":
             self._epochs.forget()  # the master raises them, unseen here
-        await self.retries.raise_epochs(changed)
+        await self._retries.raise_epochs(changed)
 
     async def _resync(self, reason: str) -> None:
         if reason != PROMOTED:  # a replica's index is warm
@@ -127,7 +154,7 @@ class KeyspaceSync:
         while True:
             self._scanning_since = time.monotonic()
             try:
-                self.retries.scan_begins((await slots.look(self._runtime)).moving)
+                self._retries.scan_begins((await slots.look(self._runtime)).moving)
                 await self.dropped.load()
                 changed = await self.scan()
                 break
@@ -135,7 +162,7 @@ class KeyspaceSync:
                 self._runtime.log(f"the index waits, the keyspace can't be read: {error}")
                 await asyncio.sleep(RETRY_SECONDS)
         self._synced.set()
-        self.retries.scan_ended()
+        self._retries.scan_ended()
         self.corpora = {corpus: index for corpus, index in self.corpora.items() if len(index)}
         passages = self.show_size()
         self._runtime.log(f"index: {passages} passages after '{reason}', {time.perf_counter() - start:.1f} s")
@@ -146,44 +173,43 @@ class KeyspaceSync:
         self._settling = asyncio.create_task(self._settle_all())
         self.dropped.go_on()
         if reason != AT_START:
-            await self._tell_changes(changed if reason == PROMOTED else set(self.corpora), before)
+            await self._announce(changed if reason == PROMOTED else set(self.corpora), before)
 
     def _size(self) -> int:
-        """Passages in the index, of all corpora."""
         return sum(map(len, self.corpora.values()))
 
     def show_size(self) -> int:
-        """The same, told to INFO: on a replica nothing else tells it."""
+        """Shows in INFO how many passages the index holds, and returns it: on a replica nothing else tells."""
         passages = self._size()
         self._runtime.stat("passages", passages)
         return passages
 
-    async def _tell_changes(self, changed: set[str], before: set[str]) -> None:
+    async def _announce(self, changed: set[str], before: set[str]) -> None:
         """A corpus that is gone since `before` leaves no key, but is announced too: answers of it are remembered."""
-        await self.retries.raise_epochs(changed.intersection(self.corpora))
-        if gone := sorted(before.difference(self.corpora)):
-            await write(self._runtime, [self._epochs.next(corpus)[2][-1] for corpus in gone])
+        await self._retries.raise_epochs(changed.intersection(self.corpora))
+        if lost := sorted(before.difference(self.corpora)):
+            await write(self._runtime, [self._epochs.next(corpus).announcement for corpus in lost])
 
     async def scan(self) -> set[str]:
         """Makes the index equal to the keyspace; returns the corpora this changed."""
         seen, changed, cursor = set[str](), set[str](), b"0"
         while True:
-            cursor, found = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
-            names = [name.decode("utf-8", "surrogateescape") for name in found]
-            changed |= await self.refresh(names, held_too=True)
+            cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", PREFIX + "*", "COUNT", SCAN_COUNT)
+            names = [name.decode("utf-8", "surrogateescape") for name in page]
+            changed |= await self._refresh(names, is_lock_ignored=True)
             seen.update(names)
             if cursor == b"0":
                 break
-        gone = [key for index in self.corpora.values() for key in index if key not in seen]
-        return changed | await self.refresh(gone, held_too=True)
+        missing = [key for index in self.corpora.values() for key in index if key not in seen]
+        return changed | await self._refresh(missing, is_lock_ignored=True)
 
-    async def refresh(self, names: Iterable[str], held_too: bool = False) -> set[str]:
+    async def _refresh(self, names: Iterable[str], is_lock_ignored: bool = False) -> set[str]:
         """Reads passages and makes the index hold just what is there; returns the corpora this changed.
 
-        With `held_too` those of documents that a function holds as well: until it has written, what it replaces counts.
+        With `is_lock_ignored` those of documents that a function holds too: until it has written, the old ones count.
         Raises ResponseError where nothing can be read now; the index keeps what it had of the rest.
         """
-        todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name, held_too)) is not None]
+        todo = [(name, corpus) for name in names if (corpus := self._corpus_of(name, is_lock_ignored)) is not None]
         changed = set[str]()
         for first in range(0, len(todo), PAGE):
             page = todo[first : first + PAGE]
@@ -193,8 +219,9 @@ class KeyspaceSync:
             changed.update(c for (n, c), reply in zip(page, replies, strict=True) if self._apply(n, c, reply))
         return changed
 
-    def _corpus_of(self, name: str, held_too: bool) -> str | None:
-        """The corpus of a passage's key; None when a function that holds its document sees to it, or it is not ours."""
+    def _corpus_of(self, name: str, is_lock_ignored: bool) -> str | None:
+        """Returns the corpus of a passage's key; None when a function that holds its document sees to it, or it is not
+        ours."""
         try:
             parsed = keys.parse_passage(name)
         except BadKey as error:
@@ -202,14 +229,14 @@ class KeyspaceSync:
             return None
         if self.dropped.covers(parsed.corpus, parsed.tag):
             return None
-        is_held = self._held.passes_over(parsed, name)
-        return None if is_held and not held_too else parsed.corpus
+        is_locked = self._changes.passes_over(parsed, name)
+        return None if is_locked and not is_lock_ignored else parsed.corpus
 
     def _apply(self, name: str, corpus: str, reply: Reply | Exception) -> bool:
-        """Whether the index changed."""
+        """Returns whether the index changed."""
         if isinstance(reply, Exception):
             if transient.is_between_shards(reply):
-                self.retries.wait_for_slot(name)
+                self._retries.wait_for_slot(name)
             else:
                 self._runtime.log(f"{name!r} can't be indexed: {reply}", "warning")
             return self.index(corpus).remove(name)
@@ -222,7 +249,7 @@ class KeyspaceSync:
             index.put_vector(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
         return is_changed
 
-    async def caught_up(self) -> None:
+    async def _caught_up(self) -> None:
         """Waits a moment for events that came before: they are queued, and brought in one batch after another."""
         for _ in range(CAUGHT_UP):
             await asyncio.sleep(0)
@@ -241,10 +268,12 @@ class KeyspaceSync:
                     index.remove(name)
         self.show_size()
 
-    def forget(self, names: Iterable[str]) -> set[str]:
-        """Passages whose slots went to another shard; returns the corpora that had any."""
-        corpora = {name: keys.parse_passage(name).corpus for name in names}
-        return {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
+    async def _on_settlement(self, settlement: Settlement) -> set[str]:
+        """Brings the index up to date once slots have settled; returns the corpora that changed."""
+        corpora = {name: keys.parse_passage(name).corpus for name in settlement.departures}
+        changed = {corpus for name, corpus in corpora.items() if self.index(corpus).remove(name)}
+        changed |= await self._refresh(settlement.arrivals, is_lock_ignored=True)
+        return changed | await self.scan() if settlement.is_scan_due else changed
 
 
 def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
@@ -255,10 +284,10 @@ def _raise_what_passes(replies: Sequence[Reply | Exception]) -> None:
             raise reply
 
 
-def _of_document(size: bytes | None, metadata: bytes | None) -> OfDocument | None:
+def _of_document(size: bytes | None, metadata: bytes | None) -> DocumentInfo | None:
     if size is None or not size.isdigit() or len(size) > DIGITS:
         return None
-    return OfDocument(int(size), (metadata or b"").decode("utf-8", "replace"))
+    return DocumentInfo(int(size), (metadata or b"").decode("utf-8", "replace"))
 
 
 def _raw(name: str) -> bytes:

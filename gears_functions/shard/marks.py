@@ -30,7 +30,6 @@ class Marks:
 
     @property
     def prefix(self) -> str:
-        """Of the keys."""
         return f"{self._word}:"
 
     def covers(self, corpus: str) -> bool:
@@ -62,16 +61,16 @@ class Marks:
             self._mark(corpus, bucket, event.type != "none")
 
     async def resync(self, reason: str) -> None:
-        found, cursor = set[tuple[str, str]](), b"0"
+        marks, cursor = set[tuple[str, str]](), b"0"
         while True:
             cursor, names = await self._runtime.call("SCAN", cursor, "MATCH", self.prefix + "*", "COUNT", SCAN_COUNT)
             for name in names:
                 try:
-                    found.add(keys.parse_mark(self._word, name.decode("utf-8", "surrogateescape")))
+                    marks.add(keys.parse_mark(self._word, name.decode("utf-8", "surrogateescape")))
                 except BadKey as error:
                     self._runtime.log(f"left alone: {error}", "warning")
             if cursor == b"0":
                 break
         self._marks = {}
-        for corpus, bucket in found:
+        for corpus, bucket in marks:
             self._mark(corpus, bucket, True)

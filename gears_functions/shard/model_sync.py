@@ -56,7 +56,7 @@ class ModelSync:
         self._missed: dict[str, tuple[float, str]] = {}  # model that did not come -> (loop time of its next fetch, why)
         self._tidying: asyncio.Task[None] | None = None
         self._completing: asyncio.Task[None] | None = None
-        self._told = ""  # why a pushed model did not come, as it was logged last
+        self._logged = ""  # why a pushed model did not come, as it was logged last
         self._sending: dict[str, asyncio.Task[None]] = {}  # by the key that it is stored under
         self._complete_as: str | None = None  # the tag under which this shard has all pushed models
         runtime.watch("model:", self._unwatched, self._resync)
@@ -88,12 +88,12 @@ class ModelSync:
                 await asyncio.sleep(LOOK_SECONDS)  # its slot is leaving: the shard will have another tag
 
     async def scoring(self, model: str) -> Scoring | None:
-        """How this shard's copy is scored, the shipped way where whoever stored it did not say; None: there is none."""
+        """Returns how this shard's copy is scored: the shipped way where its label is silent; None: there is none."""
         label = await self.label(model)
         return None if label is None else Scoring.of_label(label) or shipped_scoring()
 
     async def label(self, model: str) -> str | None:
-        """The TAG of this shard's copy; None: there is none."""
+        """Returns the TAG of this shard's copy; None: there is none."""
         try:
             reply = await self._runtime.call("AI.MODELGET", keys.model(model, self._runtime.hashtag()), "META")
         except ResponseError:
@@ -128,7 +128,7 @@ class ModelSync:
         raise ClusterUnavailable(why)
 
     async def _fetch_from_any(self, model: str, key: str) -> tuple[str, bool]:
-        """Why it did not come, empty when it did; whether it was sent in vain."""
+        """Returns why it did not come, empty when it did, and whether it was sent in vain."""
         replies = await self._runtime.peers("RG.TRIGGER", "Shard")
         refused = None
         for tag in [ShardDescription.parse(reply).tag for reply in replies if not isinstance(reply, Exception)]:
@@ -156,7 +156,7 @@ class ModelSync:
             )
 
     async def _asked(self, model: str, tag: str, key: str) -> list[Exception]:
-        """Has one shard send the model, and waits until it has, or can't; why it can't."""
+        """Has one shard send the model, and waits until it has, or can't; returns why it can't."""
         while True:
             replies = await self._runtime.peers("RG.TRIGGER", "Push", model, tag, key)
             if not any(_answer(reply) == ON_ITS_WAY for reply in replies):
@@ -186,7 +186,7 @@ class ModelSync:
         return STORED
 
     async def _copy_of(self, model: str) -> str | None:
-        """The key of this shard's copy, or of one that it had before its tag changed, or that came with a slot."""
+        """Returns the key of this shard's copy, or of one that it had under another tag, or that came with a slot."""
         own = keys.model(model, self._runtime.hashtag())
         if await self._runtime.call("EXISTS", own):
             return own
@@ -196,7 +196,7 @@ class ModelSync:
     # ---- models that every shard has
 
     async def _unwatched(self, events: Sequence[KeyEvent]) -> None:
-        """What others store or delete is theirs."""
+        """Does nothing: what others store or delete is theirs."""
 
     async def _resync(self, reason: str) -> None:
         self._complete_as = None
@@ -219,7 +219,7 @@ class ModelSync:
             self._complete_as = own
 
     async def _copied_all(self, own: str) -> bool:
-        """Whether every shard listed its models, and this one has all of them now."""
+        """Returns whether every shard listed its models, and this one has all of them now."""
         now = await slots.look(self._runtime)
         if now.moving or not now.begins_with(own):
             return False
@@ -232,14 +232,16 @@ class ModelSync:
         return not missing and not any(isinstance(reply, Exception) for reply in replies)
 
     async def _copied(self, name: str, own: str) -> bool:
-        """Whether this shard has the model now; why not is logged, and the next one is looked at."""
+        """Returns whether this shard has the model now; why not is logged, and the next one is looked at."""
         key = keys.model(name, own)
         try:
             if not await self._runtime.call("EXISTS", key):
                 await self._fetch(name, key)
         except ClusterUnavailable as error:
-            self._runtime.log(f"{key} is still to come: {error}", "verbose" if self._told == str(error) else "warning")
-            self._told = str(error)
+            self._runtime.log(
+                f"{key} is still to come: {error}", "verbose" if self._logged == str(error) else "warning"
+            )
+            self._logged = str(error)
             return False
         return True
 

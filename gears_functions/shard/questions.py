@@ -18,8 +18,8 @@ class ActiveQuestions:
         self._running = 0
         self._last = 0.0  # monotonic seconds
 
-    def heard(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
-        """The function, each run of which is a question."""
+    def counted(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        """Returns the function, each run of which is a question."""
 
         async def run(record: Any) -> Any:
             self._running += 1

@@ -1,12 +1,13 @@
 """Retries of what Redis refuses for now: passages whose slot is moving, epochs that can't be raised.
 
-The worker's loop only; at most one task tries at a time.
+Whoever owns the index gives the callback that reads passages. The worker's loop only; at most one task tries at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from redis import ResponseError
@@ -20,16 +21,32 @@ from shardqa.transient import is_write_refusal
 if TYPE_CHECKING:
     from shardqa.gears_functions.runtime import Runtime
     from shardqa.gears_functions.shard.epochs import ShardEpochs
-    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 
 MOVING_SECONDS = 0.2  # between looks at slots that are on their way here or away
 
 
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Slots have settled: what the index must forget, and what it must read."""
+
+    departures: Collection[str]  # passages whose slots went to another shard
+    arrivals: Collection[str]  # passages whose slots are this shard's now
+    is_scan_due: bool  # a scan began while slots were on their way, and may have missed their keys
+
+
 class ShardRetries:
-    def __init__(self, runtime: Runtime, epochs: ShardEpochs, sync: KeyspaceSync) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        epochs: ShardEpochs,
+        on_settlement: Callable[[Settlement], Awaitable[set[str]]],
+        corpora: Callable[[], Iterable[str]],
+    ) -> None:
+        """`on_settlement` brings the index up to date and returns the corpora that changed; `corpora` are all in it."""
         self._runtime = runtime
         self._epochs = epochs
-        self._sync = sync
+        self._on_settlement = on_settlement
+        self._corpora = corpora
         self._moving: dict[int, set[str]] = {}  # slot between shards -> passages of it that could not be read
         self._unraised: set[str] = set()  # corpora that changed, and whose epoch Redis did not let us raise
         self._unseen = frozenset[int]()  # slots on their way when a scan began: it may have missed their keys
@@ -70,12 +87,12 @@ class ShardRetries:
         try:
             return await self._epochs.raise_epoch(corpus)
         except ResponseError as error:
-            held = self._epochs.held(corpus)
-            if held is None or not is_write_refusal(error):
+            epoch = self._epochs.known(corpus)
+            if epoch is None or not is_write_refusal(error):
                 raise
             self._unraised.add(corpus)
             self._try_again_soon()
-            return held
+            return epoch
 
     def _try_again_soon(self) -> None:
         if self._task is None or self._task.done():
@@ -88,10 +105,10 @@ class ShardRetries:
             try:
                 now = await slots.look(self._runtime)
                 settled = {slot: self._moving.pop(slot) for slot in set(self._moving) - now.moving}
-                changed = self._sync.forget(_names(settled, now, served=False))
-                changed |= await self._sync.refresh(_names(settled, now, served=True), held_too=True)
-                if self._unseen and not self._unseen & now.moving:
-                    changed |= await self._sync.scan()
+                is_scan_due = bool(self._unseen) and not self._unseen & now.moving
+                departures, arrivals = _names(settled, now, served=False), _names(settled, now, served=True)
+                changed = await self._on_settlement(Settlement(departures, arrivals, is_scan_due))
+                if is_scan_due:
                     self._unseen = frozenset()
                 if not now.ranges:
                     self._unraised.clear()  # without slots there is no tag to have epochs under
@@ -101,10 +118,10 @@ class ShardRetries:
                     self._moving.setdefault(slot, set()).update(names)
                     self._unraised.update(keys.parse_passage(name).corpus for name in names)  # some were read
                 if self._unseen:
-                    self._unraised.update(self._sync.corpora)  # a scan that broke off may have changed any
+                    self._unraised.update(self._corpora())  # a scan that broke off may have changed any
                 self._runtime.log(f"passages that arrived can't be read yet: {error}", "verbose")
 
 
 def _names(by_slot: Mapping[int, set[str]], now: Slots, served: bool) -> list[str]:
-    """Passages of the slots that this shard serves now, or of those that it does not."""
+    """Returns the passages of the slots that this shard serves now, or of those that it does not."""
     return [name for slot, names in by_slot.items() if now.serves(slot) == served for name in names]

@@ -1,4 +1,4 @@
-"""Which slots of the cluster this shard serves, and which are on their way here or away."""
+"""Slots of the cluster: which this shard serves, and which are on their way to it or away."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Slots:
 
     @classmethod
     def parse(cls, nodes: str, migrations: Sequence[Sequence[Any]] = ()) -> Slots:
-        """Of the replies of CLUSTER NODES and CLUSTER GETSLOTMIGRATIONS."""
+        """Reads the replies of CLUSTER NODES and CLUSTER GETSLOTMIGRATIONS."""
         mine = topology.myself(topology.parse(nodes))
         return cls(mine.slots, mine.moving.union(*map(_slots_of_migration, migrations)))
 
@@ -63,10 +63,10 @@ async def look(runtime: Runtime) -> Slots:
 
 def _slots_of_migration(reply: Sequence[Any]) -> set[int]:
     """Slots that are on their way; none of a migration that is over."""
-    told = dict(zip(reply[::2], reply[1::2], strict=True))
-    if told[b"state"] in ENDED:
+    state = dict(zip(reply[::2], reply[1::2], strict=True))
+    if state[b"state"] in ENDED:
         return set()
-    ranges = (part.partition(b"-") for part in told[b"slot_ranges"].split())
+    ranges = (part.partition(b"-") for part in state[b"slot_ranges"].split())
     return {slot for first, _, last in ranges for slot in range(int(first), int(last or first) + 1)}
 
 

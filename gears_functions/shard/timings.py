@@ -1,4 +1,4 @@
-"""How long phases take on this shard, shown by INFO: median and 99th percentile of the latest runs, microseconds."""
+"""Times of phases on this shard, shown by INFO: median and 99th percentile of the latest runs, microseconds."""
 
 from __future__ import annotations
 

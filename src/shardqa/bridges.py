@@ -9,7 +9,7 @@ that a first passage names gets its best passage carried a share of the way to t
 
 So no passage comes before the first by this. All of it follows from merged scores and from integers that shards sum up,
 and a document lies whole on one shard: ranks are the same however many shards there are. Pure functions; who asks whom
-is engine/bridging.py's matter, and gears_functions/rank.py's for who asks a shard without an engine.
+is engine/bridging.py's matter, and gears_functions/shard/rankings.py's for who asks a shard without an engine.
 
 The constants were chosen on the questions of qed-nq and clapnq and on HotpotQA's: docs/benchmarks.md has what others
 give.

@@ -9,7 +9,7 @@ from shardqa.cluster import local, processes, redis_server
 from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.gears_functions.delete import AT_ONCE
+from shardqa.gears_functions.shard.removal import AT_ONCE
 from shardqa.loader import ingest
 from shardqa.loader.source_file import Item
 from shardqa.schema import Document

@@ -10,9 +10,10 @@ from redis import ResponseError
 
 from shardqa import keys
 from shardqa.gears_functions.runtime import Runtime
-from shardqa.gears_functions.shard.document_lock import DocumentLock, HeldDocuments
+from shardqa.gears_functions.shard.document_lock import DocumentLock
 from shardqa.gears_functions.shard.epochs import ShardEpochs
 from shardqa.gears_functions.shard.keyspace_sync import AT_START, FIELDS, PREFIX, KeyspaceSync
+from shardqa.gears_functions.shard.open_changes import OpenChanges
 
 DOC = keys.doc("c", "mill")
 PASSAGE = keys.passage("c", "mill", 0)
@@ -59,10 +60,10 @@ class Shard:
     def __init__(self) -> None:
         passage = {"title": "Mill", "text": "Ada built it.", "end": "13", "bytes": "13", "metadata": ""}
         keyspace = Keyspace({DOC: {"passages": "1"}, PASSAGE: passage})
-        runtime, held = cast(Runtime, keyspace), HeldDocuments()
+        runtime, changes = cast(Runtime, keyspace), OpenChanges()
         epochs = ShardEpochs(runtime)
-        self.sync = KeyspaceSync(runtime, epochs, held)
-        self.lock = DocumentLock(held, epochs, self.sync)
+        self.sync = KeyspaceSync(runtime, epochs, changes)
+        self.lock = DocumentLock(changes, epochs, self.sync)
         self.keyspace = keyspace
 
     async def start(self) -> None:

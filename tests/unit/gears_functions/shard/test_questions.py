@@ -18,7 +18,7 @@ async def test_what_runs_in_the_background_waits_until_the_question_is_answered(
         await questions.quiet(0.002, 60)
         order.append("encoded")
 
-    answering: asyncio.Future[Any] = asyncio.ensure_future(questions.heard(answer)(None))
+    answering: asyncio.Future[Any] = asyncio.ensure_future(questions.counted(answer)(None))
     await asyncio.sleep(0)
     encoding = asyncio.create_task(encode())
     await asyncio.sleep(0.05)
@@ -33,13 +33,13 @@ async def test_a_question_that_fails_is_over() -> None:
     async def fail(record: Any) -> None:
         raise ValueError("no answer")
 
-    await asyncio.gather(questions.heard(fail)(None), return_exceptions=True)
+    await asyncio.gather(questions.counted(fail)(None), return_exceptions=True)
     await asyncio.wait_for(questions.quiet(0.002, 3_600), 60)
 
 
 async def test_patience_has_an_end_where_questions_have_none() -> None:
     questions = ActiveQuestions()
-    endless: asyncio.Future[Any] = asyncio.ensure_future(questions.heard(lambda _: asyncio.sleep(3_600))(None))
+    endless: asyncio.Future[Any] = asyncio.ensure_future(questions.counted(lambda _: asyncio.sleep(3_600))(None))
     await asyncio.sleep(0)
     start = monotonic()
     await asyncio.wait_for(questions.quiet(0.002, 0.02), 60)

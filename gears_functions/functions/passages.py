@@ -14,12 +14,13 @@ from shardqa.analysis import Query, query
 from shardqa.errors import BadData
 from shardqa.gears_functions import arguments, permissions
 from shardqa.gears_functions.index import highlights
-from shardqa.gears_functions.rank import MAX_LIMIT, parse_statistics
+from shardqa.gears_functions.shard.rankings import MAX_LIMIT, StatisticsArgument
 from shardqa.statistics import CorpusStatistics
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.shard.state import ShardState
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
 
 USAGE = "Passages <corpus> <question> <keys> [<statistics>]"
 
@@ -27,28 +28,29 @@ USAGE = "Passages <corpus> <question> <keys> [<statistics>]"
 class Passages:
     """The worker's loop only."""
 
-    def __init__(self, shard: ShardState) -> None:
-        self._shard = shard
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync) -> None:
+        self._runtime = runtime
+        self._sync = sync
 
     async def passages(self, record: Record) -> str:
-        """Those that are here; who may ask a corpus may see what its answers are made of."""
-        corpus, asked, wanted, *given = arguments.words(record, USAGE, 3, 4)
+        """Returns those that are on this shard; who may ask a corpus may see what its answers are made of."""
+        corpus, text, listed, *counts = arguments.words(record, USAGE, 3, 4)
         keys.check_corpus(corpus)
-        question = query(checks.question(asked))
-        names = _names(corpus, wanted)
-        statistics = parse_statistics(given[0])[0] if given else None
-        await permissions.to_ask(self._shard.runtime, corpus)
-        await self._shard.synced()
+        question = query(checks.question(text))
+        names = _names(corpus, listed)
+        statistics = StatisticsArgument.parse(counts[0]).statistics if counts else None
+        await permissions.to_ask(self._runtime, corpus)
+        await self._sync.synced()
         commands = [command for name in names for command in _reads(name)]
-        replies = await self._shard.runtime.calls(commands) if commands else []
-        found = [
-            self._one(corpus, name, fields, metadata, question, statistics)
+        replies = await self._runtime.calls(commands) if commands else []
+        passages = [
+            self._passage(corpus, name, fields, metadata, question, statistics)
             for name, fields, metadata in zip(names, replies[::2], replies[1::2], strict=True)
             if not isinstance(fields, Exception) and fields[0] is not None
         ]
-        return orjson.dumps({"tag": self._shard.runtime.hashtag(), "passages": found}).decode()
+        return orjson.dumps({"tag": self._runtime.hashtag(), "passages": passages}).decode()
 
-    def _one(
+    def _passage(
         self,
         corpus: str,
         name: str,
@@ -61,7 +63,7 @@ class Passages:
         words = (text or b"").decode("utf-8", "replace")
         first = int(start or 0)
         matches = highlights.matched(words, question)
-        why = None if statistics is None else self._shard.index(corpus).explain(name, question, statistics)
+        why = None if statistics is None else self._sync.index(corpus).explain(name, question, statistics)
         return {
             "key": name,
             "title": (title or b"").decode("utf-8", "replace"),
@@ -78,14 +80,14 @@ def _reads(name: str) -> tuple[tuple[str, ...], ...]:
     return (("HMGET", name, "text", "start", "title", "places"), ("HGET", keys.doc_of_passage(name), "metadata"))
 
 
-def _names(corpus: str, wanted: str) -> list[str]:
+def _names(corpus: str, listed: str) -> list[str]:
     """Raises BadData, BadKey."""
     try:
-        names = orjson.loads(wanted)
+        names = orjson.loads(listed)
     except orjson.JSONDecodeError as error:
         raise BadData(f"the keys are not JSON: {error}; send a list of passage keys") from None
     if not isinstance(names, list) or len(names) > MAX_LIMIT or not all(isinstance(name, str) for name in names):
-        raise BadData(f"keys={wanted[:80]!r} is no list of at most {MAX_LIMIT:,} passage keys")
+        raise BadData(f"keys={listed[:80]!r} is no list of at most {MAX_LIMIT:,} passage keys")
     for name in names:
         if keys.parse_passage(name).corpus != corpus:
             raise BadData(f"{name[:80]!r} is no passage of the corpus {corpus!r}; send keys of one corpus")

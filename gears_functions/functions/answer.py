@@ -3,7 +3,7 @@
     GET answer:<corpus>:{T}:<epoch>:<model>:<k>:<question>
 
 The client is answered first; the value is stored a moment later, and only while the key's epoch is the shard's, so that
-an answer never outlives the text it came from. The worker's loop only; the network runs in the model's own thread.
+an answer never outlives the text it came from.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from shardqa.models.scoring import shipped_scoring
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from shardqa.gears_functions.rank import Ranks, ShardRanking
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.epochs import ShardEpochs
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
     from shardqa.gears_functions.shard.model_sync import ModelSync
-    from shardqa.gears_functions.shard.state import ShardState
+    from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
     from shardqa.gears_functions.shard.timings import Timings
     from shardqa.models.scoring import Scoring
-    from shardqa.models.tokenizer import PassageTokens
+    from shardqa.models.tokenizer import PassageTokens, Tokenizer
 
 ANSWER_SECONDS = 3_600  # life of a stored answer
 STORE_AFTER = 0.002  # seconds between reply and SET: a tracking client must see the reply before the invalidation
@@ -57,12 +59,12 @@ class Loaded:
     metadata: str  # of its document, JSON
 
     def record(self) -> dict[str, Any]:
-        told = {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
-        return {**told, "metadata": self.metadata} if self.metadata else told
+        record = {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
+        return {**record, "metadata": self.metadata} if self.metadata else record
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSpan:
+class PassageSpan:
     """A span of a passage."""
 
     passage: Loaded
@@ -88,11 +90,11 @@ class FoundSpan:
 
 @dataclass(frozen=True, slots=True)
 class PassageReading:
-    """What the reader sees in a passage."""
+    """A passage as the reader sees it."""
 
     passage: Loaded
     null_logit: float
-    spans: list[FoundSpan]
+    spans: list[PassageSpan]
     sentences: list[evidence.Sentence]  # in characters of the passage's text
 
     def record(self) -> dict[str, Any]:
@@ -106,8 +108,7 @@ class PassageReading:
             **({"places": marks} if marks else {}),
         }
 
-    def of(self, passage: Loaded) -> PassageReading:
-        """The same of another rank."""
+    def with_rank_of(self, passage: Loaded) -> PassageReading:
         return replace(self, passage=passage, spans=[replace(span, passage=passage) for span in self.spans])
 
 
@@ -127,19 +128,27 @@ class Phases:
         return {**self.us, "total": round((perf_counter() - self._start) * 1e6)}
 
 
-class AnswerFunction:
+class Answer:
+    """The worker's loop only; the network runs in the model's own thread."""
+
     def __init__(
         self,
-        shard: ShardState,
-        ranks: Ranks,
+        runtime: Runtime,
+        tokenizer: Tokenizer,
+        sync: KeyspaceSync,
+        epochs: ShardEpochs,
+        rankings: Rankings,
         copies: ModelSync,
         timings: Timings,
         override_reply: Callable[[bytes], None],
     ) -> None:
-        self._shard = shard
-        self._timings = timings
-        self._ranks = ranks
+        self._runtime = runtime
+        self._tokenizer = tokenizer
+        self._sync = sync
+        self._epochs = epochs
+        self._rankings = rankings
         self._copies = copies
+        self._timings = timings
         self._override_reply = override_reply
         # (corpus, model, question in keys) -> what was read of each passage, by its key: a question is read in stages.
         self._stages: OrderedDict[tuple[str, str, str], dict[str, PassageReading]] = OrderedDict()  # oldest first
@@ -160,20 +169,20 @@ class AnswerFunction:
         self._store(key, parsed, reply)
 
     def request_of(self, event: dict[str, Any]) -> str:
-        """For the log."""
+        """Describes a request for the log."""
         try:
             parsed = keys.parse_answer(event["key"])
         except (BadKey, TypeError):
             return "no answer's key"
-        ranking = self._ranks.remembered(parsed.corpus, parsed.question)
-        found = ranking.request if ranking is not None else ""
-        return f"request {found or 'without an id'}, corpus {parsed.corpus}, k {parsed.k}"
+        ranking = self._rankings.remembered(parsed.corpus, parsed.question)
+        request = ranking.request if ranking is not None else ""
+        return f"request {request or 'without an id'}, corpus {parsed.corpus}, k {parsed.k}"
 
     def _check(self, parsed: keys.AnswerKey) -> None:
         """Raises BadLimit, WrongShard."""
         if not 1 <= parsed.k <= MAX_K:
             raise BadLimit(f"k={parsed.k} is outside 1 to {MAX_K}; choose a number in between")
-        own = self._shard.runtime.hashtag()
+        own = self._runtime.hashtag()
         if parsed.tag != own:
             raise WrongShard(
                 f"the shard of {{{parsed.tag}}} can't be asked here, where the tag is {{{own}}}: its slot has moved, "
@@ -182,8 +191,8 @@ class AnswerFunction:
 
     async def _answer(self, parsed: keys.AnswerKey) -> dict[str, Any]:
         phases = Phases()
-        question, filter_ = self._asked(parsed)
-        question_ids = self._shard.tokenizer.question(question)
+        question, filter_ = self._question_of(parsed)
+        question_ids = self._tokenizer.question(question)
         ranking, passages = await self._passages(parsed, question, filter_, phases)
         stage = (parsed.corpus, parsed.model, parsed.question)
         known = self._known(stage, passages)
@@ -193,27 +202,27 @@ class AnswerFunction:
         phases.done("tokenise")
         readings, scoring = await self._read(parsed.model, new, pieces, rows, phases)
         readings |= known
-        found = self._best([span for one in readings.values() for span in one.spans], passages, scoring)
+        best = self._best([span for one in readings.values() for span in one.spans], passages, scoring)
         self._remember(stage, readings)
         phases.done("span")
         return {
-            "tag": self._shard.runtime.hashtag(),
+            "tag": self._runtime.hashtag(),
             "epoch": ranking.epoch,
             "model": parsed.model,
             "question": question,
-            "spans": [span.record() for span in found],
+            "spans": [span.record() for span in best],
             "passages": {passage.key: readings[passage.key].record() for passage in passages},
             "scores": scoring.record(),
             "us": phases.total(),
             "batch": len(rows),
         }
 
-    def _asked(self, parsed: keys.AnswerKey) -> tuple[str, str]:
-        """Question and filter, in full: a long one, and one with a filter, stands hashed in its key, and was ranked
-        just before."""
+    def _question_of(self, parsed: keys.AnswerKey) -> tuple[str, str]:
+        """Returns question and filter, in full: a long one, and one with a filter, stands hashed in its key, and was
+        ranked just before."""
         if not parsed.question.startswith(keys.HASHED):
             return checks.question(parsed.question), ""
-        ranking = self._ranks.remembered(parsed.corpus, parsed.question)
+        ranking = self._rankings.remembered(parsed.corpus, parsed.question)
         if ranking is None:
             raise BadKey(
                 f"this shard does not know the question or filter {parsed.question}; send RG.TRIGGER Rank with it first"
@@ -229,60 +238,55 @@ class AnswerFunction:
         for _ in range(ATTEMPTS):
             ranking = await self._ranking(parsed, question, filter_)
             phases.done("rank")
-            wanted = ranking.passages[: parsed.k]
-            loaded = await self._load(wanted)
+            best = ranking.passages[: parsed.k]
+            loaded = await self._load(best)
             phases.done("load")
             if None not in loaded:
                 return ranking, [passage for passage in loaded if passage is not None]
-            await self._shard.look_again(
-                name for (name, _score), passage in zip(wanted, loaded, strict=True) if passage is None
-            )
+            # The index has them, the keyspace has not.
+            await self._sync.bring_in({name for (name, _), one in zip(best, loaded, strict=True) if one is None})
         raise ClusterUnavailable(f"passages of corpus {parsed.corpus!r} are leaving this shard; ask again in a moment")
 
     async def _ranking(self, parsed: keys.AnswerKey, question: str, filter_: str) -> ShardRanking:
-        await self._shard.synced()
-        ranking = self._ranks.remembered(parsed.corpus, keys.question_in_key(question, filter_))
-        if (
-            ranking is not None
-            and ranking.reaches(parsed.k)
-            and ranking.epoch == await self._shard.epoch(parsed.corpus)
-        ):
+        await self._sync.synced()
+        ranking = self._rankings.remembered(parsed.corpus, keys.question_in_key(question, filter_))
+        if ranking is not None and ranking.reaches(parsed.k) and ranking.epoch == await self._sync.epoch(parsed.corpus):
             return ranking
-        anew = None if ranking is None else await self._ranks.anew(parsed.corpus, ranking, parsed.k)
-        return anew or await self._ranks.ranking(parsed.corpus, question, parsed.k, filter_=filter_)
+        anew = None if ranking is None else await self._rankings.rank_again(parsed.corpus, ranking, parsed.k)
+        return anew or await self._rankings.rank(parsed.corpus, question, parsed.k, filter_)
 
-    async def _load(self, wanted: list[tuple[str, float]]) -> list[Loaded | None]:
-        if not wanted:
+    async def _load(self, ranked: list[tuple[str, float]]) -> list[Loaded | None]:
+        if not ranked:
             return []
         commands = [
             command
-            for key, _ in wanted
+            for key, _ in ranked
             for command in (
                 ("HMGET", key, "text", "start", "title", "places"),
                 ("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"),
                 ("HMGET", keys.doc_of_passage(key), "metadata", "digest"),
             )
         ]
-        replies = await self._shard.runtime.calls(commands)
+        replies = await self._runtime.calls(commands)
         return [
             loaded(key, score, hash, blob, document)
             for (key, score), hash, blob, document in zip(
-                wanted, replies[::3], replies[1::3], replies[2::3], strict=True
+                ranked, replies[::3], replies[1::3], replies[2::3], strict=True
             )
         ]
 
     # ---- reading
 
     def _known(self, stage: tuple[str, str, str], passages: list[Loaded]) -> dict[str, PassageReading]:
-        """What an earlier stage of the question read, by passage.
+        """Returns what an earlier stage of the question read, by passage.
 
-        None where this is no later stage: who asks for as many passages once more wants them read anew.
+        Empty where this is no later stage: who asks for as many passages once more wants them read anew.
         """
         before = self._stages.get(stage, {})
         if len(passages) <= len(before):
             return {}
         return {
-            passage.key: before[passage.key].of(passage)
+            passage.key: before[passage.key].with_rank_of(passage)
             for passage in passages
             if passage.key in before and before[passage.key].passage.text == passage.text
         }
@@ -293,7 +297,7 @@ class AnswerFunction:
         if len(self._stages) > STAGES_KEPT:
             self._stages.popitem(last=False)
 
-    def _best(self, spans: list[FoundSpan], passages: list[Loaded], scoring: Scoring) -> list[FoundSpan]:
+    def _best(self, spans: list[PassageSpan], passages: list[Loaded], scoring: Scoring) -> list[PassageSpan]:
         """The best of all, best first."""
         best_rank = max((passage.score for passage in passages), default=0.0)
         spans.sort(key=lambda span: (-_score(scoring, span, best_rank), span.passage.key, span.start, span.end))
@@ -302,25 +306,25 @@ class AnswerFunction:
     async def _read(
         self, model: str, passages: list[Loaded], pieces: list[PassageTokens], rows: list[reader.Row], phases: Phases
     ) -> tuple[dict[str, PassageReading], Scoring]:
-        """What is read of each passage, by its key, and what scores it."""
+        """Returns what is read of each passage, by its key, and what scores it."""
         batches = reader.batches(rows)
         scoring, *logits = await asyncio.gather(
             self._copies.scoring(model),  # meanwhile: it costs the answer no time
             *(self._copies.run(model, batch.feeds(), OUTPUTS) for batch in batches),
         )
         phases.done("read")
-        found = {
+        readings = {
             passages[row].key: _reading(passages[row], pieces[row], rows[row], starts[line], ends[line])
             for batch, (starts, ends) in zip(batches, logits, strict=True)
             for line, row in enumerate(batch.rows)
         }
         if scoring is None:  # the copy came for this run
             scoring = await self._copies.scoring(model) or shipped_scoring()
-        return found, scoring
+        return readings, scoring
 
     def _pieces(self, passage: Loaded) -> PassageTokens:
-        """Where each of its word pieces stands in its text."""
-        pieces = self._shard.tokenizer.passage(passage.text)
+        """Returns its word pieces with their places in its text. Raises BadModel."""
+        pieces = self._tokenizer.passage(passage.text)
         if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
             raise BadModel(f"the tokens of {passage.key!r} are not this shard's tokenizer's; run 'shardqa retokenise'")
         return pieces
@@ -334,11 +338,11 @@ class AnswerFunction:
 
     async def _set(self, key: str, parsed: keys.AnswerKey, value: bytes, epoch: int) -> None:
         await asyncio.sleep(STORE_AFTER)
-        if parsed.epoch != epoch or not self._shard.epochs.is_current(parsed.corpus, parsed.tag, epoch):
+        if parsed.epoch != epoch or not self._epochs.is_current(parsed.corpus, parsed.tag, epoch):
             return
-        (reply,) = await self._shard.runtime.calls([("SET", key, value, "EX", ANSWER_SECONDS)])
+        (reply,) = await self._runtime.calls([("SET", key, value, "EX", ANSWER_SECONDS)])
         if isinstance(reply, Exception):
-            self._shard.runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
+            self._runtime.log(f"{key[:120]!r} was not stored: {reply}", "verbose")
 
 
 def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loaded | None:
@@ -364,7 +368,7 @@ def _reading(
     numbers = sentences.numbers(passage.text, offsets)
     best = reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
     spans = [
-        FoundSpan(
+        PassageSpan(
             passage,
             int(offsets[span.start_token, 0]),
             int(offsets[span.end_token, 1]),
@@ -379,5 +383,5 @@ def _reading(
     return PassageReading(passage, null, spans, likeliest)
 
 
-def _score(scoring: Scoring, span: FoundSpan, best_rank: float) -> float:
+def _score(scoring: Scoring, span: PassageSpan, best_rank: float) -> float:
     return scoring.score(span.span_logit, span.null_logit, span.passage.score, best_rank)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from shardqa.config import MAX_DOCUMENT
 from shardqa.errors import BadDocument, DocumentTooLarge
-from shardqa.gears_functions.documents import FIELDS, Fields, encoded, from_hash, from_words
+from shardqa.gears_functions.document_hash import FIELDS, Fields, encoded, from_hash, from_words
 
 utf8 = st.text(st.characters(exclude_categories=["Cs"]))
 

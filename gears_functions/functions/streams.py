@@ -25,7 +25,7 @@ from shardqa.gears_functions import arguments
 
 if TYPE_CHECKING:
     from shardqa.gears_functions.arguments import Record
-    from shardqa.gears_functions.ingest import Ingest
+    from shardqa.gears_functions.functions.ingest import Ingest
     from shardqa.gears_functions.runtime import KeyEvent, Runtime
 
 USAGE = "an entry of the fields corpus, id, text and what else Ingest takes"
@@ -67,16 +67,16 @@ class IngestStreams:
             await self._runtime.on_owner(key, "RG.TRIGGERONKEY", "Ingest", key, *words)
 
     async def _put_aside(self, record: Mapping[str, Any], reason: str) -> None:
-        """Under the entry's own id, which a second try finds taken."""
+        """Adds it under the entry's own id, which a second try finds taken."""
         name, pairs = keys.failed_entries(record["key"]), [word for pair in record["value"].items() for word in pair]
-        told = ("stream", record["key"], "entry", record["id"], "reason", reason, *pairs)
+        fields = ("stream", record["key"], "entry", record["id"], "reason", reason, *pairs)
         try:
-            await self._runtime.call("XADD", name, record["id"], *told)
+            await self._runtime.call("XADD", name, record["id"], *fields)
         except ResponseError as error:
             if "equal or smaller" not in str(error):
                 raise
             if not await self._runtime.call("XRANGE", name, record["id"], record["id"]):
-                await self._runtime.call("XADD", name, "*", *told)  # the stream was made anew, its ids began again
+                await self._runtime.call("XADD", name, "*", *fields)  # the stream was made anew, its ids began again
         self._runtime.log(f"an entry of {record['key']} is put aside in {name}: {reason}", "verbose")
 
     # ---- progress
@@ -89,12 +89,12 @@ class IngestStreams:
         for name, reply in zip(names, await self._runtime.calls([("XINFO", "STREAM", n) for n in names]), strict=True):
             if isinstance(reply, Exception):
                 continue  # it was deleted just now, or its slot is on its way
-            told = dict(zip(reply[::2], reply[1::2], strict=True))
+            info = dict(zip(reply[::2], reply[1::2], strict=True))
             if name.startswith(keys.FAILED_ENTRIES):
-                failed += told[b"length"]
+                failed += info[b"length"]
             else:
-                waiting += told[b"length"]
-                added += told[b"entries-added"]
+                waiting += info[b"length"]
+                added += info[b"entries-added"]
         return orjson.dumps(
             {"tag": self._runtime.hashtag(), "waiting": waiting, "done": added - waiting, "failed": failed}
         ).decode()
@@ -124,12 +124,12 @@ def is_lasting(error: RedisError) -> bool:
 
 def _document_of(value: Mapping[Any, Any]) -> tuple[str, list[str | bytes]]:
     """(the document's key, the words of Ingest). Raises BadData, BadCorpusName and BadDocumentId."""
-    named = dict[str, str]()
+    place = dict[str, str]()
     for name in ("corpus", "id"):
         word = value.get(name)
         if not isinstance(word, str):
-            met = "no" if word is None else "not UTF-8 in its"
-            raise BadData(f"the entry has {met} field {name!r}; send {USAGE}")
-        named[name] = word
-    words = [word for name, field in value.items() if name not in named for word in (name, field)]
-    return keys.doc(named["corpus"], named["id"]), words
+            fault = "no" if word is None else "not UTF-8 in its"
+            raise BadData(f"the entry has {fault} field {name!r}; send {USAGE}")
+        place[name] = word
+    words = [word for name, field in value.items() if name not in place for word in (name, field)]
+    return keys.doc(place["corpus"], place["id"]), words

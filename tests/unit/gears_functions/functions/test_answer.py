@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shardqa import keys
-from shardqa.gears_functions import answer
+from shardqa.gears_functions.functions import answer
 
 KEY = keys.passage("c", "mill", 0)
 HASH = [b"Ada built it.", b"0", b"Mill", b""]

@@ -1,4 +1,4 @@
-"""A document of a `doc:` hash: read from a client's words or from the key, checked, compared by digest."""
+"""A document as its `doc:` hash: read from a client's words or from the key, checked, compared by digest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_PASSAGES = 100_000  # more than a document of MAX_DOCUMENT bytes can have: i
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a writer gives; the rest of the hash is ours."""
+    """The fields that a writer sends; the rest of the hash is ours."""
 
     title: str
     text: str
@@ -43,26 +43,43 @@ class Fields:
         return digest.hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A `doc:` hash as it lies in Redis."""
+
+    fields: list[bytes | None]  # in the order of FIELDS
+    digest: str  # of what its passages were made of; empty when they are not, or not all, in Redis
+    passages: int | None  # as many as there may be; None: never ingested
+
+    @property
+    def text(self) -> bytes | None:
+        return self.fields[FIELDS.index("text")]
+
+    @property
+    def origin(self) -> str:
+        return (self.fields[FIELDS.index("origin")] or b"").decode("utf-8", "replace")
+
+
 def from_words(key: str, pairs: Sequence[str | bytes]) -> Fields:
-    """From `field value …`; fields left out are empty. Raises BadDocument, DocumentTooLarge."""
+    """Reads `field value …`; fields left out are empty. Raises BadDocument, DocumentTooLarge."""
     if len(pairs) % 2:
         raise BadDocument(
             f"document {key!r} came with {len(pairs)} words; send field value pairs of {', '.join(FIELDS)}"
         )
-    given = dict(zip(pairs[::2], pairs[1::2], strict=True))
-    unknown = [name for name in given if name not in (*FIELDS, REPLACE)]
+    words = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    unknown = [name for name in words if name not in (*FIELDS, REPLACE)]
     if unknown:
         raise BadDocument(f"document {key!r} has the field {unknown[0]!r}; fields are {', '.join(FIELDS)}")
-    return _checked(key, {name: given.get(name, "") for name in FIELDS})
+    return _checked(key, {name: words.get(name, "") for name in FIELDS})
 
 
 def may_replace(pairs: Sequence[str | bytes]) -> bool:
-    """Whether a document of another origin may be replaced by this one, of words that `from_words` has taken."""
+    """Returns whether a document of another origin may be replaced by this one; `from_words` has taken the words."""
     return dict(zip(pairs[::2], pairs[1::2], strict=True)).get(REPLACE) not in ("no", b"no")
 
 
 def from_hash(key: str, values: Sequence[bytes | None]) -> Fields:
-    """From the reply of `HMGET key` with FIELDS. Raises BadDocument, DocumentTooLarge."""
+    """Reads the reply of `HMGET key` with FIELDS. Raises BadDocument, DocumentTooLarge."""
     return _checked(key, {name: value or b"" for name, value in zip(FIELDS, values, strict=True)})
 
 
@@ -78,8 +95,8 @@ def count_of_passages(value: bytes | None) -> int | None:
     return int(value)
 
 
-def _checked(key: str, given: dict[str, str | bytes]) -> Fields:
-    fields = Fields(**{name: _decoded(key, name, value) for name, value in given.items()})
+def _checked(key: str, raw: dict[str, str | bytes]) -> Fields:
+    fields = Fields(**{name: _decoded(key, name, value) for name, value in raw.items()})
     checks.document(f"document {key!r}", fields.text)
     _check_metadata(key, fields.metadata)
     places.check(fields.places)
@@ -102,9 +119,9 @@ def _check_metadata(key: str, metadata: str) -> None:
         return
     shared.check_size(key, metadata)
     try:
-        found: Any = orjson.loads(metadata)
+        loaded: Any = orjson.loads(metadata)
     except orjson.JSONDecodeError as error:
         raise BadDocument(f"the metadata of document {key!r} is not JSON ({error}); send an object") from None
-    if not isinstance(found, dict):
-        raise BadDocument(f"the metadata of document {key!r} is a JSON {type(found).__name__}; send an object")
-    shared.check_depth(key, found)
+    if not isinstance(loaded, dict):
+        raise BadDocument(f"the metadata of document {key!r} is a JSON {type(loaded).__name__}; send an object")
+    shared.check_depth(key, loaded)

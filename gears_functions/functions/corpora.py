@@ -1,0 +1,84 @@
+"""`Corpora`, `Shard`: what this shard holds.
+
+RG.TRIGGER Corpora [<view>]
+RG.TRIGGER Shard
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from shardqa.errors import Indexing
+from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.runtime import refusal
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.index.corpus_index import Index
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.encoder import ShardEncoder
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+    from shardqa.gears_functions.shard.marks import Marks
+
+
+class Corpora:
+    """The worker's loop only."""
+
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync, lexical: Marks, encoder: ShardEncoder) -> None:
+        self._runtime = runtime
+        self._sync = sync
+        self._lexical = lexical
+        self._encoder = encoder
+
+    async def corpora(self, record: Record) -> str:
+        """Lists the corpora that the client may ask, beside what `shard` replies."""
+        view = "".join(arguments.words(record, "Corpora [<view>]", 0, 1))
+        state, parts = await self._state()
+        encoder = await self._encoder.id()
+        corpora = {
+            corpus: {
+                **asdict(index.sizes(view)),
+                "epoch": await self._sync.epoch(corpus),
+                "encoded": self._encoded(corpus, index, encoder, view),
+            }
+            for corpus, index in parts.items()
+        }
+        return self._reply(**state, dropping=await self._dropping(), corpora=corpora)
+
+    async def shard(self, record: Record) -> str:
+        """Replies `indexing` while the shard reads its passages into its index, `passages` in it of the corpora that
+        the client may ask; `refuses` tells why Redis stores nothing now, null where it does."""
+        arguments.words(record, "Shard", 0, 0)
+        state, _ = await self._state()
+        return self._reply(**state)
+
+    async def _state(self) -> tuple[dict[str, Any], dict[str, Index]]:
+        """Returns the reply of `shard`, and the corpora that the client may ask."""
+        is_indexing = False
+        try:
+            await self._sync.synced()
+        except Indexing:
+            is_indexing = True
+        allowed = await permissions.corpora_to_ask(self._runtime, sorted(self._sync.corpora))
+        refused = await refusal(self._runtime)
+        parts = {corpus: index for corpus in allowed if (index := self._sync.corpora.get(corpus)) is not None}
+        refuses = None if refused is None else str(refused)
+        return {"indexing": is_indexing, "passages": sum(map(len, parts.values())), "refuses": refuses}, parts
+
+    async def _dropping(self) -> dict[str, dict[str, int]]:
+        """Lists those that the client may ask."""
+        dropped = self._sync.dropped
+        allowed = await permissions.corpora_to_ask(self._runtime, dropped.corpora())
+        progress = {corpus: part for corpus in allowed if (part := dropped.progress(corpus)) is not None}
+        return {corpus: asdict(part) for corpus, part in progress.items()}
+
+    def _encoded(self, corpus: str, index: Index, encoder: str | None, view: str) -> int | None:
+        if encoder is None or self._lexical.covers(corpus):
+            return None
+        return index.vectors(view).get(encoder, 0)
+
+    def _reply(self, **fields: Any) -> str:
+        return orjson.dumps({"tag": self._runtime.hashtag(), **fields}).decode()

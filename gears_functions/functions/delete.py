@@ -1,0 +1,39 @@
+"""`Delete`: removes a document with its passages, tokens and answers.
+
+RG.TRIGGERONKEY Delete <doc key>
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from shardqa import keys
+from shardqa.gears_functions import arguments, permissions
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.document_lock import DocumentLock
+    from shardqa.gears_functions.shard.removal import Removal
+
+
+class Delete:
+    """The worker's loop only."""
+
+    def __init__(self, runtime: Runtime, lock: DocumentLock, removal: Removal) -> None:
+        self._runtime = runtime
+        self._lock = lock
+        self._removal = removal
+
+    async def delete(self, record: Record) -> str:
+        (key,) = arguments.words(record, "Delete <doc key>", 1, 1)
+        keys.parse_doc(key)
+        await permissions.to_delete(self._runtime, key)
+        async with self._lock.hold(key) as parsed:
+            existed = bool(await self._runtime.call("EXISTS", key))
+            removed = await self._removal.remove(key, parsed, [("UNLINK", key)] if existed else [])
+        tag = self._runtime.hashtag()
+        reply = {"tag": tag, "document": parsed.document, "deleted": existed}
+        return orjson.dumps({**reply, "passages": removed.passages, "epoch": removed.epoch}).decode()

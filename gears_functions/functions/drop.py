@@ -1,0 +1,50 @@
+"""`Drop`: removes all documents of a corpus.
+
+RG.TRIGGER Drop <corpus>
+
+The reply names the buckets that this shard vouches for, as that of `Documents` does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from shardqa import keys
+from shardqa.gears_functions import arguments, permissions
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+
+
+class Drop:
+    """The worker's loop only."""
+
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync) -> None:
+        self._runtime = runtime
+        self._sync = sync
+
+    async def drop(self, record: Record) -> str:
+        (corpus,) = arguments.words(record, "Drop <corpus>", 1, 1)
+        keys.check_corpus(corpus)
+        await permissions.to_drop(self._runtime, corpus)
+        await self._sync.synced()
+        dropped, index = self._sync.dropped, self._sync.index(corpus)
+        settled = await self._sync.settled()
+        if index.documents or dropped.progress(corpus):
+            counts = {bucket: len(index.catalogue.of_bucket(bucket)) for bucket in index.catalogue.buckets()}
+            await dropped.mark(corpus, sorted(settled), counts)
+            await self._sync.changed(corpus)
+        progress = dropped.progress(corpus)
+        reply = {
+            "tag": self._runtime.hashtag(),
+            "buckets": sorted(settled),
+            "documents": progress.documents if progress else 0,
+            "removed": progress.removed if progress else 0,
+            "is_left": progress is not None,
+            "epoch": await self._sync.epoch(corpus),
+        }
+        return orjson.dumps(reply).decode()

@@ -1,0 +1,39 @@
+"""`Embed`: the vector of a question.
+
+RG.TRIGGER Embed <corpus> <question>       encoder null without one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import orjson
+
+from shardqa import checks, keys
+from shardqa.errors import NoEncoder
+from shardqa.gears_functions import arguments, permissions
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.encoder import ShardEncoder
+
+
+class Embed:
+    """The worker's loop only."""
+
+    def __init__(self, runtime: Runtime, encoder: ShardEncoder) -> None:
+        self._runtime = runtime
+        self._encoder = encoder
+
+    async def embed(self, record: Record) -> str:
+        corpus, text = arguments.words(record, "Embed <corpus> <question>", 2, 2)
+        keys.check_corpus(corpus)
+        await permissions.to_ask(self._runtime, corpus)
+        vector: Mapping[str, str | None]
+        try:
+            vector = (await self._encoder.question(checks.question(text))).record()
+        except NoEncoder:  # no fault: vectors outlive the encoder that 'shardqa dense rm' removed
+            vector = {"encoder": None}
+        return orjson.dumps({"tag": self._runtime.hashtag(), **vector}).decode()

@@ -1,0 +1,94 @@
+"""`Ingest`: cuts a document into passages, on the shard that holds it.
+
+    RG.TRIGGERONKEY Ingest <doc key> title <t> text <t> source <s> metadata <json>
+        places <json, see shardqa.places> origin <file or address> replace no
+
+Replies when the document is searchable. Any other writer's `doc:` hash is seen to by settling.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import orjson
+
+from shardqa import keys
+from shardqa.errors import BadDocument, IdTaken
+from shardqa.gears_functions import arguments, document_hash, permissions
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.document_hash import Fields, Stored
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.document_lock import DocumentLock
+    from shardqa.gears_functions.shard.document_writer import DocumentWriter
+
+USAGE = "Ingest <doc key> title <title> text <text> source <source> metadata <JSON object> …"
+
+
+class Ingest:
+    """The worker's loop only."""
+
+    def __init__(self, runtime: Runtime, lock: DocumentLock, writer: DocumentWriter) -> None:
+        self._runtime = runtime
+        self._lock = lock
+        self._writer = writer
+        self._tasks: set[asyncio.Task[str]] = set()  # documents on their way in, whether or not a client waits
+
+    async def ingest(self, record: Record) -> str:
+        if len(record) < 2:
+            raise BadDocument(f"no document was given; the form is RG.TRIGGERONKEY {USAGE}")
+        key = arguments.text(record[1], USAGE)
+        keys.parse_doc(key)
+        await permissions.to_write(self._runtime, key)
+        fields = document_hash.from_words(key, record[2:])
+        begun = asyncio.Event()
+        may_replace = document_hash.may_replace(record[2:])
+        task = asyncio.create_task(self._put(key, fields, may_replace, begun))
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            # Its client left or ran out of time. What has begun is finished, and a second try finds it done: tens of
+            # megabytes take longer than a client waits, and from the beginning they would take as long again.
+            if not begun.is_set():
+                task.cancel()
+            raise
+
+    def _finished(self, task: asyncio.Task[str]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._runtime.log(f"ingest failed: {error}", "verbose")  # its client, if still there, is told too
+
+    async def _put(self, key: str, fields: Fields, may_replace: bool, begun: asyncio.Event) -> str:
+        async with self._lock.hold(key) as parsed:
+            begun.set()
+            self._writer.check_dropping(parsed)
+            stored = await self._writer.stored(key)
+            if stored is None:
+                raise BadDocument(f"{key!r} holds another type than a hash; delete it first")
+            if not may_replace:
+                _check_origin(parsed, fields, stored)
+            written = await self._writer.put(key, parsed, fields, stored, ("HSET", key, *fields.pairs()))
+        reply = {
+            "tag": self._runtime.hashtag(),
+            "document": parsed.document,
+            "passages": written.passages,
+            "characters": len(fields.text),
+            "changed": written.is_changed,
+            "epoch": written.epoch,
+        }
+        return orjson.dumps(reply).decode()
+
+
+def _check_origin(parsed: keys.DocKey, fields: Fields, stored: Stored) -> None:
+    """Raises IdTaken unless the id is free, or its document is of the same origin or says the same."""
+    if stored.text is None or stored.origin == fields.origin or stored.text == fields.text.encode():
+        return
+    owner = f"comes from {stored.origin}" if stored.origin else "was put by a client, not from a file"
+    raise IdTaken(
+        f"the id {parsed.document!r} is taken: its document {owner} and says something else; "
+        "give these files ids of their own (--prefix NAME/), or --replace it"
+    )

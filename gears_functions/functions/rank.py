@@ -1,0 +1,131 @@
+"""`Terms`, `Rank`, `Bridge`: which passages of this shard are likely to answer.
+
+RG.TRIGGER Terms <corpus> <question> [<view>]
+RG.TRIGGER Rank <corpus> <question> <limit> [<statistics: the sum of all shards' Terms, JSON> [<filter>]]
+RG.TRIGGER Bridge <corpus> <words of the first passages: JSON> [<view>]
+
+A view is the part of a filter that hides (shardqa/filters.py): what is counted is of the documents that it shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from shardqa import analysis, bridges, checks, filters, keys
+from shardqa.errors import BadData
+from shardqa.gears_functions import arguments, permissions
+from shardqa.gears_functions.shard.rankings import MAX_LIMIT, StatisticsArgument
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.arguments import Record
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+    from shardqa.gears_functions.shard.rankings import Rankings, ShardRanking
+    from shardqa.gears_functions.shard.shard_terms import ShardTerms
+    from shardqa.gears_functions.shard.timings import Timings
+    from shardqa.models.tokenizer import Tokenizer
+
+RANK_SECONDS = 300  # life of a `rank:` key: it shows why, nothing reads it
+
+
+class Rank:
+    """The worker's loop only."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        tokenizer: Tokenizer,
+        sync: KeyspaceSync,
+        terms: ShardTerms,
+        rankings: Rankings,
+        timings: Timings,
+    ) -> None:
+        self._runtime = runtime
+        self._tokenizer = tokenizer
+        self._sync = sync
+        self._terms = terms
+        self._rankings = rankings
+        self._timings = timings
+        self._writes: set[asyncio.Task[None]] = set()  # rank: keys on their way, held so that they are not collected
+
+    async def terms(self, record: Record) -> str:
+        corpus, text, *view = arguments.words(record, "Terms <corpus> <question> [<view>]", 2, 3)
+        keys.check_corpus(corpus)
+        await permissions.to_ask(self._runtime, corpus)
+        question = checks.question(text)
+        self._tokenizer.question(question)  # too long for the reader: said now, whether or not a passage matches
+        await self._sync.synced()
+        epoch = await self._sync.epoch(corpus)
+        # Nothing is awaited from here on: whoever remembers the numbers holds them for those of this epoch.
+        query = analysis.query(question)
+        statistics = self._terms.statistics(corpus, query, "".join(view))
+        titled = self._sync.index(corpus).titled(query, "".join(view))
+        return self._reply(epoch=epoch, titled=titled, analysis=analysis.fingerprint(), **statistics.record())
+
+    async def rank(self, record: Record) -> str:
+        usage = "Rank <corpus> <question> <limit> [<statistics> [<filter>]]"
+        corpus, text, number, *rest = arguments.words(record, usage, 3, 5)
+        keys.check_corpus(corpus)
+        question = checks.question(text)
+        limit = arguments.number("limit", number, 1, MAX_LIMIT)
+        demand = permissions.to_ask_with_statistics if rest else permissions.to_ask
+        await demand(self._runtime, corpus)
+        self._tokenizer.question(question)  # an engine that remembers the statistics has not sent Terms
+        argument = StatisticsArgument.parse(rest[0]) if rest else None
+        filter_ = rest[1] if len(rest) > 1 else ""
+        filters.parse(filter_)
+        start = perf_counter()
+        ranking = await self._rankings.rank(corpus, question, limit, filter_, argument)
+        us = round((perf_counter() - start) * 1e6)
+        self._timings.add({"rank": us})
+        if argument is None or not argument.is_aside:
+            await self._show(corpus, ranking)
+        words = {"words": ranking.words} if argument is not None and argument.statistics.is_bridged else {}
+        return self._reply(epoch=ranking.epoch, passages=ranking.passages, us=us, **words)
+
+    async def bridge(self, record: Record) -> str:
+        corpus, raw, *view = arguments.words(record, "Bridge <corpus> <words> [<view>]", 2, 3)
+        keys.check_corpus(corpus)
+        words = _parse_words(raw)
+        await permissions.to_ask(self._runtime, corpus)
+        await self._sync.synced()
+        epoch = await self._sync.epoch(corpus)
+        return self._reply(epoch=epoch, **self._terms.titles(corpus, words, "".join(view)).record())
+
+    def request_of(self, record: Record) -> str:
+        """Describes a Rank for the log."""
+        request = ""
+        with suppress(BadData):
+            request = StatisticsArgument.parse(record[4]).request if len(record) > 4 else ""
+        return f"request {request or 'without an id'}, corpus {str(record[1])[:80] if len(record) > 1 else ''}"
+
+    def _reply(self, **fields: Any) -> str:
+        return orjson.dumps({"tag": self._runtime.hashtag(), **fields}).decode()
+
+    async def _show(self, corpus: str, ranking: ShardRanking) -> None:
+        """Sends the list to its `rank:` key, ahead of the reply on the same socket, and does not wait for it."""
+        task = asyncio.create_task(self._write(corpus, ranking))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        await asyncio.sleep(0)
+
+    async def _write(self, corpus: str, ranking: ShardRanking) -> None:
+        key = keys.rank(corpus, self._runtime.hashtag(), ranking.question, ranking.filter_)
+        pairs = [word for passage, score in ranking.passages for word in (score, passage)]
+        fill = [("ZADD", key, *pairs), ("EXPIRE", key, RANK_SECONDS)] if pairs else []
+        for reply in await self._runtime.calls([("UNLINK", key), *fill]):
+            if isinstance(reply, Exception):
+                self._runtime.log(f"{key!r} was not written: {reply}", "verbose")
+
+
+def _parse_words(raw: str) -> list[list[str]]:
+    """Returns the words of each of the first passages. Raises BadData."""
+    try:
+        return bridges.parse_words(orjson.loads(raw))
+    except orjson.JSONDecodeError as error:
+        raise BadData(f"the words are not JSON: {error}; send those that Rank told") from None

@@ -1,0 +1,97 @@
+"""Documents of any writer: makes the passages agree with a `doc:` key that someone wrote or removed.
+
+The keyspace events of `doc:*` come to `settle`; a key that was deleted or expired takes its passages with it. Fields
+are never written: the hash may be gone or another by now, and the next event tells. The worker's loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.errors import BadDocument, BadDocumentId, BadKey, DocumentTooLarge, ShardFailed
+from shardqa.gears_functions import document_hash
+from shardqa.transient import is_transient
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Runtime
+    from shardqa.gears_functions.shard.document_lock import DocumentLock
+    from shardqa.gears_functions.shard.document_writer import DocumentWriter
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+    from shardqa.gears_functions.shard.removal import Removal
+
+SCAN_COUNT = 100  # keys looked at per SCAN
+SETTLE_PAUSE = 0.001  # seconds between documents, so that questions go ahead of looking at what rarely differs
+REMOVALS = ("del", "expired", "evicted", "rename_from")
+
+
+class Settling:
+    def __init__(
+        self, runtime: Runtime, sync: KeyspaceSync, lock: DocumentLock, writer: DocumentWriter, removal: Removal
+    ) -> None:
+        self._runtime = runtime
+        self._sync = sync
+        self._lock = lock
+        self._writer = writer
+        self._removal = removal
+
+    async def settle(self, event: dict[str, Any]) -> None:
+        key = event["key"]
+        if isinstance(key, bytes):
+            self._runtime.log(f"{key[:120]!r} is left alone: its name is not UTF-8", "warning")
+            return
+        try:
+            parsed = keys.parse_doc(key)
+            if self._sync.dropped.covers(parsed.corpus, parsed.tag):
+                if event.get("event") not in REMOVALS:
+                    await self._runtime.call("UNLINK", key)  # others write into a corpus that is being dropped
+                return
+            async with self._lock.hold(key):
+                await self._agree(key, parsed)
+        except BadKey as error:
+            self._runtime.log(f"left alone: {error}", "warning")
+        except ResponseError as error:
+            if not is_transient(error):
+                raise
+            # Its slot is between shards: what belongs to it moves along, and is settled where it arrives.
+            self._runtime.log(f"{key!r} is left alone: {error}", "verbose")
+
+    async def settle_all(self) -> None:
+        """Settles every document, one after another: events are lost while the worker is dead, and at a failover."""
+        seen, cursor = set[str](), b"0"
+        while True:
+            cursor, page = await self._runtime.call("SCAN", cursor, "MATCH", "doc:*", "COUNT", SCAN_COUNT)
+            names = {name.decode("utf-8", "replace") for name in page}
+            for name in names:
+                await self._settle_again(name)
+            seen |= names
+            if cursor == b"0":
+                break
+        for corpus, index in list(self._sync.corpora.items()):
+            for document in index.document_ids():
+                if keys.doc(corpus, document) not in seen:
+                    await self._settle_again(keys.doc(corpus, document))
+
+    async def _settle_again(self, key: str) -> None:
+        try:
+            keys.parse_doc(key)
+            await self.settle({"key": key})
+        except BadKey:
+            return  # said when it was written
+        except (ResponseError, ShardFailed, BadDocumentId) as error:
+            self._runtime.log(f"{key!r} can't be settled: {error}", "verbose")
+        await asyncio.sleep(SETTLE_PAUSE)
+
+    async def _agree(self, key: str, parsed: keys.DocKey) -> None:
+        stored = await self._writer.stored(key)
+        if stored is None or stored.text is None:
+            await self._removal.unfit(key, parsed)
+            return
+        try:
+            await self._writer.put(key, parsed, document_hash.from_hash(key, stored.fields), stored)
+        except (BadDocument, DocumentTooLarge) as error:
+            self._runtime.log(f"not searchable: {error}", "warning")
+            await self._removal.unfit(key, parsed)

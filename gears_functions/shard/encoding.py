@@ -1,0 +1,115 @@
+"""Passages get their vectors in the background, a passage at a time, while this shard neither answers nor ingests.
+
+A passage is found by its words as soon as it is ingested; its vector comes later, into a field of its own hash. So it
+moves, is replicated, backed up and deleted with the passage, and every index gets it by the watch of the keyspace. The
+hash is written by nothing else than ingest, which overwrites the text and leaves the field: a vector holds a digest of
+its text, and one of another text counts as none. `Encoding` never remembers what it has done; it looks in the index for
+passages without a vector of this shard's encoder, so it goes on after a restart or a failover where it stood.
+
+Masters write; the worker's loop only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shardqa import keys
+from shardqa.gears_functions.shard import background
+from shardqa.models.embedding import StoredVector
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, Runtime
+    from shardqa.gears_functions.shard.encoder import ShardEncoder
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+    from shardqa.gears_functions.shard.marks import Marks
+    from shardqa.gears_functions.shard.questions import ActiveQuestions
+
+PAGE = 8  # passages read in one tick, and written in one: at most so many are encoded again after a crash
+QUIET = 0.2  # seconds without a question after which the next passage is encoded
+PATIENCE = 5.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
+IDLE = 0.5  # seconds between looks for something to do
+
+
+class Encoding:
+    def __init__(
+        self,
+        runtime: Runtime,
+        sync: KeyspaceSync,
+        lexical: Marks,
+        questions: ActiveQuestions,
+        encoder: ShardEncoder,
+    ) -> None:
+        self._runtime = runtime
+        self._sync = sync
+        self._lexical = lexical
+        self._questions = questions
+        self._encoder = encoder
+        self._worked = set[str]()  # corpora that got vectors since their epochs were raised last
+
+    def follow(self) -> None:
+        """Begins with the session, and ends with it."""
+        background.go_on(self._runtime, self._sync, keys.ENCODERS, self._work, "passages can't be encoded yet")
+
+    async def _work(self) -> float:
+        """Encodes a page of each corpus; returns the seconds until the next."""
+        if self._runtime.role() != "master":
+            return IDLE
+        encoder = await self._encoder.id()
+        if encoder is None:
+            await self._heal()
+            return IDLE
+        pages = {
+            corpus: self._sync.index(corpus).without_vector(encoder, PAGE)
+            for corpus in list(self._sync.corpora)
+            if not self._lexical.covers(corpus)
+        }
+        count = 0
+        for corpus, names in pages.items():
+            if names:
+                count += await self._encode(corpus, encoder, names)
+        self._runtime.stat("encoded", sum(i.vectors().get(encoder, 0) for i in self._sync.corpora.values()))
+        await self._announce([corpus for corpus in self._worked if not pages.get(corpus)])
+        return 0.0 if count else IDLE
+
+    async def _heal(self) -> None:
+        """Obtains the encoder where passages have vectors: a shard whose tag changed has lost its copy."""
+        if any(index.vectors() for index in self._sync.corpora.values()):
+            await self._encoder.obtain()
+
+    async def _announce(self, corpora: Sequence[str]) -> None:
+        """Raises the epochs of those that are done: answers that were kept were ranked without these vectors."""
+        for corpus in corpora:
+            await self._sync.changed(corpus)
+            self._worked.discard(corpus)
+
+    async def _encode(self, corpus: str, encoder: str, names: Sequence[str]) -> int:
+        """Returns how many have their vectors now: none of what changed meanwhile."""
+        replies = await self._runtime.calls([("HMGET", name, "title", "text") for name in names])
+        vectors = dict[str, StoredVector]()
+        for name, reply in zip(names, replies, strict=True):
+            if isinstance(reply, Exception):
+                raise reply
+            if reply[1] is not None:
+                await self._questions.quiet(QUIET, PATIENCE)
+                title, text = ((part or b"").decode("utf-8", "replace") for part in reply)
+                vectors[name] = await self._encoder.passage(encoder, title, text)
+        return await self._store(corpus, vectors) if await self._encoder.id() == encoder else 0
+
+    async def _store(self, corpus: str, vectors: dict[str, StoredVector]) -> int:
+        index = self._sync.index(corpus)
+        present = {name: vector for name, vector in vectors.items() if name in index}
+        commands: list[tuple[Argument, ...]] = []
+        for name, vector in present.items():
+            commands += [("HSET", name, "vector", vector.packed()), ("HEXISTS", name, "text")]
+        replies = await self._runtime.calls(commands) if commands else []
+        count = 0
+        for (name, vector), stored, has_text in zip(present.items(), replies[::2], replies[1::2], strict=True):
+            if isinstance(stored, Exception):
+                raise stored
+            if has_text:
+                count += self._sync.index(corpus).put_vector(name, vector)
+                self._worked.add(corpus)
+            else:  # it was deleted just before: the field alone would be a hash of its own
+                await self._runtime.call("HDEL", name, "vector")
+        return count

@@ -1,0 +1,29 @@
+"""Documents that a function is changing, each with its passages that the watch passed over meanwhile."""
+
+from __future__ import annotations
+
+from shardqa import keys
+
+
+class OpenChanges:
+    def __init__(self) -> None:
+        self._passed_over: dict[tuple[str, str], set[str]] = {}  # (corpus, document) -> keys of passages
+
+    def begin(self, parsed: keys.DocKey) -> None:
+        self._passed_over[parsed.corpus, parsed.document] = set()
+
+    def end(self, parsed: keys.DocKey) -> set[str]:
+        """Returns what was passed over."""
+        return self._passed_over.pop((parsed.corpus, parsed.document))
+
+    def passes_over(self, passage: keys.PassageKey, name: str) -> bool:
+        """Returns whether the passage's document is being changed: the watch leaves it to the function."""
+        names = self._passed_over.get((passage.corpus, passage.document))
+        if names is None:
+            return False
+        names.add(name)
+        return True
+
+    def indexed(self, parsed: keys.DocKey) -> None:
+        """The function has put into the index what it wrote: the events of that tell nothing new."""
+        self._passed_over[parsed.corpus, parsed.document].clear()

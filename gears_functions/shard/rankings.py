@@ -1,0 +1,181 @@
+"""Rankings of this shard's passages, remembered for the GET that follows.
+
+An engine sums up the statistics of all shards and sends them along; without them the other shards are asked for theirs.
+The worker's loop only.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from shardqa import analysis, bridges, filters, keys
+from shardqa.errors import BadData, ClusterUnavailable, NoEncoder
+from shardqa.request import FIELD, checked
+from shardqa.statistics import CorpusStatistics, QuestionVector, total
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, Runtime
+    from shardqa.gears_functions.shard.encoder import ShardEncoder
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+    from shardqa.gears_functions.shard.shard_terms import ShardTerms
+
+MAX_LIMIT = 1_000  # passages of one list
+STATISTICS_SECONDS = 10.0  # for which a GET may go by the statistics that came with Rank: as long as a question takes
+ASIDE = "aside"  # field of the statistics: the list is for another shard's use, and no GET goes by it
+REMEMBERED = 512  # rankings kept for the GET that follows; a few dozen kilobytes each at most
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsArgument:
+    """The sum of all shards' Terms as an argument of a function."""
+
+    statistics: CorpusStatistics
+    request: str  # id of the request, for the log
+    is_aside: bool
+
+    @classmethod
+    def parse(cls, raw: str | bytes) -> StatisticsArgument:
+        """Raises BadData."""
+        try:
+            record = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise BadData(f"the statistics are not JSON: {error}; send the sum of all shards' Terms") from None
+        return cls(CorpusStatistics.parse(record), checked(record.get(FIELD)), bool(record.get(ASIDE)))
+
+
+@dataclass(frozen=True, slots=True)
+class ShardRanking:
+    question: str  # normalised, in full: keys may hold only its hash
+    epoch: int  # of the corpus when it was ranked
+    limit: int
+    passages: list[tuple[str, float]]  # key and score, best first
+    words: list[list[str]]  # of the first passages
+    filter_: str = ""  # canonical
+    argument: StatisticsArgument | None = None  # that came with the request
+    at: float = 0.0  # monotonic seconds
+
+    def reaches(self, k: int) -> bool:
+        """Returns whether the best k are among these."""
+        return len(self.passages) >= k or self.limit >= k
+
+    @property
+    def request(self) -> str:
+        """The id of the request that asked for it last, for the log."""
+        return "" if self.argument is None else self.argument.request
+
+
+class Rankings:
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync, terms: ShardTerms, encoder: ShardEncoder) -> None:
+        self._runtime = runtime
+        self._sync = sync
+        self._terms = terms
+        self._encoder = encoder
+        # (corpus, question in keys), oldest first
+        self._recent: OrderedDict[tuple[str, str], ShardRanking] = OrderedDict()
+
+    async def rank(
+        self, corpus: str, question: str, limit: int, filter_: str = "", argument: StatisticsArgument | None = None
+    ) -> ShardRanking:
+        """Returns the best passages of this shard, of the documents that a filter lets through.
+
+        Without `argument` the other shards are asked for their statistics. Raises ClusterUnavailable when one of them
+        does not answer: with less than all numbers the order is another; Indexing while this one is not ready.
+        """
+        if argument is None:
+            statistics = await self._everyones_statistics(corpus, question, filter_)
+            ranking = await self._rank(corpus, question, limit, filter_, statistics)
+        else:
+            ranking = await self._rank(corpus, question, limit, filter_, argument.statistics)
+            ranking = replace(ranking, argument=argument)
+        if argument is None or not argument.is_aside:
+            self._remember(corpus, ranking)
+        return ranking
+
+    async def rank_again(self, corpus: str, before: ShardRanking, limit: int) -> ShardRanking | None:
+        """Returns a ranking that the corpus has changed under, by the statistics that came with it; None where they are
+        old.
+
+        The other shards need not be asked: one that is gone would keep this one from answering. It is not remembered.
+        """
+        if before.argument is None or monotonic() - before.at > STATISTICS_SECONDS:
+            return None
+        ranking = await self._rank(corpus, before.question, limit, before.filter_, before.argument.statistics)
+        return replace(ranking, argument=before.argument, at=before.at)
+
+    def remembered(self, corpus: str, question_in_key: str) -> ShardRanking | None:
+        """Returns the last ranking of a question, by the form it has in keys; it may be of an older epoch."""
+        return self._recent.get((corpus, question_in_key))
+
+    async def _rank(
+        self, corpus: str, question: str, limit: int, filter_: str, statistics: CorpusStatistics
+    ) -> ShardRanking:
+        await self._sync.synced()
+        epoch = await self._sync.epoch(corpus)
+        # Nothing is awaited from here to the list: it is of this epoch.
+        index = self._sync.index(corpus)
+        passages = index.rank(analysis.query(question), statistics, limit, filter_)
+        words = index.first_words(passages) if statistics.is_bridged else []
+        return ShardRanking(question, epoch, limit, passages, words, filter_, at=monotonic())
+
+    def _remember(self, corpus: str, ranking: ShardRanking) -> None:
+        name = (corpus, keys.question_in_key(ranking.question, ranking.filter_))
+        self._recent[name] = ranking
+        self._recent.move_to_end(name)
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
+
+    # ---- asking the other shards
+
+    async def _everyones_statistics(self, corpus: str, question: str, filter_: str) -> CorpusStatistics:
+        view = filters.view_of(filter_)
+        words = ["RG.TRIGGER", "Terms", corpus, question, *([view] if view else [])]
+        replies = await self._runtime.peers(*words)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise ClusterUnavailable(f"another shard gave no statistics: {reply}; ask again in a moment")
+        await self._sync.synced()
+        own = self._terms.statistics(corpus, analysis.query(question), view)
+        others = (StatisticsArgument.parse(one[0]).statistics for one in replies if not isinstance(one, Exception))
+        statistics = total([own, *others])
+        if statistics.encoders:
+            statistics = statistics.compared(await self._vector(corpus, question))
+        if statistics.is_bridged:
+            return replace(statistics, bridges=await self._bridges(corpus, question, statistics, filter_))
+        return statistics
+
+    async def _bridges(
+        self, corpus: str, question: str, statistics: CorpusStatistics, filter_: str
+    ) -> bridges.Bridges | None:
+        """Returns what the first passages of all shards name."""
+        own = await self._rank(corpus, question, bridges.FIRST, filter_, statistics)
+        argument = orjson.dumps({**statistics.record(), ASIDE: True}).decode()
+        lists = await self._peers("Rank", corpus, question, bridges.FIRST, argument, filter_)
+        parts = [(own.passages, own.words), *((one["passages"], one["words"]) for one in lists)]
+        first = bridges.first_passages(parts)
+        words = [list(one.words) for one in first]
+        view = filters.view_of(filter_)
+        replies = await self._peers("Bridge", corpus, orjson.dumps(words).decode(), *([view] if view else []))
+        counts = [self._terms.titles(corpus, words, view), *map(bridges.NamedTitles.parse, replies)]
+        return bridges.build(first, bridges.counted(counts), statistics.passages)
+
+    async def _peers(self, *command: Argument) -> list[dict[str, Any]]:
+        """Returns the replies of all other shards. Raises ClusterUnavailable."""
+        replies = await self._runtime.peers("RG.TRIGGER", *command)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise ClusterUnavailable(f"another shard did not rank: {reply}; ask again in a moment")
+        return [orjson.loads(reply[0]) for reply in replies if not isinstance(reply, Exception)]
+
+    async def _vector(self, corpus: str, question: str) -> QuestionVector | None:
+        """Returns that of this shard's encoder, else of another's; None: no shard has one, and words alone count."""
+        try:
+            return await self._encoder.question(question)
+        except NoEncoder:
+            replies = await self._runtime.peers("RG.TRIGGER", "Embed", corpus, question)
+        vectors = (QuestionVector.of_reply(orjson.loads(one[0])) for one in replies if not isinstance(one, Exception))
+        return next((vector for vector in vectors if vector is not None), None)

@@ -1,0 +1,81 @@
+"""Removes the passages of a document, and what ends with them. The worker's loop only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from redis import ResponseError
+
+from shardqa import keys
+from shardqa.gears_functions import document_hash
+from shardqa.gears_functions.shard import slots
+
+if TYPE_CHECKING:
+    from shardqa.gears_functions.runtime import Argument, Runtime
+    from shardqa.gears_functions.shard.epochs import ShardEpochs
+    from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
+
+AT_ONCE = 400  # passages unlinked in one tick: about a millisecond of Redis' time
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    passages: int
+    epoch: int
+
+
+class Removal:
+    def __init__(self, runtime: Runtime, sync: KeyspaceSync, epochs: ShardEpochs) -> None:
+        self._runtime = runtime
+        self._sync = sync
+        self._epochs = epochs
+
+    async def unfit(self, key: str, parsed: keys.DocKey) -> None:
+        """Removes the passages of a document, held by the caller, that is gone or no longer fit to be read.
+
+        Not of one that left as its slot is moving to another shard: MIGRATE shows as a `del` too, so the slot is
+        looked at first.
+        """
+        if (await slots.look(self._runtime)).holds(key):
+            is_hash = await self._runtime.call("TYPE", key) == b"hash"
+            await self.remove(key, parsed, [("HDEL", key, "digest", "passages")] if is_hash else [])
+
+    async def remove(self, key: str, parsed: keys.DocKey, last: Sequence[tuple[Argument, ...]]) -> Removed:
+        """Removes all passages that the document may have; `last` are commands that end it."""
+        numbers = await self._numbers(key, parsed)
+        epoch = await self._sync.epoch(parsed.corpus)
+        if not numbers and not last:
+            return Removed(0, epoch)
+        while len(numbers) > AT_ONCE:
+            # The rest may fail: each tick is a change of its own.
+            step = await self._epochs.remove(parsed.corpus, [unlink(parsed, numbers[:AT_ONCE])])
+            self._epochs.written(step)
+            self._runtime.progress()
+            numbers = numbers[AT_ONCE:]
+        rest = [unlink(parsed, numbers)] if numbers else []
+        step = await self._epochs.remove(parsed.corpus, [*rest, *last])
+        index = self._sync.index(parsed.corpus)
+        removed = [name for name in index.passages_of(parsed.document) if index.remove(name)]
+        self._epochs.written(step)
+        return Removed(len(removed), step.epoch)
+
+    async def _numbers(self, key: str, parsed: keys.DocKey) -> list[int]:
+        """Returns the numbers of all passages that the document may have."""
+        names = self._sync.index(parsed.corpus).passages_of(parsed.document)
+        numbers = {keys.parse_passage(name).n for name in names}
+        try:
+            count = document_hash.count_of_passages(await self._runtime.call("HGET", key, "passages"))
+            numbers.update(range(count or 0))
+        except ResponseError as error:
+            if not str(error).startswith("WRONGTYPE"):
+                raise
+        return sorted(numbers)
+
+
+def unlink(parsed: keys.DocKey, numbers: Iterable[int]) -> tuple[Argument, ...]:
+    """Returns the command that removes passages and their tokens."""
+    passages = [keys.passage(parsed.corpus, parsed.document, n) for n in numbers]
+    names = [name for passage in passages for name in (passage, keys.tokens_of_passage(passage))]
+    return ("UNLINK", *names)
