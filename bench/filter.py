@@ -14,7 +14,7 @@ from time import thread_time
 from shardqa import filters, keys
 from shardqa.analysis import query
 from shardqa.filters import DocumentFilter
-from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 
 PASSAGES = 30_000
@@ -34,8 +34,8 @@ def main() -> None:
         metadata = json.dumps({"group": number % GROUPS, "number": number})
         for n in range(OF_DOCUMENT):
             text = " ".join(random.choices(vocabulary, weights, k=WORDS))
-            of_document = None if n else OfDocument(len(text), metadata)
-            index.put(keys.passage("c", str(number), n), "", text, n, of_document)
+            info = None if n else DocumentInfo(len(text), metadata)
+            index.put(keys.passage("c", str(number), n), "", text, n, info)
     plain, first, again = list[float](), list[float](), list[float]()
     for number in range(QUESTIONS):
         terms = query(" ".join(random.choices(vocabulary, weights, k=7)))

@@ -86,7 +86,7 @@ def leading(shards: Sequence[Index], terms: Query, statistics: CorpusStatistics)
     lists = [shard.rank(terms, statistics, bridges.FIRST) for shard in shards]
     told = [(found, shard.first_words(found)) for shard, found in zip(shards, lists, strict=True)]
     first = bridges.first_passages(told)
-    named = bridges.counted(shard.named([one.words for one in first]) for shard in shards)
+    named = bridges.counted(shard.titles_in([one.words for one in first]) for shard in shards)
     return bridges.build(first, named, statistics.passages)
 
 

@@ -40,13 +40,13 @@ class _Field:
             del self.documents[value]
             self._sorted = None
 
-    def meeting(self, test: str, wanted: Any) -> Sequence[Value]:
-        """The values that meet a test other than `exists` being false."""
+    def meeting(self, test: str, operand: Any) -> Sequence[Value]:
+        """Returns the values that meet a test other than `exists` being false."""
         if test == "in":
-            return [value for one in wanted if (value := filters.kind_of(one)) in self.documents]
+            return [value for one in operand if (value := filters.kind_of(one)) in self.documents]
         if test == "exists":
             return list(self.documents)
-        kind, place, is_above, is_inside = filters.bounds(test, wanted)
+        kind, place, is_above, is_inside = filters.bounds(test, operand)
         places, values = self._in_order().get(kind, ([], []))
         if is_above:
             return values[(bisect_left if is_inside else bisect_right)(places, place) :]
@@ -72,7 +72,7 @@ class Attributes:
     def __init__(self) -> None:
         self._fields: dict[str, _Field] = {}
         self._pairs: dict[str, frozenset[Pair]] = {}  # of each document
-        self._kept: OrderedDict[str, frozenset[str]] = OrderedDict()  # by filter, latest use last
+        self._documents: OrderedDict[str, frozenset[str]] = OrderedDict()  # by filter, latest use last
 
     def add(self, document: str, title: str, packed: str) -> None:
         """`packed` is its metadata as JSON."""
@@ -80,28 +80,28 @@ class Attributes:
         self._pairs[document] = frozenset(pairs)
         for name, value in pairs:
             self._fields.setdefault(name, _Field()).add(value, document)
-        self._kept.clear()
+        self._documents.clear()
 
     def remove(self, document: str) -> None:
         for name, value in self._pairs.pop(document, frozenset()):
             self._fields[name].remove(value, document)
             if not self._fields[name].documents:
                 del self._fields[name]
-        self._kept.clear()
+        self._documents.clear()
 
     def chosen(self, filter_: str, every: Callable[[], list[str]]) -> frozenset[str]:
-        """The documents that a canonical filter lets through. `every` are all.
+        """Returns the documents that a canonical filter lets through; `every` are all.
 
         The condition that few values meet goes first; one that many do is then asked of those documents alone. Raises
         BadFilter.
         """
-        kept = self._kept.get(filter_)
-        if kept is None:
-            kept = self._kept[filter_] = frozenset(self._found(filters.parse(filter_), every))
-            if len(self._kept) > REMEMBERED:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(filter_)
-        return kept
+        documents = self._documents.get(filter_)
+        if documents is None:
+            documents = self._documents[filter_] = frozenset(self._found(filters.parse(filter_), every))
+            if len(self._documents) > REMEMBERED:
+                self._documents.popitem(last=False)
+        self._documents.move_to_end(filter_)
+        return documents
 
     def _found(self, clauses: list[Clause], every: Callable[[], list[str]]) -> set[str]:
         absent = [clause for clause in clauses if clause[1:] == ("exists", False)]
@@ -123,8 +123,8 @@ class Attributes:
         return self._fields.get(name) or _Field()
 
     def _meeting(self, clause: Clause) -> Sequence[Value]:
-        name, test, wanted = clause
-        return self._field(name).meeting(test, wanted)
+        name, test, operand = clause
+        return self._field(name).meeting(test, operand)
 
     def _meeting_among(self, documents: set[str], clause: Clause) -> set[str]:
         name, is_met = clause[0], filters.test_of(clause)

@@ -1,4 +1,4 @@
-"""What bridges (shardqa/bridges.py) do on one shard: which documents they lead to, and what a passage gains."""
+"""Bridges (shardqa/bridges.py) on one shard: which documents they lead to, and what a passage gains."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Carried:
     score: float  # what it adds
 
     @classmethod
-    def of(cls, named: Lead, score: float, ceiling: float) -> Carried:
-        """Of a passage below the ceiling."""
-        return cls(named.title, named.source.passage, named.source.share * (ceiling - score))
+    def of(cls, lead: Lead, score: float, ceiling: float) -> Carried:
+        """Scores a passage that lies below the ceiling."""
+        return cls(lead.title, lead.source.passage, lead.source.share * (ceiling - score))
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def sources(found: Bridges, titles: Titles) -> dict[str, Lead]:
-    """By document that bears one of the titles: what carries it most."""
+def sources(crossings: Bridges, titles: Titles) -> dict[str, Lead]:
+    """Returns what carries a title most, by document that bears it."""
     led = dict[str, Lead]()
-    for title in sorted(found.titles):
+    for title in sorted(crossings.titles):
         for document in titles.bearers(title):
-            source = found.best(title, document)
-            if source is not None and (document not in led or source.share > led[document].source.share):
-                led[document] = Lead(title, source)
+            carrier = crossings.best(title, document)
+            if carrier is not None and (document not in led or carrier.share > led[document].source.share):
+                led[document] = Lead(title, carrier)
     return led

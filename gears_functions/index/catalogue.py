@@ -15,8 +15,8 @@ from shardqa.gears_functions.index.attributes import Attributes
 
 
 @dataclass(frozen=True, slots=True)
-class OfDocument:
-    """What the first passage says of its document."""
+class DocumentInfo:
+    """Facts of a document that its first passage holds."""
 
     size: int  # bytes of its text
     metadata: str  # JSON object, or nothing
@@ -34,13 +34,13 @@ class IndexCatalogue:
     def add(self, document: str) -> None:
         self._buckets.setdefault(keys.bucket(document), {})[document] = 0
 
-    def tell(self, document: str, title: str, told: OfDocument) -> None:
-        """Of one that was added."""
+    def describe(self, document: str, title: str, info: DocumentInfo) -> None:
+        """Keeps what is known of a document that was added."""
         sizes = self._buckets[keys.bucket(document)]
-        self.bytes += told.size - sizes[document]
-        sizes[document] = told.size
+        self.bytes += info.size - sizes[document]
+        sizes[document] = info.size
         self._attributes.remove(document)
-        self._attributes.add(document, title, told.metadata)
+        self._attributes.add(document, title, info.metadata)
 
     def remove(self, document: str) -> None:
         bucket = keys.bucket(document)
@@ -57,7 +57,7 @@ class IndexCatalogue:
         return [one for ids in self._buckets.values() for one in ids]
 
     def bytes_of(self, documents: Iterable[str]) -> int:
-        """Of their texts."""
+        """Sums up the sizes of their texts."""
         return sum(self._buckets[keys.bucket(one)][one] for one in documents)
 
     def buckets(self) -> set[str]:
@@ -68,7 +68,7 @@ class IndexCatalogue:
         return list(self._buckets.get(bucket, ()))
 
     def after(self, bucket: str, document: str, limit: int, view: str = "") -> list[tuple[str, str]]:
-        """The `limit` (bucket, id) that come next, of those that `view` shows; everything comes after ("", "").
+        """Returns the `limit` (bucket, id) that come next, of those that `view` shows; everything comes after ("", "").
 
         Raises BadFilter.
         """

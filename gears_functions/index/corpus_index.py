@@ -16,7 +16,7 @@ import numpy as np
 from shardqa import bridges, keys
 from shardqa.analysis import Query, analyse
 from shardqa.gears_functions.index import bm25, carrying, explained, pagerank, vectors
-from shardqa.gears_functions.index.catalogue import IndexCatalogue, OfDocument
+from shardqa.gears_functions.index.catalogue import DocumentInfo, IndexCatalogue
 from shardqa.gears_functions.index.postings import NOBODY, Postings
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
 from shardqa.gears_functions.index.titles import Titles
@@ -34,7 +34,7 @@ COMPACT_SHARE = 0.5  # dead of all slots: each compaction (about 100 ns a word) 
 
 @dataclass(frozen=True, slots=True)
 class PartSizes:
-    """Of documents of a corpus on one shard."""
+    """Sizes of documents of a corpus on one shard."""
 
     documents: int
     passages: int
@@ -78,14 +78,14 @@ class Index:
 
     @property
     def characters(self) -> int:
-        """Of all documents, each up to the end of its last passage."""
+        """The characters of all documents, each up to the end of its last passage."""
         ends = np.zeros(len(self._passages_of), dtype=np.int64)
         alive = _view(self._alive, np.int8) != 0
         np.maximum.at(ends, _view(self._document, np.int32)[alive], _view(self._ends, np.int32)[alive])
         return int(ends.sum())
 
     def document_ids(self) -> list[str]:
-        """Of all documents that have passages."""
+        """Lists all documents that have passages."""
         return [document for document, number in self._documents.items() if self._passages_of[number]]
 
     def count_of_passages(self, document: str) -> int:
@@ -102,20 +102,20 @@ class Index:
 
     # ---- changing
 
-    def put(self, key: str, title: str, text: str, end: int = 0, of_document: OfDocument | None = None) -> bool:
+    def put(self, key: str, title: str, text: str, end: int = 0, info: DocumentInfo | None = None) -> bool:
         """Adds or replaces a passage; False when it was there with all the same. Raises BadKey.
 
-        `end` is where the passage ends in its document, characters; `of_document` comes with the first passage.
+        `end` is where the passage ends in its document, characters; `info` comes with the first passage.
         """
-        fingerprint = hash((title, text, end, of_document))
+        fingerprint = hash((title, text, end, info))
         slot = self._slots.get(key)
         if slot is not None and self._fingerprints[slot] == fingerprint:
             return False
         document = keys.parse_passage(key).document
         self.remove(key)
         self._append(key, document, title, text, end, fingerprint)
-        if of_document is not None:
-            self.catalogue.tell(document, title, of_document)
+        if info is not None:
+            self.catalogue.describe(document, title, info)
         return True
 
     def put_vector(self, key: str, stored: StoredVector) -> bool:
@@ -227,7 +227,7 @@ class Index:
         )
 
     def sizes(self, view: str = "") -> PartSizes:
-        """Of the documents that `view` shows. Raises BadFilter."""
+        """Sums up the documents that `view` shows. Raises BadFilter."""
         if not view:
             return PartSizes(self.documents, len(self), self.characters, self.catalogue.bytes)
         chosen, ids = self._of_filter(view), self.catalogue.chosen(view)
@@ -236,7 +236,7 @@ class Index:
         return PartSizes(len(ids), len(chosen.slots), int(ends.sum()), self.catalogue.bytes_of(ids))
 
     def vectors(self, view: str = "") -> dict[str, int]:
-        """How many passages that `view` shows have one, by encoder."""
+        """Counts the passages that `view` shows and that have a vector, by encoder."""
         if not view:
             return self._vectors.counts()
         mask = self._of_filter(view).mask
@@ -252,7 +252,7 @@ class Index:
         return [self._keys[slot] for slot in np.flatnonzero(lacking)[:limit]]
 
     def titled(self, query: Query, view: str = "") -> dict[str, int]:
-        """Passages by term that their title holds; only the terms that some do."""
+        """Counts passages by term that their title holds; only the terms that some do."""
         title = self._seen_by(view).title
         found = {term: len(title.term(term)[0]) for term in query.terms}
         return {term: count for term, count in found.items() if count}
@@ -288,10 +288,10 @@ class Index:
         return scores
 
     def _carried(
-        self, scores: NDArray[np.float64], found: bridges.Bridges, chosen: Chosen | None
+        self, scores: NDArray[np.float64], crossings: bridges.Bridges, chosen: Chosen | None
     ) -> dict[int, carrying.Carried]:
         """By row: the best passage of each document that a bridge leads to."""
-        sources = carrying.sources(found, self.titles)
+        sources = carrying.sources(crossings, self.titles)
         numbers = {self._documents[document]: one for document, one in sources.items() if document in self._documents}
         is_led_to = np.zeros(len(self._passages_of), dtype=np.bool_)
         is_led_to[list(numbers)] = True
@@ -303,24 +303,24 @@ class Index:
             number, candidate = self._document[slot], (-float(scores[row]), self._keys[slot], row)
             best[number] = min(best.get(number, candidate), candidate)
         return {
-            row: carrying.Carried.of(numbers[number], -negative, found.ceiling)
+            row: carrying.Carried.of(numbers[number], -negative, crossings.ceiling)
             for number, (negative, _, row) in best.items()
-            if -negative < found.ceiling
+            if -negative < crossings.ceiling
         }
 
     def first_words(self, ranked: Sequence[tuple[str, float]]) -> list[list[str]]:
         """Content terms of the first passages of a list, in order."""
         return [self._body.first_part(self._slots[key]) for key, _ in ranked[: bridges.FIRST]]
 
-    def named(self, words: Sequence[Sequence[str]], view: str = "") -> bridges.NamedTitles:
-        """What these texts name here, of what `view` shows. Raises BadFilter."""
+    def titles_in(self, words: Sequence[Sequence[str]], view: str = "") -> bridges.NamedTitles:
+        """Returns the titles that these texts name, of what `view` shows, with counts. Raises BadFilter."""
         titles = sorted(set[str]().union(*map(self.titles.named_in, words)))
         body = self._seen_by(view).body
         times = {word: body.times(word) for word in sorted({word for text in words for word in text})}
         shown = self.catalogue.chosen(view) if view else None
         bearers = {title: self.titles.count(title, shown) for title in titles}
-        named = {title: count for title, count in bearers.items() if count}
-        return bridges.NamedTitles(named, {word: count for word, count in times.items() if count})
+        borne = {title: count for title, count in bearers.items() if count}
+        return bridges.NamedTitles(borne, {word: count for word, count in times.items() if count})
 
     def _seen_by(self, view: str) -> Selection:
         return self._selected(self._of_filter(view)) if view else self._everything()
@@ -348,17 +348,17 @@ class Index:
         )
 
     def _of_filter(self, filter_: str) -> Chosen:
-        kept = self._chosen.get(filter_)
-        if kept is None:
+        chosen = self._chosen.get(filter_)
+        if chosen is None:
             ids = self.catalogue.chosen(filter_)
             documents = np.zeros(len(self._passages_of), dtype=np.bool_)
             documents[[self._documents[one] for one in ids]] = True
             mask = documents[_view(self._document, np.int32)] & (_view(self._alive, np.int8) != 0)
-            kept = Chosen.of(mask, _view(self._document, np.int32), _view(self._passages_of, np.int32))
+            chosen = Chosen.of(mask, _view(self._document, np.int32), _view(self._passages_of, np.int32))
             if len(self._chosen) >= KEPT:
                 self._chosen.clear()
-            self._chosen[filter_] = kept
-        return kept
+            self._chosen[filter_] = chosen
+        return chosen
 
     def _best(self, slots: NDArray[np.intp], scores: NDArray[np.float64], limit: int) -> list[tuple[str, float]]:
         if len(slots) > limit:
@@ -369,7 +369,7 @@ class Index:
         return found[:limit]
 
     def explain(self, key: str, query: Query, statistics: CorpusStatistics) -> dict[str, Any] | None:
-        """What the score of a passage in `rank` is made of; None where it is not here."""
+        """Lists the parts of a passage's score in `rank`; None where it is not in the index."""
         slot = self._slots.get(key)
         if slot is None:
             return None
@@ -379,7 +379,7 @@ class Index:
         return explained.explain(self._seen(slot, statistics.near), query, statistics, carried)
 
     def _near(self, question: QuestionVector) -> NDArray[np.float64]:
-        """What nearness adds, float64 [slots]."""
+        """Returns what nearness adds, float64 [slots]."""
         return vectors.near_score(self._vectors.cosines(question.encoder, question.vector, len(self._keys)))
 
     def _cosine(self, slot: int, question: QuestionVector | None) -> float | None:
@@ -409,7 +409,7 @@ class Index:
 
 
 def _bm25(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-    """Of body, title and pairs, float64 [rows]."""
+    """Scores body, title and pairs, float64 [rows]."""
     scores = np.zeros(len(selection.words))
     average = max(statistics.length, 1) / statistics.passages
     title_average = max(statistics.title_length, 1) / statistics.passages
@@ -427,7 +427,7 @@ def _bm25(selection: Selection, query: Query, statistics: CorpusStatistics) -> N
 
 
 def _pagerank(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:
-    """Of the passages of a selection, float64 [rows]."""
+    """Returns the PageRank of the passages of a selection, float64 [rows]."""
     direct, by_document = np.zeros(len(selection.words)), np.zeros(len(selection.passages_of))
     restarts = {t: bm25.idf(statistics.df.get(t, 0), statistics.passages) for t in query.terms if statistics.cf.get(t)}
     total = sum(restarts.values())

@@ -1,4 +1,4 @@
-"""Where the terms of a question stand in a text: character ranges, exact for any Unicode.
+"""Finds where the terms of a question stand in a text: character ranges, exact for any Unicode.
 
 The same analysis as the index's, with the place of each folded character kept. One thread, as `analysis` says.
 """
@@ -15,11 +15,11 @@ Range = tuple[int, int]
 
 
 def matched(text: str, query: Query) -> list[tuple[int, int, str]]:
-    """(start, end, term) of each word of the text that the question looks for, in order."""
-    wanted: Collection[str] = set(query.terms)
+    """Returns (start, end, term) of each word of the text that the question looks for, in order."""
+    terms: Collection[str] = set(query.terms)
     found = list(located(text))
     stems = analysis.stems([word for _, _, word in found])
-    return [(start, end, term) for (start, end, _), term in zip(found, stems, strict=True) if term in wanted]
+    return [(start, end, term) for (start, end, _), term in zip(found, stems, strict=True) if term in terms]
 
 
 def located(text: str) -> Iterator[tuple[int, int, str]]:
@@ -69,11 +69,11 @@ def _fold(character: str) -> str:
 
 
 def _without_possessives(folded: str, places: list[Range]) -> tuple[str, list[Range]]:
-    kept, last = list[tuple[int, int]](), 0
+    ranges, last = list[tuple[int, int]](), 0
     for match in analysis.POSSESSIVE.finditer(folded):
-        kept.append((last, match.start()))
+        ranges.append((last, match.start()))
         last = match.end()
-    if not kept:
+    if not ranges:
         return folded, places
-    kept.append((last, len(folded)))
-    return "".join(folded[a:b] for a, b in kept), [place for a, b in kept for place in places[a:b]]
+    ranges.append((last, len(folded)))
+    return "".join(folded[a:b] for a, b in ranges), [place for a, b in ranges for place in places[a:b]]

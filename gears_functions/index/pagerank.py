@@ -30,6 +30,6 @@ def pagerank(direct: NDArray[np.float64], mean: NDArray[np.float64]) -> NDArray[
 
 
 def graph_score(share: NDArray[np.float64], passages: int) -> NDArray[np.float64]:
-    """What a PageRank of `share` (all passages' sum is 1) adds to a score, 0 to GRAPH."""
+    """Returns what a PageRank of `share` (all passages' sum is 1) adds to a score, 0 to GRAPH."""
     lift = share * passages
     return GRAPH * (lift / (lift + GRAPH_HALF))

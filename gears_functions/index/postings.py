@@ -57,25 +57,25 @@ class Postings:
         return [self._terms[number] for number in stretch[: stretch.index(NOBODY)]]
 
     def term(self, term: str) -> Counts:
-        """Of a term, removed passages included."""
+        """Counts a term, removed passages included."""
         return self.counted(self.places(term))
 
     def pair(self, first: str, second: str) -> Counts:
-        """Of two terms in a row."""
+        """Counts two terms in a row."""
         return self.counted(self.in_a_row(first, self.places(first), second, self.places(second)))
 
     def places(self, term: str) -> NDArray[np.int32]:
-        """Of a term in the stream, rising."""
+        """Returns the places of a term in the stream, rising."""
         number = self._numbers.get(term)
         # A view, never kept: an array can't grow while it is exported.
         return np.zeros(0, dtype=np.int32) if number is None else np.frombuffer(self._places[number], dtype=np.int32)
 
     def among(self, places: NDArray[np.int32], mask: NDArray[np.bool_]) -> NDArray[np.int32]:
-        """Those in the passages of `mask` (by slot)."""
+        """Returns the places in the passages of `mask` (by slot)."""
         return np.asarray(places[mask[self._owners_of(places)]])
 
     def inside(self, places: NDArray[np.int32], slots: NDArray[np.intp]) -> NDArray[np.int32]:
-        """The same for few slots, rising: each is looked up in the places, which are not all touched."""
+        """Returns the places in few slots, rising: each is looked up in the places, which are not all touched."""
         starts = np.frombuffer(self._starts, dtype=np.int32)
         first = np.searchsorted(places, starts[slots])
         count = np.searchsorted(places, starts[slots + 1]) - first
@@ -85,7 +85,7 @@ class Postings:
     def in_a_row(
         self, first: str, before: NDArray[np.int32], second: str, after: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """Those places of the first term that one of the second follows."""
+        """Returns those places of the first term that one of the second follows."""
         if not len(before) or not len(after):
             return np.zeros(0, dtype=np.int32)
         stream = np.frombuffer(self._stream, dtype=np.int32)
@@ -109,13 +109,16 @@ class Postings:
     def compacted(self, slots: NDArray[np.int32]) -> Postings:
         """A copy without removed passages; `slots` gives each old slot's new one, or NOBODY. O(words)."""
         owners = slots[np.frombuffer(self._owners, dtype=np.int32)] if len(self._owners) else np.zeros(0, np.int32)
-        kept = owners != NOBODY
-        stream = np.frombuffer(self._stream, dtype=np.int32)[kept] if len(kept) else np.zeros(0, np.int32)
+        is_alive = owners != NOBODY
+        stream = np.frombuffer(self._stream, dtype=np.int32)[is_alive] if len(is_alive) else np.zeros(0, np.int32)
         order = np.argsort(stream, kind="stable").astype(np.int32)
         bounds = np.searchsorted(stream[order], np.arange(len(self._places) + 1))
         copy = Postings()
-        copy._stream, copy._owners = array("i", stream.tobytes()), array("i", owners[kept].astype(np.int32).tobytes())
-        starts = np.searchsorted(owners[kept], np.arange(np.count_nonzero(slots != NOBODY) + 1))
+        copy._stream, copy._owners = (
+            array("i", stream.tobytes()),
+            array("i", owners[is_alive].astype(np.int32).tobytes()),
+        )
+        starts = np.searchsorted(owners[is_alive], np.arange(np.count_nonzero(slots != NOBODY) + 1))
         copy._starts = array("i", starts.astype(np.int32).tobytes())
         for term, number in self._numbers.items():
             if bounds[number] < bounds[number + 1]:

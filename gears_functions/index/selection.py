@@ -21,7 +21,7 @@ A_LOOK_UP = 8  # places that can be tested one by one in the time of finding a p
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a filter lets through: living passages, whole documents."""
+    """Passages that a filter lets through: living ones, of whole documents."""
 
     slots: NDArray[np.intp]  # rising
     mask: NDArray[np.bool_]  # the same, by slot
@@ -50,11 +50,11 @@ class Field:
         return self._counts[term]
 
     def times(self, term: str) -> int:
-        """How often the term stands in all of them."""
+        """Counts how often the term stands in all of them."""
         return len(self._of(term))
 
     def pair(self, first: str, second: str) -> Counts:
-        """The same for two terms in a row."""
+        """Counts two terms in a row as `term` does one."""
         return self._in_rows(
             self._postings.counted(self._postings.in_a_row(first, self._of(first), second, self._of(second)))
         )

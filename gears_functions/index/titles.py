@@ -56,20 +56,20 @@ class Titles:
 
     def named_in(self, words: Sequence[str]) -> set[str]:
         """Titles that stand in a text."""
-        found = set[str]()
+        titles = set[str]()
         for start, word in enumerate(words):
             if word in self._first_words:
                 stretch = words[start : start + bridges.LONGEST]
                 forms = (" ".join(stretch[:end]) for end in range(1, len(stretch) + 1))
-                found.update(form for form in forms if form in self._documents)
-        return found
+                titles.update(form for form in forms if form in self._documents)
+        return titles
 
     def among(self, documents: Collection[str]) -> int:
-        """How many of these can be named."""
+        """Counts those that can be named."""
         return sum(one in self._of for one in documents)
 
     def count(self, title: str, among: Collection[str] | None) -> int:
-        """Documents that bear it, of all or among some."""
+        """Counts the documents that bear it, of all or among some."""
         bearers = self.bearers(title)
         return len(bearers) if among is None else sum(one in among for one in bearers)
 
@@ -79,7 +79,7 @@ class Titles:
 
 
 def _forms(title: str, analysed: Analysed) -> tuple[str, ...]:
-    """What a text may call it."""
+    """Returns the ways in which a text may call it."""
     plain = NOTE.sub("", title)
     head = REST.sub("", plain)
     ways = [analysed.content] if plain == title else [analysed.content, analyse(plain).content]

@@ -26,12 +26,12 @@ FIRST_ROWS = 256
 
 
 def near_score(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What nearness adds to a score, 0 to NEAR; never takes from it, so that what has the words is found still."""
+    """Returns what nearness adds to a score, 0 to NEAR; never takes from it, so that shared words still count."""
     return NEAR * np.maximum(cosines - FLOOR, 0.0)
 
 
 class Vectors:
-    """Of all encoders; a passage has one vector at most."""
+    """Vectors of all encoders; a passage has one vector at most."""
 
     def __init__(self) -> None:
         self._of: dict[str, _Rows] = {}  # by the encoder's id
@@ -51,7 +51,7 @@ class Vectors:
         return rows is not None and slot in rows
 
     def slots(self, encoder: str) -> NDArray[np.int32]:
-        """Of the passages that have a vector of this encoder, in no order."""
+        """Returns the passages that have a vector of this encoder, in no order."""
         rows = self._of.get(encoder)
         return np.zeros(0, dtype=np.int32) if rows is None else rows.slots()
 
@@ -60,13 +60,13 @@ class Vectors:
         return {encoder: len(rows) for encoder, rows in self._of.items()}
 
     def cosines(self, encoder: str, question: bytes, slots: int) -> NDArray[np.float64]:
-        """Of the passages of all slots, float64 [slots]; those without a vector of this encoder have FLOOR."""
-        found = np.full(slots, FLOOR)
+        """Returns the cosines of the passages of all slots, float64 [slots]; without a vector of this encoder FLOOR."""
+        cosines = np.full(slots, FLOOR)
         rows = self._of.get(encoder)
         if rows is not None:
             of, products = rows.products(np.frombuffer(question, dtype=np.int8))
-            found[of] = cosine(products)
-        return found
+            cosines[of] = cosine(products)
+        return cosines
 
     def compacted(self, slots: NDArray[np.int32]) -> None:
         """Takes slots' new numbers; those that are gone have NOBODY."""
@@ -111,13 +111,13 @@ class _Rows:
     def products(self, question: NDArray[np.int8]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """(slots, whole numbers [n])."""
         count = len(self._row_of)
-        found = np.empty(count, dtype=np.float32)
-        wanted, block = question.astype(np.float32), np.empty((BLOCK, WIDTH), dtype=np.float32)
+        products = np.empty(count, dtype=np.float32)
+        target, block = question.astype(np.float32), np.empty((BLOCK, WIDTH), dtype=np.float32)
         for first in range(0, count, BLOCK):
             rows = min(BLOCK, count - first)
             np.copyto(block[:rows], self._vectors[first : first + rows])
-            np.dot(block[:rows], wanted, out=found[first : first + rows])
-        return self.slots(), found
+            np.dot(block[:rows], target, out=products[first : first + rows])
+        return self.slots(), products
 
     def renumber(self, slots: NDArray[np.int32]) -> None:
         for old in [slot for slot in self._row_of if slots[slot] == NOBODY]:

@@ -12,7 +12,7 @@ from shardqa import filters, keys
 from shardqa.analysis import query
 from shardqa.filters import DocumentFilter, FilterBounds
 from shardqa.gears_functions.index import corpus_index
-from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.statistics import total
 
@@ -39,8 +39,8 @@ Corpus = dict[str, tuple[str, dict[str, Any], list[str]]]
 
 def fill(index: Index, document: str, title: str, metadata: dict[str, Any], texts: list[str]) -> None:
     for n, text in enumerate(texts):
-        of_document = None if n else OfDocument(1, json.dumps(metadata))
-        index.put(keys.passage("c", document, n), title, text, n, of_document)
+        info = None if n else DocumentInfo(1, json.dumps(metadata))
+        index.put(keys.passage("c", document, n), title, text, n, info)
 
 
 def filled(corpus: Corpus) -> Index:
@@ -97,7 +97,7 @@ def test_few_of_many_passages_have_the_same_scores_before_and_after_compaction(m
     found, asked = Index(), query("which stone bridge over the river stone")
     for n in range(300):
         text = "river stone " * (n % 3) + f"bridge {n} over the river " * (1 + n % 2)
-        found.put(keys.passage("c", str(n // 2), n % 2), "mill", text, n, OfDocument(9, json.dumps({"n": n // 2})))
+        found.put(keys.passage("c", str(n // 2), n % 2), "mill", text, n, DocumentInfo(9, json.dumps({"n": n // 2})))
     some = filters.canonical(DocumentFilter(metadata={"n": [7, 140]}))
     for _ in range(2):
         statistics = found.statistics(asked)

@@ -12,7 +12,7 @@ from bench import retrieval
 from shardqa import bridges, filters, keys
 from shardqa.analysis import Query, analyse, query
 from shardqa.gears_functions.index import exact
-from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 
 Passage = tuple[str, str, str]  # key, title, text
@@ -45,7 +45,7 @@ def passages_of(corpus: dict[str, tuple[str, list[str]]]) -> list[Passage]:
 def filled(passages: list[Passage]) -> Index:
     found = Index()
     for key, title, text in passages:
-        found.put(key, title, text, len(text), OfDocument(len(text), ""))
+        found.put(key, title, text, len(text), DocumentInfo(len(text), ""))
     return found
 
 

@@ -71,10 +71,10 @@ def test_an_index_has_the_titles_of_the_documents_that_it_holds(monkeypatch: pyt
     for n in range(4):
         for part in range(2):
             index.remove(keys.passage("c", f"d{n}", part))
-    found = index.named([analyse("Mill 3 and mill 4, mill 5").content])
+    found = index.titles_in([analyse("Mill 3 and mill 4, mill 5").content])
     assert found.titles == {"mill 4": 1, "mill 5": 1}
     assert found.words == {"mill": 4, "4": 2, "5": 2}
     (words,) = index.first_words([(keys.passage("c", "d4", 1), 1.0)])
     assert words == analyse("words of mill 4, part 1").content
     index.put(keys.passage("c", "d4", 0), "Ford", "words")
-    assert index.named([["ford"], ["mill", "4"]]).titles == {"ford": 1}
+    assert index.titles_in([["ford"], ["mill", "4"]]).titles == {"ford": 1}

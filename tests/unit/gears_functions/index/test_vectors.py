@@ -7,7 +7,7 @@ from shardqa import filters, keys
 from shardqa.analysis import query
 from shardqa.filters import DocumentFilter
 from shardqa.gears_functions.index import vectors
-from shardqa.gears_functions.index.catalogue import OfDocument
+from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.index.vectors import Vectors
 from shardqa.models.embedding import WIDTH, StoredVector, text_digest
@@ -95,7 +95,7 @@ def test_a_filter_changes_no_score() -> None:
     names = list(TEXTS)
     index = filled(names, set(names))
     for name in names:
-        index.catalogue.tell(name, "mill", OfDocument(1, "{}"))
+        index.catalogue.describe(name, "mill", DocumentInfo(1, "{}"))
     every = dict(merged([index], len(names)))
     assert dict(merged([index], len(names), filters.canonical(DocumentFilter(title="mill")))) == every
 
