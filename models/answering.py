@@ -81,8 +81,8 @@ class Answerer:
             score, number, int(tokens.offsets[span.start_token, 0]), int(tokens.offsets[span.end_token, 1])
         )
 
-    def _conclude(self, found: Sequence[_Candidate], passages: Sequence[str]) -> Answered:
-        best = max(found, key=lambda one: one.score, default=None)
+    def _conclude(self, candidates: Sequence[_Candidate], passages: Sequence[str]) -> Answered:
+        best = max(candidates, key=lambda one: one.score, default=None)
         if best is None or best.score < self._scoring.no_answer_below:
             return Answered(None, best.score if best else 0.0, None, None, None)
         return Answered(passages[best.passage][best.start : best.end], best.score, best.passage, best.start, best.end)

@@ -90,7 +90,7 @@ class CalibrationQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ScoringOutcome:
-    """How a scoring treats questions, percent unless said otherwise."""
+    """Shares of questions that a scoring treats rightly, percent unless said otherwise."""
 
     domain: str
     questions: int
@@ -110,29 +110,29 @@ class ScoringOutcome:
 
 def read_candidates(path: Path) -> list[CalibrationQuestion]:
     """Read questions with candidates; raises BadData with the line, OSError as open() does."""
-    asked = []
+    questions = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            asked.append(_asked(json.loads(line), path.stem))
+            questions.append(_question(json.loads(line), path.stem))
         except (ValueError, TypeError, KeyError) as error:
             raise BadData(
                 f"{path}, line {number}: {error!r}; write it again with 'shardqa-models candidates'"
             ) from None
-    return asked
+    return questions
 
 
-def _asked(record: dict[str, Any], domain: str) -> CalibrationQuestion:
+def _question(record: dict[str, Any], domain: str) -> CalibrationQuestion:
     answers = [str(answer) for answer in record["answers"]]
-    found = tuple(
+    candidates = tuple(
         Spanned(str(one["text"]), float(one["span_logit"]), float(one["null_logit"]), float(one["rank_score"]))
         for one in record["candidates"]
     )
     kind = _kind(record.get("kind") or ("answerable" if answers else "trick"))
-    ranks = [float(rank) for rank in record.get("ranks") or [one.rank_score for one in found]]
+    ranks = [float(rank) for rank in record.get("ranks") or [one.rank_score for one in candidates]]
     question = str(record["question"])
-    signals = signals_of(found, ranks, question)
-    right = np.array([bool(answers) and is_right(one.text, answers) for one in found], dtype=np.bool_)
-    return CalibrationQuestion(str(record.get("domain", domain)), kind, question, found, tuple(signals), right)
+    signals = signals_of(candidates, ranks, question)
+    right = np.array([bool(answers) and is_right(one.text, answers) for one in candidates], dtype=np.bool_)
+    return CalibrationQuestion(str(record.get("domain", domain)), kind, question, candidates, tuple(signals), right)
 
 
 def _kind(name: object) -> Kind:
@@ -155,79 +155,79 @@ def is_right(answer: str, references: Sequence[str]) -> bool:
 # ---- fitting
 
 
-def fit(asked: Sequence[CalibrationQuestion], kept: Scoring | None = None) -> Scoring:
+def fit(questions: Sequence[CalibrationQuestion], base: Scoring | None = None) -> Scoring:
     """Fit weights and lines; raises BadData unless there are both answerable and other questions.
 
-    With ``kept`` its span's model and line stay as they are.
+    With ``base`` its span's model and line stay as they are.
     """
-    kinds = Counter(one.kind for one in asked)
-    if kinds["answerable"] in (0, len(asked)):
+    kinds = Counter(one.kind for one in questions)
+    if kinds["answerable"] in (0, len(questions)):
         raise BadData(
-            f"{kinds['answerable']} of {len(asked)} questions are answerable; some of both kinds are needed: "
+            f"{kinds['answerable']} of {len(questions)} questions are answerable; some of both kinds are needed: "
             "give shardqa-models candidates a file of each, one in the form of SQuAD 2.0, or --domain"
         )
-    span, no_answer_below = (kept.span, kept.no_answer_below) if kept else _fit_span(asked)
+    span, no_answer_below = (base.span, base.no_answer_below) if base else _fit_span(questions)
     level = Scoring(span, AnswerWeights(0, 0, 0, 0, 0, 0), Lines(0, 0, 0), no_answer_below)
-    level = replace(level, answer=_fit_answer(level, asked))
-    return replace(level, below=lines(level, asked))
+    level = replace(level, answer=_fit_answer(level, questions))
+    return replace(level, below=lines(level, questions))
 
 
-def _fit_span(asked: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
-    order = _fit_order([one for one in asked if one.found])
-    with_tricks = {one.domain for one in asked if one.kind == "trick"}
-    of_tricks = [one for one in asked if one.domain in with_tricks]
-    levelled = of_tricks if any(one.answerable for one in of_tricks) else list(asked)
+def _fit_span(questions: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
+    order = _fit_order([one for one in questions if one.found])
+    with_tricks = {one.domain for one in questions if one.kind == "trick"}
+    of_tricks = [one for one in questions if one.domain in with_tricks]
+    levelled = of_tricks if any(one.answerable for one in of_tricks) else list(questions)
     level = _level(order, levelled)
     return level, _span_line(level, levelled)
 
 
-def _fit_order(told: Sequence[CalibrationQuestion]) -> SpanWeights:
+def _fit_order(questions: Sequence[CalibrationQuestion]) -> SpanWeights:
     """Over all candidates: how much a passage's rank counts against what the reader says of it."""
-    counts = [len(one.found) for one in told]
+    counts = [len(one.found) for one in questions]
     return SpanWeights(
         *logistic(
-            np.concatenate([_span_signals(one) for one in told]),
-            np.concatenate([one.right for one in told]),
-            np.repeat(shares(told), counts),
+            np.concatenate([_span_signals(one) for one in questions]),
+            np.concatenate([one.right for one in questions]),
+            np.repeat(shares(questions), counts),
         )
     )
 
 
-def _level(order: SpanWeights, asked: Sequence[CalibrationQuestion]) -> SpanWeights:
-    """The same order with scores of each question's best, which is more often right than others with its signals.
+def _level(order: SpanWeights, questions: Sequence[CalibrationQuestion]) -> SpanWeights:
+    """Scales the order to scores of each question's best, which is more often right than others with its signals.
 
     Platt 1999, equation 2.
     """
-    answerable = sum(one.answerable for one in asked)
-    share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(asked) - answerable)}
-    told = [one for one in asked if one.found]
-    odds = [_span_odds(order, one) for one in told]
+    answerable = sum(one.answerable for one in questions)
+    share = {True: ANSWERABLE / answerable, False: (1 - ANSWERABLE) / max(1, len(questions) - answerable)}
+    nonempty = [one for one in questions if one.found]
+    odds = [_span_odds(order, one) for one in nonempty]
     shift, stretch = logistic(
         np.array([own.max() for own in odds])[:, None],
-        np.array([one.right[own.argmax()] for one, own in zip(told, odds, strict=True)]),
-        np.array([share[one.answerable] for one in told]),
+        np.array([one.right[own.argmax()] for one, own in zip(nonempty, odds, strict=True)]),
+        np.array([share[one.answerable] for one in nonempty]),
     )
     return SpanWeights(shift + stretch * order.bias, stretch * order.margin, stretch * order.lag)
 
 
-def _span_signals(one: CalibrationQuestion) -> NDArray[np.float64]:
+def _span_signals(question: CalibrationQuestion) -> NDArray[np.float64]:
     """Margin and lag of each candidate, [candidates, 2]."""
-    return np.array([(own.margin, own.lag) for own in one.signals])
+    return np.array([(own.margin, own.lag) for own in question.signals])
 
 
-def _span_odds(weights: SpanWeights, one: CalibrationQuestion) -> NDArray[np.float64]:
-    return np.asarray(weights.bias + _span_signals(one) @ np.array([weights.margin, weights.lag]))
+def _span_odds(weights: SpanWeights, question: CalibrationQuestion) -> NDArray[np.float64]:
+    return np.asarray(weights.bias + _span_signals(question) @ np.array([weights.margin, weights.lag]))
 
 
-def _span_line(weights: SpanWeights, asked: Sequence[CalibrationQuestion]) -> float:
+def _span_line(weights: SpanWeights, questions: Sequence[CalibrationQuestion]) -> float:
     """The middle of the scores with the highest share of questions treated rightly, in hundredths."""
-    best = np.zeros(len(asked))
-    right = np.zeros(len(asked), dtype=np.bool_)
-    for number, one in enumerate(asked):
-        if one.found:
-            odds = _span_odds(weights, one)
-            best[number], right[number] = chances(odds.max()), one.right[odds.argmax()]
-    answerable = np.array([one.answerable for one in asked])
+    best = np.zeros(len(questions))
+    right = np.zeros(len(questions), dtype=np.bool_)
+    for number, question in enumerate(questions):
+        if question.found:
+            odds = _span_odds(weights, question)
+            best[number], right[number] = chances(odds.max()), question.right[odds.argmax()]
+    answerable = np.array([question.answerable for question in questions])
     rightly = [
         ANSWERABLE * ((best[answerable] >= line) & right[answerable]).mean()
         + (1 - ANSWERABLE) * (best[~answerable] < line).mean()
@@ -236,26 +236,26 @@ def _span_line(weights: SpanWeights, asked: Sequence[CalibrationQuestion]) -> fl
     return round(float(np.median(LINES[np.array(rightly) >= max(rightly) - AS_GOOD])), 2)
 
 
-def _fit_answer(level: Scoring, asked: Sequence[CalibrationQuestion]) -> AnswerWeights:
-    told = [one for one in asked if one.found]
+def _fit_answer(level: Scoring, questions: Sequence[CalibrationQuestion]) -> AnswerWeights:
+    nonempty = [one for one in questions if one.found]
     return AnswerWeights(
         *logistic(
-            np.array([astuple(one.signals[one.best(level)]) for one in told]),
-            np.array([one.right[one.best(level)] for one in told]),
-            shares(told),
+            np.array([astuple(one.signals[one.best(level)]) for one in nonempty]),
+            np.array([one.right[one.best(level)] for one in nonempty]),
+            shares(nonempty),
         )
     )
 
 
-def shares(asked: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
-    """What each question weighs, [questions]: domains weigh the same, kinds as in MIX."""
-    counts = Counter((one.domain, one.kind) for one in asked)
-    return np.array([MIX[one.kind] / counts[one.domain, one.kind] for one in asked])
+def shares(questions: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
+    """Returns what each question weighs, [questions]: domains weigh the same, kinds as in MIX."""
+    counts = Counter((one.domain, one.kind) for one in questions)
+    return np.array([MIX[one.kind] / counts[one.domain, one.kind] for one in questions])
 
 
-def lines(level: Scoring, asked: Sequence[CalibrationQuestion]) -> Lines:
-    """By the shares of right answers kept and absent questions refused, both averaged over domains."""
-    kept, refused = _trade(level, asked)
+def lines(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Lines:
+    """Chooses lines by the shares of right answers kept and absent questions refused, both averaged over domains."""
+    kept, refused = _trade(level, questions)
     both = kept + refused
     return Lines(
         unsure=float(LINES[kept >= min(KEPT_UNSURE, kept.max())].max()),
@@ -264,19 +264,19 @@ def lines(level: Scoring, asked: Sequence[CalibrationQuestion]) -> Lines:
     )
 
 
-def _trade(level: Scoring, asked: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """At each of LINES, the share of right answers kept and of other questions refused, 0 to 1."""
-    score, right = scores(level, asked)
-    weights = shares(asked)
-    absent = np.array([one.kind == "absent" for one in asked])
-    others = absent if absent.any() else ~np.array([one.answerable for one in asked])
-    kept = [
+def _trade(level: Scoring, questions: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the shares of right answers kept and of other questions refused, 0 to 1, at each of LINES."""
+    score, right = scores(level, questions)
+    weights = shares(questions)
+    absent = np.array([one.kind == "absent" for one in questions])
+    others = absent if absent.any() else ~np.array([one.answerable for one in questions])
+    right_shares = [
         float((weights * (right & (score >= line))).sum()) / max(1e-9, float(weights[right].sum())) for line in LINES
     ]
-    gone = [
+    absent_shares = [
         float((weights * (others & (score < line))).sum()) / max(1e-9, float(weights[others].sum())) for line in LINES
     ]
-    return np.array(kept), np.array(gone)
+    return np.array(right_shares), np.array(absent_shares)
 
 
 def logistic(signals: NDArray[np.float64], right: NDArray[np.bool_], weights: NDArray[np.float64]) -> list[float]:
@@ -300,59 +300,61 @@ def chances(odds: NDArray[np.float64]) -> NDArray[np.float64]:
 # ---- reporting
 
 
-def scores(scoring: Scoring, asked: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def scores(scoring: Scoring, questions: Sequence[CalibrationQuestion]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Each question's score (0 without candidates) and whether what would be given is right, [questions] each."""
-    score, right = np.zeros(len(asked)), np.zeros(len(asked), dtype=np.bool_)
-    for number, one in enumerate(asked):
-        if one.found:
-            best = one.best(scoring)
-            score[number], right[number] = scoring.confidence(one.signals[best]), one.right[best]
+    score, right = np.zeros(len(questions)), np.zeros(len(questions), dtype=np.bool_)
+    for number, question in enumerate(questions):
+        if question.found:
+            best = question.best(scoring)
+            score[number], right[number] = scoring.confidence(question.signals[best]), question.right[best]
     return score, right
 
 
 def outcomes(
-    scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced"
+    scoring: Scoring, questions: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced"
 ) -> Iterator[ScoringOutcome]:
-    """What a scoring does with the questions of each domain."""
-    for domain in dict.fromkeys(one.domain for one in asked):
-        yield outcome(scoring, [one for one in asked if one.domain == domain], when)
+    """Yields what a scoring does with the questions of each domain."""
+    for domain in dict.fromkeys(one.domain for one in questions):
+        yield outcome(scoring, [one for one in questions if one.domain == domain], when)
 
 
 def left_out(
-    asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced", kept: Scoring | None = None
+    questions: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced", base: Scoring | None = None
 ) -> Iterator[ScoringOutcome]:
-    """The same of each domain by a scoring that was fitted without it; nothing for a single domain."""
-    for domain in dict.fromkeys(one.domain for one in asked):
-        others = [one for one in asked if one.domain != domain]
+    """Yields what a scoring that was fitted without a domain does with it; nothing for a single domain."""
+    for domain in dict.fromkeys(one.domain for one in questions):
+        others = [one for one in questions if one.domain != domain]
         if others:
-            yield outcome(fit(others, kept), [one for one in asked if one.domain == domain], when)
+            yield outcome(fit(others, base), [one for one in questions if one.domain == domain], when)
 
 
-def outcome(scoring: Scoring, asked: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced") -> ScoringOutcome:
-    """What a scoring does with questions of one domain; a kind of which there are none counts as 0."""
-    score, right = scores(scoring, asked)
-    return outcome_of(asked, score, right, score >= scoring.below.of(when))
+def outcome(
+    scoring: Scoring, questions: Sequence[CalibrationQuestion], when: AnswerWhen = "balanced"
+) -> ScoringOutcome:
+    """Returns what a scoring does with questions of one domain; a kind of which there are none counts as 0."""
+    score, right = scores(scoring, questions)
+    return outcome_of(questions, score, right, score >= scoring.below.of(when))
 
 
 def outcome_of(
-    asked: Sequence[CalibrationQuestion],
+    questions: Sequence[CalibrationQuestion],
     score: NDArray[np.float64],
     right: NDArray[np.bool_],
-    given: NDArray[np.bool_],
+    is_given: NDArray[np.bool_],
 ) -> ScoringOutcome:
-    """The same of scores and answers given by whatever scoring, [questions] each."""
-    kinds = {kind: np.array([one.kind == kind for one in asked], dtype=np.bool_) for kind in get_args(Kind)}
-    met = ~kinds["trick"]
+    """Sums up scores and answers of whatever scoring, [questions] each."""
+    kinds = {kind: np.array([one.kind == kind for one in questions], dtype=np.bool_) for kind in get_args(Kind)}
+    serious = ~kinds["trick"]
     tricks = kinds["trick"]
     return ScoringOutcome(
-        domain=asked[0].domain,
-        questions=len(asked),
+        domain=questions[0].domain,
+        questions=len(questions),
         right=_percent(right[kinds["answerable"]]),
-        kept=_percent(given[kinds["answerable"] & right]),
-        refused=_percent(~given[kinds["absent"]]),
-        tricks_refused=_percent(~given[tricks]) if tricks.any() else None,
+        kept=_percent(is_given[kinds["answerable"] & right]),
+        refused=_percent(~is_given[kinds["absent"]]),
+        tricks_refused=_percent(~is_given[tricks]) if tricks.any() else None,
         auroc=auroc(score[kinds["answerable"]], right[kinds["answerable"]]),
-        calibration_error=_calibration_error(score[met], right[met]),
+        calibration_error=_calibration_error(score[serious], right[serious]),
     )
 
 
@@ -373,6 +375,6 @@ def auroc(score: NDArray[np.float64], right: NDArray[np.bool_]) -> float | None:
 def _calibration_error(score: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 10) -> float:
     """Guo et al. 2017, equation 3."""
     places = np.minimum((score * bins).astype(np.int64), bins - 1)
-    held = [places == number for number in range(bins)]
-    parts = [abs(float(score[own].mean() - right[own].mean())) * own.sum() for own in held if own.any()]
+    bin_members = [places == number for number in range(bins)]
+    parts = [abs(float(score[own].mean() - right[own].mean())) * own.sum() for own in bin_members if own.any()]
     return float(sum(parts)) / max(1, len(score))

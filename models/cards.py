@@ -1,4 +1,4 @@
-"""What is known about a model, as ``card.json`` beside it: where it comes from, how it was made, what it scores.
+"""Facts about a model, as ``card.json`` beside it: where it comes from, how it was made, what it scores.
 
 A card travels with its model: each step that makes one model of another (`derive`) writes down what it did and how the
 check of its result came out. A model is addressed by its content; the card is no part of that, so that a score may be
@@ -46,7 +46,7 @@ class CardStep:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well the model does on a set."""
+    """A figure of the model on a set."""
 
     set: str
     metric: str
@@ -175,8 +175,8 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _card(place: str, found: object) -> Card:
-    checked = _object(place, found, Card)
+def _card(place: str, loaded: object) -> Card:
+    checked = _object(place, loaded, Card)
     lists = {"steps": CardStep, "scores": Score, "sizes": Figure, "latencies": Figure}
     for name, kind in lists.items():
         checked[name] = tuple(
@@ -187,17 +187,17 @@ def _card(place: str, found: object) -> Card:
     return Card(**{**checked, "data": tuple(checked["data"])})
 
 
-def _object(place: str, found: object, kind: type[Card] | type[CardStep] | type[Score] | type[Figure]) -> Json:
+def _object(place: str, loaded: object, kind: type[Card] | type[CardStep] | type[Score] | type[Figure]) -> Json:
     """The fields of a JSON object, each there and of its kind, and no others."""
-    if not isinstance(found, dict):
-        raise BadModel(f"{place} is {type(found).__name__}, an object is needed; correct the card")
-    wanted = {one.name: str(one.type) for one in fields(kind)}
-    if set(found) != set(wanted):
-        wrong = sorted(set(found) ^ set(wanted))[0]
-        raise BadModel(f"{place}: {wrong!r} is {'unknown' if wrong in found else 'missing'}; correct the card")
-    for name, kind_name in wanted.items():
-        _of_kind(f"{place}, {name}", found[name], kind_name)
-    return dict(found)
+    if not isinstance(loaded, dict):
+        raise BadModel(f"{place} is {type(loaded).__name__}, an object is needed; correct the card")
+    kinds = {one.name: str(one.type) for one in fields(kind)}
+    if set(loaded) != set(kinds):
+        wrong = sorted(set(loaded) ^ set(kinds))[0]
+        raise BadModel(f"{place}: {wrong!r} is {'unknown' if wrong in loaded else 'missing'}; correct the card")
+    for name, kind_name in kinds.items():
+        _of_kind(f"{place}, {name}", loaded[name], kind_name)
+    return dict(loaded)
 
 
 _JSON_KINDS: dict[str, tuple[type, ...]] = {
@@ -208,8 +208,8 @@ _JSON_KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
-def _of_kind(place: str, value: object, wanted: str) -> None:
-    kinds = _JSON_KINDS.get(wanted, (list,))
+def _of_kind(place: str, value: object, kind_name: str) -> None:
+    kinds = _JSON_KINDS.get(kind_name, (list,))
     if not isinstance(value, kinds) or isinstance(value, bool) or (isinstance(value, float) and math.isinf(value)):
         raise BadModel(
             f"{place} is {value!r}, {' or '.join(kind.__name__ for kind in kinds)} is needed; correct the card"

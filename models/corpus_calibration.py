@@ -38,7 +38,7 @@ deviation of the distribution around them."""
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What a corpus's own scores are worth, on questions that the fit had not seen."""
+    """The worth of a corpus's own scores, on questions that the fit had not seen."""
 
     before: ScoringOutcome
     after: ScoringOutcome
@@ -60,41 +60,41 @@ def check_enough(questions: Sequence[SquadQuestion]) -> None:
 
 
 def asked_of(question: SquadQuestion, passages: Sequence[ReadPassage], k: int) -> Iterator[CalibrationQuestion]:
-    """A question as it is fitted on, of its best passages, twice ``k`` of them.
+    """Yields a question as it is fitted on, of its best passages, twice ``k`` of them.
 
     One with answers gives a second, absent one: without the documents that answer it, so the next ``k`` passages are
     those that a corpus without them would have found.
     """
     if question.answers:
         yield _asked("answerable", question, passages[:k])
-        told = {one.document for one in passages[:k] if any(is_right(s.text, question.answers) for s in one.spans)}
-        gone = told | {question.document}
-        yield _asked("absent", question, [one for one in passages if one.document not in gone][:k])
+        answering = {one.document for one in passages[:k] if any(is_right(s.text, question.answers) for s in one.spans)}
+        excluded = answering | {question.document}
+        yield _asked("absent", question, [one for one in passages if one.document not in excluded][:k])
     else:
         yield _asked("absent" if question.document is None else "trick", question, passages[:k])
 
 
 def _asked(kind: Kind, question: SquadQuestion, passages: Sequence[ReadPassage]) -> CalibrationQuestion:
-    found = tuple(span for one in passages for span in one.spans)
-    signals = signals_of(found, [one.rank_score for one in passages], question.text)
+    candidates = tuple(span for one in passages for span in one.spans)
+    signals = signals_of(candidates, [one.rank_score for one in passages], question.text)
     is_answerable = kind == "answerable"
-    right = np.array([is_answerable and is_right(one.text, question.answers) for one in found], dtype=np.bool_)
-    return CalibrationQuestion("own", kind, question.text, found, tuple(signals), right)
+    right = np.array([is_answerable and is_right(one.text, question.answers) for one in candidates], dtype=np.bool_)
+    return CalibrationQuestion("own", kind, question.text, candidates, tuple(signals), right)
 
 
-def fit(asked: Sequence[CalibrationQuestion], readers: Scoring) -> Scoring:
+def fit(questions: Sequence[CalibrationQuestion], readers: Scoring) -> Scoring:
     """The reader's scoring with the answer's weights and lines fitted."""
-    fitted = replace(readers, answer=_fit_answer(asked, readers))
-    return replace(fitted, below=calibrate.lines(fitted, asked))
+    fitted = replace(readers, answer=_fit_answer(questions, readers))
+    return replace(fitted, below=calibrate.lines(fitted, questions))
 
 
-def _fit_answer(asked: Sequence[CalibrationQuestion], readers: Scoring) -> AnswerWeights:
-    told = [one for one in asked if one.found]
-    weights = calibrate.shares(told)
-    right = np.array([one.right[one.best(readers)] for one in told])
-    design = np.array([(1.0, *astuple(one.signals[one.best(readers)])) for one in told])
+def _fit_answer(questions: Sequence[CalibrationQuestion], readers: Scoring) -> AnswerWeights:
+    nonempty = [one for one in questions if one.found]
+    weights = calibrate.shares(nonempty)
+    right = np.array([one.right[one.best(readers)] for one in nonempty])
+    design = np.array([(1.0, *astuple(one.signals[one.best(readers)])) for one in nonempty])
     own = np.array(astuple(readers.answer))
-    return AnswerWeights(*map(float, _most_likely(design, right, weights * len(told) / weights.sum(), own)))
+    return AnswerWeights(*map(float, _most_likely(design, right, weights * len(nonempty) / weights.sum(), own)))
 
 
 def _most_likely(
@@ -108,57 +108,57 @@ def _most_likely(
         surprise = np.logaddexp(0, np.where(right, -odds, odds))
         return float(weights @ surprise + precision @ np.square(weights_of - prior) / 2)
 
-    found = prior.copy()
+    likeliest = prior.copy()
     for _ in range(calibrate.NEWTON_STEPS):
-        chance = calibrate.chances(design @ found)
-        slope = design.T @ (weights * (right - chance)) - precision * (found - prior)
+        chance = calibrate.chances(design @ likeliest)
+        slope = design.T @ (weights * (right - chance)) - precision * (likeliest - prior)
         curvature = (design * (weights * chance * (1 - chance))[:, None]).T @ design + np.diag(precision)
         step = np.linalg.solve(curvature, slope)
-        while loss(found + step) > loss(found) and np.abs(step).max() > LEAST_STEP:
+        while loss(likeliest + step) > loss(likeliest) and np.abs(step).max() > LEAST_STEP:
             step = step / 2
         if np.abs(step).max() <= LEAST_STEP:
             break
-        found = found + step
-    return found
+        likeliest = likeliest + step
+    return likeliest
 
 
-def gain(asked: Sequence[CalibrationQuestion], readers: Scoring, in_use: Scoring) -> Gain:
+def gain(questions: Sequence[CalibrationQuestion], readers: Scoring, in_use: Scoring) -> Gain:
     """Each fifth of the questions scored by a fit to the others, against what is ``in_use``; same questions."""
-    before, after = _scored(in_use, asked), _scored_unseen(asked, readers)
+    before, after = _scored(in_use, questions), _scored_unseen(questions, readers)
     return Gain(
-        calibrate.outcome_of(asked, *before),
-        calibrate.outcome_of(asked, *after),
-        _log_loss(asked, *before[:2]),
-        _log_loss(asked, *after[:2]),
+        calibrate.outcome_of(questions, *before),
+        calibrate.outcome_of(questions, *after),
+        _log_loss(questions, *before[:2]),
+        _log_loss(questions, *after[:2]),
     )
 
 
 Scores = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]  # score, whether right, whether given
 
 
-def _scored(scoring: Scoring, asked: Sequence[CalibrationQuestion]) -> Scores:
-    score, right = calibrate.scores(scoring, asked)
+def _scored(scoring: Scoring, questions: Sequence[CalibrationQuestion]) -> Scores:
+    score, right = calibrate.scores(scoring, questions)
     return score, right, score >= scoring.below.balanced
 
 
-def _scored_unseen(asked: Sequence[CalibrationQuestion], readers: Scoring) -> Scores:
-    fold = _folds(asked)
-    found = np.zeros(len(asked)), np.zeros(len(asked), dtype=np.bool_), np.zeros(len(asked), dtype=np.bool_)
+def _scored_unseen(questions: Sequence[CalibrationQuestion], readers: Scoring) -> Scores:
+    fold = _folds(questions)
+    parts = np.zeros(len(questions)), np.zeros(len(questions), dtype=np.bool_), np.zeros(len(questions), dtype=np.bool_)
     for number in range(FOLDS):
-        others = [one for one, own in zip(asked, fold, strict=True) if own != number]
-        held = [n for n, own in enumerate(fold) if own == number]
-        for values, own in zip(found, _scored(fit(others, readers), [asked[n] for n in held]), strict=True):
-            values[held] = own
-    return found
+        others = [one for one, own in zip(questions, fold, strict=True) if own != number]
+        members = [n for n, own in enumerate(fold) if own == number]
+        for values, own in zip(parts, _scored(fit(others, readers), [questions[n] for n in members]), strict=True):
+            values[members] = own
+    return parts
 
 
-def _folds(asked: Sequence[CalibrationQuestion]) -> NDArray[np.int64]:
-    """Each question's fifth: all that is asked in the same words is in the same one."""
+def _folds(questions: Sequence[CalibrationQuestion]) -> NDArray[np.int64]:
+    """Returns each question's fifth: all that stands in the same words is in the same one."""
     order: dict[str, int] = {}
-    return np.array([order.setdefault(one.question, len(order)) % FOLDS for one in asked])
+    return np.array([order.setdefault(one.question, len(order)) % FOLDS for one in questions])
 
 
-def _log_loss(asked: Sequence[CalibrationQuestion], score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
-    weights = calibrate.shares(asked)
+def _log_loss(questions: Sequence[CalibrationQuestion], score: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    weights = calibrate.shares(questions)
     chance = np.clip(np.where(right, score, 1 - score), 1e-9, 1)
     return float(-(weights * np.log(chance)).sum() / weights.sum())

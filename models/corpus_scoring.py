@@ -29,7 +29,7 @@ class ReadPassage:
 
 
 class FittedOn(BaseModel):
-    """What a corpus's scores were fitted on, and what that gained on questions that the fit had not seen."""
+    """Questions that a corpus's scores were fitted on, and what that gained on others."""
 
     at: str  # ISO 8601, UTC
     answerable: int  # questions

@@ -55,7 +55,7 @@ def passage_row(title: NDArray[np.int32], passage: NDArray[np.int32]) -> Row:
 
 
 def cosine(product: NDArray[np.float32]) -> NDArray[np.float64]:
-    """How near vectors are, -1 to 1 but for rounding, from the exact product of their whole numbers."""
+    """Returns how near vectors are, -1 to 1 but for rounding, from the exact product of their whole numbers."""
     return product.astype(np.float64) / (STEPS * STEPS)
 
 

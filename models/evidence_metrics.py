@@ -1,4 +1,4 @@
-"""How near excerpts are to marked spans: over words, over spans, and whether one system is better than another.
+"""Measures how near excerpts are to marked spans: over words, over spans, and which of two systems is better.
 
 Words are what blanks separate; one counts as covered where a span shares a character with it. Precision, recall and F1
 are of all rows together ("micro"), so a row without marked spans counts by what is wrongly shown there. Spans are
@@ -35,7 +35,7 @@ WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCounts:
-    """What one row adds to each figure: words, then spans matched, then spans contained."""
+    """Counts that one row adds to each figure: words, then spans matched, then spans contained."""
 
     true_words: int
     predicted_words: int
@@ -75,13 +75,13 @@ class Interval:
 def counted(text: str, predicted: Sequence[Extent], marked: Sequence[Extent]) -> EvidenceCounts:
     """Compare predicted spans of a text with the marked ones; both in any order."""
     words = [found.span() for found in WORD.finditer(text)]
-    shown, right = (_covered(words, spans) for spans in (predicted, marked))
+    predicted_words, marked_words = (_covered(words, spans) for spans in (predicted, marked))
     inside = np.array([[_common(one, other) / max(1, one[1] - one[0]) for other in marked] for one in predicted])
     holds = inside.reshape(len(predicted), len(marked)) >= CONTAINED
     return EvidenceCounts(
-        int((shown & right).sum()),
-        int(shown.sum()),
-        int(right.sum()),
+        int((predicted_words & marked_words).sum()),
+        int(predicted_words.sum()),
+        int(marked_words.sum()),
         _matched(predicted, marked),
         int(holds.any(axis=1).sum()),
         int(holds.any(axis=0).sum()),
@@ -94,8 +94,8 @@ def _covered(words: Sequence[Extent], spans: Sequence[Extent]) -> NDArray[np.boo
     return np.array([any(start < last and first < end for start, end in spans) for first, last in words], np.bool_)
 
 
-def _common(one: Extent, other: Extent) -> int:
-    return max(0, min(one[1], other[1]) - max(one[0], other[0]))
+def _common(first: Extent, second: Extent) -> int:
+    return max(0, min(first[1], second[1]) - max(first[0], second[0]))
 
 
 def _matched(predicted: Sequence[Extent], marked: Sequence[Extent]) -> int:
@@ -150,7 +150,7 @@ def _share(part: int, whole: int) -> float:
 
 
 def compared(before: Sequence[EvidenceCounts], after: Sequence[EvidenceCounts], seed: int = 0) -> Interval:
-    """How much the second's word F1 lies above the first's of the same rows: a paired bootstrap over rows."""
+    """Compares the word F1 of the same rows, the second's less the first's: a paired bootstrap over rows."""
     assert len(before) == len(after), (len(before), len(after))
     of_words = np.array(
         [[(row.true_words, row.predicted_words + row.marked_words) for row in rows] for rows in (before, after)],
@@ -168,6 +168,6 @@ def _f1(totals: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def mean(scores: Sequence[EvidenceScores]) -> EvidenceScores:
-    """Of several files, each weighing the same."""
+    """Averages several files, each weighing the same."""
     columns = np.array([tuple(asdict(one).values()) for one in scores])
     return EvidenceScores(int(columns[:, 0].sum()), *(float(value) for value in columns[:, 1:].mean(axis=0)))

@@ -1,4 +1,4 @@
-"""How answers and rankings are scored: SQuAD's own exact match and F1 (versions 1.1 and 2.0), recall@k and MRR.
+"""Scores answers and rankings: SQuAD's own exact match and F1 (versions 1.1 and 2.0), recall@k and MRR.
 
 The rules are those of the official evaluation scripts (https://rajpurkar.github.io/SQuAD-explorer/), stated here in
 our words: lower case, no ASCII punctuation, no articles, single blanks.

@@ -34,13 +34,13 @@ OVERLAP = 128
 INPUTS = ("question", "context", "data", "X")
 CPUS = ("cpu", -1, None)
 
-Given: TypeAlias = "Mapping[str, str]"
+Pair: TypeAlias = "Mapping[str, str]"
 Result: TypeAlias = "dict[str, Any] | list[dict[str, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Of one call; None is the default of the pipeline, or of the library."""
+    """Parameters of one call; None is the default of the pipeline, or of the library."""
 
     top_k: int | None = None
     doc_stride: int | None = None
@@ -118,17 +118,17 @@ class QuestionAnswering:
 
         A list of questions gives a list of those, an iterator gives an iterator. Raises ValueError, KeyError.
         """
-        named: dict[str, Any] = {name: kwargs.pop(name) for name in INPUTS if name in kwargs}
+        keywords: dict[str, Any] = {name: kwargs.pop(name) for name in INPUTS if name in kwargs}
         parameters = _parameters(kwargs, self._defaults).checked()
-        given = _inputs(args, named)
-        if isinstance(given, GeneratorType):
-            return self._stream(given, parameters)
-        checked = [_example(one) for one in given]
+        inputs = _inputs(args, keywords)
+        if isinstance(inputs, GeneratorType):
+            return self._stream(inputs, parameters)
+        checked = [_example(one) for one in inputs]
         results = [result for few in _parts(checked, AT_ONCE) for result in self._read(few, parameters)]
         return results[0] if len(results) == 1 else results
 
-    def _stream(self, given: Iterator[Any], parameters: Parameters) -> Iterator[Result]:
-        for one in given:
+    def _stream(self, examples: Iterator[Any], parameters: Parameters) -> Iterator[Result]:
+        for one in examples:
             yield from self._read([_example(one)], parameters)
 
     def _read(self, examples: Sequence[tuple[str, str]], parameters: Parameters) -> list[Result]:
@@ -162,48 +162,48 @@ def _conclude(
 ) -> Result:
     top_k = parameters.top_k or 1
     to_words = parameters.align_to_words is not False
-    wanted = 2 * top_k + spans.SPARE if to_words else top_k
+    count = 2 * top_k + spans.SPARE if to_words else top_k
     decoded = [
-        spans.decode(window, start, end, wanted, parameters.max_answer_len or 15)
+        spans.decode(window, start, end, count, parameters.max_answer_len or 15)
         for window, (start, end) in zip(windows, logits, strict=True)
     ]
-    found = spans.merge(text, tokens, decoded, to_words)
+    candidates = spans.merge(text, tokens, decoded, to_words)
     if parameters.handle_impossible_answer:
-        found.append(spans.Found(min(one.null for one in decoded), 0, 0))
-    found.sort(key=lambda one: -one.score)
+        candidates.append(spans.Candidate(min(one.null for one in decoded), 0, 0))
+    candidates.sort(key=lambda one: -one.score)
     answers = [
         {"score": one.score, "start": one.start, "end": one.end, "answer": text[one.start : one.end]}
-        for one in found[:top_k]
+        for one in candidates[:top_k]
     ]
     return answers[0] if len(answers) == 1 else answers
 
 
-def _parameters(given: Mapping[str, Any], defaults: Parameters) -> Parameters:
+def _parameters(named_values: Mapping[str, Any], defaults: Parameters) -> Parameters:
     """The defaults with what is given; `topk` is an old name of `top_k`. Raises TypeError for what is not known."""
-    named = {("top_k" if name == "topk" else name): value for name, value in given.items() if value is not None}
+    named = {("top_k" if name == "topk" else name): value for name, value in named_values.items() if value is not None}
     if unknown := sorted(set(named) - NAMES):
         raise TypeError(f"no parameter {', '.join(unknown)}; the pipeline takes {', '.join(sorted(NAMES))}")
     return replace(defaults, **named)
 
 
-def _inputs(args: Sequence[Any], named: Mapping[str, Any]) -> Iterable[Any]:
-    """What was given, in any of the forms, as mappings with question and context."""
+def _inputs(args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterable[Any]:
+    """Returns the inputs, in any of the forms, as mappings with question and context."""
     if len(args) == 2 and all(isinstance(one, str) for one in args):
         return [{"question": args[0], "context": args[1]}]
-    given = args[0] if len(args) == 1 else list(args) if args else named.get("data", named.get("X"))
-    if given is None:
-        return _paired(named)
-    if isinstance(given, Mapping):
-        return [given]
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    inputs = args[0] if len(args) == 1 else list(args) if args else keywords.get("data", keywords.get("X"))
+    if inputs is None:
+        return _paired(keywords)
+    if isinstance(inputs, Mapping):
+        return [inputs]
+    if isinstance(inputs, str) or not isinstance(inputs, Iterable):
         raise ValueError("Arguments can't be understood; give question= and context=")
-    return given
+    return inputs
 
 
-def _paired(named: Mapping[str, Any]) -> list[Given]:
-    if "question" not in named or "context" not in named:
+def _paired(keywords: Mapping[str, Any]) -> list[Pair]:
+    if "question" not in keywords or "context" not in keywords:
         raise ValueError("Unknown arguments; give question= and context=")
-    questions, contexts = named["question"], named["context"]
+    questions, contexts = keywords["question"], keywords["context"]
     if isinstance(questions, str) and isinstance(contexts, str):
         return [{"question": questions, "context": contexts}]
     if isinstance(questions, list) and isinstance(contexts, str):
@@ -215,19 +215,19 @@ def _paired(named: Mapping[str, Any]) -> list[Given]:
     raise ValueError("Arguments can't be understood; question and context are strings or lists of strings")
 
 
-def _example(given: Any) -> tuple[str, str]:
-    if not isinstance(given, Mapping):
-        raise ValueError(f"{given!r:.80} argument needs to be a dictionary with the keys question and context")
+def _example(pair: Any) -> tuple[str, str]:
+    if not isinstance(pair, Mapping):
+        raise ValueError(f"{pair!r:.80} argument needs to be a dictionary with the keys question and context")
     for name in ("question", "context"):
-        if name not in given:
+        if name not in pair:
             raise KeyError("You need to provide a dictionary with keys {question:..., context:...}")
-        if given[name] is None:
+        if pair[name] is None:
             raise ValueError(f"`{name}` cannot be None")
-        if not isinstance(given[name], str):
-            raise ValueError(f"`{name}` is {type(given[name]).__name__}, not text")
-        if not given[name]:
+        if not isinstance(pair[name], str):
+            raise ValueError(f"`{name}` is {type(pair[name]).__name__}, not text")
+        if not pair[name]:
             raise ValueError(f"`{name}` cannot be empty")
-    return given["question"], given["context"]
+    return pair["question"], pair["context"]
 
 
 def _parts(many: Sequence[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:

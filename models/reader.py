@@ -1,4 +1,4 @@
-"""What surrounds the reader's network: rows in, spans out. Pure functions on numpy arrays, no state, any thread.
+"""Surrounds the reader's network: rows in, spans out. Pure functions on numpy arrays, no state, any thread.
 
 A row is ``[CLS] question [SEP] passage [SEP]`` (Devlin et al. 2019, section 4.2). The network gives each token a
 start and an end logit; a span's logit is the sum of its start's and its end's, searched for jointly, since the best
@@ -107,7 +107,7 @@ def join(question_ids: NDArray[np.int32], passage_ids: NDArray[np.int32]) -> Row
 
 
 def passage_part(passage_ids: NDArray[np.int32]) -> NDArray[np.int64]:
-    """What stands of a passage in every row: its wordpieces and the last [SEP]."""
+    """Returns a passage's part of every row: its wordpieces and the last [SEP]."""
     part = np.full(len(passage_ids) + 1, SEP, dtype=np.int64)
     part[:-1] = passage_ids
     return part

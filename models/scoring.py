@@ -90,7 +90,7 @@ class Spanned:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What tells a right answer from a wrong one, of one candidate among all of a question's."""
+    """Signals that tell a right answer from a wrong one, of one candidate among all of a question's."""
 
     margin: float
     """Logits above "the passage does not say"."""
@@ -146,7 +146,7 @@ class Scoring:
 
     @classmethod
     def of_label(cls, label: str) -> Scoring | None:
-        """What `on_label` wrote; None where the label holds no scoring, or not all of it."""
+        """Reads what `on_label` wrote; None where the label holds no scoring, or not all of it."""
         words = dict(word.split("=", 1) for word in label.split() if "=" in word)
         try:
             return cls.parse(json.loads(words["scoring"]))
@@ -201,27 +201,27 @@ def chance(odds: float) -> float:
 
 
 def lag(rank_score: float, best_rank: float) -> float:
-    """How far a passage ranks below the best, 0 to 1: rank scores grow with corpus and question, this does not."""
+    """Returns how far a passage ranks below the best, 0 to 1: rank scores grow with the corpus, this does not."""
     return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0
 
 
-def signals_of(found: Sequence[Spanned], ranks: Sequence[float], question: str) -> list[Signals]:
-    """Of each candidate of a question. ``ranks`` are the rank scores of all passages that were read, in any order."""
+def signals_of(candidates: Sequence[Spanned], ranks: Sequence[float], question: str) -> list[Signals]:
+    """Returns the signals of each candidate; ``ranks`` are the rank scores of all passages read, in any order."""
     best_rank, second = (*sorted(ranks, reverse=True), 0.0, 0.0)[:2]
     fall = lag(second, best_rank)
     length = math.log(1 + len(question.split()))
-    words = [metrics.normalize(one.text) for one in found]
-    best = _best_by_words(words, found)
+    words = [metrics.normalize(one.text) for one in candidates]
+    best = _best_by_words(words, candidates)
     return [
         Signals(one.margin, lag(one.rank_score, best_rank), _gap(own, one.margin, best), fall, length)
-        for own, one in zip(words, found, strict=True)
+        for own, one in zip(words, candidates, strict=True)
     ]
 
 
-def _best_by_words(words: Sequence[str], found: Sequence[Spanned]) -> list[tuple[float, str]]:
+def _best_by_words(words: Sequence[str], candidates: Sequence[Spanned]) -> list[tuple[float, str]]:
     """The two best margins of different words, best first."""
     best: dict[str, float] = {}
-    for own, one in zip(words, found, strict=True):
+    for own, one in zip(words, candidates, strict=True):
         best[own] = max(one.margin, best.get(own, -math.inf))
     return sorted(((margin, own) for own, margin in best.items()), reverse=True)[:2]
 

@@ -1,4 +1,4 @@
-"""Where a passage's sentences begin: an answer hardly ever runs from one into the next.
+"""Finds where a passage's sentences begin: an answer hardly ever runs from one into the next.
 
 Rules rather than the splitter's library (`gears_functions/splitting.py`): its 4 MB would put a packaged reader over
 what may be uploaded to Lambda, and the reader's F1 is the same to 0.01 with both.
@@ -47,10 +47,10 @@ def numbers(text: str, offsets: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.searchsorted(np.array(beginnings(text), dtype=np.int64), offsets[:, 0], side="right")
 
 
-def _ends(text: str, found: re.Match[str]) -> bool:
+def _ends(text: str, break_: re.Match[str]) -> bool:
     """Whether an end mark ends a sentence: not before a small letter, nor after an abbreviation."""
-    after = text[found.end() : found.end() + 4].lstrip(OPENING)[:1]
+    after = text[break_.end() : break_.end() + 4].lstrip(OPENING)[:1]
     if after.islower():
         return False
-    before = text[max(0, found.start() - LONGEST) : found.start()]
-    return found.group().rstrip() != "." or "\n" in found.group() or not ABBREVIATED.search(before)
+    before = text[max(0, break_.start() - LONGEST) : break_.start()]
+    return break_.group().rstrip() != "." or "\n" in break_.group() or not ABBREVIATED.search(before)

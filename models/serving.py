@@ -61,27 +61,27 @@ class Server:
         if not isinstance(question, str):
             raise BadData(f'"question" is {_kind(question)}, a string is needed; send {FORM}')
         passages = _passages(event)
-        found = self._answerer.answer(question, passages)
+        answer = self._answerer.answer(question, passages)
         reply: Json = {
-            "answer": found.text,
-            "score": found.score,
-            "start": found.start,
-            "end": found.end,
-            "no_answer": found.text is None,
+            "answer": answer.text,
+            "score": answer.score,
+            "start": answer.start,
+            "end": answer.end,
+            "no_answer": answer.text is None,
         }
-        return {**reply, "passage": found.passage} if "passages" in event else reply
+        return {**reply, "passage": answer.passage} if "passages" in event else reply
 
 
 def _passages(event: Json) -> list[str]:
     if ("passage" in event) == ("passages" in event):
         raise BadData(f'either "passage" or "passages" is needed, not both; send {FORM}')
-    given = event["passages"] if "passages" in event else [event["passage"]]
-    if not isinstance(given, list):
-        raise BadData(f'"passages" is {_kind(given)}, a list of strings is needed')
-    for number, text in enumerate(given):
+    texts = event["passages"] if "passages" in event else [event["passage"]]
+    if not isinstance(texts, list):
+        raise BadData(f'"passages" is {_kind(texts)}, a list of strings is needed')
+    for number, text in enumerate(texts):
         if not isinstance(text, str):
             raise BadData(f"passage {number} is {_kind(text)}, a string is needed")
-    return given
+    return texts
 
 
 def _body(event: Json) -> bytes:

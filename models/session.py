@@ -61,7 +61,7 @@ class ReaderSession:
 
     @classmethod
     def of(cls, session: onnxruntime.InferenceSession) -> ReaderSession:
-        """Of a network that is open already."""
+        """Wraps a network that is open already."""
         made = cls.__new__(cls)
         made._session = session
         return made
@@ -73,10 +73,10 @@ class ReaderSession:
 
     def read(self, rows: Sequence[Row], max_rows: int = MAX_BATCH_ROWS) -> list[Logits]:
         """Start and end logits of each row, in the order given, without padding; ``max_rows`` share a batch."""
-        found: list[Logits | None] = [None] * len(rows)
+        logits: list[Logits | None] = [None] * len(rows)
         for batch in batches(rows, max_rows):
             starts, ends = self.logits(batch)
             for line, number in enumerate(batch.rows):
                 length = len(rows[number])
-                found[number] = starts[line, :length], ends[line, :length]
-        return [logits for logits in found if logits is not None]
+                logits[number] = starts[line, :length], ends[line, :length]
+        return [logits for logits in logits if logits is not None]

@@ -26,7 +26,7 @@ SPARE = 10
 
 
 @dataclass(slots=True)
-class Found:
+class Candidate:
     """An answer so far, characters half open."""
 
     score: float
@@ -70,7 +70,7 @@ class Decoded:
     """Score of "the context does not say"."""
 
 
-def decode(window: Window, start: NDArray[np.float32], end: NDArray[np.float32], wanted: int, longest: int) -> Decoded:
+def decode(window: Window, start: NDArray[np.float32], end: NDArray[np.float32], count: int, longest: int) -> Decoded:
     """The best spans of at most ``longest`` tokens, best first, given the row's logits. Raises BadModel for NaN."""
     if not len(start[window.row.passage]):
         nothing = np.zeros(0, np.int64)
@@ -82,7 +82,7 @@ def decode(window: Window, start: NDArray[np.float32], end: NDArray[np.float32],
     )
     inside = np.arange(len(begins))[:, None] + np.arange(longest)[None, :] < len(begins)
     flat = np.where(inside, band, -1.0).ravel()
-    best = np.argpartition(-flat, wanted)[:wanted] if wanted < flat.size else np.arange(flat.size)
+    best = np.argpartition(-flat, count)[:count] if count < flat.size else np.arange(flat.size)
     best = best[np.argsort(-flat[best], kind="stable")]
     best = best[flat[best] >= 0]
     first, extra = np.divmod(best, longest)
@@ -101,18 +101,18 @@ def _probabilities(logits: NDArray[np.float32], context: slice) -> tuple[NDArray
     return shares[1:], float(shares[0])
 
 
-def merge(text: str, tokens: PassageTokens, decoded: Sequence[Decoded], to_words: bool) -> list[Found]:
+def merge(text: str, tokens: PassageTokens, decoded: Sequence[Decoded], to_words: bool) -> list[Candidate]:
     """The answers of all windows; those with the same words, whatever their case, are one, whose scores add up."""
-    found: dict[str, Found] = {}
+    candidates: dict[str, Candidate] = {}
     for one in decoded:
         for first, last, score in zip(one.starts.tolist(), one.ends.tolist(), one.scores.tolist(), strict=True):
             start, end = _characters(tokens, first, last, to_words)
             words = text[start:end].lower()
-            if words in found:
-                found[words].score += score
+            if words in candidates:
+                candidates[words].score += score
             else:
-                found[words] = Found(score, start, end)
-    return list(found.values())
+                candidates[words] = Candidate(score, start, end)
+    return list(candidates.values())
 
 
 def _characters(tokens: PassageTokens, first: int, last: int, to_words: bool) -> tuple[int, int]:

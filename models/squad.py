@@ -75,7 +75,7 @@ def read_squad(path: Path | str) -> QuestionSet:
 
 
 def of_squad(path: Path | str, root: object) -> QuestionSet:
-    """The same of JSON that was read already from what `path` names; raises BadData."""
+    """Reads JSON that was loaded already from what `path` names; raises BadData."""
     path = Path(path)
     paragraphs: list[Paragraph] = []
     questions: list[SquadQuestion] = []

@@ -154,19 +154,19 @@ class Store:
 
     def _address_of(self, prefix: str) -> str:
         addresses = [path.name for path in _listed(self._models)]
-        found = [one for one in addresses if one.startswith(prefix)] if PREFIX_FORM.fullmatch(prefix) else []
-        if len(found) > 1:
-            listed = ", ".join(one[: max(SHORT, len(prefix) + 4)] for one in found)
+        matches = [one for one in addresses if one.startswith(prefix)] if PREFIX_FORM.fullmatch(prefix) else []
+        if len(matches) > 1:
+            listed = ", ".join(one[: max(SHORT, len(prefix) + 4)] for one in matches)
             raise BadModel(f"{prefix!r} is the beginning of {listed}; give more digits")
-        if not found:
+        if not matches:
             known = ", ".join([shipped.NAME, *sorted(self._all_names())])
             raise BadModel(f"there is no model {prefix!r} in {self.root}; known are {known}")
-        return found[0]
+        return matches[0]
 
     def _entry(self, content: str, names: tuple[str, ...]) -> Entry:
         folder = self._models / content
-        kept = _files_of(folder)
-        return Entry(names, content, folder, kind_of(set(kept)), _bytes(folder, kept), Card.find(folder))
+        digests = _files_of(folder)
+        return Entry(names, content, folder, kind_of(set(digests)), _bytes(folder, digests), Card.find(folder))
 
     def _listed(self, content: str, names: tuple[str, ...]) -> Entry:
         try:
@@ -234,32 +234,32 @@ def folder_entry(folder: Path) -> Entry:
 
 
 def kind_of(names: set[str]) -> str:
-    """What files of these names make."""
+    """Returns the kind of model that files of these names make."""
     return next((kind for kind, needed in KINDS if needed <= names), "unknown")
 
 
 def _check(entry: Entry) -> None:
     """Raise BadModel, which names the file, unless every file is what was added."""
-    kept = _files_of(entry.folder)
-    if _address(kept) != entry.address:
+    digests = _files_of(entry.folder)
+    if _address(digests) != entry.address:
         raise BadModel(f"{entry.folder / FILES_FILE} is damaged; rm the model and add it again")
-    for name, wanted in kept.items():
+    for name, expected in digests.items():
         try:
-            found = shipped.sha256(entry.folder / name)
+            actual = shipped.sha256(entry.folder / name)
         except OSError as error:
             raise BadModel(f"{entry.folder / name} can't be read: {error}; add the model again") from None
-        if found != wanted:
-            raise BadModel(f"{entry.folder / name} is damaged: SHA-256 {found}, not {wanted}; add the model again")
+        if actual != expected:
+            raise BadModel(f"{entry.folder / name} is damaged: SHA-256 {actual}, not {expected}; add the model again")
 
 
-def _address(kept: dict[str, str]) -> str:
-    return hashlib.sha256("".join(f"{name} {kept[name]}\n" for name in sorted(kept)).encode()).hexdigest()
+def _address(digests: dict[str, str]) -> str:
+    return hashlib.sha256("".join(f"{name} {digests[name]}\n" for name in sorted(digests)).encode()).hexdigest()
 
 
 def _files_of(folder: Path) -> dict[str, str]:
     try:
-        found = json.loads((folder / FILES_FILE).read_bytes())
-        return {str(name): str(digest) for name, digest in found.items()}
+        digests = json.loads((folder / FILES_FILE).read_bytes())
+        return {str(name): str(digest) for name, digest in digests.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise BadModel(f"{folder / FILES_FILE} can't be read: {error}; rm the model and add it again") from None
 
@@ -267,10 +267,10 @@ def _files_of(folder: Path) -> dict[str, str]:
 def _copy(folder: Path, copy: Path) -> None:
     """The files that make the address, and the checksums that other commands look at."""
     copy.mkdir()
-    kept = {name: folder / name for name in MODEL_FILES if (folder / name).is_file()}
-    for name, path in kept.items():
+    files = {name: folder / name for name in MODEL_FILES if (folder / name).is_file()}
+    for name, path in files.items():
         shutil.copyfile(path, copy / name)
-    (copy / FILES_FILE).write_text(json.dumps({name: shipped.sha256(copy / name) for name in kept}, indent=2) + "\n")
+    (copy / FILES_FILE).write_text(json.dumps({name: shipped.sha256(copy / name) for name in files}, indent=2) + "\n")
     shipped.write_checksums(copy)
 
 

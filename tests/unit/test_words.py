@@ -48,7 +48,6 @@ UNFINISHED = {
     "api",
     "docs",
     "loader",
-    "models",
     "module",
     "src/shardqa",
     "src/shardqa/ai",

@@ -24,7 +24,7 @@ def question(number: int, domain: str, kind: str, rival_rank: float) -> dict[str
 
 
 def fitted(*records: dict[str, object]) -> Scoring:
-    return calibrate.fit([calibrate._asked(record, "none") for record in records])
+    return calibrate.fit([calibrate._question(record, "none") for record in records])
 
 
 def test_domains_without_trick_questions_teach_the_order_as_well() -> None:

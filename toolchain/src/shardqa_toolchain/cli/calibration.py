@@ -93,7 +93,7 @@ def calibrate(
     if (reader / SCORING_FILE).exists():
         scoring = replace(scoring, evidence=Scoring.load(reader).evidence)
     results = {
-        "left out": list(fitting.left_out(questions, kept=before)),
+        "left out": list(fitting.left_out(questions, base=before)),
         **{when: list(fitting.outcomes(scoring, [*questions, *tests], when)) for when in get_args(AnswerWhen)},
     }
     scoring.save(reader)
