@@ -1,4 +1,4 @@
-"""How many requests each key may still make, over all API processes of a cluster.
+"""Counts the requests of each key over all API processes of a cluster.
 
 The sliding window of two minutes: what came in this one, and of the last one the share that still lies within 60
 seconds. A process counts at once what it serves itself, and exchanges counts by Redis every EXCHANGE seconds: a request
@@ -26,23 +26,23 @@ log = logging.getLogger("shardqa.api")
 @dataclass(slots=True)
 class _Count:
     minute: int
-    here: int = 0  # requests of this minute that Redis does not count yet
-    told: int = 0  # those that it does, of all processes, or is being told
+    unsent: int = 0  # requests of this minute that Redis does not count yet
+    sent: int = 0  # those that it counts, of all processes, or that are on their way to it
     before: int = 0  # of the minute before
 
     def turn(self, minute: int) -> None:
-        """To another minute; what was not told of the last is told of this one: too many are refused, never too few."""
+        """Begins another minute; what was not sent of the last counts in it: too many are refused, never too few."""
         if minute != self.minute:
-            self.before = self.told if minute == self.minute + 1 else 0
-            self.minute, self.told = minute, 0
+            self.before = self.sent if minute == self.minute + 1 else 0
+            self.minute, self.sent = minute, 0
 
-    def tell(self, sent: int) -> None:
-        self.here -= sent
-        self.told += sent
+    def send(self, count: int) -> None:
+        self.unsent -= count
+        self.sent += count
 
     def within(self, now: float) -> float:
-        """Requests of the last 60 seconds, about."""
-        return self.before * (1 - now % MINUTE / MINUTE) + self.told + self.here
+        """The requests of the last 60 seconds, about."""
+        return self.before * (1 - now % MINUTE / MINUTE) + self.sent + self.unsent
 
 
 class Allowances:
@@ -64,20 +64,20 @@ class Allowances:
         count.turn(_minute())
         if count.within(time.time()) >= key.per_minute:
             raise TooManyOfKey(f"the key {key.id} is for {key.per_minute:,} requests a minute")
-        count.here += 1
+        count.unsent += 1
 
     async def _exchange_soon(self) -> None:
         await asyncio.sleep(EXCHANGE)
         await self._exchange()
 
     async def _exchange(self) -> None:
-        """Tells what was served here, and learns what all did; where Redis can't be told, this process counts alone."""
+        """Sends what was served here and takes the counts of all; without Redis this process counts alone."""
         minute = _minute()
         self._counts = {id_: count for id_, count in self._counts.items() if count.minute >= minute - 1}
-        sent = {id_: count.here for id_, count in self._counts.items()}
+        sent = {id_: count.unsent for id_, count in self._counts.items()}
         for id_, count in self._counts.items():
             count.turn(minute)
-            count.tell(sent[id_])
+            count.send(sent[id_])
         try:
             totals = await self._connection.engine.api_keys.count_requests(minute, sent)
         except (ShardqaError, RedisError) as error:
@@ -85,7 +85,7 @@ class Allowances:
             return
         for id_, (now, before) in totals.items():
             if (known := self._counts.get(id_)) is not None and known.minute == minute:
-                known.told, known.before = now, before
+                known.sent, known.before = now, before
 
 
 def _minute() -> int:

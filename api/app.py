@@ -1,4 +1,11 @@
-"""The ASGI app. Read in this order: access (outermost), gate (hosts, authentication, limits), reply_cache, routes.
+"""The ASGI app. A question passes these files, in this order:
+
+access              outermost: request id, log line, metrics, headers, unforeseen faults
+limits              SendDeadlines: a client that reads no reply is given up
+gate                the route that was found says what it needs: hosts, then authentication, then limits (body, place)
+reply_cache         a reply that is kept as bytes goes out here
+routes/ask          everything else: parameters, steps as events
+authorized_engine   the engine as far as the key allows
 
 `python -m shardqa.api` serves it with the settings it is meant for; `uvicorn --factory shardqa.api.app:create_app` too.
 """

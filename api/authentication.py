@@ -26,41 +26,43 @@ STALE = 30.0  # seconds that they are believed while Redis can't be asked
 
 class Authentication:
     def __init__(self, settings: Settings, connection: Connection) -> None:
-        self._wanted = settings.http_keys
+        self._who_needs_one = settings.http_keys
         self._keys = KnownKeys(connection)
         self._allowances = Allowances(connection)
 
     async def bearer(self, scope: Scope, needed: api_keys.Scope) -> ApiKey | None:
-        """Whose request this is; None where no key is asked for.
+        """The key of whoever makes this request; None where no key is asked for.
 
         Raises KeyWanted, KeyRefused, NotAllowed, TooManyOfKey, ClusterUnavailable.
         """
         if self._is_open(scope):
             return None
-        given = Headers(scope=scope).getlist("authorization")
-        if not given:
+        headers = Headers(scope=scope).getlist("authorization")
+        if not headers:
             raise KeyWanted("this request needs a key: send 'Authorization: Bearer sq-…'")
-        if len(given) > 1:
-            raise KeyRefused(f"the request has {len(given)} Authorization headers; send one")
-        found = await self._of_header(given[0])
-        await self._allowances.take(found)
-        if not found.allows(needed):
-            raise NotAllowed(f"the key {found.id} is for {', '.join(found.scopes)}, and this needs {needed}")
-        return found
+        if len(headers) > 1:
+            raise KeyRefused(f"the request has {len(headers)} Authorization headers; send one")
+        key = await self._of_header(headers[0])
+        await self._allowances.take(key)
+        if not key.allows(needed):
+            raise NotAllowed(f"the key {key.id} is for {', '.join(key.scopes)}, and this needs {needed}")
+        return key
 
     def _is_open(self, scope: Scope) -> bool:
         client = scope.get("client")
-        return self._wanted == "none" or (self._wanted == "others" and client is not None and is_loopback(client[0]))
+        return self._who_needs_one == "none" or (
+            self._who_needs_one == "others" and client is not None and is_loopback(client[0])
+        )
 
-    async def _of_header(self, given: str) -> ApiKey:
-        kind, _, sent = given.partition(" ")
+    async def _of_header(self, header: str) -> ApiKey:
+        kind, _, sent = header.partition(" ")
         parsed = api_keys.parse(sent.strip()) if kind.lower() == "bearer" else None
-        found = (await self._keys.current()).get(parsed[0]) if parsed else None
-        if parsed is None or found is None or not api_keys.is_of(parsed[1], found):
+        key = (await self._keys.current()).get(parsed[0]) if parsed else None
+        if parsed is None or key is None or not api_keys.is_of(parsed[1], key):
             raise KeyRefused("the key sent is unknown, or was revoked")
-        if found.has_expired(datetime.now(UTC)):
-            raise KeyRefused(f"the key {found.id} expired at {found.expires:%Y-%m-%d %H:%M} UTC")
-        return found
+        if key.has_expired(datetime.now(UTC)):
+            raise KeyRefused(f"the key {key.id} expired at {key.expires:%Y-%m-%d %H:%M} UTC")
+        return key
 
 
 class KnownKeys:

@@ -32,7 +32,7 @@ from shardqa.schema import (
 )
 
 bearer: ContextVar[ApiKey | None] = ContextVar("bearer")
-"""Whose request this is, once it has passed the gate: None where no key is asked for. Nobody else has an engine."""
+"""The key of a request that has passed the gate; None where no key is asked for. Nobody else has an engine."""
 
 
 class AuthorizedEngine:
@@ -49,16 +49,16 @@ class AuthorizedEngine:
             raise NotAllowed(f"the key {key.id} is not for the corpus {problems.shown(name)!r}")
         return name
 
-    def _filter(self, given: DocumentFilter | None = None) -> DocumentFilter | None:
+    def _filter(self, own: DocumentFilter | None = None) -> DocumentFilter | None:
         key = bearer.get()
         if key is None or key.filter is None:
-            return given
+            return own
         view = View(**dict(key.filter))
-        return view if given is None else DocumentFilter(all=[view, given])
+        return view if own is None else DocumentFilter(all=[view, own])
 
     def _shows(self, title: str, metadata: dict[str, Any]) -> bool:
-        wanted = self._filter()
-        return wanted is None or filters.holds(filters.parse(filters.canonical(wanted)), title, metadata)
+        view = self._filter()
+        return view is None or filters.holds(filters.parse(filters.canonical(view)), title, metadata)
 
     @staticmethod
     def sees_all() -> bool:
@@ -96,7 +96,7 @@ class AuthorizedEngine:
         return await self._engine.explain(request.question, corpus=corpus, k=request.k, filter=filter_)
 
     async def documents(self, corpus: str | None, cursor: str | None, limit: int) -> DocumentList:
-        """With cursors that hold for the bearer and the corpus alone. Raises BadCursor for any other."""
+        """Takes and gives cursors that hold for the bearer and the corpus alone. Raises BadCursor for any other."""
         name, key = self._corpus(corpus), bearer.get()
         owner = f"{name} {key.id if key else ''}"
         catalogue = self._engine.catalogue
@@ -119,9 +119,9 @@ class AuthorizedEngine:
         return await self._engine.documents.delete(self._corpus(corpus), document)
 
     async def corpora(self) -> Corpora:
-        found, key = await self._engine.catalogue.corpora(self._filter()), bearer.get()
-        shown = [one for one in found.corpora if key is None or key.is_for(one.name)]
-        return found.model_copy(update={"corpora": shown})
+        every, key = await self._engine.catalogue.corpora(self._filter()), bearer.get()
+        visible = [one for one in every.corpora if key is None or key.is_for(one.name)]
+        return every.model_copy(update={"corpora": visible})
 
     async def corpus(self, name: str) -> OneCorpus:
         return await self._engine.catalogue.corpus(self._corpus(name), self._filter())
@@ -130,7 +130,7 @@ class AuthorizedEngine:
         return await self._engine.suggesting.of(self._corpus(corpus), self._filter())
 
     async def cluster(self) -> ClusterInfo:
-        """With the sizes of the corpora and documents that the key is for."""
+        """Counts the corpora and documents that the key is for."""
         key = bearer.get()
         return await self._engine.cluster.nodes(None if key is None else key.corpora, self._filter())
 

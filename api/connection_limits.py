@@ -79,11 +79,11 @@ class ConnectionLimits:
 
 @cache
 def limits_of_process() -> ConnectionLimits:
-    """Those of this process: fewer connections where descriptors are few."""
+    """The limits of this process: fewer connections where descriptors are few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = CONNECTIONS + SPARE + OTHER_FILES
-    if soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = CONNECTIONS + SPARE + OTHER_FILES
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     room = min(CONNECTIONS, max(soft - SPARE - OTHER_FILES, SPARE))
     if room < CONNECTIONS:
@@ -92,7 +92,7 @@ def limits_of_process() -> ConnectionLimits:
 
 
 def owner_of(address: str) -> str:
-    """What one client's bounds are counted under: an IPv4 address, or the /64 that an IPv6 client has whole."""
+    """The name under which a client is counted: an IPv4 address, or the /64 that an IPv6 client has whole."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -32,5 +32,4 @@ class CorpusMetrics(Collector):
 
 
 def text(corpora: Sequence[CorpusInfo]) -> bytes:
-    """Of the largest corpora."""
     return exposition(CorpusMetrics(corpora))

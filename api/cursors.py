@@ -21,7 +21,7 @@ def sealed(secret: bytes, owner: str, cursor: str) -> str:
 
 
 def opened(secret: bytes, owner: str, sent: str) -> str:
-    """What was sealed for the same owner. Raises BadCursor for anything else."""
+    """The cursor that was sealed for the same owner. Raises BadCursor for anything else."""
     try:
         raw = base64.b64decode(sent + "=" * (-len(sent) % 4), b"-_", validate=True)
     except (binascii.Error, ValueError):

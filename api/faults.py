@@ -14,7 +14,7 @@ class MethodNotAllowed(ShardqaError):
 
 
 class BadHttp(ShardqaError):
-    """What came is no HTTP, or not as this server takes it."""
+    """The bytes are no HTTP, or not as this server takes it."""
 
     code = "bad_http"
     status = 400

@@ -36,7 +36,7 @@ class FileReaders:
         self._context.set_forkserver_preload([__name__])
 
     async def read(self, content: bytes, name: str, limit: int) -> list[Item]:
-        """What the file holds, at most `limit` items. Raises BadDocument, FileTooSlow and what the readers raise."""
+        """The items of a file, at most `limit`. Raises BadDocument, FileTooSlow and what the readers raise."""
         async with self._places:
             reading = _Reading(self._context, self._seconds, self._memory)
             try:
@@ -68,12 +68,12 @@ class _Reading:
                     raise FileTooSlow(
                         f"{name} took more than {self._seconds:g} s to read; split it, or ingest its text"
                     )
-                told = orjson.loads(ours.recv_bytes())
+                reply = orjson.loads(ours.recv_bytes())
             except (EOFError, OSError):
                 raise BadDocument(f"{name} can't be read: its reader ended, out of memory or broken by it") from None
             finally:
                 self.stop()
-        return _items(told)
+        return _items(reply)
 
     def _begin(self, theirs: Connection) -> None:
         with self._lock, theirs:
@@ -89,11 +89,11 @@ class _Reading:
                 self._process.join()
 
 
-def _items(told: dict[str, Any]) -> list[Item]:
-    if "fault" in told:
-        raise BadDocument(told["fault"])
+def _items(reply: dict[str, Any]) -> list[Item]:
+    if "fault" in reply:
+        raise BadDocument(reply["fault"])
     kinds = {"document": Document, "skipped": Skipped, "lost": Lost, "textless": Textless}
-    return [kinds[kind](**fields) for kind, fields in told["items"]]
+    return [kinds[kind](**fields) for kind, fields in reply["items"]]
 
 
 # ---- in the process
@@ -104,12 +104,12 @@ def _serve(pipe: Connection) -> None:
     content = pipe.recv_bytes()
     _confine(seconds, memory)
     try:
-        told: dict[str, Any] = {"items": [_record(item) for item in _read(content, name, limit)]}
+        reply: dict[str, Any] = {"items": [_record(item) for item in _read(content, name, limit)]}
     except ShardqaError as fault:
-        told = {"fault": str(fault)}
+        reply = {"fault": str(fault)}
     except MemoryError:
-        told = {"fault": f"{name} takes more memory to read than the {memory // 1024**2:,} MiB that one file gets"}
-    pipe.send_bytes(orjson.dumps(told))
+        reply = {"fault": f"{name} takes more memory to read than the {memory // 1024**2:,} MiB that one file gets"}
+    pipe.send_bytes(orjson.dumps(reply))
 
 
 def _confine(seconds: float, memory: int) -> None:

@@ -54,7 +54,7 @@ class Gate:
 
     @asynccontextmanager
     async def passed(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
-        """As the bearer of its key. Raises what `Hosts.check` and `Authentication.bearer` do."""
+        """Runs the block as the bearer of the key. Raises what `Hosts.check` and `Authentication.bearer` do."""
         self._hosts.check(scope)
         token = bearer.set(await self._authentication.bearer(scope, needed))
         try:
@@ -64,7 +64,7 @@ class Gate:
 
     @asynccontextmanager
     async def admitted(self, scope: Scope, needed: api_keys.Scope) -> AsyncIterator[None]:
-        """The same with a place, for a route that needs a key at times. Raises TooManyRequests as well."""
+        """Gives a place, too, to a route that needs a key at times. Raises TooManyRequests as well."""
         async with self.passed(scope, needed):
             with self.limits.place():
                 yield
@@ -86,7 +86,7 @@ class Route(APIRoute):
             await gate.limits.serve(self.admitted, self.max_body_size or MAX_BODY, scope, receive, send)
 
     async def admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What is served to whoever has passed."""
+        """Serves whoever has passed."""
         await super().handle(scope, receive, send)
 
 

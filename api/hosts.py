@@ -51,7 +51,7 @@ class Hosts:
         )
 
     def _is_ours(self, origin: str, hosts: list[str]) -> bool:
-        """Of this very server, or of a host that is named: another port of localhost is another program's page."""
+        """Whether the page is of this very server or of a named host: another port of localhost is another program."""
         try:
             place = urlsplit(origin).netloc.lower()
         except ValueError:

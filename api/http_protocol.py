@@ -29,7 +29,7 @@ LINGER_SECONDS = 2.0  # for a refused client, which may still write, to read why
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, bounded."""
+    """The protocol of uvicorn, with bounds."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -249,5 +249,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._abort_after(UNREAD_SECONDS)
 
 
-def _head_too_large(met: str) -> HeadTooLarge:
-    return HeadTooLarge(f"the request's head has {met}, at most {MAX_HEAD:,} bytes and {MAX_HEADERS} headers are taken")
+def _head_too_large(size: str) -> HeadTooLarge:
+    return HeadTooLarge(
+        f"the request's head has {size}, at most {MAX_HEAD:,} bytes and {MAX_HEADERS} headers are taken"
+    )

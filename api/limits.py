@@ -1,4 +1,4 @@
-"""What one process takes at once: requests, and bytes of their bodies.
+"""Limits of one process: requests at once, and bytes of their bodies.
 
 On the event loop's only thread, so its counters need no lock. A body is read here, whole and bounded in size, time and
 sum, before the request takes its place: a slow upload holds bytes of the budget, never a
@@ -47,8 +47,8 @@ class Limits:
         self.concurrency = concurrency
         self.metrics = metrics
         self.serving = 0  # requests that hold a place
-        self.held = 0  # bytes of bodies in memory
-        self.held_of: dict[str, int] = {}  # the same by address
+        self.body_bytes = 0  # of all bodies in memory
+        self.body_bytes_of: dict[str, int] = {}  # by address
 
     async def serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
         """Reads the body, of at most `bound` bytes, and has `app` serve the request while it holds a place."""
@@ -144,25 +144,28 @@ class _Budget:
     def __init__(self, limits: Limits, owner: str) -> None:
         self.limits = limits
         self.owner = owner
-        self.taken = 0
+        self.size = 0
 
     def take(self, size: int) -> None:
-        held, held_of = self.limits.held, self.limits.held_of.get(self.owner, 0)
-        for sum_held, bound, whose in ((held, MAX_BODIES, "all"), (held_of, MAX_BODIES_OF_OWNER, "your address'")):
-            if sum_held + size > bound:
+        of_all, of_owner = self.limits.body_bytes, self.limits.body_bytes_of.get(self.owner, 0)
+        for total, bound, whose in (
+            (of_all, MAX_BODIES, "all"),
+            (of_owner, MAX_BODIES_OF_OWNER, "your address'"),
+        ):
+            if total + size > bound:
                 raise _Refused(
-                    TooManyRequests(f"{whose} bodies in memory have {sum_held:,} bytes, of {bound:,} at most"),
+                    TooManyRequests(f"{whose} bodies in memory have {total:,} bytes, of {bound:,} at most"),
                     body_left=True,
                 )
-        self.taken += size
-        self.limits.held = held + size
-        self.limits.held_of[self.owner] = held_of + size
+        self.size += size
+        self.limits.body_bytes = of_all + size
+        self.limits.body_bytes_of[self.owner] = of_owner + size
 
     def give_back(self) -> None:
-        self.limits.held -= self.taken
-        left = self.limits.held_of.pop(self.owner, 0) - self.taken
+        self.limits.body_bytes -= self.size
+        left = self.limits.body_bytes_of.pop(self.owner, 0) - self.size
         if left:
-            self.limits.held_of[self.owner] = left
+            self.limits.body_bytes_of[self.owner] = left
 
 
 class _Refused(Exception):
@@ -173,19 +176,19 @@ class _Refused(Exception):
         self.body_left = body_left  # the client may still be writing
 
 
-def _too_large(met: str, bound: int) -> BodyTooLarge:
-    return BodyTooLarge(f"the body has {met} bytes, and at most {bound:,} are taken here")
+def _too_large(size: str, bound: int) -> BodyTooLarge:
+    return BodyTooLarge(f"the body has {size} bytes, and at most {bound:,} are taken here")
 
 
 def replayed(message: Message, receive: Receive) -> Receive:
     """A receive that gives the message once, then what the server has to say (that the client left)."""
-    given = False
+    is_given = False
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
+        nonlocal is_given
+        if is_given:
             return await receive()
-        given = True
+        is_given = True
         return message
 
     return replay

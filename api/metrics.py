@@ -41,7 +41,7 @@ class Metrics:
             ("code",),
             registry=self.registry,
         )
-        self.asked = Histogram(
+        self.ask_seconds = Histogram(
             "shardqa_ask_seconds",
             "Time of a question by phase and by the cache that answered it (none, process, redis).",
             ("phase", "cache"),
@@ -61,18 +61,18 @@ class Metrics:
             registry=self.registry,
         )
         # Bound once: to look a label up takes longer than to count.
-        self._kept = [self.asked.labels(phase, "process") for phase in ("cache", "total")]
-        self._kept_outcomes = [self.answers.labels(outcome, "false") for outcome in ("answered", "no_answer")]
+        self._cached_phases = [self.ask_seconds.labels(phase, "process") for phase in ("cache", "total")]
+        self._cached_outcomes = [self.answers.labels(outcome, "false") for outcome in ("answered", "no_answer")]
         self.connected = Gauge(
             "shardqa_cluster_connected",
             "1 once the cluster was reached, by every process.",
             registry=self.registry,
             multiprocess_mode="livemin",
         )
-        self._told = self.registry  # what is scraped
+        self._scraped = self.registry
         if folder := os.environ.get(FOLDER):
-            self._told = CollectorRegistry()
-            self._told.register(_AllProcesses(Path(folder)))
+            self._scraped = CollectorRegistry()
+            self._scraped.register(_AllProcesses(Path(folder)))
 
     def observe(self, answer: Answer) -> None:
         """Counts an answer and its phases; a phase that did not run is not observed."""
@@ -80,23 +80,23 @@ class Metrics:
         for phase in PHASES:
             milliseconds = getattr(answer.timing, phase)
             if milliseconds > 0:
-                self.asked.labels(phase, cache).observe(milliseconds / 1000)
+                self.ask_seconds.labels(phase, cache).observe(milliseconds / 1000)
         outcome = "no_answer" if answer.no_answer else "answered"
         self.answers.labels(outcome, str(answer.partial).lower()).inc()
 
     def observe_cached(self, milliseconds: float, no_answer: bool) -> None:
-        """The same for one that this process had kept; it took no phase but the cache's."""
-        for histogram in self._kept:
+        """Counts an answer that this process had kept; it took no phase but the cache's."""
+        for histogram in self._cached_phases:
             histogram.observe(milliseconds / 1000)
-        self._kept_outcomes[no_answer].inc()
+        self._cached_outcomes[no_answer].inc()
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format 0.0.4."""
-        return generate_latest(self._told)
+        return generate_latest(self._scraped)
 
 
 def exposition(*collectors: Collector) -> bytes:
-    """What these tell now, in the same format."""
+    """The metrics of collectors, as they are now, in the same format."""
     registry = CollectorRegistry()
     for collector in collectors:
         registry.register(collector)
@@ -116,7 +116,7 @@ class _AllProcesses(Collector):
 
 
 def _counts(file: Path) -> bool:
-    """Not one that a starting process has not laid out yet, nor what a process that ended had in flight."""
+    """Whether a file counts: not before its process has laid it out, nor for requests in flight once that has ended."""
     ended = file.name.startswith("gauge_live") and not _runs(int(file.stem.rpartition("_")[2]))
     return not ended and file.stat().st_size > 0
 

@@ -23,35 +23,35 @@ COUNTERS = {
 EDGES = [*(str(bound) for bound in BOUNDS), "+Inf"]
 
 
-def text(found: Sequence[ModelRuns]) -> bytes:
-    """Nothing where no model has run."""
-    return exposition(*([ModelMetrics(found)] if found else []))
+def text(models: Sequence[ModelRuns]) -> bytes:
+    """The metrics in Prometheus' text; nothing where no model has run."""
+    return exposition(*([ModelMetrics(models)] if models else []))
 
 
 class ModelMetrics(Collector):
-    def __init__(self, found: Sequence[ModelRuns]) -> None:
-        self._found = found
+    def __init__(self, models: Sequence[ModelRuns]) -> None:
+        self._models = models
 
     def collect(self) -> Iterable[Metric]:
         for name, says in COUNTERS.items():
             family = CounterMetricFamily(f"shardqa_model_{name}", says, labels=LABELS)
-            for runs in self._found:
+            for runs in self._models:
                 family.add_metric((runs.node, runs.model), getattr(runs, name))
             yield family
         most = GaugeMetricFamily("shardqa_model_largest_batch", "Rows of a model's largest run.", labels=LABELS)
-        for runs in self._found:
+        for runs in self._models:
             most.add_metric((runs.node, runs.model), runs.most_rows)
         yield most
         yield _histogram(
-            "queue", "Seconds that requests waited for a model.", self._found, [r.waited for r in self._found]
+            "queue", "Seconds that requests waited for a model.", self._models, [r.waited for r in self._models]
         )
-        yield _histogram("run", "Seconds that runs of a model took.", self._found, [r.took for r in self._found])
+        yield _histogram("run", "Seconds that runs of a model took.", self._models, [r.took for r in self._models])
 
 
-def _histogram(name: str, says: str, found: Sequence[ModelRuns], counts: Sequence[Sequence[int]]) -> Metric:
+def _histogram(name: str, says: str, models: Sequence[ModelRuns], counts: Sequence[Sequence[int]]) -> Metric:
     """Without a sum, which the worker does not keep."""
     family = HistogramMetricFamily(f"shardqa_model_{name}_seconds", says, labels=LABELS)
-    for runs, by_bound in zip(found, counts, strict=True):
+    for runs, by_bound in zip(models, counts, strict=True):
         buckets = list(zip(EDGES, map(float, accumulate(by_bound)), strict=True))
         family.add_metric((runs.node, runs.model), buckets, None)
     return family

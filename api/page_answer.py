@@ -22,11 +22,11 @@ def sent_on(html: str, question: str, corpus: str) -> str:
     return html.replace(HEAD, refresh + HEAD)
 
 
-def with_answer(html: str, corpus: str, found: str) -> str:
+def with_answer(html: str, corpus: str, answer: str) -> str:
     """The page with a piece of HTML in its place for answers; its form asks the same corpus again."""
     assert html.count(ANSWER) == html.count(CORPORA) == 1, "the page has one place for an answer, and one for corpora"
     option = f'<option value="{escape(corpus)}" selected>{escape(corpus)}</option>' if corpus else ""
-    return html.replace(ANSWER, found).replace(CORPORA, CORPORA + option)
+    return html.replace(ANSWER, answer).replace(CORPORA, CORPORA + option)
 
 
 def of_answer(answer: Answer) -> str:
@@ -46,13 +46,13 @@ def of_answer(answer: Answer) -> str:
 def _unsure(answer: Answer) -> str:
     if not answer.parts:
         return f"<p class='answer-text'>The documents don’t say.</p><p class='lead'>{_nothing_near(answer)}</p>"
-    shown = "".join(
+    sentences = "".join(
         f"<blockquote class='passage' dir='auto'>{escape(part.text)}</blockquote>"
         f"<p class='facts'>{_percent(part.score)} sure, from {_link(answer.corpus, part.document, part.title)}"
         f"{f', {escape(str(part.place))}' if part.place is not None else ''}</p>"
         for part in answer.parts
     )
-    return f"<p class='answer-text'>No sure answer.</p><p class='lead'>These sentences come nearest.</p>{shown}"
+    return f"<p class='answer-text'>No sure answer.</p><p class='lead'>These sentences come nearest.</p>{sentences}"
 
 
 def _nothing_near(answer: Answer) -> str:

@@ -103,6 +103,14 @@ def of(error: ShardqaError, request_id: str, errors: list[FieldError] | None = N
     )
 
 
+def explain(error: Exception, request_id: str) -> Problem:
+    """The problem of any error in a part of a request; one that nobody foresaw goes to the log with its cause."""
+    if isinstance(error, ShardqaError):
+        return of(error, request_id)
+    log.error("a part of request %s failed", request_id, exc_info=error)
+    return of(faults.InternalError("an unexpected fault; the server's log has its cause"), request_id)
+
+
 def reply(
     error: ShardqaError,
     scope: Scope,
@@ -173,12 +181,12 @@ def install(app: FastAPI) -> None:
 
     async def validation_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        found = error.errors()
-        if found[0]["type"] == "json_invalid":
-            reason = found[0]["ctx"]["error"].removesuffix(" at")
-            place = found[0]["loc"][-1]
+        errors = error.errors()
+        if errors[0]["type"] == "json_invalid":
+            reason = errors[0]["ctx"]["error"].removesuffix(" at")
+            place = errors[0]["loc"][-1]
             return reply(faults.BadJson(f"the body is not JSON: {reason} (at character {place})"), request.scope)
-        fault, at = invalid(found)
+        fault, at = invalid(errors)
         return reply(fault, request.scope, at)
 
     async def client_left(request: Request, error: Exception) -> Response:
@@ -213,7 +221,7 @@ def _allowed(request: Request) -> str:
 
 
 def operations(request: Request) -> Mapping[str, Any]:
-    """What the description says of the request's address, by method; of an address that it leaves out, GET alone."""
+    """The description of the request's address, by method; of an address that it leaves out, GET alone."""
     route = getattr(request.scope.get("route"), "path_format", None)
     found: Mapping[str, Any] = request.app.openapi()["paths"].get(route, {"get": {}})
     return found

@@ -32,10 +32,10 @@ class CachedRoute(Route):
         state = scope["app"].state.shardqa
         if scope["method"] == "POST":
             message = await receive()
-            reply = _kept(state, _of_body(scope, message))
+            reply = _cached(state, _of_body(scope, message))
             receive = replayed(message, receive)
         else:
-            reply = _kept(state, _of_query(scope["query_string"]))
+            reply = _cached(state, _of_query(scope["query_string"]))
         if reply is None:
             await super().admitted(scope, receive, send)
             return
@@ -44,18 +44,18 @@ class CachedRoute(Route):
         await send({"type": "http.response.body", "body": reply})
 
 
-def _kept(state: State, question: Question | None) -> bytes | None:
+def _cached(state: State, question: Question | None) -> bytes | None:
     engine = state.connection.connected
     if question is None or question.fresh or engine is None:
         return None
     try:
-        kept = AuthorizedEngine(engine).cached_reply(question)
+        reply = AuthorizedEngine(engine).cached_reply(question)
     except ShardqaError:
         return None  # the route says it
-    if kept is None:
+    if reply is None:
         return None
-    state.metrics.observe_cached(kept.milliseconds, kept.no_answer)
-    return kept.json
+    state.metrics.observe_cached(reply.milliseconds, reply.no_answer)
+    return reply.json
 
 
 def _of_body(scope: Scope, message: Message) -> Question | None:
@@ -73,10 +73,10 @@ def _of_query(query: bytes) -> Question | None:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=8)
     except ValueError:
         return None
-    given = dict(pairs)
-    numbers = {name: value for name, value in given.items() if name in NUMBERS}
-    is_plain = len(given) == len(pairs) and "q" in given and given.keys() <= WORDS | NUMBERS
+    parameters = dict(pairs)
+    numbers = {name: value for name, value in parameters.items() if name in NUMBERS}
+    is_plain = len(parameters) == len(pairs) and "q" in parameters and parameters.keys() <= WORDS | NUMBERS
     if not is_plain or not all(v.isascii() and v.isdigit() and len(v) < DIGITS for v in numbers.values()):
         return None
     counts = {name: int(value) for name, value in numbers.items()}
-    return Question(question=given["q"], corpus=given.get("corpus"), **counts)  # type: ignore[arg-type]
+    return Question(question=parameters["q"], corpus=parameters.get("corpus"), **counts)  # type: ignore[arg-type]

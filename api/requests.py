@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from fastapi import Request
+from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
 
 from shardqa.api import problems
@@ -17,22 +17,19 @@ Result = TypeVar("Result")
 
 
 def content_type(request: Request) -> str:
-    """Without its parameters."""
+    """The header's type without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def json_only(request: Request) -> None:
-    """Refuses bodies of another type. Forms on other sites can't send JSON unasked, so their posts stay out too."""
-    if content_type(request) != JSON:
-        sent = request.headers.get("content-type", "")
-        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} is wanted")
+def taking(*types: str) -> Any:
+    """Refuses bodies of other types. Forms on other sites can't send JSON unasked, so their posts stay out too."""
 
+    def check(request: Request) -> None:
+        if content_type(request) not in types:
+            sent = request.headers.get("content-type", "")
+            raise NotJson(f"the Content-Type is {sent[:80]!r}, and {' or '.join(types)} is wanted")
 
-def json_or_lines(request: Request) -> None:
-    """The same, but lines of JSON are taken too."""
-    if content_type(request) not in (JSON, LINES):
-        sent = request.headers.get("content-type", "")
-        raise NotJson(f"the Content-Type is {sent[:80]!r}, and {JSON} or {LINES} is wanted")
+    return Depends(check)
 
 
 def known_only(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""What the routes of one app share, reached through FastAPI's dependencies."""
+"""The state that the routes of one app share, reached through FastAPI's dependencies."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -20,6 +20,10 @@ class State:
     connection: Connection
     readers: FileReaders
     gate: Gate
+
+    def corpus_of(self, name: str | None) -> str:
+        """The corpus that a request names, else the server's default."""
+        return self.settings.corpus if name is None else name
 
     @property
     def engine(self) -> AuthorizedEngine:

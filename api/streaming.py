@@ -29,23 +29,23 @@ async def steps(
     conclude: Callable[[Result], bytes],
     explain: Callable[[Exception], bytes],
 ) -> StreamingResponse:
-    """Runs `work`, which tells its steps to what it is given; `conclude` makes the last event of its result.
+    """Runs `work`, which calls what it gets with each step; `conclude` makes the last event of its result.
 
     A fault before the first step is raised; a later one, when the status is sent already, is `explain`'s event. The
     work ends when the client leaves.
     """
-    told: asyncio.Queue[BaseModel | None] = asyncio.Queue()
-    working = asyncio.create_task(work(told.put_nowait))
-    working.add_done_callback(lambda _: told.put_nowait(None))
+    queue: asyncio.Queue[BaseModel | None] = asyncio.Queue()
+    working = asyncio.create_task(work(queue.put_nowait))
+    working.add_done_callback(lambda _: queue.put_nowait(None))
     try:
-        first = await told.get()
+        first = await queue.get()
     except asyncio.CancelledError:
         working.cancel()
         raise
     if first is None:
         done = conclude(await working)
         return StreamingResponse(_once(done), media_type=EVENTS, headers=HEADERS)
-    return StreamingResponse(_events(first, told, working, conclude, explain), media_type=EVENTS, headers=HEADERS)
+    return StreamingResponse(_events(first, queue, working, conclude, explain), media_type=EVENTS, headers=HEADERS)
 
 
 async def _once(piece: bytes) -> AsyncIterator[bytes]:
@@ -54,7 +54,7 @@ async def _once(piece: bytes) -> AsyncIterator[bytes]:
 
 async def _events(
     step: BaseModel | None,
-    told: "asyncio.Queue[BaseModel | None]",
+    queue: "asyncio.Queue[BaseModel | None]",
     working: asyncio.Task[Result],
     conclude: Callable[[Result], bytes],
     explain: Callable[[Exception], bytes],
@@ -62,7 +62,7 @@ async def _events(
     try:
         while step is not None:
             yield event("step", step)
-            step = await told.get()
+            step = await queue.get()
         try:
             last = conclude(await working)
         except Exception as error:  # noqa: BLE001 - the status is sent: whatever it is, the client is told here

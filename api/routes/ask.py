@@ -1,24 +1,21 @@
 """/v1/ask: one question, one answer, or its steps as events; /v1/ask/batch: many at once."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from shardqa import filters
 from shardqa.answer_lines import AnswerWhen
 from shardqa.api import problems, streaming
-from shardqa.api.faults import InternalError
 from shardqa.api.gate import needs
 from shardqa.api.reply_cache import CachedRoute
-from shardqa.api.requests import json_only, until_disconnect
+from shardqa.api.requests import JSON, taking, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K, MAX_N_BEST
-from shardqa.errors import ShardqaError
-from shardqa.http_schema import Answers, Asked, Problem, Question, Questions
+from shardqa.http_schema import Answers, Asked, Question, Questions
 from shardqa.schema import Answer, Step
 
 AT_ONCE = 8  # questions of one batch on their way to shards
@@ -29,7 +26,6 @@ EVENTS: dict[int | str, dict[str, Any]] = {
     }
 }
 
-log = logging.getLogger("shardqa.api")
 router = APIRouter(prefix="/v1", tags=["questions"], route_class=CachedRoute)
 
 
@@ -38,7 +34,7 @@ router = APIRouter(prefix="/v1", tags=["questions"], route_class=CachedRoute)
     response_model=Answer,
     responses=EVENTS,
     summary="Ask a question",
-    dependencies=[needs("ask"), Depends(json_only)],
+    dependencies=[needs("ask"), taking(JSON)],
 )
 async def post_ask(question: Question, request: Request, state: Shared) -> Response:
     """The answer is a span of a document: `text[start:end] == answer`, counted in characters (code points).
@@ -70,7 +66,7 @@ async def get_ask(
         str | None, Query(description="Documents that may answer, as the JSON of a DocumentFilter.")
     ] = None,
 ) -> Response:
-    """The same as POST /v1/ask, for a browser's address bar and for links."""
+    """Answers as POST /v1/ask does, for a browser's address bar and for links."""
     question = Question(
         question=q,
         corpus=corpus,
@@ -88,7 +84,7 @@ async def get_ask(
     "/ask/batch",
     response_model=Answers,
     summary="Ask many questions",
-    dependencies=[needs("ask"), Depends(json_only)],
+    dependencies=[needs("ask"), taking(JSON)],
 )
 async def post_batch(batch: Questions, request: Request, state: Shared) -> Response:
     """Each has its own outcome, in the order of the request; one that fails does not harm the others."""
@@ -99,20 +95,16 @@ async def _ask_all(questions: list[Question], request: Request, state: State) ->
     places = asyncio.Semaphore(AT_ONCE)
     request_id = problems.request_id(request.scope)
 
-    async def one(question: Question) -> Asked:
+    async def outcome(question: Question) -> Asked:
         try:
             async with places:
                 answer = await _answer(question, state)
-        except ShardqaError as fault:
-            problem = problems.of(fault, request_id)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not take along the other answers
+            problem = problems.explain(error, request_id)
             return Asked(status=problem.status, problem=problem)
-        except Exception:  # one that nobody foresaw must not take along the other answers
-            log.exception("a question of request %s failed", request_id)
-            unforeseen = InternalError("an unexpected fault; the server's log has its cause")
-            return Asked(status=unforeseen.status, problem=problems.of(unforeseen, request_id))
         return Asked(status=200, answer=answer)
 
-    results = await asyncio.gather(*(one(question) for question in questions))
+    results = await asyncio.gather(*(outcome(question) for question in questions))
     return Response(Answers(results=results).model_dump_json(), media_type="application/json")
 
 
@@ -130,17 +122,10 @@ async def _answer(question: Question, state: State, on_step: Callable[[Step], No
 
 
 async def _stream(question: Question, request: Request, state: State) -> Response:
-    """Events `step`, then `answer`, or `problem` where it fails after the first step."""
+    """Sends events `step`, then `answer`, or `problem` where it fails after the first step."""
+    request_id = problems.request_id(request.scope)
     return await streaming.steps(
         lambda on_step: _answer(question, state, on_step),
         lambda answer: streaming.event("answer", answer),
-        lambda error: streaming.event("problem", _problem(error, request)),
+        lambda error: streaming.event("problem", problems.explain(error, request_id)),
     )
-
-
-def _problem(error: Exception, request: Request) -> Problem:
-    request_id = problems.request_id(request.scope)
-    if isinstance(error, ShardqaError):
-        return problems.of(error, request_id)
-    log.error("request %s failed", request_id, exc_info=error)
-    return problems.of(InternalError("an unexpected fault; the server's log has its cause"), request_id)

@@ -26,7 +26,7 @@ async def get_corpora(state: Shared) -> Response:
 
 @router.get("/corpora/{corpus}", response_model=OneCorpus, summary="Look at a corpus", dependencies=[needs("ask")])
 async def get_corpus(corpus: Name, state: Shared) -> Response:
-    """Its sizes, or how far its removal is; 404 once it is gone."""
+    """The sizes of a corpus, or how far its removal is; 404 once it is gone."""
     found = await state.engine.corpus(corpus)
     return Response(found.model_dump_json(), media_type="application/json")
 

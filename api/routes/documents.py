@@ -1,21 +1,20 @@
 """/v1/documents: add one or many, list them, read one, delete one."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import ValidationError
 
 from shardqa.api import problems
-from shardqa.api.faults import BadJson, DuplicateDocument, InternalError
+from shardqa.api.faults import BadJson, DuplicateDocument
 from shardqa.api.gate import Route, needs
 from shardqa.api.limits import MAX_DOCUMENTS_BODY
-from shardqa.api.requests import LINES, content_type, json_or_lines, until_disconnect
+from shardqa.api.requests import JSON, LINES, content_type, taking, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.engine.catalogue import MAX_PAGE
 from shardqa.errors import BadLimit, ShardqaError, UnknownDocument
@@ -25,7 +24,6 @@ from shardqa.schema import Document, DocumentList, Ingested
 MAX_DOCUMENTS = 10_000  # of one request: one reply names each
 AT_ONCE = 8  # documents of one request on their way to shards
 
-log = logging.getLogger("shardqa.api")
 router = APIRouter(prefix="/v1", tags=["documents"], route_class=Route)
 
 DocumentId = Annotated[str, Path(description="The document's id, percent-encoded; it may hold slashes.")]
@@ -38,7 +36,7 @@ CorpusOfAll = Annotated[
 @router.post(
     "/documents",
     summary="Add documents",
-    dependencies=[needs("ingest"), Depends(json_or_lines)],
+    dependencies=[needs("ingest"), taking(JSON, LINES)],
     max_body_size=MAX_DOCUMENTS_BODY,
     status_code=201,
     responses={
@@ -77,7 +75,7 @@ async def post_documents(request: Request, state: Shared, corpus: CorpusOfAll = 
 
     With `Content-Type: application/x-ndjson`, one object on each line; each line of the reply is the outcome of one.
     """
-    name = corpus if corpus is not None else state.settings.corpus
+    name = state.corpus_of(corpus)
     if content_type(request) == LINES:
         return StreamingResponse(_add_lines(await request.body(), name, request, state), media_type=LINES)
     sent = _parse(await request.body())
@@ -104,7 +102,7 @@ async def get_documents(
 @router.get("/documents/{id:path}", response_model=Document, summary="Read a document", dependencies=[needs("ask")])
 async def get_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> Response:
     """The whole document; an answer's `start` and `end` count the characters (code points) of its `text`."""
-    name = corpus if corpus is not None else state.settings.corpus
+    name = state.corpus_of(corpus)
     document = await state.engine.get(name, id)
     if document is None:
         raise _unknown(id, name)
@@ -114,7 +112,7 @@ async def get_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> 
 @router.delete("/documents/{id:path}", status_code=204, summary="Delete a document", dependencies=[needs("ingest")])
 async def delete_document(id: DocumentId, state: Shared, corpus: Corpus = None) -> Response:
     """Removes the document with its passages; answers that came from it are gone with it."""
-    name = corpus if corpus is not None else state.settings.corpus
+    name = state.corpus_of(corpus)
     if not await state.engine.delete(name, id):
         raise _unknown(id, name)
     state.metrics.documents.labels("deleted").inc()
@@ -156,9 +154,9 @@ async def _add_list(sent: Sequence[Any], corpus: str, request: Request, state: S
     places = asyncio.Semaphore(AT_ONCE)
     first: dict[tuple[str | None, str], int] = {}  # (corpus, id) -> its place in the list
 
-    async def add(n: int, one: Any) -> Outcome:
+    async def add(n: int, record: Any) -> Outcome:
         try:
-            document = NewDocument.model_validate(one).document(corpus)
+            document = NewDocument.model_validate(record).document(corpus)
         except ValidationError as error:
             fault, at = problems.invalid(error.errors())
             return _refused(None, fault, request_id, at)
@@ -216,12 +214,9 @@ async def _add_line(line: bytes, corpus: str, request_id: str, state: State) -> 
 async def _outcome(document: Document, request_id: str, state: State) -> Outcome:
     try:
         ingested = await _put(document, state)
-    except ShardqaError as fault:
-        return _refused(document.id, fault, request_id)
-    except Exception:  # one that nobody foresaw must not take along the outcomes of those that are stored
-        log.exception("document %r of request %s failed", problems.shown(document.id), request_id)
-        fault_met = InternalError("an unexpected fault; the server's log has its cause")
-        return _refused(document.id, fault_met, request_id)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not take along the outcomes of others
+        problem = problems.explain(error, request_id)
+        return Outcome(document=document.id, status=problem.status, problem=problem)
     return Outcome(document=document.id, status=201 if ingested.changed else 200, ingested=ingested)
 
 

@@ -68,7 +68,7 @@ async def put_file(
     A mailbox, an archive, a table or lines of JSON hold many documents, named `<name>/…`.
     """
     content = await request.body()
-    into = corpus if corpus is not None else state.settings.corpus
+    into = state.corpus_of(corpus)
     outcome = await until_disconnect(request, _add(content, name, into, replace, state))
     return Response(outcome.model_dump_json(), _status(outcome), media_type="application/json")
 
@@ -94,7 +94,7 @@ async def post_files(
 
     Each file has its own outcome. Fields that are no files are refused.
     """
-    into = corpus if corpus is not None else state.settings.corpus
+    into = state.corpus_of(corpus)
     return await until_disconnect(request, _add_form(request, into, replace, state))
 
 

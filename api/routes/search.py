@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from shardqa import filters
 from shardqa.api.gate import Route, needs
-from shardqa.api.requests import json_only, until_disconnect
+from shardqa.api.requests import JSON, taking, until_disconnect
 from shardqa.api.state import Shared, State
 from shardqa.config import MAX_K
 from shardqa.http_schema import Explain, Search
@@ -29,7 +29,7 @@ async def get_search(
     limit: Annotated[int, Query(description="Passages, 1 to 100.")] = 10,
     filter: Conditions = None,
 ) -> Response:
-    """The same as POST /v1/search."""
+    """Searches as POST /v1/search does."""
     return await _search(Search(question=q, corpus=corpus, limit=limit, filter=_parsed(filter)), request, state)
 
 
@@ -37,14 +37,14 @@ async def get_search(
     "/search",
     response_model=SearchResult,
     summary="Search passages",
-    dependencies=[needs("ask"), Depends(json_only)],
+    dependencies=[needs("ask"), taking(JSON)],
 )
-async def post_search(sought: Search, request: Request, state: Shared) -> Response:
+async def post_search(search: Search, request: Request, state: Shared) -> Response:
     """The passages that rank best, unread. `highlights` are the question's words in the document, exact in characters.
 
     This is the ranking that questions are answered from.
     """
-    return await _search(sought, request, state)
+    return await _search(search, request, state)
 
 
 @router.get("/explain", response_model=Explanation, summary="Explain an answer by address", dependencies=[needs("ask")])
@@ -56,7 +56,7 @@ async def get_explain(
     k: Annotated[int | None, Query(description=f"Passages ranked, 1 to {MAX_K}.")] = None,
     filter: Conditions = None,
 ) -> Response:
-    """The same as POST /v1/explain."""
+    """Explains as POST /v1/explain does."""
     return await _explain(Explain(question=q, corpus=corpus, k=k, filter=_parsed(filter)), request, state)
 
 
@@ -64,7 +64,7 @@ async def get_explain(
     "/explain",
     response_model=Explanation,
     summary="Explain an answer",
-    dependencies=[needs("ask"), Depends(json_only)],
+    dependencies=[needs("ask"), taking(JSON)],
 )
 async def post_explain(question: Explain, request: Request, state: Shared) -> Response:
     """The answer with all that it was made of: terms, ranks, the graph, spans with their logits, the score's parts."""
@@ -75,11 +75,11 @@ def _parsed(filter: str | None) -> filters.DocumentFilter | None:
     return filters.of_text(filter) if filter is not None else None
 
 
-async def _search(sought: Search, request: Request, state: State) -> Response:
-    found = await until_disconnect(request, state.engine.search(sought))
-    return Response(found.model_dump_json(), media_type="application/json")
+async def _search(search: Search, request: Request, state: State) -> Response:
+    result = await until_disconnect(request, state.engine.search(search))
+    return Response(result.model_dump_json(), media_type="application/json")
 
 
 async def _explain(question: Explain, request: Request, state: State) -> Response:
-    found = await until_disconnect(request, state.engine.explain(question))
-    return Response(found.model_dump_json(), media_type="application/json")
+    explanation = await until_disconnect(request, state.engine.explain(question))
+    return Response(explanation.model_dump_json(), media_type="application/json")
