@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from redis.exceptions import RedisError
 
 from shardqa.engine import Engine
+from shardqa.engine.reading import Place
 from shardqa.errors import ShardqaError
 from tests.faults.subject import Subject
 
@@ -21,7 +22,7 @@ async def told(engine: Engine, subject: Subject, said: str) -> list[str]:
         lines.append(f"    Terms on {reply.node}: {reply.fault or 'answers'}")
     try:
         ranked = await engine.ranking.rank(engine.question(QUESTION, fresh=True), 20)
-        for place in sorted({(passage.node, passage.tag) for passage in ranked.passages}):
+        for place in sorted({Place(passage.node, passage.tag) for passage in ranked.passages}):
             try:
                 await engine.readers.one(ranked, place, 1)
             except ShardqaError as fault:

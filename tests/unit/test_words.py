@@ -51,7 +51,6 @@ UNFINISHED = {
     "src/shardqa",
     "src/shardqa/ai",
     "src/shardqa/client",
-    "src/shardqa/engine",
     "src/shardqa/gears",
     "src/shardqa/integrations",
     "tests",

@@ -62,7 +62,7 @@ def _counted(folder: Path, rows: dict[str, list[EvidenceRecord]], threads: int) 
     texts = MarkedTexts(folder, threads)
     return {
         name: [
-            _compare(record, parts.shown(sentences))
+            _compare(record, parts.likely(sentences))
             for record, sentences in zip(records, texts.read(records, name), strict=True)
         ]
         for name, records in rows.items()

@@ -48,11 +48,11 @@ class Activity:
         self._shards = shards
 
     async def registrations(self) -> list[RegistrationCounts]:
-        """Those of the masters that answer in time."""
+        """The registrations of the masters that answer in time."""
         return [counts for node, info in await self._infos() for counts in registrations_of(node, info)]
 
     async def models(self) -> list[ModelRuns]:
-        """Those of the masters that answer in time; of a node with many models, the first by name."""
+        """The models of the masters that answer in time; of a node with many, the first by name."""
         return [runs for node, info in await self._infos() for runs in models_of(node, info)]
 
     async def _infos(self) -> list[tuple[str, object]]:

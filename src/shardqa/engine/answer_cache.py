@@ -63,11 +63,11 @@ class AnswerCache:
         self._size += len(finished.head)
         self._make_room()
 
-    def put(self, key: str, asked: MergedCandidates, json_bytes: int) -> None:
-        """``json_bytes`` is the length of the answer's JSON, from which its memory is estimated."""
+    def put(self, key: str, answer: MergedCandidates, json_bytes: int) -> None:
+        """`json_bytes` is the length of the answer's JSON, from which its memory is estimated."""
         self._drop(key)
         size = json_bytes * MEMORY_PER_JSON
-        self._entries[key] = _Entry(asked, size, {})
+        self._entries[key] = _Entry(answer, size, {})
         self._size += size
         self._make_room()
 
@@ -85,8 +85,8 @@ OF_PASSAGE = ("document", "title", "passage", "passage_start", "shard", "rank_sc
 """Fields of a Candidate that all those of one passage share."""
 
 
-def pack(asked: MergedCandidates) -> bytes:
-    fields = asked.model_dump()
+def pack(answer: MergedCandidates) -> bytes:
+    fields = answer.model_dump()
     numbers: dict[bytes, int] = {}  # passage -> its place
     passages = list[dict[str, Any]]()
     for candidate in fields["candidates"]:

@@ -29,7 +29,7 @@ RANKINGS = 2  # of one question: a second where slots moved between ranking and 
 
 @dataclass(slots=True)
 class Progress:
-    """How far one question is, for whoever wants to hear of its steps."""
+    """Follows one question, and tells whoever wants to hear of its steps."""
 
     on_step: Callable[[Step], None] | None
     start: float = field(default_factory=perf_counter)

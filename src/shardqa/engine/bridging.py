@@ -11,7 +11,7 @@ from shardqa.question import Question
 
 
 class Bridge:
-    """What leads on from one question's first passages, which nodes have it, and which were asked in vain."""
+    """The titles that lead on from one question's first passages, and the nodes that were asked for them."""
 
     def __init__(self, shards: Shards, question: Question, titled: frozenset[str]) -> None:
         self._shards = shards

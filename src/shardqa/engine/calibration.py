@@ -40,11 +40,11 @@ class Calibration:
             ReadPassage(
                 passage.document,
                 passage.score,
-                tuple(span.spanned for span in spans if span.span["passage"] == passage.key),
+                tuple(one.span.spanned for one in spans if one.span.fields["passage"] == passage.key),
             )
             for passage in ranked.passages
         )
-        return ReadQuestion(tuple(passages), spans[0].scoring if spans else shipped_scoring())
+        return ReadQuestion(tuple(passages), spans[0].span.scoring if spans else shipped_scoring())
 
 
 def _all_of(settings: Settings) -> Settings:

@@ -37,7 +37,7 @@ class Catalogue:
         self._scores = scores
 
     async def corpora(self, filter: DocumentFilter | None = None) -> Corpora:
-        """Those that have a document which `filter` lets through, with the sizes of these. Raises BadFilter."""
+        """Lists those that have a document which `filter` lets through, with the sizes of these. Raises BadFilter."""
         shards, failed = await self._corpora_of_shards(filter)
         corpora = [info if filter is None else _without_epoch(info) for info in sums(shards)]
         return Corpora(corpora=corpora, partial=bool(failed), failed=failed)
@@ -256,7 +256,7 @@ def _cursor(bucket: str, document: str) -> str:
 
 
 def _parse_cursor(cursor: str | None) -> str:
-    """What comes before a page: bucket:id, or nothing."""
+    """The document before a page as bucket:id, or nothing."""
     if cursor is None:
         return ""
     try:

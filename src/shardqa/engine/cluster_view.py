@@ -39,7 +39,7 @@ class ClusterView:
         return [_shard_info(reply) for reply in await self._shards.everywhere("RG.TRIGGER", "Shard")]
 
     async def problems(self) -> list[str]:
-        """What stands in the way of answering or of documents, one sentence a shard; empty when nothing does."""
+        """A sentence for each shard that can't answer or take documents; empty when all can."""
         return (await self.readiness())[1]
 
     async def readiness(self) -> tuple[bool, list[str]]:
@@ -62,7 +62,7 @@ class ClusterView:
         return problem is None, problem or _refusal(shard)
 
     async def _problem(self, shard: ShardInfo) -> str | None:
-        """What keeps one shard from answering."""
+        """The reason why one shard can't answer."""
         if shard.tag is None:
             return shard.error
         if shard.indexing:

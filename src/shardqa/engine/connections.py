@@ -335,12 +335,12 @@ class Shards:
         return found
 
     async def everywhere(self, *args: Argument, but: Collection[str] = ()) -> list[Reply]:
-        """The same command on every master at once, except those named, in the order of `nodes()`."""
+        """Sends a command to every master at once, except those named; replies are in the order of `nodes()`."""
         nodes = [node for node in self.nodes() if node.name not in but]
         return list(await asyncio.gather(*(self.reply(node, *args) for node in nodes)))
 
     async def reply(self, node: ClusterNode, *args: Argument) -> Reply:
-        """What one node says, value or fault."""
+        """Sends a command to one node."""
         try:
             return Reply(str(node.name), value=await self.on(node, *args))
         except ShardqaError as fault:

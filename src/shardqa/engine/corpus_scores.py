@@ -30,7 +30,7 @@ class CorpusScores:
         self._believed: dict[str, Believed] = {}  # by corpus
 
     def believed(self, corpus: str) -> Believed | None:
-        """What is known without asking; None where that is too old, or nothing."""
+        """The scores that are known without asking; None where they are too old, or not known."""
         found = self._believed.get(corpus)
         return found if found is not None and monotonic() < found.until else None
 

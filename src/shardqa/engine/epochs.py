@@ -60,7 +60,7 @@ class Epochs:
             await asyncio.wait([self._task], timeout=STOP_SECONDS)
 
     def known(self, corpus: str) -> dict[str, int] | None:
-        """tag -> epoch of every shard, or None when they must be read afresh."""
+        """The epoch of every shard by its tag, or None when they must be read afresh."""
         known = self._known.get(corpus)
         return known.epochs if self.following and known is not None and monotonic() < known.until else None
 

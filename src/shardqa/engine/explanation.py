@@ -1,9 +1,9 @@
-"""What an explanation shows, from what was ranked and read. Pure functions."""
+"""Makes an explanation of what was ranked and read. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from shardqa.engine.merging import Scored
+from shardqa.engine.merging import ScoredSpan
 from shardqa.schema import FoundPassage, Graph, GraphEdge, GraphNode, ReadSpan, Term
 from shardqa.statistics import CorpusStatistics
 
@@ -17,30 +17,26 @@ def terms_of(statistics: CorpusStatistics, passages: Sequence[FoundPassage]) -> 
     ]
 
 
-def spans_of(found: Sequence[Scored]) -> list[ReadSpan]:
-    return [_span(one) for one in found]
-
-
-def _span(one: Scored) -> ReadSpan:
-    weights, signals = asdict(one.scoring.answer), asdict(one.signals)
+def span_of(scored: ScoredSpan) -> ReadSpan:
+    span, weights, signals = scored.span.fields, asdict(scored.span.scoring.answer), asdict(scored.signals)
     bias = weights.pop("bias")
     return ReadSpan(
-        answer=one.span["text"],
-        document=one.span["document"],
-        start=one.span["start"],
-        end=one.span["end"],
-        passage=one.span["passage"],
-        span_logit=one.span["span_logit"],
-        null_logit=one.span["null_logit"],
+        answer=span["text"],
+        document=span["document"],
+        start=span["start"],
+        end=span["end"],
+        passage=span["passage"],
+        span_logit=span["span_logit"],
+        null_logit=span["null_logit"],
         **signals,
-        alone=one.alone,
+        alone=scored.span.alone,
         log_odds={"bias": bias, **{name: weight * signals[name] for name, weight in weights.items()}},
-        score=one.score,
+        score=scored.score,
     )
 
 
 def graph_of(question: str, passages: Sequence[FoundPassage], spans: Sequence[ReadSpan]) -> Graph:
-    """From the question over its terms to passages, their documents and shards, and from passages to spans."""
+    """The graph leads from the question over its terms to passages, their documents and shards, and on to spans."""
     nodes = {"question": GraphNode(id="question", kind="question", label=question)}
     edges = list[GraphEdge]()
 
@@ -51,13 +47,13 @@ def graph_of(question: str, passages: Sequence[FoundPassage], spans: Sequence[Re
     terms = {part.term: part.idf for passage in passages if passage.why for part in passage.why.terms if part.tf}
     for term, idf in terms.items():
         add("question", GraphNode(id=f"term {term}", kind="term", label=term), idf)
-    shown = {passage.key for passage in passages}
+    keys = {passage.key for passage in passages}
     for passage in passages:
         node = GraphNode(id=passage.key, kind="passage", label=f"{passage.document}, {passage.start:,}")
         for part in passage.why.terms if passage.why else ():
             if part.tf:
                 add(f"term {part.term}", node, part.body)
-        if passage.why and passage.why.bridge and passage.why.bridge.passage in shown:
+        if passage.why and passage.why.bridge and passage.why.bridge.passage in keys:
             add(passage.why.bridge.passage, node, passage.why.bridge.score)
         nodes.setdefault(node.id, node)
         document = GraphNode(id=f"document {passage.document}", kind="document", label=passage.document)

@@ -1,9 +1,9 @@
-"""From many shards' replies to one: candidates and the conclusion. Pure functions."""
+"""Merges many shards' replies into one: candidates and the conclusion. Pure functions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from shardqa import languages, metadata
 from shardqa.answer_lines import Lines
@@ -12,55 +12,64 @@ from shardqa.places import Place
 from shardqa.question import Question
 from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
 
-KEPT_USE = {"cached": True, "us": {}}  # of a shard in an answer that was kept: its times are not this request's
-KEPT = 20  # candidates kept of one question, enough for any n_best
-
-
-def candidates_of(
-    replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float] | None = None
-) -> list[Candidate]:
-    """All shards' spans, likeliest first, each with its score; of spans that overlap in one document the best only.
-
-    Spans are ordered as the shards order them, by themselves. Their scores look at the others as well, so one that
-    comes later never shows a higher score than one before it. ``ranks`` are the rank scores of all passages found,
-    read or not; without them, of those in the replies.
-    """
-    passages = [passage for reply in replies for passage in reply["passages"].values()]
-    ranks = [passage["rank_score"] for passage in passages] if ranks is None else ranks
-    found = scored(replies, question, ranks)
-    return _without_overlaps([_candidate(one.tag, one.span, one.passage, one.score) for one in found])[:KEPT]
+CACHED_USE = {"cached": True, "us": {}}  # of a shard in a cached answer: its times are not this request's
+MOST = 20  # candidates of one question, enough for any n_best
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """A span with all that its score is made of."""
+class ShardSpan:
+    """A span as the shard that read it knows it: without the spans of the others."""
 
-    scoring: Scoring
-    span: dict[str, Any]
-    passage: dict[str, Any]
     tag: str
-    signals: Signals
-    alone: float
-    score: float
+    scoring: Scoring
+    fields: dict[str, Any]
+    passage: dict[str, Any]  # around it
+    alone: float  # its score without the others
+
+    @classmethod
+    def of(cls, reply: dict[str, Any], fields: dict[str, Any], best_rank: float) -> Self:
+        scoring, passage = scoring_of(reply), reply["passages"][fields["passage"]]
+        alone = scoring.score(fields["span_logit"], fields["null_logit"], passage["rank_score"], best_rank)
+        return cls(reply["tag"], scoring, fields, passage, alone)
+
+    @property
+    def order(self) -> tuple[float, str, int, int]:
+        """Likeliest first; of equal ones, by where they stand."""
+        return -self.alone, self.fields["document"], self.fields["start"], self.fields["end"]
 
     @property
     def spanned(self) -> Spanned:
-        return _spanned(self.span, self.passage)
+        fields = self.fields
+        return Spanned(fields["text"], fields["span_logit"], fields["null_logit"], self.passage["rank_score"])
 
 
-def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[Scored]:
-    """All shards' spans in the order of `candidates_of`, those that overlap too."""
+@dataclass(frozen=True, slots=True)
+class ScoredSpan:
+    """A span with its final score, and the signals that this is made of."""
+
+    span: ShardSpan
+    signals: Signals
+    score: float
+
+
+def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[ScoredSpan]:
+    """The spans of all shards, likeliest by themselves first, those that overlap too.
+
+    Their final scores look at the others as well, so one that comes later never shows a higher score than one before
+    it. `ranks` are the rank scores of all passages found, read or not.
+    """
     best_rank = max(ranks, default=0.0)
-    found = [
-        (scoring, span, passage, reply["tag"], _alone(scoring, span, passage, best_rank))
-        for reply, scoring in zip(replies, map(scoring_of, replies), strict=True)
-        for span in reply["spans"]
-        for passage in [reply["passages"][span["passage"]]]
-    ]
-    found.sort(key=lambda one: (-one[4], one[1]["document"], one[1]["start"], one[1]["end"]))
-    signals = signals_of([_spanned(one[1], one[2]) for one in found], ranks, question)
-    scores = accumulate((one[0].confidence(own) for one, own in zip(found, signals, strict=True)), min)
-    return [Scored(*one[:4], own, one[4], score) for one, own, score in zip(found, signals, scores, strict=True)]
+    spans = [ShardSpan.of(reply, fields, best_rank) for reply in replies for fields in reply["spans"]]
+    spans.sort(key=lambda span: span.order)
+    every = signals_of([span.spanned for span in spans], ranks, question)
+    confidences = (span.scoring.confidence(signals) for span, signals in zip(spans, every, strict=True))
+    scores = accumulate(confidences, min)
+    return [ScoredSpan(*parts) for parts in zip(spans, every, scores, strict=True)]
+
+
+def candidates_of(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[Candidate]:
+    """The best of `scored`; of spans that overlap in one document the best only."""
+    return _without_overlaps(map(_candidate, scored(replies, question, ranks)))[:MOST]
 
 
 def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
@@ -70,30 +79,23 @@ def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
 
 
 def scoring_of(reply: dict[str, Any]) -> Scoring:
-    """Of a shard's answer, where it may be parsed already."""
+    """The scoring that a shard's answer brings, where it may be parsed already."""
     scores = reply["scores"]
     return scores if isinstance(scores, Scoring) else Scoring.parse(scores)
 
 
-def _alone(scoring: Scoring, span: dict[str, Any], passage: dict[str, Any], best_rank: float) -> float:
-    return scoring.score(span["span_logit"], span["null_logit"], passage["rank_score"], best_rank)
-
-
-def _spanned(span: dict[str, Any], passage: dict[str, Any]) -> Spanned:
-    return Spanned(span["text"], span["span_logit"], span["null_logit"], passage["rank_score"])
-
-
-def _candidate(tag: str, span: dict[str, Any], passage: dict[str, Any], score: float) -> Candidate:
+def _candidate(scored_span: ScoredSpan) -> Candidate:
+    span, passage = scored_span.span.fields, scored_span.span.passage
     return Candidate(
         answer=span["text"],
-        score=score,
+        score=scored_span.score,
         document=span["document"],
         title=passage["title"],
         start=span["start"],
         end=span["end"],
         passage=passage["text"],
         passage_start=passage["start"],
-        shard=tag,
+        shard=scored_span.span.tag,
         rank_score=passage["rank_score"],
         margin=span["span_logit"] - span["null_logit"],
         place=Place.model_validate(span["place"]) if span.get("place") else None,
@@ -109,14 +111,14 @@ def _sentence(span: dict[str, Any], passage: dict[str, Any]) -> Evidence:
 
 def _without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Passages overlap, so the same words may have been read twice."""
-    kept: list[Candidate] = []
+    distinct: list[Candidate] = []
     for candidate in candidates:
         if not any(
             candidate.document == other.document and candidate.start < other.end and other.start < candidate.end
-            for other in kept
+            for other in distinct
         ):
-            kept.append(candidate)
-    return kept
+            distinct.append(candidate)
+    return distinct
 
 
 def conclude(
@@ -168,5 +170,5 @@ def conclude(
 
 
 def _uses(merged: MergedCandidates, cache: str | None, view: str) -> list[ShardUse]:
-    update: dict[str, Any] = (KEPT_USE if cache else {}) | ({"us": {}, "key": ""} if view else {})
+    update: dict[str, Any] = (CACHED_USE if cache else {}) | ({"us": {}, "key": ""} if view else {})
     return [use.model_copy(update=update) for use in merged.shards] if update else merged.shards

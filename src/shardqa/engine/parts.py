@@ -1,12 +1,13 @@
-"""Which sentences are shown: those that support an answer, or the best of all where nothing is sure. Pure functions."""
+"""Chooses the sentences to show: those that support an answer, or the best of all where nothing is sure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shardqa import keys, places
 from shardqa.engine.merging import scoring_of
 from shardqa.models import metrics
+from shardqa.models.scoring import Scoring
 from shardqa.places import Place
 from shardqa.schema import Candidate, Part
 
@@ -49,82 +50,87 @@ class ScoredSentence:
 
 def sentences_of(replies: Sequence[dict[str, Any]]) -> list[ScoredSentence]:
     """All sentences of the replies that say something, likeliest first; passages overlap, so some come twice."""
-    passages = [
-        (keys.parse_passage(key).document, passage, scoring)
-        for reply, scoring in zip(replies, map(scoring_of, replies), strict=True)
-        for key, passage in reply["passages"].items()
-    ]
-    best = max((logit - one["null_logit"] for _, one, _ in passages for _, _, logit in one["sentences"]), default=0.0)
+    every = [passage for reply in replies for passage in reply["passages"].values()]
+    margins = (logit - passage["null_logit"] for passage in every for _, _, logit in passage["sentences"])
+    best = max(margins, default=0.0)
     sentences = [
-        ScoredSentence(passage, document, start, end, margin, score, score >= scoring.evidence.line)
-        for document, passage, scoring in passages
-        for start, end, logit in passage["sentences"]
-        for margin in [logit - passage["null_logit"]]
-        for score in [scoring.evidence_chance(margin, margin - best)]
+        sentence
+        for reply in replies
+        for key, passage in reply["passages"].items()
+        for sentence in _scored(passage, keys.parse_passage(key).document, scoring_of(reply), best)
+        if any(map(str.isalnum, sentence.text))
     ]
-    sentences.sort(key=lambda one: (-one.score, one.document, one.start, one.end))
-    return [one for one in sentences if any(map(str.isalnum, one.text))]
+    return sorted(sentences, key=lambda sentence: (-sentence.score, sentence.document, sentence.start, sentence.end))
+
+
+def _scored(passage: dict[str, Any], document: str, scoring: Scoring, best: float) -> Iterator[ScoredSentence]:
+    """`best` is the highest margin of all sentences that were read."""
+    for start, end, logit in passage["sentences"]:
+        margin = logit - passage["null_logit"]
+        score = scoring.evidence_chance(margin, margin - best)
+        yield ScoredSentence(passage, document, start, end, margin, score, score >= scoring.evidence.line)
 
 
 def likeliest(sentences: Sequence[ScoredSentence]) -> list[Part]:
     """The best LIKELIEST of all passages, best first, nothing twice."""
     chosen: list[ScoredSentence] = []
-    for one in distinct(sentences):
-        if len(chosen) < LIKELIEST and not any(_repeats(one, other) for other in chosen):
-            chosen.append(one)
-    return [one.part() for one in chosen]
+    for sentence in distinct(sentences):
+        if len(chosen) < LIKELIEST and not any(_repeats(sentence, other) for other in chosen):
+            chosen.append(sentence)
+    return [sentence.part() for sentence in chosen]
 
 
-def _repeats(one: ScoredSentence, other: ScoredSentence) -> bool:
-    """Whether one says no word that the other does not, in its order."""
-    return f" {metrics.normalize(one.text)} " in f" {metrics.normalize(other.text)} "
+def _repeats(sentence: ScoredSentence, other: ScoredSentence) -> bool:
+    """Whether the one says no word that the other does not, in its order."""
+    return f" {metrics.normalize(sentence.text)} " in f" {metrics.normalize(other.text)} "
 
 
 def supporting(sentences: Sequence[ScoredSentence], candidate: Candidate) -> list[Part]:
-    """What holds a candidate, and what else of its document is likely enough; in order, neighbours are one part."""
+    """A candidate's own sentence and those of its document that are likely enough; in order, neighbours joined."""
     within = candidate.evidence[0]
     own = [
-        one
-        for one in sentences
-        if (one.document, one.passage["start"]) == (candidate.document, candidate.passage_start)
-        and within.start <= one.start < within.end
+        sentence
+        for sentence in sentences
+        if (sentence.document, sentence.passage["start"]) == (candidate.document, candidate.passage_start)
+        and within.start <= sentence.start < within.end
     ]
-    others = [one for one in sentences if one.shows and one.document == candidate.document]
+    others = [sentence for sentence in sentences if sentence.shows and sentence.document == candidate.document]
     return _joined(_within_parts([*own, *others]))
 
 
-def shown(sentences: Sequence[ScoredSentence]) -> list[ScoredSentence]:
-    """Of one document's sentences, likeliest first, those that are likely enough, in its order."""
-    return sorted(_within_parts([one for one in sentences if one.shows]), key=lambda one: one.start)
+def likely(sentences: Sequence[ScoredSentence]) -> list[ScoredSentence]:
+    """The sentences of one document, likeliest first, that are likely enough, in its order."""
+    chosen = _within_parts([sentence for sentence in sentences if sentence.shows])
+    return sorted(chosen, key=lambda sentence: sentence.start)
 
 
 def _within_parts(sentences: Sequence[ScoredSentence]) -> list[ScoredSentence]:
-    """As many as make SUPPORTING parts, in the order given."""
+    """Takes as many as make SUPPORTING parts, in their order."""
     chosen: list[ScoredSentence] = []
-    for one in distinct(sentences):
-        if len(_joined([*chosen, one])) <= SUPPORTING:
-            chosen.append(one)
+    for sentence in distinct(sentences):
+        if len(_joined([*chosen, sentence])) <= SUPPORTING:
+            chosen.append(sentence)
     return chosen
 
 
 def distinct(sentences: Sequence[ScoredSentence]) -> list[ScoredSentence]:
-    """Without those that overlap one before them."""
+    """Leaves out those that overlap one before them."""
     chosen: list[ScoredSentence] = []
-    for one in sentences:
-        if not any(one.overlaps(other) for other in chosen):
-            chosen.append(one)
+    for sentence in sentences:
+        if not any(sentence.overlaps(other) for other in chosen):
+            chosen.append(sentence)
     return chosen
 
 
 def _joined(chosen: Iterable[ScoredSentence]) -> list[Part]:
     parts: list[Part] = []
-    for one in sorted(chosen, key=lambda one: one.start):
-        first, text = one.passage["start"], one.passage["text"]
-        if parts and first <= parts[-1].end and not text[parts[-1].end - first : one.start - first].strip():
+    for sentence in sorted(chosen, key=lambda sentence: sentence.start):
+        first, text = sentence.passage["start"], sentence.passage["text"]
+        if parts and first <= parts[-1].end and not text[parts[-1].end - first : sentence.start - first].strip():
             before = parts.pop()
-            longer = before.text + text[before.end - first : one.end - first]
-            score = max(before.score, one.score)
-            parts.append(before.model_copy(update={"text": longer, "end": one.end, "score": score}))
+            longer = before.text + text[before.end - first : sentence.end - first]
+            score = max(before.score, sentence.score)
+            parts.append(before.model_copy(update={"text": longer, "end": sentence.end, "score": score}))
         else:
-            parts.append(one.part())
+            parts.append(sentence.part())
     return parts

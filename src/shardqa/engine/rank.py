@@ -235,7 +235,7 @@ class Ranking:
     async def _led_on(
         self, question: Question, limit: int, statistics: CorpusStatistics, bridge: Bridge, lists: list[ShardList]
     ) -> tuple[list[ShardList], list[str]]:
-        """The same lists, new from those shards that a title of the first passages leads to."""
+        """Asks those shards anew that a title of the first passages leads to; the other lists stay."""
         first = first_passages((one.scores, one.words) for one in lists)
         await bridge.look(first, statistics.passages)
         if bridge.bridges is None:

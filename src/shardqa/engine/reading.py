@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import orjson
 from redis.asyncio.cluster import ClusterNode
@@ -21,7 +21,7 @@ from shardqa import keys
 from shardqa.config import Settings
 from shardqa.engine import parts
 from shardqa.engine.connections import Shards
-from shardqa.engine.merging import Scored, candidates_of, lines_of, scored, scoring_of
+from shardqa.engine.merging import ScoredSpan, candidates_of, lines_of, scored, scoring_of
 from shardqa.engine.rank import RankedList
 from shardqa.errors import ClusterUnavailable, WritesRefused, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
@@ -30,7 +30,12 @@ from shardqa.schema import Candidate, MergedCandidates, ShardUse
 STAGE_SECONDS = 0.5  # before the other passages are read without waiting: several runs of a reader
 STAGES = (1, 2, 3, 5, 10, 20, 40)  # passages read after each stage; the last is k itself
 
-Place: TypeAlias = tuple[str, str]  # node, tag
+
+class Place(NamedTuple):
+    """A shard that holds passages of the list."""
+
+    node: str
+    tag: str
 
 
 def stages(k: int, sure: float) -> list[int]:
@@ -40,7 +45,7 @@ def stages(k: int, sure: float) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A shard's spans of its best `passages`."""
+    """A shard's reply about its best `passages`."""
 
     passages: int
     key: str
@@ -81,17 +86,22 @@ class Readers:
 
     async def one(self, ranked: RankedList, place: Place, passages: int) -> _Read:
         """One shard's answer: a GET that its reader fills when it misses."""
-        node_name, tag = place
         question = ranked.question
         key = keys.answer(
-            question.corpus, tag, ranked.epochs[tag], self._settings.model, passages, question.text, question.filter
+            question.corpus,
+            place.tag,
+            ranked.epochs[place.tag],
+            self._settings.model,
+            passages,
+            question.text,
+            question.filter,
         )
-        node = self._shards.node(node_name)
+        node = self._shards.node(place.node)
         if node is None:
-            raise ClusterUnavailable(f"node {node_name} left the cluster while it was asked; ask again")
+            raise ClusterUnavailable(f"node {place.node} left the cluster while it was asked; ask again")
         reply = None if question.fresh else await self._filled(node, key)
         if reply is None:
-            with suppress(WritesRefused):  # what is kept is of this epoch, too
+            with suppress(WritesRefused):  # the value is of this epoch, too
                 await self._shards.on(node, "UNLINK", key)
             reply = await self._filled(node, key)
         cached = bool(reply["cached"])
@@ -99,7 +109,7 @@ class Readers:
         return _Read(passages, key, reply, us, cached)
 
     async def _filled(self, node: ClusterNode, key: str) -> dict[str, Any]:
-        """What is there, or what the shard's reader makes of a GET that misses."""
+        """The value in Redis, or the one that the shard's reader makes of a GET that misses."""
         value = await self._shards.on(node, "GET", key)
         if value is None:
             raise ClusterUnavailable(f"shard {node.name} has no function that fills {key[:80]!r}; see 'shardqa doctor'")
@@ -109,7 +119,7 @@ class Readers:
 
 
 class StagedReading:
-    """One question's."""
+    """The replies to one question so far, as they come in."""
 
     def __init__(
         self,
@@ -124,10 +134,10 @@ class StagedReading:
         self._ranked = ranked
         self._ranks = [passage.score for passage in ranked.passages]
         self._order = [passage.key for passage in ranked.passages]
-        self._places: list[Place] = [(passage.node, passage.tag) for passage in ranked.passages]
+        self._places: list[Place] = [Place(passage.node, passage.tag) for passage in ranked.passages]
         self._reads: dict[Place, list[_Read]] = {}  # by place, each of more passages than the one before
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gone: dict[Place, ClusterUnavailable] = {}  # shards that could not be asked
+        self._unreachable: dict[Place, ClusterUnavailable] = {}
         self._candidates: dict[int, list[Candidate]] = {}  # by stage, of what is read so far
         self.is_late = False  # a stage took long, so all passages were asked for
         self.failed = list(ranked.failed)
@@ -144,17 +154,17 @@ class StagedReading:
             await asyncio.wait(tasks)
         for task in tasks:
             task.result()
-        if self._gone and not self._reads and len(self._gone) == len(set(self._places)):
-            raise next(iter(self._gone.values()))
+        if self._unreachable and not self._reads and len(self._unreachable) == len(set(self._places)):
+            raise next(iter(self._unreachable.values()))
 
     def _ask(self, stage: int) -> set[asyncio.Task[None]]:
         """Asks each shard for more passages than it was asked for."""
-        wanted = Counter(self._places[:stage])
-        asked = {place: reads[-1].passages for place, reads in self._reads.items()}
+        needed = Counter(self._places[:stage])
+        requested = {place: reads[-1].passages for place, reads in self._reads.items()}
         tasks = {
             asyncio.create_task(self._one(place, count))
-            for place, count in sorted(wanted.items())
-            if count > asked.get(place, 0) and place not in self._gone
+            for place, count in sorted(needed.items())
+            if count > requested.get(place, 0) and place not in self._unreachable
         }
         self._tasks |= tasks
         return tasks
@@ -165,13 +175,13 @@ class StagedReading:
         except ClusterUnavailable as fault:
             if isinstance(fault, WrongShard) and not self._is_last:
                 raise
-            self._gone[place] = fault
-            if place[0] not in self.failed:
-                self.failed.append(place[0])
+            self._unreachable[place] = fault
+            if place.node not in self.failed:
+                self.failed.append(place.node)
             return
         reads = self._reads.setdefault(place, [])
         reads.append(_scored_by(read, self._own))
-        reads.sort(key=lambda one: one.passages)
+        reads.sort(key=lambda read: read.passages)
         self._candidates.clear()
 
     def cancel(self) -> None:
@@ -185,10 +195,8 @@ class StagedReading:
         return bool(best) and best[0].score >= sure
 
     def candidates(self, stage: int) -> list[Candidate]:
-        """Of the best `stage` passages."""
         if stage not in self._candidates:
-            replies = _only(self._latest(), set(self._order[:stage]))
-            self._candidates[stage] = candidates_of(replies, self._ranked.question.text, self._ranks)
+            self._candidates[stage] = candidates_of(self._replies(stage), self._ranked.question.text, self._ranks)
         return self._candidates[stage]
 
     def last_stage(self, sure: float) -> int:
@@ -196,9 +204,13 @@ class StagedReading:
         every = len(self._order)
         return next((stage for stage in stages(every, sure) if self.is_sure(stage, sure)), every)
 
-    def scored(self, stage: int) -> list[Scored]:
-        """Of the best `stage` passages, as `candidates`, with what each score is made of."""
-        return scored(_only(self._latest(), set(self._order[:stage])), self._ranked.question.text, self._ranks)
+    def scored(self, stage: int) -> list[ScoredSpan]:
+        """The spans behind `candidates`, with what each score is made of."""
+        return scored(self._replies(stage), self._ranked.question.text, self._ranks)
+
+    def _replies(self, stage: int) -> list[dict[str, Any]]:
+        """The shards' replies with the best `stage` passages alone."""
+        return _limited(self._latest(), set(self._order[:stage]))
 
     def _latest(self) -> list[dict[str, Any]]:
         """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
@@ -208,7 +220,7 @@ class StagedReading:
         """The candidates of the first stage that is sure, or of all that was read."""
         stage = self.last_stage(sure)
         candidates = self.candidates(stage)
-        sentences = parts.sentences_of(_only(self._latest(), set(self._order[:stage])))
+        sentences = parts.sentences_of(self._replies(stage))
         return MergedCandidates(
             candidates=candidates,
             below=lines_of(self._latest()),
@@ -225,14 +237,14 @@ class StagedReading:
 
 
 def _scored_by(read: _Read, own: CorpusScoring | None) -> _Read:
-    """The same with its scores parsed, once for all that looks at them: the corpus's own where they fit the reader."""
+    """Parses the scores, once for all that looks at them: the corpus's own where they fit the reader."""
     readers = scoring_of(read.reply)
     scores = readers if own is None else own.over(readers)
     return replace(read, reply={**read.reply, "scores": scores}, calibrated=own is not None and own.fits(readers))
 
 
-def _only(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[str, Any]]:
-    """The same replies with the spans of these passages alone."""
+def _limited(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[str, Any]]:
+    """Leaves in the replies these passages alone, with their spans."""
     return [
         {
             **reply,
@@ -244,14 +256,13 @@ def _only(replies: Iterable[dict[str, Any]], passages: set[str]) -> list[dict[st
 
 
 def _use(place: Place, reads: Sequence[_Read]) -> ShardUse:
-    """What the shard did in all stages together."""
+    """Adds up what the shard did in all stages."""
     us: Counter[str] = Counter()
     for read in reads:
         us.update(read.us)
-    node, tag = place
     return ShardUse(
-        node=node,
-        tag=tag,
+        node=place.node,
+        tag=place.tag,
         passages=reads[-1].passages,
         cached=all(read.cached for read in reads),
         key=reads[-1].key,

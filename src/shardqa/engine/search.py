@@ -13,7 +13,7 @@ from shardqa.description import record_of
 from shardqa.engine.ask import Asking
 from shardqa.engine.connections import Shards
 from shardqa.engine.corpus_scores import CorpusScores
-from shardqa.engine.explanation import graph_of, spans_of, terms_of
+from shardqa.engine.explanation import graph_of, span_of, terms_of
 from shardqa.engine.rank import RankedList, RankedPassage, Ranking, since
 from shardqa.engine.reading import Readers
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
@@ -84,8 +84,8 @@ class Searching:
             raise self._too_long("explanation") from None
         stage = reading.last_stage(self._settings.sure)
         scored = reading.scored(stage)
-        spans = spans_of(scored)
-        scoring = scored[0].scoring if scored else shipped_scoring()
+        spans = [span_of(one) for one in scored]
+        scoring = scored[0].span.scoring if scored else shipped_scoring()
         return Explanation(
             question=question.wording,
             asked=question.text,
@@ -102,7 +102,7 @@ class Searching:
         )
 
     async def _load(self, ranked: RankedList, statistics: CorpusStatistics | None) -> list[FoundPassage]:
-        """Those of the list that are still there, in its order; with `statistics`, why they rank so."""
+        """Loads those of the list that still exist, in its order; with `statistics`, why they rank so."""
         by_node: dict[str, list[str]] = defaultdict(list)
         for passage in ranked.passages:
             by_node[passage.node].append(passage.key)

@@ -1,4 +1,4 @@
-"""What a corpus speaks of, in its own words: titles and headings, for those who don't know what to ask."""
+"""Suggests what a corpus can be asked about: its titles and headings, for those who don't know."""
 
 import asyncio
 

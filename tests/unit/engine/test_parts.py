@@ -7,8 +7,8 @@ import pytest
 
 from shardqa import keys
 from shardqa.engine import parts
-from shardqa.engine.merging import candidates_of
 from shardqa.models.scoring import EvidenceWeights, Scoring, shipped_scoring
+from tests.unit.engine.test_merging import candidates_of
 
 TEXT = "It rained. So the race was put off. Nobody minded. Tea was served. Cakes came too. All went home."
 SENTENCES = [f"{one}." for one in TEXT.rstrip(".").split(". ")]
@@ -47,7 +47,7 @@ def scoring(evidence: EvidenceWeights) -> Scoring:
 
 
 def supporting(*replies: dict[str, Any]) -> list[str]:
-    found = parts.supporting(parts.sentences_of(replies), candidates_of(replies, "q?")[0])
+    found = parts.supporting(parts.sentences_of(replies), candidates_of([*replies])[0])
     assert all(one.end - one.start == len(one.text) for one in found)
     return [one.text for one in found]
 
@@ -66,7 +66,7 @@ def test_likely_sentences_of_its_document_are_shown_beside_it_in_their_order() -
 
 def test_neighbours_are_one_part_with_the_likelier_ones_score() -> None:
     replies = [reply(d0=passage({0: 4.0, 1: 5.0}))]
-    (one,) = parts.supporting(parts.sentences_of(replies), candidates_of(replies, "q?")[0])
+    (one,) = parts.supporting(parts.sentences_of(replies), candidates_of(replies)[0])
     assert one.text == "It rained. So the race was put off."
     assert one.score == pytest.approx(scoring(PLAIN).evidence_chance(5.0, 0.0))
 
