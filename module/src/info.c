@@ -50,7 +50,7 @@ static void link_section(RedisInfoCtx *ctx) {
     number(ctx, "pending_misses", (long long)redis.DictSize(shardqa.flights));
     number(ctx, "scripts", (long long)redis.DictSize(shardqa.scripts));
     number(ctx, "slice_us", slice_in_force());
-    number(ctx, "max_pending", shardqa.settings.max_pending);
+    number(ctx, "max_pending", shardqa.arguments.max_pending);
 }
 
 /* What has happened since the start. */
@@ -127,7 +127,7 @@ static void security_section(RedisInfoCtx *ctx) {
     static const char *const categories[] = {"none", "standard", "own"};
     redis.InfoAddSection(ctx, "security");
     redis.InfoAddFieldCString(ctx, "acl_categories", categories[shardqa.acl]);
-    number(ctx, "memory_limit_mb", shardqa.settings.memory_mb);
+    number(ctx, "memory_limit_mb", shardqa.arguments.memory_mb);
 }
 
 /* What the keyspace and the RDB hold of ours. */
@@ -181,7 +181,7 @@ static void told_section(RedisInfoCtx *ctx, const char *section, bool of_registr
 
 /* A crash report gets only what needs no walk over memory that may be damaged. */
 void info_sections(RedisInfoCtx *ctx, int for_crash_report) {
-    if (!for_crash_report && strcmp(shardqa.settings.name, "ai") == 0) ai_info_sections(ctx);
+    if (!for_crash_report && shardqa.arguments.name == NAME_AI) ai_info_sections(ctx);
     link_section(ctx);
     counter_section(ctx);
     if (for_crash_report) return;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "ai/ai_state.h"
-#include "ai/config.h"
 #include "ai/dag.h"
 #include "ai/execute.h"
 #include "ai/model.h"
@@ -15,144 +14,31 @@
 #include "core/server_events.h"
 #include "core/slice.h"
 #include "core/state.h"
-#include "core/text.h"
 #include "core/worker_link.h"
-#include "core/worker_user.h"
 #include "gears/events.h"
 #include "gears/gears_state.h"
 #include "gears/hook.h"
 #include "gears/registry.h"
 #include "info.h"
 
-enum { MODULE_VERSION = 100, REDIS_WANTED = 0x00070000, MEMORY_LEAST = 512, MEMORY_MOST = 1 << 24 /* MB */ };
+enum { MODULE_VERSION = 100, REDIS_WANTED = 0x00070000 };
 
-struct shardqa shardqa = {.settings = {.threads = 1,
-                                       .timeout_ms = 10000,
-                                       .max_pending = 4096,
-                                       .heartbeat_ms = 3000,
-                                       .backoff_ms = 5000,
-                                       .pyexecute = PYEXECUTE_LOCAL,
-                                       .name = "shardqa",
-                                       .chunk_size = 511LL << 20,
-                                       .max_executions = -1,
-                                       .max_executions_per_registration = -1,
-                                       .execution_max_idle_ms = -1,
-                                       .profile_executions = -1,
-                                       .threads_per_queue = 1,
-                                       .model_file_bytes = 64 << 20}};
+struct shardqa shardqa;
 
 /* ---- arguments ---- */
 
-/* NULL, or what the value should have been; the next ones likewise. */
-static const char *set_text(char **field, const RedisString *value) {
-    size_t length;
-    const char *text = redis.StringPtrLen(value, &length);
-    if (length == 0 || length > 4096 || text[0] != '/' || memchr(text, '\0', length)) return "an absolute path";
-    redis.Free(*field);
-    *field = text_copy(text, length);
-    return NULL;
-}
-
-/* From where RG.PYEXECUTE is taken. */
-static const char *set_pyexecute(const RedisString *value) {
-    static const char *const words[] = {"no", "local", "yes"};
-    for (int i = 0; i < 3; i++)
-        if (text_is(value, words[i])) {
-            shardqa.settings.pyexecute = (enum pyexecute)i;
-            return NULL;
-        }
-    return "no, local or yes";
-}
-
-static const char *set_number(long long *field, const RedisString *value, long long least, long long most, const char *wanted) {
-    return text_number(value, least, most, field) ? NULL : wanted;
-}
-
-/* RedisAI's programs may look for `ai` in MODULE LIST and for its sections in INFO, RedisGears'
- * for `rg`. */
-static const char *set_name(const RedisString *value) {
-    static const char *const names[] = {"shardqa", "ai", "rg"};
-    for (int i = 0; i < 3; i++)
-        if (text_is(value, names[i])) {
-            shardqa.settings.name = names[i];
-            return NULL;
-        }
-    return "shardqa, ai or rg";
-}
-
-/* An absolute path: worker and server may be in different folders. */
-static const char *set_folder(char **field, const RedisString *value) {
-    return redis.StringPtrLen(value, NULL)[0] == '/' ? set_text(field, value) : "an absolute path";
-}
-
-/* Where the worker may connect to. */
-static const char *set_network(const RedisString *value) {
-    shardqa.settings.any_network = text_is(value, "any");
-    return shardqa.settings.any_network || text_is(value, "peers") ? NULL : "peers or any";
-}
-
-/* Less than MEMORY_LEAST a worker does not even start with. */
-static const char *set_memory(const RedisString *value) {
-    long long wanted = -1;
-    bool good = text_number(value, 0, MEMORY_MOST, &wanted) && (wanted == 0 || wanted >= MEMORY_LEAST);
-    if (good) shardqa.settings.memory_mb = wanted;
-    return good ? NULL : "megabytes from 512 to 16777216, or 0 (no limit)";
-}
-
-/* `none`: a node without a worker. */
-static const char *set_python(const RedisString *value) {
-    if (!text_is(value, "none")) return set_text(&shardqa.settings.python, value);
-    shardqa.settings.workerless = true;
-    return NULL;
-}
-
-/* A folder of wheels, pip's index, or nothing at all. */
-static const char *set_requirements(const RedisString *value) {
-    char **field = &shardqa.settings.requirements;
-    if (!text_is(value, "index") && !text_is(value, "no")) return set_text(field, value) ? "an absolute path, index or no" : NULL;
-    redis.Free(*field);
-    *field = text_is(value, "no") ? text_copy("no", 2) : NULL;
-    return NULL;
-}
-
-/* NULL, or what the value should have been. */
-static const char *set_argument(const RedisString *name, const RedisString *value) {
-    struct settings *s = &shardqa.settings;
-    const char *wanted;
-    if (config_argument(name, value, &wanted)) return wanted;
-    if (text_is(name, "PYTHON")) return set_python(value);
-    if (text_is(name, "NAME")) return set_name(value);
-    if (text_is(name, "USER")) return worker_user(value, &s->user);
-    if (text_is(name, "NETWORK")) return set_network(value);
-    if (text_is(name, "MEMORY")) return set_memory(value);
-    if (text_is(name, "READABLE")) return set_text(&s->readable, value);
-    if (text_is(name, "WRITABLE")) return set_text(&s->writable, value);
-    if (text_is(name, "SANDBOX")) {
-        s->no_sandbox = text_is(value, "no");
-        return s->no_sandbox || text_is(value, "yes") ? NULL : "yes or no";
-    }
-    if (text_is(name, "REQUIREMENTS_DIR")) return set_requirements(value);
-    if (text_is(name, "MODELS")) return set_folder(&s->models, value);
-    if (text_is(name, "THREADS")) return set_number(&s->threads, value, 1, 1024, "a number from 1 to 1024");
-    if (text_is(name, "TIMEOUT")) return set_number(&s->timeout_ms, value, 0, 86400000, "milliseconds from 0 (none) to 86400000");
-    if (text_is(name, "MAXPENDING")) return set_number(&s->max_pending, value, 1, 1000000, "a number from 1 to 1000000");
-    if (text_is(name, "HEARTBEAT")) return set_number(&s->heartbeat_ms, value, 0, 86400000, "milliseconds from 0 (never) to 86400000");
-    if (text_is(name, "BACKOFF")) return set_number(&s->backoff_ms, value, 0, 3600000, "milliseconds from 0 to 3600000");
-    if (text_is(name, "PYEXECUTE")) return set_pyexecute(value);
-    return "one of the arguments PYTHON, THREADS, PYEXECUTE, TIMEOUT, MAXPENDING, HEARTBEAT, BACKOFF, SANDBOX, READABLE, WRITABLE, NETWORK, USER, MEMORY, REQUIREMENTS_DIR, NAME, MODELS, MODEL_FILE_BYTES, or of RedisAI's";
-}
-
 /* Pairs of name and value. The first wrong one ends the load, and the log says why. */
 static int read_arguments(RedisCtx *ctx, RedisString **argv, int argc) {
+    arguments_init();
     for (int i = 0; i < argc; i += 2) {
         const char *name = redis.StringPtrLen(argv[i], NULL);
-        const char *wanted = i + 1 < argc ? set_argument(argv[i], argv[i + 1]) : "followed by a value";
-        if (wanted == NULL) continue;
+        const char *remedy = i + 1 < argc ? argument_set(name, argv[i + 1]) : "followed by a value";
+        if (remedy == NULL) continue;
         redis.Log(ctx, "warning", "module argument %s %s is wrong: it must be %s", name,
-                  i + 1 < argc ? redis.StringPtrLen(argv[i + 1], NULL) : "", wanted);
+                  i + 1 < argc ? redis.StringPtrLen(argv[i + 1], NULL) : "", remedy);
         return REDIS_ERR;
     }
-    if (shardqa.settings.python == NULL && !shardqa.settings.workerless) shardqa.settings.python = environment_python();
+    if (shardqa.arguments.python == NULL && !shardqa.arguments.workerless) shardqa.arguments.python = environment_python();
     return REDIS_OK;
 }
 
@@ -220,7 +106,7 @@ static int valkey_version(RedisCtx *ctx) {
     return valkey ? major << 16 | minor << 8 | patch : 0;
 }
 
-/* Everything that needs Redis' functions and no settings. */
+/* Everything that needs Redis' functions and no arguments. */
 static void fill_state(RedisCtx *ctx) {
     int flags = redis.GetContextFlags(ctx);
     shardqa.ctx = redis.GetDetachedThreadSafeContext(ctx);
@@ -271,16 +157,16 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
     if (missing == NULL && shardqa.ctx) return refuse_second(ctx);
     if (check_version(ctx, missing) != REDIS_OK || read_arguments(ctx, argv, argc) != REDIS_OK) return REDIS_ERR;
     model_files_sweep();
-    if (redis.IsModuleNameBusy(shardqa.settings.name)) {
-        redis.Log(ctx, "warning", "a module %s is loaded already; load this one alone", shardqa.settings.name);
+    if (redis.IsModuleNameBusy(module_name())) {
+        redis.Log(ctx, "warning", "a module %s is loaded already; load this one alone", module_name());
         return REDIS_ERR;
     }
-    redis.SetModuleAttribs(ctx, shardqa.settings.name, MODULE_VERSION, REDIS_API_VERSION);
+    redis.SetModuleAttribs(ctx, module_name(), MODULE_VERSION, REDIS_API_VERSION);
     fill_state(ctx);
     shardqa.above = &ABOVE;
     link_init();
     if (create_all(ctx) != REDIS_OK) return REDIS_ERR;
-    if (shardqa.settings.python) {
+    if (shardqa.arguments.python) {
         slice_ask();
         link_spawn();
     } else {

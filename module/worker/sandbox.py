@@ -12,7 +12,7 @@ append only file or read redis.conf. Each wall is put up where the kernel has it
 * seccomp: the system calls of system_calls.py and no others: no new process or program, no listening, no signal, limit
   or priority of another process, no mode, owner, time or attribute of a file.
 * network: no socket and no connection; those to other nodes come from the module (peer_sockets.py). It stands by
-  seccomp and by Landlock, each by itself. With NETWORK any: TCP to anywhere, and names of hosts over TCP.
+  seccomp and by Landlock, each by itself. With SANDBOX network: TCP to anywhere, and names of hosts over TCP.
 * capabilities: root's are given up; with them it could read the memory of any process.
 * limits: no core files, which would hold documents.
 * user: with USER another one than Redis', changed to before all else; a worker that can't does not go on.

@@ -218,7 +218,7 @@ def test_a_node_without_a_sandbox_says_so(start_node: Callable[..., Node]) -> No
 
 
 def test_the_network_can_be_opened_to_functions(start_node: Callable[..., Node]) -> None:
-    node = start_node(module_arguments=("NETWORK", "any"))
+    node = start_node(module_arguments=("SANDBOX", "network"))
     with node.client(decode_responses=True) as client:
         assert "network:any" in in_force(client)
         assert "network:any" in by_doctor(client)["sandbox"][1]
@@ -246,8 +246,8 @@ def test_a_function_that_needs_more_memory_than_there_may_be_fails_alone(start_n
     ("words", "values"),
     [
         (("MEMORY", "100"), "megabytes from 512 to 16777216, or 0"),
-        (("NETWORK", "none"), "peers or any"),
-        (("BACKOFF", "-1"), "milliseconds from 0 to 3600000"),
+        (("SANDBOX", "none"), "one of yes|network|no"),
+        (("HEARTBEAT", "-1"), "milliseconds from 1 to 86400000, or 0 for never"),
         (("USER", "nobody-of-this-name"), "the name of a user of this machine, and not root"),
         (("USER", "root"), "the name of a user of this machine, and not root"),
     ],

@@ -12,6 +12,7 @@ from shardqa.cli import app as program
 from shardqa.config import Settings
 from shardqa.module.worker.gears.registry.builder import Builder
 from shardqa.module.worker.gears.settings import KNOWN
+from tests.module.arguments import ModuleArgument, module_arguments
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("src/shardqa", "api", "cluster", "loader", "models")  # the worker's variables are the module's to set
@@ -64,10 +65,7 @@ def steps() -> list[str]:
 
 
 def load_arguments() -> list[str]:
-    code = (ROOT / "module" / "src" / "module.c").read_text()
-    numbers = (ROOT / "module" / "src" / "ai" / "config.c").read_text()
-    own = re.findall(r'text_is\(name, "(\w+)"\)', code[code.index("static const char *set_argument") :])
-    return own + re.findall(r'^    \{"([A-Z_]+)", offsetof', numbers, re.MULTILINE)
+    return [argument.name for argument in module_arguments()]
 
 
 def model_options() -> list[str]:
@@ -113,10 +111,18 @@ def test_the_page_of_the_command_line_has_every_command() -> None:
     assert not [verb for verb in verbs() if f"| `{verb}` |" not in text]
 
 
-def test_each_load_argument_that_has_a_number_has_its_default_in_the_table() -> None:
-    code = (ROOT / "module" / "src" / "module.c").read_text()
-    text = (ROOT / "docs" / "operating.md").read_text()
-    fields = {"THREADS": "threads", "TIMEOUT": "timeout_ms", "MAXPENDING": "max_pending", "HEARTBEAT": "heartbeat_ms"}
-    for argument, field in fields.items():
-        (default,) = re.findall(rf"\.{field} = (\d+)[,}}]", code)
-        assert re.findall(rf"^\| `{argument}[^`]*` \| (\d+) \|", text, re.MULTILINE) == [default]
+@pytest.mark.parametrize("argument", module_arguments(), ids=lambda argument: argument.name)
+def test_the_table_of_arguments_has_their_words_and_defaults(argument: ModuleArgument) -> None:
+    page = (ROOT / "docs" / "operating.md").read_text().replace("\\|", "|")
+    row = re.search(rf"^\| `{argument.name}\b ?([^`]*)`.*? \| ([^|]*) \|", page, re.MULTILINE)
+    assert row, "the page has no row for it"
+    if argument.words:
+        assert row[1] == argument.words
+    if argument.default is not None:
+        zero = f" ({argument.zero or 'none'})" if argument.default == "0" else ""
+        default = KNOWN[argument.name].value if argument.default == "-1" else argument.default
+        assert row[2] == f"{default}{zero}"
+
+
+def test_there_are_at_most_22_arguments() -> None:
+    assert len(module_arguments()) <= 22

@@ -49,7 +49,7 @@ COMMANDS = {  # FILE is the model
 }
 WRITTEN = {"store": ["new"], "execute": ["out"], "graph": ["out", "t"], "script": ["out"]}
 ALL = ["m", "s", "a", "b", "new", "out", "t", "one", "two"]
-HEARTBEAT = ("HEARTBEAT", "20000", "BACKOFF", "100")  # a busy machine, and torch that is imported
+HEARTBEAT = ("HEARTBEAT", "20000")  # a busy machine, and torch that is imported
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ static void cpu_section(RedisInfoCtx *ctx) {
 
 /* All sections, in RedisAI's order. */
 void ai_info_sections(RedisInfoCtx *ctx) {
-    const struct settings *s = &shardqa.settings;
+    const struct module_arguments *s = &shardqa.arguments;
     redis.InfoAddSection(ctx, "versions");
     text(ctx, "RedisAI_version", COMPATIBLE);
     text(ctx, "low_level_API_version", "1");
@@ -94,10 +94,10 @@ void ai_info_sections(RedisInfoCtx *ctx) {
     text(ctx, "git_sha", "unknown");
     redis.InfoAddSection(ctx, "load_time_configs");
     number(ctx, "threads_per_queue", s->threads_per_queue);
-    number(ctx, "inter_op_parallelism", s->inter_op);
-    number(ctx, "intra_op_parallelism", s->intra_op);
+    number(ctx, "inter_op_parallelism", 0);
+    number(ctx, "intra_op_parallelism", s->threads);
     number(ctx, "model_execution_timeout", s->execution_timeout_ms);
-    number(ctx, "backend_memory_limit", s->memory_limit_mb);
+    number(ctx, "backend_memory_limit", 0);
     backends_section(ctx);
     cpu_section(ctx);
 }

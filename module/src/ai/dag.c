@@ -355,7 +355,7 @@ static bool build(struct builder *b) {
 static void send(struct builder *b, struct pending *pending) {
     const struct header *h = &b->header;
     if (shardqa.link.started && ai.models_unsent > 0) models_send(); /* stored in this very tick */
-    pending_block(b->ctx, pending, h->timeout_ms ? h->timeout_ms : shardqa.settings.timeout_ms, h->timeout_ms > 0);
+    pending_block(b->ctx, pending, h->timeout_ms ? h->timeout_ms : shardqa.arguments.timeout_ms, h->timeout_ms > 0);
     link_request(&b->w);
     shardqa.counters.executes++;
 }

@@ -155,7 +155,7 @@ static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan,
         run_plan_add_call(&w, argv, plan);
     }
     for (int i = 0; i < run_plan_inputs(plan); i++) frame_item(&w, tensors[i]->data, tensors[i]->bytes);
-    pending_block(ctx, pending, plan->timeout_ms ? plan->timeout_ms : shardqa.settings.timeout_ms, plan->timeout_ms > 0);
+    pending_block(ctx, pending, plan->timeout_ms ? plan->timeout_ms : shardqa.arguments.timeout_ms, plan->timeout_ms > 0);
     link_request(&w);
     shardqa.counters.executes++;
 }

@@ -341,7 +341,7 @@ void reply_names(RedisCtx *ctx, const char *name, const struct names *names) {
 
 /* One string, or an array of parts where it is longer than MODEL_CHUNK_SIZE. */
 static void reply_file(RedisCtx *ctx, const struct blob *blob) {
-    size_t chunk = (size_t)shardqa.settings.chunk_size;
+    size_t chunk = (size_t)shardqa.arguments.chunk_size;
     if (blob->length <= chunk) {
         redis.ReplyWithStringBuffer(ctx, blob->data, blob->length);
         return;

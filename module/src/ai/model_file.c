@@ -19,7 +19,7 @@ enum { NAME_LENGTH = 32, NAMES = 8 }; /* hex digits; files of one name whose con
 #define SUFFIX ".model"
 
 /* MODELS, or NULL. */
-static const char *folder(void) { return shardqa.settings.models; }
+static const char *folder(void) { return shardqa.arguments.models; }
 
 /* Of the last system call. */
 static void log_failure(const char *what) {
@@ -182,11 +182,11 @@ static void retreat(struct blob_writer *w, const char *why) {
 /* `expected` bytes: a file where they are many. */
 void blob_begin(struct blob_writer *w, size_t expected) {
     *w = (struct blob_writer){.fd = -1};
-    if (folder() == NULL || expected < (size_t)shardqa.settings.model_file_bytes) {
+    if (folder() == NULL || expected < (size_t)shardqa.arguments.model_file_bytes) {
         if (expected > 0 && expected <= MODEL_IN_MEMORY) buffer_reserve(&w->heap, expected);
         return;
     }
-    w->fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, shardqa.settings.user ? 0444 : 0400);
+    w->fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, shardqa.arguments.user ? 0444 : 0400);
     if (w->fd < 0) log_failure("no file can be made");
 }
 

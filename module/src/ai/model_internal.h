@@ -13,7 +13,7 @@ enum {
     MODEL_MAX_NAMES = 4096,   /* inputs, and outputs */
     MODEL_MAX_BATCH = 1 << 30 /* rows, or milliseconds, of BATCHSIZE, MINBATCHSIZE and MINBATCHTIMEOUT */
 };
-#define MODEL_MAX_BYTES (shardqa.settings.models ? MODEL_IN_FILE : MODEL_IN_MEMORY)
+#define MODEL_MAX_BYTES (shardqa.arguments.models ? MODEL_IN_FILE : MODEL_IN_MEMORY)
 
 struct model *model_new(const char *key, size_t key_length); /* one reference, the caller's */
 void model_destroy(struct model *model); /* for one that nobody else has seen; others: model_release */

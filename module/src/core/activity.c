@@ -146,8 +146,8 @@ static const char *check_deadlines(uint64_t now) {
 
 /* How long this worker may stay silent. Starting and computing ones get more. */
 static uint64_t patience_us(bool computing) {
-    uint64_t heartbeat = (uint64_t)shardqa.settings.heartbeat_ms * 1000;
-    uint64_t timeout = (uint64_t)(shardqa.settings.timeout_ms > 0 ? shardqa.settings.timeout_ms : STALL_MS) * 1000;
+    uint64_t heartbeat = (uint64_t)shardqa.arguments.heartbeat_ms * 1000;
+    uint64_t timeout = (uint64_t)(shardqa.arguments.timeout_ms > 0 ? shardqa.arguments.timeout_ms : STALL_MS) * 1000;
     if (shardqa.activity.beat == 0) return START_US > heartbeat ? START_US : heartbeat;
     return computing && timeout > heartbeat ? timeout : heartbeat;
 }
@@ -180,7 +180,7 @@ static struct verdict check_silence(void) {
 struct verdict activity_check(void) {
     struct activity *a = &shardqa.activity;
     uint64_t now = now_us();
-    if (shardqa.settings.heartbeat_ms == 0 || shardqa.link.fd < 0 || shardqa.link.broken || now - a->looked_us < LOOK_US) return (struct verdict){0};
+    if (shardqa.arguments.heartbeat_ms == 0 || shardqa.link.fd < 0 || shardqa.link.broken || now - a->looked_us < LOOK_US) return (struct verdict){0};
     uint64_t passed = now - a->looked_us;
     char state;
     a->looked_us = now;

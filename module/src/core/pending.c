@@ -251,9 +251,9 @@ bool pending_has_room(RedisCtx *ctx) {
         reply_error(ctx, "TRYAGAIN the worker of this node has not answered for %lld ms; it is replaced if that lasts, try again", activity_silent_ms());
         return false;
     }
-    if (shardqa.waiting < shardqa.settings.max_pending && link_has_room()) return true;
+    if (shardqa.waiting < shardqa.arguments.max_pending && link_has_room()) return true;
     shardqa.counters.busy++;
     reply_error(ctx, "BUSY %lld requests wait for the worker (MAXPENDING %lld) with %zu bytes queued; try again later", shardqa.waiting,
-                shardqa.settings.max_pending, shardqa.link.out.bytes + shardqa.link.held.bytes);
+                shardqa.arguments.max_pending, shardqa.link.out.bytes + shardqa.link.held.bytes);
     return false;
 }

@@ -138,9 +138,9 @@ static bool is_local(RedisCtx *ctx) {
 bool rights_may_run_code(RedisCtx *ctx, const char *command) {
     if (!rights_may_debug(ctx))
         reply_error(ctx, "NOPERM %s runs code on the server: its user must be allowed to run DEBUG as well", command);
-    else if (shardqa.settings.pyexecute == PYEXECUTE_NO)
+    else if (shardqa.arguments.pyexecute == PYEXECUTE_NO)
         reply_error(ctx, "ERR %s is not allowed: the module was loaded with PYEXECUTE no; load it with PYEXECUTE local or yes", command);
-    else if (shardqa.settings.pyexecute == PYEXECUTE_LOCAL && !is_local(ctx))
+    else if (shardqa.arguments.pyexecute == PYEXECUTE_LOCAL && !is_local(ctx))
         reply_error(ctx, "ERR %s is allowed from this machine alone (PYEXECUTE local); connect over loopback or a Unix socket, or load the module with PYEXECUTE yes", command);
     else
         return true;

@@ -14,6 +14,7 @@
 #include "core/frame.h"
 #include "core/latency.h"
 #include "core/redis_api.h"
+#include "core/arguments.h"
 
 struct activity_page; /* activity.h */
 struct above; /* above.h */
@@ -24,42 +25,6 @@ enum acl_categories {
     ACL_NONE,     /* the commands of modules have none (7.0) */
     ACL_STANDARD, /* its own for our commands (7.2) */
     ACL_OWN       /* `ai` and `gears` as well (7.4) */
-};
-
-enum pyexecute { PYEXECUTE_NO, PYEXECUTE_LOCAL, PYEXECUTE_YES };
-
-struct settings {
-    char *python;             /* owned; NULL: no worker */
-    bool workerless;          /* PYTHON none */
-    char *readable;           /* owned; paths with colons between them that functions may read besides the libraries; NULL */
-    char *writable;           /* owned; the same for writing */
-    bool no_sandbox;          /* SANDBOX no: the worker may do what Redis may */
-    bool any_network;         /* NETWORK any: it may connect wherever the node may */
-    long long memory_mb;      /* it may allocate; 0: as much as there is */
-    char *requirements;       /* owned; where scripts' requirements come from: a folder of wheels, `no` or, as NULL, `index` */
-    char *user;               /* owned; "uid:gid" of the worker; NULL: those of Redis */
-    long long threads;        /* of the worker's models */
-    long long timeout_ms;     /* deadline of requests and misses; 0 none */
-    long long max_pending;    /* clients that may wait at once */
-    long long heartbeat_ms;   /* of silence after which a worker is killed; 0: it never is */
-    long long backoff_ms;     /* longest pause before a worker is started anew */
-    enum pyexecute pyexecute; /* who may run RG.PYEXECUTE */
-    const char *name;         /* in MODULE LIST and before the sections of INFO; static text */
-    char *models;             /* owned; folder of large models; NULL: they are in memory */
-    long long model_file_bytes; /* of a model that is large */
-    /* RedisAI's, of which the last two are only shown */
-    char *backends_path;            /* owned; NULL: none was given */
-    long long chunk_size;           /* bytes of a string of AI.MODELGET */
-    long long execution_timeout_ms; /* a run of ONNX longer than this is ended; 0 none */
-    long long intra_op;             /* as `threads`; 0: that */
-    long long threads_per_queue;    /* runs of one model at once */
-    long long inter_op;
-    long long memory_limit_mb;
-    /* RedisGears' that have an effect; -1: not said, the worker has its own */
-    long long max_executions;                  /* that are kept */
-    long long max_executions_per_registration; /* the same of each */
-    long long execution_max_idle_ms;           /* a run may take, where that is longer than timeout_ms */
-    long long profile_executions;              /* 1: functions are profiled */
 };
 
 enum { ZOMBIES = 8 };
@@ -176,7 +141,7 @@ enum {
 struct shardqa {
     RedisCtx *ctx; /* detached: runs the calls of the worker, logs, arms timers; never freed */
     const struct above *above; /* static; the rooms above core */
-    struct settings settings;
+    struct module_arguments arguments;
     struct worker_link link;
     struct activity activity;
     struct peers peers;

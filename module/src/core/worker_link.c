@@ -27,7 +27,8 @@ enum {
     WRITE_PARTS = 256,       /* chunks per writev */
     GATHER_MS = 4,           /* between two writes of nothing but what may wait: each wakes the worker */
     GATHER_BYTES = 64 << 10, /* that are written at once all the same */
-    BACKOFF_FIRST = 100,     /* ms until the first restart; doubles */
+    BACKOFF_FIRST = 100,     /* ms until the first restart; doubles with each failure */
+    BACKOFF_MOST = 5000,     /* … up to here: a worker that can be started again is back soon, and one that can't costs little */
     SETTLED_US = 10000000    /* a worker that was ready this long starts afresh at BACKOFF_FIRST */
 };
 
@@ -226,11 +227,9 @@ static void on_exit_of_worker(int fd, void *data, int mask) {
     link_break("it exited");
 }
 
-static long long backoff_first(void) { return BACKOFF_FIRST < shardqa.settings.backoff_ms ? BACKOFF_FIRST : shardqa.settings.backoff_ms; }
-
 /* At load, before a worker is started. */
 void link_init(void) {
-    shardqa.link.backoff_ms = backoff_first();
+    shardqa.link.backoff_ms = BACKOFF_FIRST;
     process_init();
 }
 
@@ -243,13 +242,6 @@ static long long server_port(void) {
     return error == REDIS_OK ? port : 0;
 }
 
-/* One of RedisGears' settings, where a load argument gave it. */
-static void greet_gears(struct frame_writer *w, const char *name, long long value) {
-    if (value < 0) return;
-    frame_text(w, name);
-    frame_number(w, value);
-}
-
 /* HELLO: what a worker has to know before anything else. */
 static void greet(void) {
     struct frame_writer w;
@@ -259,18 +251,7 @@ static void greet(void) {
     frame_text(&w, shardqa.master ? "master" : "replica");
     frame_number(&w, shardqa.cluster ? 1 : 0);
     frame_number(&w, server_port());
-    frame_text(&w, "threads");
-    frame_number(&w, shardqa.settings.intra_op ? shardqa.settings.intra_op : shardqa.settings.threads);
-    frame_text(&w, "threads_per_queue");
-    frame_number(&w, shardqa.settings.threads_per_queue);
-    frame_text(&w, "timeout");
-    frame_number(&w, shardqa.settings.timeout_ms);
-    frame_text(&w, "execution_timeout");
-    frame_number(&w, shardqa.settings.execution_timeout_ms);
-    greet_gears(&w, "maxexecutions", shardqa.settings.max_executions);
-    greet_gears(&w, "maxexecutionsperregistration", shardqa.settings.max_executions_per_registration);
-    greet_gears(&w, "executionmaxidletime", shardqa.settings.execution_max_idle_ms);
-    greet_gears(&w, "profileexecutions", shardqa.settings.profile_executions);
+    arguments_greet(&w);
     link_send(&w, NULL);
     link_flush();
 }
@@ -284,14 +265,14 @@ static void on_restart_timer(RedisCtx *ctx, void *data) {
     link_spawn();
 }
 
-/* After a time that doubles with each failure, up to BACKOFF. */
+/* After a time that doubles with each failure, up to BACKOFF_MOST. */
 static void arm_restart(void) {
     struct worker_link *link = &shardqa.link;
     link->state = LINK_DOWN;
     if (shardqa.shutting_down || link->restart_armed) return;
     link->restart_timer = redis.CreateTimer(shardqa.ctx, link->backoff_ms, on_restart_timer, NULL);
     link->restart_armed = true;
-    link->backoff_ms = link->backoff_ms * 2 > shardqa.settings.backoff_ms ? shardqa.settings.backoff_ms : link->backoff_ms * 2;
+    link->backoff_ms = link->backoff_ms * 2 > BACKOFF_MOST ? BACKOFF_MOST : link->backoff_ms * 2;
 }
 
 /* A new worker's socket, with everything of the old one reset. */
@@ -308,13 +289,13 @@ static void adopt(int fd) {
 /* Starts a worker. It takes requests once it says READY. */
 void link_spawn(void) {
     int socket;
-    if (shardqa.settings.python == NULL || shardqa.shutting_down) return;
+    if (shardqa.arguments.python == NULL || shardqa.shutting_down) return;
     int error = process_start(&socket);
     if (error != 0) {
         redis.Log(shardqa.ctx, "warning",
                   "the worker could not be started: %s: %s (errno %d); PYTHON must be the absolute path of an executable that this "
                   "service may run (under systemd see docs/redis-server.service.d)",
-                  shardqa.settings.python, strerror(error), error);
+                  shardqa.arguments.python, strerror(error), error);
         arm_restart();
         return;
     }
@@ -363,7 +344,7 @@ bool link_take_down(int *signal) {
     redis.Log(shardqa.ctx, "warning", "the worker is gone: %s (%s); waiting clients are answered TRYAGAIN", link->broken_why, how);
     close_link(link);
     link->broken = false;
-    if (settled) link->backoff_ms = backoff_first();
+    if (settled) link->backoff_ms = BACKOFF_FIRST;
     arm_restart();
     return true;
 }
@@ -412,7 +393,7 @@ bool link_has_room_for_model(void) { return shardqa.link.out.model_bytes < QUEUE
 
 /* What clients are told meanwhile. */
 const char *link_unusable_error(void) {
-    if (shardqa.settings.python == NULL)
+    if (shardqa.arguments.python == NULL)
         return "ERR this needs the worker, and the module was loaded without one; load it with PYTHON /path/to/venv/bin/python";
     return "TRYAGAIN the worker of this node is being restarted; try again";
 }

@@ -117,16 +117,16 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
  * 4, `peers` as 5 and `errors` as 1 and 2. */
 static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     char readable[4200], writable[4200];
-    snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s:%s", shardqa.settings.readable ? shardqa.settings.readable : "",
-             shardqa.settings.models ? shardqa.settings.models : "");
-    snprintf(writable, sizeof writable, "SHARDQA_WRITABLE=%s", shardqa.settings.writable ? shardqa.settings.writable : "");
+    snprintf(readable, sizeof readable, "SHARDQA_READABLE=%s:%s", shardqa.arguments.readable ? shardqa.arguments.readable : "",
+             shardqa.arguments.models ? shardqa.arguments.models : "");
+    snprintf(writable, sizeof writable, "SHARDQA_WRITABLE=%s", shardqa.arguments.writable ? shardqa.arguments.writable : "");
     char user[64], memory[64], requirements[4200];
-    snprintf(requirements, sizeof requirements, "SHARDQA_REQUIREMENTS=%s", shardqa.settings.requirements ? shardqa.settings.requirements : "index");
-    snprintf(user, sizeof user, "SHARDQA_USER=%s", shardqa.settings.user ? shardqa.settings.user : "");
-    snprintf(memory, sizeof memory, "SHARDQA_MEMORY=%lld", shardqa.settings.memory_mb);
-    char *network = shardqa.settings.any_network ? "SHARDQA_NETWORK=any" : "SHARDQA_NETWORK=peers";
-    char *sandbox = shardqa.settings.no_sandbox ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
-    char *argv[] = {shardqa.settings.python, "-I", "-m", "shardqa.module.worker", NULL};
+    snprintf(requirements, sizeof requirements, "SHARDQA_REQUIREMENTS=%s", shardqa.arguments.requirements ? shardqa.arguments.requirements : "index");
+    snprintf(user, sizeof user, "SHARDQA_USER=%s", shardqa.arguments.user ? shardqa.arguments.user : "");
+    snprintf(memory, sizeof memory, "SHARDQA_MEMORY=%lld", shardqa.arguments.memory_mb);
+    char *network = shardqa.arguments.sandbox == SANDBOX_NETWORK ? "SHARDQA_NETWORK=any" : "SHARDQA_NETWORK=peers";
+    char *sandbox = shardqa.arguments.sandbox == SANDBOX_NO ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
+    char *argv[] = {shardqa.arguments.python, "-I", "-m", "shardqa.module.worker", NULL};
     char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME=/", "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;

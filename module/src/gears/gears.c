@@ -42,7 +42,7 @@ static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long ti
     const char *user_name = user ? redis.StringPtrLen(user, &user_length) : NULL;
     if (!pending_may_block(ctx, REFUSAL) || !pending_has_room(ctx)) return REDIS_OK;
     /* admission: scripts that go on after their reply are bounded as well */
-    if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.settings.max_pending)
+    if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.arguments.max_pending)
         return redis.ReplyWithError(ctx, "BUSY as many scripts run as may (MAXPENDING); wait until some have ended");
     if (size_of(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
         return redis.ReplyWithError(ctx, "ERR the command is longer than 1 GiB; send it in parts");
@@ -101,7 +101,7 @@ static int forward_admin(RedisCtx *ctx, RedisString **argv, int argc, long long 
  * RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id ...]
  * RG.PYLOGS [after]
  * RG.PYPROFILE verb session [order] */
-int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, shardqa.settings.timeout_ms); }
+int rg_admin(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, shardqa.arguments.timeout_ms); }
 
 /* RG.GETRESULTSBLOCKING id */
 int rg_wait(RedisCtx *ctx, RedisString **argv, int argc) { return forward_admin(ctx, argv, argc, 0); }
@@ -117,7 +117,7 @@ int rg_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
     if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG.UNREGISTER removes code from the server: its user must be allowed to run DEBUG as well");
     const char *id = redis.StringPtrLen(argv[1], &length);
     struct session *session = gears_session_of(id, length);
-    if (session && session->inactive == NULL && worker_answers()) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
+    if (session && session->inactive == NULL && worker_answers()) return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_OTHER);
     if (!gears_unregister(id, length))
         return reply_error(ctx, "ERR execution %.*s does not exist; RG.DUMPREGISTRATIONS lists what does", (int)(length < 80 ? length : 80), id);
     redis.Replicate(ctx, "RG._UNREGISTER", "s", argv[1]);
@@ -135,7 +135,7 @@ int rg_trigger(RedisCtx *ctx, RedisString **argv, int argc) {
     if (inactive) return reply_error(ctx, "ERR registration %s is not active: %s", inactive->id, inactive->session->inactive);
     int within = CTX_MULTI | CTX_LUA, no = CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE, flags = redis.GetContextFlags(ctx);
     if (flags & within && !(flags & no) && gears_trigger_is_sync(trigger, length)) return section_trigger(ctx, argv, argc);
-    return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_TRIGGER);
+    return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_TRIGGER);
 }
 
 /* RG._PEER sender token verb …; RUN execution python session user …: a part of what that user
@@ -149,7 +149,7 @@ int rg_peer(RedisCtx *ctx, RedisString **argv, int argc) {
     if (!rights_may_debug(ctx)) return redis.ReplyWithError(ctx, "NOPERM RG._PEER is for the nodes of this cluster: their masteruser must be allowed to run DEBUG as well");
     if (text_is(argv[3], "REQUIRE")) return forward(ctx, argv, argc, 0, FORWARD_OTHER); /* pip takes its time */
     bool for_another = text_is(argv[3], "RUN") || text_is(argv[3], "READ") || text_is(argv[3], "PREPARE") || text_is(argv[3], "COMMIT");
-    if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER);
+    if (argc < 8 || !for_another) return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_OTHER);
     /* no deadline: its functions may import large packages, and the peer has a patience of its own */
     return forward_for(ctx, argv, argc, 0, FORWARD_SCRIPT, rights_may(ctx, "ACL", "SETUSER") ? argv[7] : NULL);
 }
@@ -166,7 +166,7 @@ int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
         buffer_free(&reply);
         return REDIS_OK;
     }
-    return forward_for(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_DUMP, NULL);
+    return forward_for(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_DUMP, NULL);
 }
 
 /* RG.CONFIGGET name ...
@@ -174,4 +174,4 @@ int rg_dumpregistrations(RedisCtx *ctx, RedisString **argv, int argc) {
  * RG.PYSTATS
  * RG.INFOCLUSTER
  * RG.REFRESHCLUSTER */
-int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.settings.timeout_ms, FORWARD_OTHER); }
+int rg_request(RedisCtx *ctx, RedisString **argv, int argc) { return forward(ctx, argv, argc, shardqa.arguments.timeout_ms, FORWARD_OTHER); }

@@ -149,7 +149,7 @@ static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct regis
         shardqa.counters.shared++;
         buffer_free(&flight);
         redis.Free(user);
-        pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
+        pending_block(ctx, pending, shardqa.arguments.timeout_ms, false);
         return REDIS_OK;
     }
     /* the first to ask: the worker computes */
@@ -160,7 +160,7 @@ static int wait_for_answer(RedisCtx *ctx, RedisString **argv, const struct regis
     pending->flight_length = length;
     redis.DictSetC(shardqa.flights, pending->flight, length, pending);
     shardqa.counters.misses++;
-    pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
+    pending_block(ctx, pending, shardqa.arguments.timeout_ms, false);
     send_miss(pending, registration->id, argv);
     return REDIS_OK;
 }

@@ -190,7 +190,7 @@ static void add_command(struct frame_writer *w, RedisString **argv, int argc) {
 
 /* The client waits from here on. */
 static int send_off(RedisCtx *ctx, struct frame_writer *w, struct pending *pending) {
-    pending_block(ctx, pending, shardqa.settings.timeout_ms, false);
+    pending_block(ctx, pending, shardqa.arguments.timeout_ms, false);
     link_request(w);
     shardqa.counters.requests++;
     return REDIS_OK;

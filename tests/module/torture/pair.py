@@ -15,7 +15,7 @@ import hiredis
 from tests.module.servers import MODULE, PRELOAD, ROOT, Server, command, in_sync, until
 
 WORKER = Path(__file__).with_name("worker.py")
-QUICK = "TIMEOUT 2000 HEARTBEAT 10000 BACKOFF 0"
+QUICK = "TIMEOUT 2000 HEARTBEAT 10000"
 CONNECTIONS = 16  # so that a client that waits for the worker holds up no other
 PATIENCE = 300.0  # seconds; a sanitizer is slow, and machines are shared
 

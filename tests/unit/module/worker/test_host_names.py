@@ -1,4 +1,4 @@
-"""With NETWORK any a function finds hosts by name, over TCP: the walls let no datagram through."""
+"""With SANDBOX network a function finds hosts by name, over TCP: the walls let no datagram through."""
 
 import os
 import socket
