@@ -64,6 +64,11 @@ def steps() -> list[str]:
     ]
 
 
+def triggers() -> list[str]:
+    code = (ROOT / "gears_functions" / "registration.py").read_text()
+    return re.findall(r'^        "([A-Z]\w+)": ', code, re.MULTILINE)
+
+
 def load_arguments() -> list[str]:
     return [argument.name for argument in module_arguments()]
 
@@ -79,6 +84,7 @@ KINDS: dict[str, tuple[Callable[[], list[str]], int]] = {  # how to list them, a
     "keys": (key_types, 8),
     "Redis commands": (redis_commands, 30),
     "steps of functions": (steps, 15),
+    "functions of shardqa": (triggers, 15),
     "load arguments": (load_arguments, 15),
     "options of AI commands": (model_options, 8),
     "RedisGears' settings": (lambda: list(KNOWN), 10),
