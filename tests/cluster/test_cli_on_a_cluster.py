@@ -7,101 +7,87 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
+from tests.cluster.conftest import Output
 from tests.unit.loader.web.site import serving
 
 SEEDS = Path(__file__).parents[2] / "seeds"
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Output]
+COMMANDS_OF_HALF = ["+@all", "-shardqa.get", "-rg.trigger"]
 
 
 @pytest.fixture
-def run(cluster: LocalCluster, corpus: str, tmp_path: Path) -> Run:
-    """`run("ask", "Who?")`: the program as a process, on the shared cluster and this test's own corpus."""
-
-    def run_(
-        *words: str, code: int = 0, env: dict[str, str] | None = None, stdin: str = ""
-    ) -> subprocess.CompletedProcess[str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
-        environment = {**clean, "SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus, **(env or {})}
-        environment["XDG_CACHE_HOME"] = str(tmp_path / ".cache")
-        command = [str(Path(sys.executable).parent / "shardqa"), *words]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            input=stdin,
-            env=environment,
-            cwd=tmp_path,
-            timeout=110,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        return done
-
-    return run_
+def run(
+    cluster: LocalCluster, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: Callable[..., Output]
+) -> Callable[..., Output]:
+    """`run("ask", "Who?")`: the program on the shared cluster and this test's own corpus, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    own = {"SHARDQA_REDIS": cluster.seed(), "SHARDQA_CORPUS": corpus, "XDG_CACHE_HOME": str(tmp_path / ".cache")}
+    return partial(program, **own)
 
 
-def said(done: subprocess.CompletedProcess[str]) -> Any:
-    return json.loads(done.stdout)
+def documents(run: Run) -> list[str]:
+    return sorted(document["id"] for document in run("ls", "--json").json["documents"])
 
 
-def test_documents_go_in_are_asked_and_go_out_again(run: Run, tmp_path: Path) -> None:
+def test_documents_go_in_are_asked_and_go_out_again(run: Run, corpus: str, tmp_path: Path) -> None:
     (tmp_path / "mill.md").write_text("# Mill\n\nThe mill of Brennick was built in **1820** by Ada Holm.\n")
-    first = said(run("ingest", "mill.md", "--json"))
+    first = run("ingest", "mill.md", "--json").json
     assert (first["documents"], first["unchanged"], first["skipped"]) == (1, 0, 0)
-    answer = said(run("ask", "When was the mill of Brennick built?", "--json"))
+    answer = run("ask", "When was the mill of Brennick built?", "--json").json
     assert (answer["answer"], answer["document"]) == ("1820", "mill.md")
+    assert "was built in »1820« by" in run("ask", "When was the mill of Brennick built?").stdout
     text = "The mill of Brennick was built in 1820 by Ada Holm."
     assert text[answer["start"] : answer["end"]] == "1820"
-    warned = said(run("ask", "Wann wurde die Mühle von Brennick gebaut und von wem?", "--json", "--when", "unsure"))
+    warned = run("ask", "Wann wurde die Mühle von Brennick gebaut und von wem?", "--json", "--when", "unsure").json
     assert "seems to be German" in warned["warnings"][0]
-    assert said(run("ask", "What does the ferry cost?", "--json", code=1))["no_answer"] is True
+    assert run("ask", "What does the ferry cost?", "--json", code=1).json["no_answer"] is True
     assert "has no document 'none'" in run("delete", "mill.md", "none", code=4).stderr
-    gone = run("ask", "When was the mill of Brennick built?", code=1)
-    assert "there is no corpus" in gone.stderr
-    assert said(run("ask", "When was the mill built?", "--json", code=1))["code"] == "unknown_corpus"
-
-
-def test_an_unknown_corpus_is_told_in_words_of_the_command_line(run: Run, corpus: str) -> None:
-    said = run("ask", "When was the mill of Brennick built?", code=1).stderr
+    assert "has no document 'none'" in run("delete", "none", code=1).stderr
     remedy = "name another with --corpus, or make it with 'shardqa ingest'"
-    assert said == f"shardqa: there is no corpus {corpus!r}; {remedy}\n"
+    fault = run("ask", "When was the mill of Brennick built?", code=1).stderr
+    assert fault == f"shardqa: there is no corpus {corpus!r}; {remedy}\n"
+    assert run("ask", "When was the mill built?", "--json", code=1).json["code"] == "unknown_corpus"
 
 
-def test_a_corpus_is_looked_at_and_dropped(run: Run, corpus: str, tmp_path: Path) -> None:
+def test_a_corpus_is_looked_at_and_dropped(run: Run, cluster: LocalCluster, corpus: str, tmp_path: Path) -> None:
     (tmp_path / "mill.txt").write_text("The mill of Brennick was built in 1820.")
     (tmp_path / "weir.txt").write_text("The weir was raised by Tom Reed.")
     run("ingest", "mill.txt", "weir.txt")
-    assert [one["documents"] for one in said(run("corpora", "--json"))["corpora"] if one["name"] == corpus] == [2]
-    assert sorted(one["id"] for one in said(run("ls", "--json"))["documents"]) == ["mill.txt", "weir.txt"]
+    assert [one["documents"] for one in run("corpora", "--json").json["corpora"] if one["name"] == corpus] == [2]
+    assert documents(run) == ["mill.txt", "weir.txt"]
     listed = run("ls", "--limit", "1")
     assert len(listed.stdout.splitlines()) == 2
     assert "--limit 0 lists all" in listed.stderr
     assert run("show", "mill.txt").stdout == "The mill of Brennick was built in 1820.\n"
     assert "'shardqa ls' lists them" in run("show", "none", code=1).stderr
     assert "raised by »Tom« Reed" in run("search", "Who is Tom?").stdout
-    assert said(run("search", "zzz", "--json", code=1))["passages"] == []
-    completed = {"_SHARDQA_COMPLETE": "complete_bash", "COMP_WORDS": f"shardqa ls --corpus {corpus[:5]}"}
-    assert corpus in run("", env={**completed, "COMP_CWORD": "3"}).stdout.split()
+    assert run("search", "zzz", "--json", code=1).json["passages"] == []
+    assert corpus in completed(f"shardqa ls --corpus {corpus[:5]}", cluster)
     assert "add --yes" in run("drop", corpus, code=2).stderr
-    assert said(run("drop", corpus, "--yes", "--wait", "--json")) == {
-        "corpus": corpus,
-        "documents": 2,
-        "removed": 2,
-        "done": True,
-    }
+    dropped = run("drop", corpus, "--yes", "--wait", "--json").json
+    assert dropped == {"corpus": corpus, "documents": 2, "removed": 2, "done": True}
     run("ls", code=1)
 
 
+def completed(line: str, cluster: LocalCluster) -> list[str]:
+    """What a shell offers for the third word of the line."""
+    words = {"_SHARDQA_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "3"}
+    environment = {**os.environ, **words, "SHARDQA_REDIS": cluster.seed()}
+    program = str(Path(sys.executable).parent / "shardqa")
+    return subprocess.run([program], env=environment, capture_output=True, text=True, check=True).stdout.split()
+
+
 def test_running_an_ingest_again_writes_nothing(run: Run) -> None:
-    first = said(run("ingest", str(SEEDS / "documents"), "--json"))
+    first = run("ingest", str(SEEDS / "documents"), "--json").json
     assert first["documents"] >= 40
-    second = said(run("ingest", str(SEEDS / "documents"), "--json"))
+    second = run("ingest", str(SEEDS / "documents"), "--json").json
     assert (second["documents"], second["unchanged"]) == (0, first["documents"])
 
 
@@ -110,21 +96,21 @@ def test_a_folder_is_kept_equal_to_its_files(run: Run, tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("mill", "weir", "ferry"):
         (folder / f"{name}.txt").write_text(f"The {name} is old.")
-    assert said(run("ingest", "docs", "--json"))["documents"] == 3
-    passed = said(run("ingest", "docs", "--json"))
+    assert run("ingest", "docs", "--json").json["documents"] == 3
+    passed = run("ingest", "docs", "--json").json
     assert (passed["unchanged"], passed["bytes"]) == (3, 0)  # not one was read
-    assert said(run("ingest", "docs", "--json", "--again"))["bytes"] > 0
+    assert run("ingest", "docs", "--json", "--again").json["bytes"] > 0
     (folder / "weir.txt").write_text("The weir is new now.")
     (folder / "mill.txt").unlink()
-    changed = said(run("ingest", "docs", "--prune", "--json"))
+    changed = run("ingest", "docs", "--prune", "--json").json
     assert (changed["documents"], changed["unchanged"], changed["removed"]) == (1, 1, 1)
-    assert sorted(one["id"] for one in said(run("ls", "--json"))["documents"]) == ["ferry.txt", "weir.txt"]
+    assert documents(run) == ["ferry.txt", "weir.txt"]
     run("rm", "ferry.txt")
-    assert said(run("ingest", "docs", "--json"))["documents"] == 1  # what the corpus has lost is read again
+    assert run("ingest", "docs", "--json").json["documents"] == 1  # what the corpus has lost is read again
     for path in folder.iterdir():
         path.unlink()
     assert "'shardqa drop'" in run("ingest", "docs", "--prune", code=2).stderr
-    assert len(said(run("ls", "--json"))["documents"]) == 2
+    assert len(documents(run)) == 2
 
 
 def test_pruning_leaves_what_came_from_elsewhere_and_what_can_not_be_read(run: Run, tmp_path: Path) -> None:
@@ -134,8 +120,8 @@ def test_pruning_leaves_what_came_from_elsewhere_and_what_can_not_be_read(run: R
     (tmp_path / "a" / "torn.jsonl").write_text('{"id": "one", "text": "The first."}\n')
     run("ingest", "a", "b")
     (tmp_path / "a" / "torn.jsonl").write_text('{"id": "one"')
-    assert said(run("ingest", "a", "--prune", "--json", code=4))["removed"] == 0
-    assert sorted(one["id"] for one in said(run("ls", "--json"))["documents"]) == ["a.txt", "b.txt", "one"]
+    assert run("ingest", "a", "--prune", "--json", code=4).json["removed"] == 0
+    assert documents(run) == ["a.txt", "b.txt", "one"]
 
 
 def test_a_filter_says_which_documents_may_answer(run: Run) -> None:
@@ -146,17 +132,17 @@ def test_a_filter_says_which_documents_may_answer(run: Run) -> None:
     run("ingest", "-", stdin="\n".join(map(json.dumps, lines)))
     for year, name in ((1820, "Ada Holm"), (1907, "Jon Brenn")):
         wanted = json.dumps({"metadata": {"year": year}})
-        assert said(run("ask", "Who built the mill?", "--filter", wanted, "--json"))["answer"] == name
-        found = said(run("search", "Who built the mill?", "--filter", wanted, "--json"))["passages"]
+        assert run("ask", "Who built the mill?", "--filter", wanted, "--json").json["answer"] == name
+        found = run("search", "Who built the mill?", "--filter", wanted, "--json").json["passages"]
         assert [one["metadata"] for one in found] == [{"year": year}]
     assert "filter='{' can't be used" in run("ask", "Who built the mill?", "--filter", "{", code=2).stderr
 
 
 def test_lines_of_json_come_by_stdin(run: Run) -> None:
     lines = '{"id": "mill", "text": "The mill is old."}\n{"text": "The weir is new."}\n'
-    assert said(run("ingest", "-", "--json", stdin=lines))["documents"] == 2
-    assert said(run("ingest", "-", "--json", stdin=lines))["unchanged"] == 2
-    assert said(run("show", "mill", "--json"))["text"] == "The mill is old."
+    assert run("ingest", "-", "--json", stdin=lines).json["documents"] == 2
+    assert run("ingest", "-", "--json", stdin=lines).json["unchanged"] == 2
+    assert run("show", "mill", "--json").json["text"] == "The mill is old."
 
 
 def test_pages_of_a_sitemap_go_in_and_are_asked(run: Run, tmp_path: Path) -> None:
@@ -167,21 +153,21 @@ def test_pages_of_a_sitemap_go_in_and_are_asked(run: Run, tmp_path: Path) -> Non
         url = site.url("/sitemap.xml")
         assert "--allow-private" in run("ingest", url, code=1).stderr
         assert not site.asked
-        first = said(run("ingest", url, "--allow-private", "--json", code=4))
+        first = run("ingest", url, "--allow-private", "--json", code=4).json
         assert (first["documents"], first["reasons"][0]["reason"]) == (1, "HTTP 404")
-        again = said(run("ingest", url, "--allow-private", "--json", code=4))
+        again = run("ingest", url, "--allow-private", "--json", code=4).json
         assert (again["documents"], again["unchanged"], again["bytes"]) == (0, 1, 0)
-        answer = said(run("ask", "When was the mill of Brennick built?", "--json"))
+        answer = run("ask", "When was the mill of Brennick built?", "--json").json
         assert (answer["answer"], answer["document"]) == ("1820", f"localhost:{site.port}/mill")
-        assert said(run("show", answer["document"], "--json"))["source"] == site.url("/mill")
+        assert run("show", answer["document"], "--json").json["source"] == site.url("/mill")
         for words in (["--watch"], [str(tmp_path)]):
             assert "addresses" in run("ingest", url, *words, code=2).stderr
         site.put("/sitemap.xml", f"<urlset><url><loc>{site.url('/weir')}</loc></url></urlset>", "application/xml")
         site.put("/weir", "<title>Weir</title><p>The weir is new.</p>")
         run("ingest", site.url("/mill"), "--allow-private", "--prune")
-        pruned = said(run("ingest", url, "--allow-private", "--prune", "--json"))
+        pruned = run("ingest", url, "--allow-private", "--prune", "--json").json
         assert (pruned["documents"], pruned["removed"]) == (1, 1)
-        assert [one["id"] for one in said(run("ls", "--json"))["documents"]] == [f"localhost:{site.port}/weir"]
+        assert documents(run) == [f"localhost:{site.port}/weir"]
     assert "wanted is https://HOST/…" in run("ingest", "https://", code=2).stderr
 
 
@@ -236,13 +222,13 @@ def test_files_of_one_name_from_two_folders_do_not_replace_each_other(run: Run, 
     run("ingest", "a")
     refused = run("ingest", "b", code=1)
     assert f"the id 'note.txt' is taken: its document comes from {tmp_path}/a/note.txt" in refused.stderr
-    assert said(run("ask", "When was the mill of a built?", "--json"))["answer"] == "1820"
+    assert run("ask", "When was the mill of a built?", "--json").json["answer"] == "1820"
     run("ingest", "b", "--prefix", "b/")
-    assert said(run("ask", "When was the mill of b built?", "--json"))["document"] == "b/note.txt"
+    assert run("ask", "When was the mill of b built?", "--json").json["document"] == "b/note.txt"
     (tmp_path / "a" / "note.txt").write_text("The mill of a was built in 1821.")
-    assert said(run("ingest", "a/note.txt", "--json"))["documents"] == 1
+    assert run("ingest", "a/note.txt", "--json").json["documents"] == 1
     run("ingest", "b", "--replace")
-    assert said(run("ask", "When was the mill of b built?", "--json"))["answer"] == "1907"
+    assert run("ask", "When was the mill of b built?", "--json").json["answer"] == "1907"
 
 
 def test_links_out_of_a_folder_are_followed_only_when_asked_for(run: Run, tmp_path: Path) -> None:
@@ -253,7 +239,7 @@ def test_links_out_of_a_folder_are_followed_only_when_asked_for(run: Run, tmp_pa
     (tmp_path / "folder" / "sub").symlink_to(tmp_path / "outside")
     refused = run("ingest", "folder", code=1)
     assert refused.stderr.count("a link, which may lead out of the folder") == 2
-    assert said(run("ingest", "folder", "--follow-links", "--json"))["documents"] == 2
+    assert run("ingest", "folder", "--follow-links", "--json").json["documents"] == 2
 
 
 def test_a_pipe_in_a_folder_does_not_hold_the_others_up(run: Run, tmp_path: Path) -> None:
@@ -263,18 +249,8 @@ def test_a_pipe_in_a_folder_does_not_hold_the_others_up(run: Run, tmp_path: Path
     assert "a pipe, socket or device" in run("ingest", "folder", code=4).stderr
 
 
-def test_an_answer_is_marked_in_its_sentence(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "lake.txt").write_text("It rains often. The lake is 287 metres deep. It never freezes.")
-    run("ingest", "lake.txt")
-    assert "The lake is »287 metres« deep." in run("ask", "How deep is the lake?").stdout
-
-
-def test_a_missing_document_can_not_be_deleted(run: Run) -> None:
-    assert "has no document 'nothing'" in run("delete", "nothing", code=1).stderr
-
-
-def test_status_shows_each_node_with_its_worker_and_slots(run: Run, cluster: LocalCluster) -> None:
-    rows = said(run("status", "--json"))
+def test_status_is_a_line_per_node_with_its_worker_and_slots(run: Run, cluster: LocalCluster) -> None:
+    rows = run("status", "--json").json
     assert [row["node"] for row in rows] == [f"{host}:{port}" for host, port in cluster.addresses]
     assert sum(row["slots"] for row in rows) == 16384
     for row in rows:
@@ -282,16 +258,13 @@ def test_status_shows_each_node_with_its_worker_and_slots(run: Run, cluster: Loc
         assert row["models"] >= 1  # tests before may have pushed others
         assert row["tag"]
         assert row["passages"] >= 0
-
-
-def test_status_in_a_pipe_is_a_line_per_node(run: Run) -> None:
     lines = run("status").stdout.splitlines()
     assert lines[0].split("\t")[:3] == ["node", "role", "slots"]
     assert len(lines) == 4
 
 
 def test_doctor_finds_a_healthy_cluster_healthy(run: Run) -> None:
-    findings = said(run("doctor", "--json"))
+    findings = run("doctor", "--json").json
     assert {f["verdict"] for f in findings} == {"ok"}
     assert {"redis-server", "module", "cluster", "ACL shardqa.get", "worker", "AOF", "functions", "reader"} <= {
         f["check"] for f in findings
@@ -299,36 +272,30 @@ def test_doctor_finds_a_healthy_cluster_healthy(run: Run) -> None:
 
 
 def test_doctor_tells_a_user_what_right_is_missing(run: Run, cluster: LocalCluster) -> None:
-    from shardqa.cluster import node
-
     for _, port in cluster.addresses:
         with node.connected(port) as client:
-            node.command(
-                client, "ACL", "SETUSER", "half", "on", ">secret", "~*", "+@all", "-shardqa.get", "-rg.trigger"
-            )
+            client.acl_setuser("half", enabled=True, passwords=["+secret"], keys=["*"], commands=COMMANDS_OF_HALF)
     done = run("doctor", "--user", "half", "--password", "secret", code=1)
     assert "ACL SETUSER half +get +shardqa.get +rg.trigger" in done.stdout
 
 
 def test_doctor_warns_of_rewrites_that_lose_registrations(run: Run, cluster: LocalCluster) -> None:
-    from shardqa.cluster import node
-
     with node.connected(cluster.addresses[0][1]) as client:
         client.config_set("aof-use-rdb-preamble", "no")
         try:
             done = run("doctor", "--json", code=1)
         finally:
             client.config_set("aof-use-rdb-preamble", "yes")
-    (finding,) = (f for f in said(done) if f["verdict"] != "ok")
+    (finding,) = (f for f in done.json if f["verdict"] != "ok")
     assert (finding["check"], finding["remedy"]) == ("AOF", "CONFIG SET aof-use-rdb-preamble yes")
 
 
 def test_the_seeds_questions_are_evaluated(run: Run) -> None:
     run("ingest", str(SEEDS / "documents"))
-    found = said(run("eval", "retrieval", str(SEEDS / "questions.jsonl"), "--limit", "60", "--json"))
+    found = run("eval", "retrieval", str(SEEDS / "questions.jsonl"), "--limit", "60", "--json").json
     assert found["questions"] == 60
     assert found["recall_at_5"] >= 90
-    answered = said(run("eval", "ask", str(SEEDS / "questions.jsonl"), "--limit", "24", "--json"))
+    answered = run("eval", "ask", str(SEEDS / "questions.jsonl"), "--limit", "24", "--json").json
     assert answered["questions"] == 24
     assert answered["right"] >= 60
 
@@ -336,7 +303,7 @@ def test_the_seeds_questions_are_evaluated(run: Run) -> None:
 def test_bench_prints_a_row_for_each_kind_and_concurrency(run: Run) -> None:
     run("ingest", str(SEEDS / "documents"))
     questions = str(SEEDS / "questions.jsonl")
-    rows = said(run("bench", "ask", "--questions", questions, "--requests", "4", "--concurrency", "1,2", "--json"))
+    rows = run("bench", "ask", "--questions", questions, "--requests", "4", "--concurrency", "1,2", "--json").json
     assert [(row["kind"], row["concurrency"]) for row in rows] == [
         (kind, level) for kind in ("computed", "redis", "process") for level in (1, 2)
     ]

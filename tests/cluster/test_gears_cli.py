@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from redis import RedisCluster
 
-from shardqa import cli
 from shardqa.cli import completion, gears
 from shardqa.cluster.local import LocalCluster
+from tests.cluster.conftest import Output
 from tests.nodes import wait_until
 
 Run = Callable[..., str]
@@ -22,27 +22,20 @@ WORDS = 120  # keys that the batches read
 
 
 @pytest.fixture
-def run(bare_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(bare_cluster: LocalCluster, program: Callable[..., Output]) -> Run:
     """`run("ls", "--json")` in this process: what it prints, on stdout first."""
 
     def run_(*words: str, code: int = 0) -> str:
-        monkeypatch.setenv("SHARDQA_REDIS", bare_cluster.seed())
-        monkeypatch.setattr(sys, "argv", ["shardqa", "gears", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        said = capsys.readouterr()
-        assert int(ended.value.code or 0) == code, said.out + said.err
-        return said.out + said.err
+        output = program("gears", *words, code=code, SHARDQA_REDIS=bare_cluster.seed())
+        return output.stdout + output.stderr
 
     return run_
 
 
 @pytest.fixture(scope="module")
 def client(bare_cluster: LocalCluster) -> Iterator[Any]:
-    with RedisCluster(
-        host="127.0.0.1", port=bare_cluster.state.port, decode_responses=True, socket_timeout=60
-    ) as client:
+    port = bare_cluster.state.port
+    with RedisCluster(host="127.0.0.1", port=port, decode_responses=True, socket_timeout=60) as client:
         for number in range(WORDS):
             client.set(f"gearscli:{number}", number)
         yield client
@@ -58,8 +51,8 @@ def trigger(client: Any, *words: str) -> Any:
 
 
 def stats(run: Run, name: str) -> dict[str, Any]:
-    (found,) = json.loads(run("stats", name, "--json"))["registrations"]
-    return dict(found)
+    (registration,) = json.loads(run("stats", name, "--json"))["registrations"]
+    return dict(registration)
 
 
 def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: Any, tmp_path: Path) -> None:
@@ -71,11 +64,11 @@ def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: A
     with pytest.raises(Exception, match="ZeroDivisionError"):
         trigger(client, "cli:inverse", "0")
 
-    found = stats(run, "cli:inverse")
-    assert (found["session"], len(found["shards"]), found["mode"]) == ("cli-inverse", 3, "async")
-    assert (found["triggered"], found["succeeded"], found["failed"], found["queue"]) == (4, 3, 1, 0)
-    assert sum(count for _, count in found["histogram_us"]) == 4
-    assert 0 < found["p50_ms"] <= found["p99_ms"]
+    shown = stats(run, "cli:inverse")
+    assert (shown["session"], len(shown["shards"]), shown["mode"]) == ("cli-inverse", 3, "async")
+    assert (shown["triggered"], shown["succeeded"], shown["failed"], shown["queue"]) == (4, 3, 1, 0)
+    assert sum(count for _, count in shown["histogram_us"]) == 4
+    assert 0 < shown["p50_ms"] <= shown["p99_ms"]
     assert "ZeroDivisionError" in run("stats", "cli-inverse")
     assert "cli:inverse" in completion.functions("cli:i")
 
@@ -95,21 +88,21 @@ def test_a_function_is_registered_counted_logged_and_removed(run: Run, client: A
 def test_a_batch_prints_its_results_and_what_each_shard_read(run: Run, client: Any, tmp_path: Path) -> None:
     path = written(tmp_path, "GB('KeysOnlyReader').count().run('gearscli:*')")
     assert run("run", path).splitlines()[0] == str(WORDS)
-    told = json.loads(run("run", path, "--json"))
-    assert (told["results"], told["errors"], told["status"]) == ([str(WORDS)], [], "done")
-    assert sum(told["records"].values()) == WORDS
-    assert len(told["records"]) == 3
-    assert told["id"] not in run("ls"), "it is dropped once its results are there"
+    shown = json.loads(run("run", path, "--json"))
+    assert (shown["results"], shown["errors"], shown["status"]) == ([str(WORDS)], [], "done")
+    assert sum(shown["records"].values()) == WORDS
+    assert len(shown["records"]) == 3
+    assert shown["id"] not in run("ls"), "it is dropped once its results are there"
 
 
 def test_errors_of_records_end_a_batch_with_4_and_of_the_script_with_1(run: Run, client: Any, tmp_path: Path) -> None:
     path = written(tmp_path, "GB().map(lambda r: 10 // int(r['value'])).count().run('gearscli:?')")
-    told = run("run", path, code=4).splitlines()
-    assert told[0] == "9"
-    assert "ZeroDivisionError" in told[1]
+    lines = run("run", path, code=4).splitlines()
+    assert lines[0] == "9"
+    assert "ZeroDivisionError" in lines[1]
     assert "NameError" in run("run", written(tmp_path, "nonsense"), code=1)
-    told = run("run", written(tmp_path, "nonsense"), "--json", code=1).splitlines()
-    assert json.loads(told[0])["code"] == "script_failed"
+    lines = run("run", written(tmp_path, "nonsense"), "--json", code=1).splitlines()
+    assert json.loads(lines[0])["code"] == "script_failed"
 
 
 def test_a_detached_execution_is_listed_and_removed_by_its_id(run: Run, client: Any, tmp_path: Path) -> None:
@@ -117,8 +110,8 @@ def test_a_detached_execution_is_listed_and_removed_by_its_id(run: Run, client: 
     id = json.loads(run("run", path, "UNBLOCKING", "--json"))["id"]
 
     def listed() -> dict[str, Any]:
-        found = json.loads(run("ls", "--json"))["executions"]
-        return dict(next(one for one in found if one["id"] == id))
+        executions = json.loads(run("ls", "--json"))["executions"]
+        return dict(next(execution for execution in executions if execution["id"] == id))
 
     wait_until(lambda: listed()["status"] == "done", "the execution is done")
     assert (listed()["records"], len(listed()["shards"])) == (WORDS, 3)
