@@ -20,8 +20,9 @@ from redis import ConnectionError, Redis, RedisError, ResponseError, TimeoutErro
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from shardqa.cluster import local, ports, redis_server
+from shardqa.cluster import local, ports, processes, redis_server
 from shardqa.cluster.local import ClusterOptions, LocalCluster
+from shardqa.cluster.processes import ProcessId
 from shardqa.cluster.redis_server import NodeConfig
 from shardqa.config import Settings
 from shardqa.errors import SetupError
@@ -172,6 +173,30 @@ def running_cluster(data: Path, **options: Any) -> Iterator[LocalCluster]:
         yield cluster
     finally:
         local.stop(data)
+
+
+def process_of(cluster: LocalCluster, number: int) -> ProcessId:
+    """The process that the n-th node of a cluster has now."""
+    now = local.inspect(cluster.data)
+    assert now is not None
+    process = now.nodes[number].process
+    assert process is not None
+    return process
+
+
+def kill_node(cluster: LocalCluster, number: int) -> None:
+    """kill -9 of the n-th node; `local.start` starts it again on its own data."""
+    processes.kill(process_of(cluster, number))
+    redis_server.reap()
+
+
+@contextmanager
+def hanging(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def settings_of(cluster: LocalCluster, **options: Any) -> Settings:

@@ -1,6 +1,7 @@
 """Plain Redis commands on the shards of a test's cluster: what any client in any language would send."""
 
 import json
+from itertools import count
 from typing import Any
 
 from redis import RedisCluster
@@ -8,6 +9,17 @@ from redis.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.cluster.local import LocalCluster
+
+
+def story(size: int, first: int = 0) -> str:
+    """Sentences that differ, `size` characters of them."""
+    parts, length = list[str](), 0
+    for n in count(first):
+        if length >= size:
+            return "".join(parts)[:size]
+        parts.append(f"In the year {n} miller {n * 7919 % 10_007} of village {n * 31 % 997} ground {n % 89} sacks. ")
+        length += len(parts[-1])
+    raise AssertionError
 
 
 class Shards:

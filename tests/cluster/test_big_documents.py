@@ -3,32 +3,19 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from itertools import count, islice
-from pathlib import Path
 
-from shardqa.cluster import local, processes, redis_server
-from shardqa.cluster.local import ClusterOptions, LocalCluster
+from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.gears_functions.shard.removal import AT_ONCE
 from shardqa.loader import ingest
 from shardqa.loader.source_file import Item
 from shardqa.schema import Document
-from tests.cluster.shards_client import Shards
+from tests.cluster.shards_client import Shards, story
 from tests.nodes import settings_of, wait_until
 
 MANY = 12  # more than a worker on a small machine has threads
 SMALL = 40  # documents
-
-
-def story(size: int, first: int = 0) -> str:
-    """Sentences that differ, `size` characters of them."""
-    parts, length = list[str](), 0
-    for n in count(first):
-        if length >= size:
-            return "".join(parts)[:size]
-        parts.append(f"In the year {n} miller {n * 7919 % 10_007} of village {n * 31 % 997} ground {n % 89} sacks. ")
-        length += len(parts[-1])
-    raise AssertionError
 
 
 class BigFirst:
@@ -108,39 +95,9 @@ async def _put_and_ask(settings: Settings) -> None:
     while not putting.done():
         answer = await engine.ask("Who built the mill at Hallow Ford?", fresh=True)
         answers += answer.answer == "Ann Rudd"
-        small += (
-            await engine.documents.put(Document(id=f"small-{small}", text=f"Small village {small} has a mill."))
-        ).changed
+        small += (await engine.documents.put(Document(id=f"small-{small}", text=f"Small village {small} has a mill."))).changed
     put = await putting
     await engine.close()
     assert put.characters == 4_900_000
     assert answers >= 2
     assert small >= 2
-
-
-def test_a_big_document_whose_node_was_killed_meanwhile_becomes_whole(
-    start_cluster: Callable[..., LocalCluster], connect: Callable[[LocalCluster], Shards]
-) -> None:
-    cluster = start_cluster(shards=1, extra=(("appendfsync", "always"),))
-    shards = connect(cluster)
-    before = shards.ingest("doc", "The old text of the mill.")
-    key, client = shards.doc("doc"), shards.redis(shards.doc("doc"))
-    client.connection_pool.get_connection().send_command("RG.TRIGGERONKEY", "Ingest", key, "text", story(1_500_000))
-    wait_until(lambda: int(client.hget(key, "passages")) > before["passages"], "the first frame is written")
-    assert not client.hexists(key, "digest")
-    _kill(cluster.data)
-    local.start(ClusterOptions(data=cluster.data))
-    again = connect(cluster)
-    wait_until(lambda: again.redis(key).hexists(key, "digest"), "the document is done again", 60)
-    last = again.ingest("doc", story(1_500_000))
-    assert not last["changed"]
-    assert again.belongings("doc") == 2 * last["passages"]
-
-
-def _kill(data: Path) -> None:
-    found = local.inspect(data)
-    assert found is not None
-    process = found.nodes[0].process
-    assert process is not None
-    processes.kill(process)
-    redis_server.reap()

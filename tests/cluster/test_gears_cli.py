@@ -22,8 +22,9 @@ WORDS = 120  # keys that the batches read
 
 
 @pytest.fixture
-def run(bare_cluster: LocalCluster, program: Callable[..., Output]) -> Run:
+def run(bare_cluster: LocalCluster, program: Callable[..., Output], monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("ls", "--json")` in this process: what it prints, on stdout first."""
+    monkeypatch.setenv("SHARDQA_REDIS", bare_cluster.seed())  # for what completes words
 
     def run_(*words: str, code: int = 0) -> str:
         output = program("gears", *words, code=code, SHARDQA_REDIS=bare_cluster.seed())

@@ -18,8 +18,8 @@ MISSED = 2  # the reader may take the number that a plain sentence says of anoth
 
 
 @pytest.fixture(scope="module")
-def said(cluster: LocalCluster) -> Any:
-    """What `ingest --json` said of the folder."""
+def summary(cluster: LocalCluster) -> Any:
+    """The folder is ingested; its summary by `ingest --json`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
     command = [sys.executable, "-m", "shardqa.cli", "ingest", str(FOLDER), "--corpus", CORPUS, "--json"]
     env = {**clean, "SHARDQA_REDIS": cluster.seed()}
@@ -28,12 +28,12 @@ def said(cluster: LocalCluster) -> Any:
     return json.loads(done.stdout)
 
 
-def test_all_are_taken_but_the_unfit(said: Any) -> None:
-    assert (said["skipped"], said["lost"]) == (sum(bool(line.reason) for line in lines()), 0)
-    assert said["textless"]["pictures"] == 2  # one lies in a mail
+def test_all_are_taken_but_the_unfit(summary: Any) -> None:
+    assert (summary["skipped"], summary["lost"]) == (sum(bool(line.reason) for line in lines()), 0)
+    assert summary["textless"]["pictures"] == 2  # one lies in a mail
 
 
-async def test_answers_of_each_format_are_right_and_their_places_exact(said: Any, engine: Engine) -> None:
+async def test_answers_of_each_format_are_right_and_their_places_exact(summary: Any, engine: Engine) -> None:
     wrong: list[Any] = []
     for line in FACTS:
         answer = await engine.ask(line.question, corpus=CORPUS, k=5, min_score=0.0)
@@ -46,7 +46,7 @@ async def test_answers_of_each_format_are_right_and_their_places_exact(said: Any
     assert len(wrong) <= MISSED, wrong
 
 
-async def test_the_place_is_in_answers_from_the_cache_as_well(said: Any, engine: Engine) -> None:
+async def test_the_place_is_in_answers_from_the_cache_as_well(summary: Any, engine: Engine) -> None:
     line = next(line for line in FACTS if line.file == "pages.pdf")
     first = await engine.ask(line.question, corpus=CORPUS)
     again = await engine.ask(line.question, corpus=CORPUS)
@@ -55,14 +55,14 @@ async def test_the_place_is_in_answers_from_the_cache_as_well(said: Any, engine:
     assert str(again.place) == "p. 3, § Section 3"
 
 
-async def test_a_document_gives_its_places_back(said: Any, engine: Engine) -> None:
+async def test_a_document_gives_its_places_back(summary: Any, engine: Engine) -> None:
     document = await engine.documents.get(CORPUS, "pages.pdf")
     assert document is not None
     assert [place.page for _, place in document.places if place.page][-1] == 4
     assert document.origin.endswith("pages.pdf")
 
 
-async def test_contents_are_kept_and_not_found(said: Any, engine: Engine) -> None:
+async def test_contents_are_kept_and_not_found(summary: Any, engine: Engine) -> None:
     document = await engine.documents.get(CORPUS, "manual.html")
     assert document is not None
     assert "Harbour tales" in document.text

@@ -1,11 +1,9 @@
 """The users that docs/operating.md describes, as it describes them: what each may do, and what it is refused."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError, UnknownCorpus
 from shardqa.schema import Document
+from tests.cluster.conftest import Output
 from tests.cluster.shards_client import Shards
 
 DOCUMENTED = re.compile(r"^    ACL SETUSER (\w+) (on >secret .*)$", re.MULTILINE)
@@ -46,35 +45,33 @@ def users(shards: Shards, corpus: str) -> Iterator[None]:
 
 @pytest.fixture
 def login(cluster: LocalCluster, users: None) -> Iterator[Login]:
-    opened: list[Any] = []
-
-    def login(name: str) -> Any:
+    with ExitStack() as stack:
         host, _, port = cluster.seed().rpartition(":")
-        client = RedisCluster(host=host, port=int(port), username=name, password="secret", socket_timeout=30)
-        opened.append(client)
-        return client
+        yield lambda name: stack.enter_context(
+            RedisCluster(host=host, port=int(port), username=name, password="secret", socket_timeout=30)
+        )
 
-    yield login
-    for client in opened:
-        client.close()
+
+@asynccontextmanager
+async def engine_of(user: str, settings: Settings) -> AsyncIterator[Engine]:
+    async with await Engine.connect(settings.model_copy(update={"user": user, "password": SecretStr("secret")})) as own:
+        yield own
 
 
 @pytest.fixture
 async def asker(settings: Settings, users: None) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings.model_copy(update={"user": "asks", "password": SecretStr("secret")}))
-    yield engine
-    await engine.close()
+    async with engine_of("asks", settings) as own:
+        yield own
 
 
 @pytest.fixture
 async def ingester(settings: Settings, users: None) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings.model_copy(update={"user": "ingests", "password": SecretStr("secret")}))
-    yield engine
-    await engine.close()
+    async with engine_of("ingests", settings) as own:
+        yield own
 
 
 def everywhere(client: Any, *words: Any) -> list[Any]:
-    """What each master says; an error as an exception object."""
+    """Gives what each master replies; an error as an exception object."""
     replies = []
     for node in client.get_primaries():
         try:
@@ -85,10 +82,14 @@ def everywhere(client: Any, *words: Any) -> list[Any]:
 
 
 def refused(client: Any, *words: Any) -> bool:
-    """By every master that it is sent to."""
+    """Whether every master that it is sent to refuses it for want of a right."""
     return all(
         isinstance(reply, ResponseError) and "perm" in repr(reply).lower() for reply in everywhere(client, *words)
     )
+
+
+def allowed(client: Any, *words: Any) -> bool:
+    return not any(isinstance(reply, Exception) for reply in everywhere(client, *words))
 
 
 def test_three_users_are_documented() -> None:
@@ -102,11 +103,10 @@ async def test_who_only_asks_gets_answers(engine: Engine, asker: Engine) -> None
     assert (await asker.ask(QUESTION)).cached
 
 
-async def test_who_only_asks_sees_that_the_cluster_is_ready(asker: Engine) -> None:
+async def test_who_only_asks_sees_that_the_cluster_is_ready_and_its_own_corpora_alone(
+    engine: Engine, asker: Engine, corpus: str
+) -> None:
     assert await asker.cluster.problems() == []
-
-
-async def test_who_only_asks_sees_its_own_corpora_alone(engine: Engine, asker: Engine, corpus: str) -> None:
     await engine.documents.put(Document(id="mill", text=TEXT))
     await engine.documents.put(Document(id="mill", text=TEXT, corpus=corpus + "-other"))
     assert [found.name for found in (await asker.catalogue.corpora()).corpora] == [corpus]
@@ -120,27 +120,21 @@ async def test_who_asks_one_corpus_can_not_ask_another(engine: Engine, asker: En
         await asker.ask(QUESTION)
 
 
-@pytest.mark.parametrize("trigger", ["Delete", "Ingest"])
-def test_who_only_asks_changes_no_document_by_a_trigger(
-    shards: Shards, login: Login, trigger: str, corpus: str
+@pytest.mark.parametrize("command", [
+    "RG.TRIGGER Delete {key}", "RG.TRIGGERONKEY Delete {key}", "RG.TRIGGER Ingest {key} text Other.",
+    "RG.TRIGGERONKEY Ingest {key} text Other.", "RG.TRIGGER Documents {corpus} / 10", "RG.TRIGGER Drop {corpus}",
+    "RG.TRIGGER Dense {corpus} on", "RG.TRIGGER Passages {corpus}-other who []", "RG.TRIGGER Embed {corpus}-other who",
+    "RG.TRIGGER Rank {corpus}-other who 5", "RG.TRIGGER Terms {corpus}-other who",
+    "RG.TRIGGER Push bert {tag} model:mine:{{{tag}}}", "RG.PYEXECUTE 1", "RG.UNREGISTER x",
+])  # fmt: skip
+def test_who_only_asks_changes_nothing_and_sees_no_other_corpus(
+    shards: Shards, login: Login, command: str, corpus: str
 ) -> None:
     shards.ingest("mill", TEXT)
     key = shards.doc("mill")
-    asks = login("asks")
-    assert refused(asks, "RG.TRIGGER", trigger, key, *(["text", "Other."] if trigger == "Ingest" else []))
-    assert refused(asks, "RG.TRIGGERONKEY", trigger, key, "text", "Other.")
+    words = command.format(key=key, corpus=corpus, tag=shards.tag_of("mill")[0]).split()
+    assert refused(login("asks"), *("" if word == "/" else word for word in words))
     assert shards.redis(key).hget(key, "text") == TEXT.encode()
-
-
-def test_who_only_asks_lists_and_drops_no_documents(shards: Shards, login: Login, corpus: str) -> None:
-    shards.ingest("mill", TEXT)
-    asks = login("asks")
-    assert refused(asks, "RG.TRIGGER", "Documents", corpus, "", 10)
-    assert refused(asks, "RG.TRIGGER", "Drop", corpus)
-    assert refused(asks, "RG.TRIGGER", "Dense", corpus, "on")
-    assert refused(asks, "RG.TRIGGER", "Passages", corpus + "-other", QUESTION, "[]")
-    assert refused(asks, "RG.TRIGGER", "Embed", corpus + "-other", QUESTION)
-    assert shards.redis(shards.doc("mill")).exists(shards.doc("mill"))
 
 
 async def test_the_rights_that_keys_of_the_api_need_are_enough(
@@ -177,42 +171,23 @@ def key_rights(shards: Shards) -> Iterator[tuple[str, str, str]]:
     shards.redis(key).delete(key)
 
 
-def test_who_only_asks_has_no_model_pushed(shards: Shards, login: Login) -> None:
-    tag = shards.all("RG.TRIGGER", "Corpora")[0]["tag"]
-    assert refused(login("asks"), "RG.TRIGGER", "Push", "bert", tag, keys.model("mine", tag))
-
-
-def test_who_only_asks_runs_and_removes_no_code(login: Login) -> None:
-    asks = login("asks")
-    assert refused(asks, "RG.PYEXECUTE", "1")
-    assert refused(asks, "RG.UNREGISTER", "x")
-
-
-def test_ranking_of_another_corpus_is_refused(shards: Shards, login: Login, corpus: str) -> None:
-    asks = login("asks")
-    assert refused(asks, "RG.TRIGGER", "Rank", corpus + "-other", QUESTION, 5)
-    assert refused(asks, "RG.TRIGGER", "Terms", corpus + "-other", QUESTION)
-
-
 def test_statistics_of_ones_own_need_the_right_to_store_answers(shards: Shards, login: Login, corpus: str) -> None:
     shards.ingest("mill", TEXT)
     statistics = json.dumps(shards.statistics(QUESTION))
-    asks = login("asks")
-    assert not any(
-        isinstance(r, Exception) for r in everywhere(asks, "RG.TRIGGER", "Rank", corpus, QUESTION, 5, statistics)
-    )
+    asks, rank = login("asks"), ("RG.TRIGGER", "Rank", corpus, QUESTION, 5)
+    assert allowed(asks, *rank, statistics)
     for node in shards.nodes():
         shards.client.execute_command("ACL", "SETUSER", "asks", "resetkeys", f"%R~answer:{corpus}:*", target_nodes=node)
-    assert not any(isinstance(r, Exception) for r in everywhere(asks, "RG.TRIGGER", "Rank", corpus, QUESTION, 5))
-    assert refused(asks, "RG.TRIGGER", "Rank", corpus, QUESTION, 5, statistics)
+    assert allowed(asks, *rank)
+    assert refused(asks, *rank, statistics)
 
 
 async def test_who_ingests_stores_reads_and_deletes(ingester: Engine, corpus: str) -> None:
     done = await ingester.documents.put(Document(id="mill", text=TEXT))
     assert done.passages == 1
-    found = await ingester.documents.get(corpus, "mill")
-    assert found is not None
-    assert found.text == TEXT
+    document = await ingester.documents.get(corpus, "mill")
+    assert document is not None
+    assert document.text == TEXT
     assert await ingester.documents.delete(corpus, "mill")
 
 
@@ -230,47 +205,39 @@ async def test_who_ingests_into_one_corpus_changes_no_other(engine: Engine, inge
         await ingester.documents.put(Document(id="mill", text="Other.", corpus=other))
     with pytest.raises(ShardqaError):
         await ingester.documents.delete(other, "mill")
-    found = await engine.documents.get(other, "mill")
-    assert found is not None
-    assert found.text == TEXT
+    document = await engine.documents.get(other, "mill")
+    assert document is not None
+    assert document.text == TEXT
 
 
-def shardqa(cluster: LocalCluster, corpus: str, user: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    """The program as this user."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SHARDQA_")}
-    given = {"SHARDQA_REDIS": cluster.seed(), "SHARDQA_USER": user, "SHARDQA_PASSWORD": "secret"}
-    command = [sys.executable, "-m", "shardqa.cli", *words, "--json"]
-    env = {**clean, **given, "SHARDQA_CORPUS": corpus}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=110, check=False)
+@pytest.fixture
+def run(cluster: LocalCluster, users: None, corpus: str, program: Callable[..., Output]) -> Callable[..., Any]:
+    """`run("asks", "status")`: what the program says to this user."""
+
+    def run_(user: str, command: str, code: int = 0) -> Any:
+        login = {"SHARDQA_REDIS": cluster.seed(), "SHARDQA_USER": user, "SHARDQA_PASSWORD": "secret"}
+        return program(command, "--json", code=code, SHARDQA_CORPUS=corpus, **login).json
+
+    return run_
 
 
 @pytest.mark.parametrize("user", ["asks", "ingests", "admin"])
-def test_every_documented_user_may_run_status(cluster: LocalCluster, users: None, corpus: str, user: str) -> None:
-    done = shardqa(cluster, corpus, user, "status")
-    assert done.returncode == 0, done.stderr
-    assert [node["worker"] for node in json.loads(done.stdout)] == ["ready"] * 3
+def test_every_documented_user_may_run_status(run: Callable[..., Any], user: str) -> None:
+    assert [node["worker"] for node in run(user, "status")] == ["ready"] * 3
 
 
 @pytest.mark.parametrize("user", ["asks", "admin"])
-def test_the_doctor_finds_nothing_bad_as_a_user_who_may_ask(
-    cluster: LocalCluster, users: None, corpus: str, user: str
-) -> None:
-    done = shardqa(cluster, corpus, user, "doctor")
-    assert done.returncode == 0, done.stdout + done.stderr
-    findings = json.loads(done.stdout)
+def test_the_doctor_finds_nothing_bad_as_a_user_who_may_ask(run: Callable[..., Any], user: str) -> None:
+    findings = run(user, "doctor")
     assert [f["verdict"] for f in findings if f["check"].startswith("ACL")] == ["ok"] * 3
     assert {f["check"] for f in findings if f["verdict"] == "unknown"} <= {"AOF"}
 
 
 @pytest.mark.parametrize("missing", ["shardqa.get", "rg.trigger"])
-def test_the_doctor_tells_who_asks_what_right_is_missing(
-    cluster: LocalCluster, shards: Shards, users: None, corpus: str, missing: str
-) -> None:
+def test_the_doctor_tells_who_asks_what_right_is_missing(run: Callable[..., Any], shards: Shards, missing: str) -> None:
     for node in shards.nodes():
         shards.client.execute_command("ACL", "SETUSER", "asks", f"-{missing}", target_nodes=node)
-    done = shardqa(cluster, corpus, "asks", "doctor")
-    assert done.returncode == 1, done.stderr
-    (finding,) = (f for f in json.loads(done.stdout) if f["check"] == f"ACL {missing}")
+    (finding,) = (f for f in run("asks", "doctor", code=1) if f["check"] == f"ACL {missing}")
     assert finding["verdict"] == "bad"
     assert f"+{missing}" in finding["remedy"]
 
