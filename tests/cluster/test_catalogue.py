@@ -4,12 +4,10 @@ import asyncio
 
 import pytest
 
-from shardqa import keys
 from shardqa.engine import Engine
 from shardqa.errors import BadCursor, BadLimit, UnknownCorpus
 from shardqa.schema import Document
 from tests.cluster.shards_client import Shards
-from tests.nodes import wait_until
 
 IDS = [f"note {number:02d} é/🦉.md" for number in range(40)]
 
@@ -17,9 +15,7 @@ IDS = [f"note {number:02d} é/🦉.md" for number in range(40)]
 async def put_all(engine: Engine) -> None:
     await asyncio.gather(
         *(
-            engine.documents.put(
-                Document(id=one, title=f"T{one}", text=f"The mill of {one} is old.", metadata={"n": number})
-            )
+            engine.documents.put(Document(id=one, title=f"T{one}", text=f"The mill of {one} is old.", metadata={"n": number}))
             for number, one in enumerate(IDS)
         )
     )
@@ -83,14 +79,3 @@ async def test_a_dropped_corpus_is_unsearchable_at_once_and_leaves_no_key(
         await engine.catalogue.drop(corpus)
     await engine.documents.put(Document(id=IDS[0], text="The mill is new."))
     assert (await engine.ask("How old is the mill?")).corpus == corpus
-
-
-async def test_a_drop_goes_on_where_its_worker_ended(engine: Engine, shards: Shards, corpus: str) -> None:
-    """The marks are what a worker finds that starts anew; here another writer leaves them."""
-    await put_all(engine)
-    name = keys.drop(corpus, keys.bucket(IDS[0]))
-    shards.redis(name).set(name, 1)
-    wait_until(lambda: not shards.redis(name).exists(name, keys.doc(corpus, IDS[0])), "it is removed")
-    gone = {one for one in IDS if keys.bucket(one) == keys.bucket(IDS[0])}
-    page = await engine.catalogue.documents(limit=100)
-    assert {one.id for one in page.documents} == set(IDS) - gone

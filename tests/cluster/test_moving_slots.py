@@ -1,9 +1,11 @@
-"""While a slot is on its way to another shard: what belongs to it is found, and no shard answers for another."""
+"""Slots that move to another shard, and while they do: what belongs to them is found, no shard answers for another."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -12,14 +14,16 @@ from redis.exceptions import TryAgainError
 from shardqa import keys, topology
 from shardqa.cluster import node, tags
 from shardqa.cluster.local import LocalCluster
+from shardqa.description import ShardDescription
 from shardqa.engine import Engine
-from shardqa.engine.connections import Shards
+from shardqa.engine.connections import Shards as Masters
 from shardqa.errors import ClusterUnavailable, WrongShard
-from shardqa.schema import Document
+from shardqa.module.worker.gears.cluster.hashtags import tag_of_slot
+from shardqa.schema import Document, Retokenised
 from shardqa.topology import Node
-from tests.cluster.shards_client import Shards as ShardsClient
+from tests.cluster.shards_client import Shards
 from tests.nodes import settings_of, wait_until
-from tests.slots import agree, begin_move, end_move, migrate
+from tests.slots import agree, begin_move, end_move, migrate, move
 from tests.workers import kill_worker
 
 NAMES = ["Ada", "Bruno", "Clara", "Doris", "Emil", "Frida", "Georg", "Hanna"]
@@ -30,7 +34,7 @@ MORE = 500 * " The keeper counted ships."  # a few kilobytes would all come at t
 
 @pytest.fixture(scope="module")
 def two(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
-    """Two shards whose slots these tests open, and close again."""
+    """Two shards whose slots these tests open and move."""
     return start_cluster(shards=2)
 
 
@@ -41,43 +45,97 @@ async def engine(two: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
     await engine.close()
 
 
+@pytest.fixture
+def nodes(two: LocalCluster) -> Iterator[list[Redis]]:
+    """A client of each."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(node.client("127.0.0.1", port, timeout=60)) for _, port in two.addresses]
+
+
+@pytest.fixture
+def shards(two: LocalCluster, connect: Callable[[LocalCluster], Shards], corpus: str) -> Shards:
+    """The same by plain commands, with the texts ingested."""
+    shards = connect(two)
+    for name, text in TEXTS.items():
+        shards.ingest(name, text, name)
+    return shards
+
+
+def of_slot(nodes: list[Redis], key: str) -> tuple[Redis, Redis]:
+    """Gives the node that has the key's slot, once they agree, and the other one."""
+    agree(nodes)
+    owner, other = sorted(nodes, key=lambda client: not topology.myself(topology.read(client)).owns(tags.slot(key)))
+    return owner, other
+
+
+def tag_of(client: Redis) -> str:
+    return ShardDescription.parse(client.execute_command("RG.TRIGGER", "Shard")).tag
+
+
 async def put_documents(engine: Engine, more: str = "") -> None:
     for name, text in TEXTS.items():
         await engine.documents.put(Document(id=name, text=text + more))
 
 
 @contextmanager
-def leaving(cluster: LocalCluster, tag: str) -> Iterator[None]:
+def leaving(nodes: list[Redis], tag: str) -> Iterator[None]:
     """The tag's slot is on its way to the other shard, and none of its keys has moved."""
     slot = tags.slot(f"{{{tag}}}")
-    with ExitStack() as stack:
-        clients = [stack.enter_context(node.connected(port)) for _, port in cluster.addresses]
-        giver, taker = sorted(topology.read(clients[0]), key=lambda found: not found.owns(slot))
-        by_port = {port: client for client, (_, port) in zip(clients, cluster.addresses, strict=True)}
-        by_port[taker.port].execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", giver.id)
-        by_port[giver.port].execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", taker.id)
-        yield
-        for client in clients:
-            client.execute_command("CLUSTER", "SETSLOT", slot, "STABLE")
+    begin_move(slot, *of_slot(nodes, f"{{{tag}}}"))
+    yield
+    for client in nodes:
+        client.execute_command("CLUSTER", "SETSLOT", slot, "STABLE")
 
 
-async def test_commands_by_key_follow_a_key_to_where_its_slot_is_going(two: LocalCluster) -> None:
-    shards = await Shards.connect(settings_of(two, timeout=30))
+FERRY = "Ferry {n} was built at Skerrow in {year}. " + "The crossing takes a while and the crew is friendly. " * 20
+FERRIES = 40
+
+
+async def test_every_document_is_cut_anew_once_while_slots_move(
+    nodes: list[Redis], engine: Engine, corpus: str
+) -> None:
+    puts = (engine.documents.put(Document(id=f"d{n}", text=FERRY.format(n=n, year=1900 + n))) for n in range(FERRIES))
+    await asyncio.gather(*puts)
+    spoilt = {name: spoil(nodes, name) for name in (keys.tokens(corpus, f"d{n}", 1) for n in (3, 17, 30))}
+
+    def reshard() -> None:
+        for slot in {tags.slot(keys.doc(corpus, f"d{n}")) for n in range(FERRIES)}:
+            move(slot, nodes)
+
+    async def run() -> Retokenised:
+        return [now async for now in engine.retokenising.run()][-1]
+
+    last, _ = await asyncio.gather(run(), asyncio.to_thread(reshard))
+    assert (last.done, last.changed, last.failed, last.errors) == (FERRIES, len(spoilt), 0, [])
+    for name, pieces in spoilt.items():
+        assert of_slot(nodes, name)[0].execute_command("AI.TENSORGET", name, "BLOB") == pieces
+
+
+def spoil(nodes: list[Redis], name: str) -> Any:
+    """Makes the word pieces of a passage wrong; what they were."""
+    client, _ = of_slot(nodes, name)
+    pieces = client.execute_command("AI.TENSORGET", name, "BLOB")
+    client.execute_command("AI.TENSORSET", name, "INT32", 2, "VALUES", 7, 7)
+    return pieces
+
+
+async def test_commands_by_key_follow_a_key_to_where_its_slot_is_going(two: LocalCluster, nodes: list[Redis]) -> None:
+    masters = await Masters.connect(settings_of(two, timeout=30))
     names = [f"{{moving}}{n}" for n in range(60)]
-    with leaving(two, "moving"):
-        await asyncio.gather(*(shards.by_key(name, "SET", name) for name in names))
-        found = await asyncio.gather(*(shards.by_key(name, "GET") for name in names))
-        await asyncio.gather(*(shards.by_key(name, "UNLINK") for name in names))
-    await shards.close()
-    assert found == [name.encode() for name in names]
+    with leaving(nodes, "moving"):
+        await asyncio.gather(*(masters.by_key(name, "SET", name) for name in names))
+        values = await asyncio.gather(*(masters.by_key(name, "GET") for name in names))
+        await asyncio.gather(*(masters.by_key(name, "UNLINK") for name in names))
+    await masters.close()
+    assert values == [name.encode() for name in names]
 
 
 async def test_while_a_shards_own_tag_is_leaving_it_counts_as_missing_and_no_other_answers_for_it(
-    two: LocalCluster, engine: Engine, corpus: str
+    nodes: list[Redis], engine: Engine, corpus: str
 ) -> None:
     await put_documents(engine)
     best = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
-    with leaving(two, best.tag):
+    with leaving(nodes, best.tag):
         meanwhile = await engine.ask(QUESTION, k=8, n_best=20, fresh=True)
         with pytest.raises(WrongShard):  # all that are to be read are there
             await engine.ask(QUESTION, k=1, fresh=True)
@@ -93,15 +151,15 @@ def epoch_of(client: Redis, key: str) -> int:
 
 
 async def test_a_change_while_the_tags_slot_is_leaving_raises_the_epoch_once_the_slot_stays(
-    two: LocalCluster, engine: Engine, corpus: str
+    two: LocalCluster, nodes: list[Redis], engine: Engine, corpus: str
 ) -> None:
     await put_documents(engine)
     best = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 1)).passages[0]
     key = keys.epoch(corpus, best.tag)
-    (here,) = (port for host, port in two.addresses if best.node == f"{host}:{port}")
-    with node.connected(here) as giver:
+    (port,) = (port for host, port in two.addresses if best.node == f"{host}:{port}")
+    with node.connected(port) as giver:
         before = epoch_of(giver, key)
-        with leaving(two, best.tag):
+        with leaving(nodes, best.tag):
             giver.unlink(key)  # as if it had gone ahead: Redis does not let it be written here now
             events = giver.info("shardqa")["shardqa_events"]
             giver.hset(best.key, "text", "The lighthouse has been pulled down.")
@@ -123,19 +181,18 @@ def giver(two: LocalCluster) -> Iterator[Redis]:
 
 def kill_worker_at_next_event(port: int) -> None:
     with node.connected(port) as client:
-        told = partial(client.info, "shardqa")
-        before = told()["shardqa_events"]
-        wait_until(lambda: told()["shardqa_events"] > before, "a key came")
+        before = client.info("shardqa")["shardqa_events"]
+        wait_until(lambda: client.info("shardqa")["shardqa_events"] > before, "a key came")
         kill_worker(client)
 
 
 async def passages_in_indexes(engine: Engine, corpus: str) -> int:
-    return sum(one.passages for one in (await engine.catalogue.corpora()).corpora if one.name == corpus)
+    return sum(info.passages for info in (await engine.catalogue.corpora()).corpora if info.name == corpus)
 
 
 def migrate_lower_half(giver: Redis) -> tuple[Node, int]:
     """Begins to move half of the node's first slots to the other shard; that shard's node, and the lowest slot."""
-    mine, other = sorted(topology.read(giver), key=lambda found: "myself" not in found.flags)
+    mine, other = sorted(topology.read(giver), key=lambda other: "myself" not in other.flags)
     first, last = mine.slots[0]
     giver.execute_command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", first, (first + last) // 2, "NODE", other.id)
     return other, first
@@ -177,12 +234,12 @@ async def test_a_reader_that_comes_with_slots_that_move_all_at_once_is_dropped_a
     assert not giver.keys("model:*")
 
 
-async def test_a_page_ends_before_documents_that_are_between_shards(two: LocalCluster, engine: Engine) -> None:
+async def test_a_page_ends_before_documents_that_are_between_shards(nodes: list[Redis], engine: Engine) -> None:
     """And goes on with them once they have arrived."""
     await put_documents(engine)
     order = [one.id for one in (await engine.catalogue.documents()).documents]
     assert sorted(order) == NAMES
-    with leaving(two, keys.bucket(order[3])):
+    with leaving(nodes, keys.bucket(order[3])):
         page = await engine.catalogue.documents()
         assert [one.id for one in page.documents] == order[:3]
         assert page.cursor is not None
@@ -191,18 +248,20 @@ async def test_a_page_ends_before_documents_that_are_between_shards(two: LocalCl
     assert [one.id for one in (await waiting).documents] == order[3:]
 
 
-async def test_a_corpus_is_being_dropped_until_its_last_slot_stands(two: LocalCluster, corpus: str) -> None:
+async def test_a_corpus_is_being_dropped_until_its_last_slot_stands(
+    two: LocalCluster, nodes: list[Redis], corpus: str
+) -> None:
     engine = await Engine.connect(settings_of(two, corpus=corpus, timeout=1))
     await put_documents(engine)
-    with leaving(two, keys.bucket("Ada")):
+    with leaving(nodes, keys.bucket("Ada")):
         with pytest.raises(ClusterUnavailable, match="drop it again"):
             await engine.catalogue.drop(corpus)
-        gone = next(name for name in NAMES if keys.bucket(name) != keys.bucket("Ada"))
+        other = next(name for name in NAMES if keys.bucket(name) != keys.bucket("Ada"))
         assert await engine.ask(QUESTION), "what is between shards can be asked still"
-        await wait_for_removal(engine, gone)
+        await wait_for_removal(engine, other)
     await engine.catalogue.drop(corpus)
     assert [step async for step in engine.catalogue.dropping(corpus)][-1].done
-    assert corpus not in [info.name for info in (await engine.catalogue.corpora()).corpora]
+    assert not (await engine.catalogue.corpora()).corpora or corpus not in [c.name for c in (await engine.catalogue.corpora()).corpora]
     await engine.close()
 
 
@@ -214,23 +273,96 @@ async def wait_for_removal(engine: Engine, document: str) -> None:
             await asyncio.sleep(0.05)
 
 
-def test_a_document_refused_since_a_part_has_left_is_written_by_the_next_try(
-    two: LocalCluster, connect: Callable[[LocalCluster], ShardsClient]
+def test_a_document_of_which_a_part_has_left_is_left_alone_and_written_by_the_next_try(
+    nodes: list[Redis], shards: Shards
 ) -> None:
-    shards = connect(two)
-    shards.ingest("half", TEXTS["Ada"])
-    key, tokens = shards.doc("half"), keys.tokens(shards.corpus, "half", 0)
-    giver = shards.redis(key)
-    (taker,) = (one for name in shards.nodes() if (one := shards.client.get_redis_connection(name)) is not giver)
-    before = giver.execute_command("AI.TENSORGET", tokens, "BLOB")
-    words = ("RG.TRIGGERONKEY", "Ingest", key, "title", "", "text", TEXTS["Bruno"] + MORE)
-    agree([giver, taker])
+    key, tokens = shards.doc("Ada"), keys.tokens(shards.corpus, "Ada", 0)
+    giver, taker = of_slot(nodes, key)
+    pieces = giver.execute_command("AI.TENSORGET", tokens, "BLOB")
+    digest, epoch = giver.hget(key, "digest"), shards.tag_of("Ada")
+    retokenise, ingest = (("RG.TRIGGERONKEY", name, key) for name in ("RetokeniseOne", "Ingest"))
+    words = ("title", "", "text", TEXTS["Bruno"] + MORE)
     begin_move(tags.slot(key), giver, taker)
     migrate(giver, taker, [tokens])
     with pytest.raises(TryAgainError):
-        giver.execute_command(*words)
+        giver.execute_command(*retokenise)
+    assert (giver.hget(key, "digest"), shards.tag_of("Ada")) == (digest, epoch)
+    with pytest.raises(TryAgainError):
+        giver.execute_command(*ingest, *words)
     assert giver.hget(key, "digest") is None
     end_move(tags.slot(key), giver, taker)
-    taker.execute_command(*words)
-    assert taker.execute_command("AI.TENSORGET", tokens, "BLOB") != before
-    assert taker.execute_command("RG.TRIGGERONKEY", "RetokeniseOne", key) == [b'{"changed":false}']
+    taker.execute_command(*ingest, *words)
+    assert taker.execute_command("AI.TENSORGET", tokens, "BLOB") != pieces
+    assert taker.execute_command(*retokenise) == [b'{"changed":false}']
+
+
+# ---- slots that have moved
+
+
+def ranks(shards: Shards) -> list[list[tuple[str, float]]]:
+    return [shards.ranks(question, 100) for question in (QUESTION, "lighthouse 1850", "Emil Lund")]
+
+
+def test_a_slot_that_moves_takes_its_documents_along(nodes: list[Redis], shards: Shards) -> None:
+    before, belongings, (tag, epoch) = ranks(shards), shards.belongings("Ada"), shards.tag_of("Ada")
+    move(tags.slot(shards.doc("Ada")), nodes)
+    agree(nodes)
+    shards.client.nodes_manager.initialize()
+    wait_until(lambda: ranks(shards) == before, "the lists are as they were")
+    assert shards.belongings("Ada") == belongings
+    (former,) = (reply for reply in shards.all("RG.TRIGGER", "Corpora") if reply["tag"] == tag)
+    assert former["corpora"][shards.corpus]["epoch"] > epoch
+    assert shards.ingest("Ada", TEXTS["Ada"], "Ada")["changed"] is False
+
+
+def test_a_reader_that_moves_with_its_slot_is_replaced_there_and_leaves_no_second_one(
+    nodes: list[Redis], shards: Shards
+) -> None:
+    tag, _ = shards.tag_of("Ada")
+    key = keys.model("reader-v2-int8", tag)
+    giver, taker = of_slot(nodes, key)
+    move(tags.slot(key), nodes)
+    wait_until(lambda: len(taker.keys("model:*")) == 1, "the second reader is gone")
+    wait_until(lambda: shards.tag_of("Ada")[0] != tag, "the shard has another tag")
+    answer = shards.answer_key("Ada", QUESTION)
+    reply = wait_until(lambda: giver.get(answer), "the shard answers")
+    assert json.loads(reply)["spans"][0]["text"] == "Ada Lund"
+    assert len(giver.keys("model:*")) == 1
+
+
+def stored_model(client: Redis, key: str, label: str) -> None:
+    onnx_models = pytest.importorskip("tests.onnx_models", reason="the model of this test is made with onnx")
+    words = ("ONNX", "CPU", "TAG", label, "BATCHSIZE", 8, "BLOB", onnx_models.adder())
+    client.execute_command("AI.MODELSTORE", key, *words)
+
+
+def own_key(client: Redis) -> str:
+    return keys.model("pushed", tag_of(client))
+
+
+def test_a_pushed_model_is_on_every_shard_whatever_slots_move(nodes: list[Redis]) -> None:
+    label = keys.pushed_label("pushed", "0123")
+    for client in nodes:
+        stored_model(client, own_key(client), label)
+    former = own_key(nodes[0])
+    move(tags.slot(former), nodes)
+    wait_until(lambda: own_key(nodes[0]) != former, "the shard has another tag")
+    for client in nodes:
+        wait_until(partial(has_own_copy_alone, client), "each shard has one copy, its own")
+        assert client.execute_command("AI.MODELGET", own_key(client), "META")[7] == 8
+        client.unlink(own_key(client))
+
+
+def has_own_copy_alone(client: Redis) -> bool:
+    return bool(client.keys("model:pushed:*") == [own_key(client).encode()])
+
+
+def test_a_copy_that_lies_under_a_former_tag_is_sent_as_well(nodes: list[Redis]) -> None:
+    taker, giver = nodes
+    label, highest = keys.pushed_label("former", "0123"), topology.myself(topology.read(giver)).slots[-1][-1]
+    former, own = (keys.model("former", tag) for tag in (tag_of_slot(highest), tag_of(taker)))
+    stored_model(giver, former, label)
+    assert giver.execute_command("RG.TRIGGER", "Push", "former", tag_of(giver), own) == [b"1"]
+    assert taker.execute_command("AI.MODELGET", own, "META")[5] == label.encode()
+    giver.unlink(former)
+    taker.unlink(own)

@@ -1,6 +1,6 @@
 """A question is read in stages: the best passages first, and no more once the answer is sure."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -92,11 +92,6 @@ async def test_a_stage_that_takes_long_does_not_change_the_answer(
     late = await in_stages.ask(SURE, fresh=True)
     assert read(late) == 5
     assert (late.answer, late.score, late.n_best) == (patient.answer, patient.score, patient.n_best)
-
-
-@pytest.fixture(scope="module")
-def one_shard(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
-    return start_cluster(shards=1)
 
 
 async def test_the_same_passages_are_read_on_one_shard_as_on_three(
