@@ -95,7 +95,9 @@ async def _put_and_ask(settings: Settings) -> None:
     while not putting.done():
         answer = await engine.ask("Who built the mill at Hallow Ford?", fresh=True)
         answers += answer.answer == "Ann Rudd"
-        small += (await engine.documents.put(Document(id=f"small-{small}", text=f"Small village {small} has a mill."))).changed
+        small += (
+            await engine.documents.put(Document(id=f"small-{small}", text=f"Small village {small} has a mill."))
+        ).changed
     put = await putting
     await engine.close()
     assert put.characters == 4_900_000

@@ -15,7 +15,9 @@ IDS = [f"note {number:02d} é/🦉.md" for number in range(40)]
 async def put_all(engine: Engine) -> None:
     await asyncio.gather(
         *(
-            engine.documents.put(Document(id=one, title=f"T{one}", text=f"The mill of {one} is old.", metadata={"n": number}))
+            engine.documents.put(
+                Document(id=one, title=f"T{one}", text=f"The mill of {one} is old.", metadata={"n": number})
+            )
             for number, one in enumerate(IDS)
         )
     )

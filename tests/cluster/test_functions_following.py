@@ -163,7 +163,7 @@ def test_after_flushall_nothing_is_found_and_all_can_come_again(filled: Shards) 
     client = filled.redis(keys.epoch(filled.corpus, tag))
     models = {name: client.dump(name) for name in client.keys("model:*")}
     client.flushall()
-    wait_until(lambda: len(filled.catalogue.documents("people")) < len(TEXTS) and lists(filled) != before, "documents are gone")
+    wait_until(lambda: len(filled.documents("people")) < len(TEXTS) and lists(filled) != before, "documents are gone")
     for name, content in models.items():
         client.restore(name, 0, content)
     fill(filled)

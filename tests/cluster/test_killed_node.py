@@ -20,7 +20,7 @@ from redis.asyncio.cluster import ClusterNode
 from shardqa import keys
 from shardqa.cluster import local
 from shardqa.cluster.local import ClusterOptions, LocalCluster
-from shardqa.engine import Engine, connections, liveness, overview
+from shardqa.engine import Engine, cluster_view, connections, liveness
 from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
 from shardqa.loader import ingest
@@ -194,7 +194,7 @@ async def test_a_look_at_the_readiness_does_not_wait_for_a_node_that_hangs(
         async with asyncio.timeout(20):  # of the 30 that a request may take
             responds, problems = await engine.cluster.readiness()
     assert responds
-    assert problems == [f"{victim}: it did not answer within {overview.LOOK_SECONDS:g} s"]
+    assert problems == [f"{victim}: it did not answer within {cluster_view.LOOK_SECONDS:g} s"]
 
 
 async def test_a_look_at_the_topology_does_not_wait_for_a_node_that_hangs(

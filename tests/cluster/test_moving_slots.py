@@ -261,7 +261,9 @@ async def test_a_corpus_is_being_dropped_until_its_last_slot_stands(
         await wait_for_removal(engine, other)
     await engine.catalogue.drop(corpus)
     assert [step async for step in engine.catalogue.dropping(corpus)][-1].done
-    assert not (await engine.catalogue.corpora()).corpora or corpus not in [c.name for c in (await engine.catalogue.corpora()).corpora]
+    assert not (await engine.catalogue.corpora()).corpora or corpus not in [
+        c.name for c in (await engine.catalogue.corpora()).corpora
+    ]
     await engine.close()
 
 
