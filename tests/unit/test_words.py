@@ -64,7 +64,6 @@ UNFINISHED = {
     "tests/module",
     "tests/quality",
     "tests/unit",
-    "toolchain",
 }
 
 

@@ -8,7 +8,7 @@ from shardqa_toolchain.evidence_calibration import MarkedRow, fit, left_out
 
 
 def row(*sentences: tuple[float, int, int], missed: int = 0) -> MarkedRow:
-    """Of (margin, words, marked words); `missed` are marked words of no sentence."""
+    """Returns a row of sentences (margin, words, marked words); `missed` are marked words of no sentence."""
     margins, words, right = (np.array(column) for column in zip(*sentences, strict=True))
     return MarkedRow(margins, words, right, int(right.sum()) + missed)
 

@@ -1,4 +1,4 @@
-"""What `measure` says of evidence lines."""
+"""Measures of evidence lines."""
 
 import json
 from pathlib import Path

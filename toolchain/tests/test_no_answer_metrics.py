@@ -18,27 +18,24 @@ def read(answer: str, margin: float, *answers: str) -> Read:
     return Read(SquadQuestion("q", "?", answers, "d"), answer, margin, 0.0, 0.0)
 
 
-def test_a_right_refusal_counts_in_full() -> None:
-    assert no_answer_metrics([read("a mill", -2)], EVEN).f1 == 100
-
-
-def test_an_answer_where_there_is_none_counts_nothing() -> None:
-    found = no_answer_metrics([read("a mill", 2)], EVEN)
-    assert (found.f1, found.exact_match, found.refused) == (0, 0, 0)
-
-
-def test_a_refused_answerable_question_counts_nothing() -> None:
-    found = no_answer_metrics([read("a mill", -2, "a mill")], EVEN)
-    assert (found.f1, found.answerable_f1) == (0, 0)
-
-
-def test_kinds_are_reported_apart() -> None:
-    found = no_answer_metrics(
-        [read("a mill", 2, "mill"), read("weir", 2, "old weir"), read("x", -2), read("y", 2)], EVEN
-    )
-    assert found.answerable_f1 == pytest.approx(100 * (1 + 2 / 3) / 2)
-    assert found.refused == 50
-    assert found.f1 == pytest.approx(100 * (1 + 2 / 3 + 1 + 0) / 4)
+@pytest.mark.parametrize(
+    ("reads", "scores"),
+    [
+        ([read("a mill", -2)], {"f1": 100}),
+        ([read("a mill", 2)], {"f1": 0, "exact_match": 0, "refused": 0}),
+        ([read("a mill", -2, "a mill")], {"f1": 0, "answerable_f1": 0}),
+        (
+            [read("a mill", 2, "mill"), read("weir", 2, "old weir"), read("x", -2), read("y", 2)],
+            {"answerable_f1": 100 * (1 + 2 / 3) / 2, "refused": 50, "f1": 100 * (1 + 2 / 3 + 1 + 0) / 4},
+        ),
+    ],
+    ids=["a right refusal", "an answer to nothing", "a refused answer", "kinds apart"],
+)
+def test_refusals_count_in_full_where_nothing_answers_and_nothing_elsewhere(
+    reads: list[Read], scores: dict[str, float]
+) -> None:
+    metrics = no_answer_metrics(reads, EVEN)
+    assert {name: getattr(metrics, name) for name in scores} == pytest.approx(scores)
 
 
 def test_a_score_that_holds_what_it_says_has_no_error() -> None:

@@ -57,16 +57,16 @@ def root(tmp_path_factory: pytest.TempPathFactory, target: Target) -> Iterator[P
 
 
 @pytest.fixture(scope="module")
-def said() -> list[Any]:
-    """What the reader says to the events here, without a bundle; as JSON carries it."""
+def replies() -> list[Any]:
+    """The reader's replies to the events here, without a bundle; as JSON carries them."""
     server = Server(Answerer(shipped.folder()))
-    replies: list[Any] = json.loads(json.dumps([server.event(event) for event in EVENTS]))
-    return replies
+    found: list[Any] = json.loads(json.dumps([server.event(event) for event in EVENTS]))
+    return found
 
 
-def test_a_bundle_says_what_the_reader_says_with_nothing_else_to_import(root: Path, said: list[Any]) -> None:
+def test_a_bundle_says_what_the_reader_says_with_nothing_else_to_import(root: Path, replies: list[Any]) -> None:
     with trial.started(root, sys.executable) as process:
-        assert [process.ask(event)["reply"] for event in EVENTS] == said
+        assert [process.ask(event)["reply"] for event in EVENTS] == replies
 
 
 def test_a_bundle_loads_its_own_files_only(root: Path) -> None:
@@ -74,12 +74,12 @@ def test_a_bundle_loads_its_own_files_only(root: Path) -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
-def test_a_bundle_answers_under_the_runtime_interface_client(root: Path, said: list[Any]) -> None:
+def test_a_bundle_answers_under_the_runtime_interface_client(root: Path, replies: list[Any]) -> None:
     pytest.importorskip("awslambdaric", reason="pip install awslambdaric")
     with runtime_api.function(root) as api:
-        replies = [api.invoke(event) for event in EVENTS]
-    assert [reply.payload for reply in replies] == said
-    assert not any(reply.failed for reply in replies)
+        invoked = [api.invoke(event) for event in EVENTS]
+    assert [reply.payload for reply in invoked] == replies
+    assert not any(reply.failed for reply in invoked)
 
 
 @pytest.fixture
@@ -89,13 +89,13 @@ def port(tmp_path: Path, target: Target) -> Iterator[int]:
         pytest.skip("functions-framework is not there: pip install functions-framework")
     folder = tmp_path / "function"
     bundles.functions_folder(shipped.folder(), folder, target, wheels.pins())
-    found = free_port(1)
-    options = ["--target=answer", "--source=main.py", "--host=127.0.0.1", f"--port={found}"]
+    number = free_port(1)
+    options = ["--target=answer", "--source=main.py", "--host=127.0.0.1", f"--port={number}"]
     framework = "from functions_framework._cli import _cli; _cli()"
     process = subprocess.Popen([sys.executable, "-c", framework, *options], cwd=folder)
     try:
-        wait_for(found, process)
-        yield found
+        wait_for(number, process)
+        yield number
     finally:
         process.terminate()
         process.wait()
@@ -122,8 +122,8 @@ def send(port: int, method: str, body: bytes) -> tuple[int, Any]:
         connection.close()
 
 
-def test_a_folder_answers_under_functions_framework(port: int, said: list[Any]) -> None:
-    assert send(port, "POST", json.dumps(EVENTS[0]).encode()) == (200, said[0])
-    assert send(port, "POST", json.dumps(EVENTS[4]).encode()) == (422, said[4])
+def test_a_folder_answers_under_functions_framework(port: int, replies: list[Any]) -> None:
+    assert send(port, "POST", json.dumps(EVENTS[0]).encode()) == (200, replies[0])
+    assert send(port, "POST", json.dumps(EVENTS[4]).encode()) == (422, replies[4])
     assert send(port, "POST", b"no JSON")[0] == 422
     assert send(port, "GET", b"")[0] == 405

@@ -12,46 +12,46 @@ from shardqa.cli import app as shardqa
 from shardqa.errors import BadData
 from shardqa.models import shipped
 from shardqa.models.scoring import Scoring
-from shardqa_toolchain.cli import app, candidates
+from shardqa_toolchain.cli import candidates
 from toolchain.tests import tiny
 
 
-def run(*words: str | Path) -> str:
-    result = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+def run(*words: object) -> str:
+    result = tiny.command(*words)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copytree(shipped.folder(), tmp_path_factory.mktemp("readers") / "mine"))
 
 
 @pytest.fixture(scope="module")
-def found(reader: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def candidates_file(mine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("candidates")
-    run("candidates", reader, "--squad", tiny.question_set(folder / "set.json"), "--out", folder / "found.jsonl")
-    return folder / "found.jsonl"
+    run("candidates", mine, "--squad", tiny.question_set(folder / "set.json"), "--out", folder / "candidates.jsonl")
+    return folder / "candidates.jsonl"
 
 
-def test_every_question_has_candidates_with_text_logits_and_rank(found: Path) -> None:
-    records = [json.loads(line) for line in found.read_text().splitlines()]
+def test_every_question_has_candidates_with_text_logits_and_rank(candidates_file: Path) -> None:
+    records = [json.loads(line) for line in candidates_file.read_text().splitlines()]
     assert {record["id"] for record in records} == {"r1", "r2", "r3", "l1"}
     assert "Basel" in [candidate["text"] for record in records for candidate in record["candidates"]]
 
 
-def test_a_domain_asks_each_answerable_question_without_its_document_too(reader: Path, tmp_path: Path) -> None:
-    out = tmp_path / "found.jsonl"
-    run("candidates", reader, "--domain", tiny.question_set(tmp_path / "set.json"), "--out", out)
+def test_a_domain_asks_each_answerable_question_without_its_document_too(mine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "candidates.jsonl"
+    run("candidates", mine, "--domain", tiny.question_set(tmp_path / "set.json"), "--out", out)
     kinds = {(record["id"], record["kind"]) for record in map(json.loads, out.read_text().splitlines())}
     assert kinds == {(name, kind) for name in ("r1", "r2", "l1") for kind in ("answerable", "absent")} | {
         ("r3", "trick")
     }
 
 
-def test_calibrate_writes_the_scores_and_the_checksums_hold(reader: Path, found: Path) -> None:
-    said = json.loads(run("calibrate", reader, "--candidates", found, "--json"))
-    assert Scoring.load(shipped.checked_folder(reader)).record() == said["scoring"]
+def test_calibrate_writes_the_scores_and_the_checksums_hold(mine: Path, candidates_file: Path) -> None:
+    report = json.loads(run("calibrate", mine, "--candidates", candidates_file, "--json"))
+    assert Scoring.load(shipped.checked_folder(mine)).record() == report["scoring"]
 
 
 MARKED = {
@@ -70,34 +70,31 @@ def marked(tmp_path: Path) -> Path:
     return path
 
 
-def test_weights_of_evidence_are_fitted_and_outlast_those_of_answers(reader: Path, found: Path, marked: Path) -> None:
-    said = json.loads(run("calibrate-evidence", reader, marked, "--test", marked, "--json"))
-    assert said["evidence"] == asdict(Scoring.load(shipped.checked_folder(reader)).evidence)
-    assert [(one["file"], one["rows"]) for one in said["outcomes"]] == [("marked.jsonl", 3)]
-    run("calibrate", reader, "--candidates", found, "--json")
-    assert said["evidence"] == asdict(Scoring.load(reader).evidence)
+def test_weights_of_evidence_outlast_those_of_answers(mine: Path, candidates_file: Path, marked: Path) -> None:
+    report = json.loads(run("calibrate-evidence", mine, marked, "--test", marked, "--json"))
+    assert report["evidence"] == asdict(Scoring.load(shipped.checked_folder(mine)).evidence)
+    assert [(one["file"], one["rows"]) for one in report["outcomes"]] == [("marked.jsonl", 3)]
+    run("calibrate", mine, "--candidates", candidates_file, "--json")
+    assert report["evidence"] == asdict(Scoring.load(mine).evidence)
 
 
 def test_evidence_is_measured_without_a_cluster_and_compared(marked: Path) -> None:
     words = ["eval", "evidence", marked, "--against", shipped.folder(), "--json"]
-    said = json.loads(CliRunner().invoke(shardqa, list(map(str, words)), catch_exceptions=False).stdout)
-    scores = said["scores"]["marked.jsonl"]
+    report = json.loads(CliRunner().invoke(shardqa, list(map(str, words)), catch_exceptions=False).stdout)
+    scores = report["scores"]["marked.jsonl"]
     assert scores["rows"] == 3
     assert 0 < scores["recall"] <= 50, "half of what is marked belongs to the long question"
-    assert said["compared"]["marked.jsonl"] == {"difference": 0, "low": 0, "high": 0}
+    assert report["compared"]["marked.jsonl"] == {"difference": 0, "low": 0, "high": 0}
 
 
-def test_measure_tells_both_kinds_of_scores(reader: Path, tmp_path: Path) -> None:
-    said = json.loads(run("measure", reader, tiny.question_set(tmp_path / "set.json"), "--json"))
-    assert said["forced"]["questions"] == 3
-    assert said["with_refusals"]["questions"] == 4
-
-
-def test_measure_of_a_reader_without_scores_tells_the_forced_ones(reader: Path, tmp_path: Path) -> None:
-    bare = Path(shutil.copytree(reader, tmp_path / "bare"))
+def test_measure_tells_both_kinds_of_scores_or_without_a_scoring_the_forced_ones(mine: Path, tmp_path: Path) -> None:
+    questions = tiny.question_set(tmp_path / "set.json")
+    report = json.loads(run("measure", mine, questions, "--json"))
+    assert (report["forced"]["questions"], report["with_refusals"]["questions"]) == (3, 4)
+    bare = Path(shutil.copytree(mine, tmp_path / "bare"))
     (bare / "scoring.json").unlink()
-    said = json.loads(run("measure", bare, tiny.question_set(tmp_path / "set.json"), "--json"))
-    assert said["with_refusals"] is None
+    report = json.loads(run("measure", bare, questions, "--json"))
+    assert report["with_refusals"] is None
 
 
 def test_only_held_out_articles_are_asked_about(tmp_path: Path) -> None:
@@ -107,6 +104,6 @@ def test_only_held_out_articles_are_asked_about(tmp_path: Path) -> None:
         candidates.articles([path], 10, 10, 0.0, 0)
 
 
-def test_questions_need_one_source(reader: Path, tmp_path: Path) -> None:
+def test_questions_need_one_source(mine: Path, tmp_path: Path) -> None:
     with pytest.raises(BadData, match="one of --squad, --domain and --seeds"):
-        run("candidates", reader, "--out", tmp_path / "x")
+        run("candidates", mine, "--out", tmp_path / "x")

@@ -72,10 +72,10 @@ def test_with_json_stdout_is_one_json_value_whatever_happens(
     monkeypatch.setattr(sys, "argv", ["shardqa-models", *words.split(), *NOTHING_THERE[words], "--json"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    said = capsys.readouterr()
-    problem = json.loads(said.out)
+    output = capsys.readouterr()
+    problem = json.loads(output.out)
     assert ended.value.code
     if "code" in problem:
         assert Problem.model_validate(problem).detail
         assert problem["code"] != "usage", "the option is there"
-    assert "Traceback" not in said.err
+    assert "Traceback" not in output.err

@@ -15,7 +15,7 @@ from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.ladder import picture, weights
 from shardqa_toolchain.ladder import run as running
 from shardqa_toolchain.ladder.results import Figures, Ladder, Rung, with_shares
-from shardqa_toolchain.ladder.steps import LadderModels, sides, steps
+from shardqa_toolchain.ladder.steps import LadderModels, LadderStep, sides, steps
 from toolchain.tests import tiny
 
 STEPS = ["naive", "smaller model", "no padding", "ONNX", "int8", "one thread each"]
@@ -35,51 +35,48 @@ def test_a_quick_ladder_has_all_steps_and_a_picture(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "ladder.svg").read_text()
 
 
-def test_without_a_checkpoint_one_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_ladder_can_not_begin_with_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadModel, match="is not a checkpoint"):
+        run("--checkpoint", str(tmp_path))
+    with pytest.raises(BadData, match=r"ends in '\.gif', \.png or \.svg is needed"):
+        run("--quick", "--out", str(tmp_path / "ladder.gif"))
+    absent = ["ladder", "--quick", "--questions", str(tmp_path / "absent.json")]
+    assert CliRunner().invoke(app, absent).exit_code == 2, "a wrong option"
     monkeypatch.setattr(command, "DEFAULT_CHECKPOINT", tmp_path / "absent")
     with pytest.raises(BadModel, match="absent is not here; name a trained checkpoint: --checkpoint FOLDER"):
         run()
 
 
-def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadModel, match="is not a checkpoint"):
-        run("--checkpoint", str(tmp_path))
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
 
 
-def test_another_ending_than_png_or_svg_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    with pytest.raises(BadData, match=r"ends in '\.gif', \.png or \.svg is needed"):
-        run("--quick", "--out", str(tmp_path / "ladder.gif"))
-
-
-def test_a_base_without_a_span_head_is_refused(tmp_path: Path) -> None:
+def test_a_base_without_a_span_head_is_refused(tmp_path: Path, work: Path) -> None:
     base = weights.write_random(tmp_path / "base", weights.TINY, shipped.folder(), weights.CLASSIFIER)
-    (tmp_path / "work").mkdir()
-    settings = running.LadderSettings(tiny.checkpoint(tmp_path / "t"), base=base)
     with pytest.raises(BadModel, match="base has no span head"):
-        running.run(settings, tmp_path / "work")
+        running.run(running.LadderSettings(tiny.checkpoint(tmp_path / "t"), base=base), work)
 
 
-def test_a_reader_made_from_another_checkpoint_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
+def test_a_reader_made_from_another_checkpoint_is_refused(tmp_path: Path, work: Path) -> None:
     settings = running.LadderSettings(tiny.checkpoint(tmp_path / "t"), reader=shipped.folder())
     with pytest.raises(BadModel, match=r"was made from a checkpoint with the address .* or leave --reader away"):
-        running.run(settings, tmp_path / "work")
+        running.run(settings, work)
 
 
 @pytest.mark.timeout(300)
-def test_refusing_needs_a_threshold(tmp_path: Path) -> None:
-    (tmp_path / "work").mkdir()
+def test_refusing_needs_a_threshold(tmp_path: Path, work: Path) -> None:
     settings = running.LadderSettings(None, refusals=tiny.question_set(tmp_path / "set.json"), count=2)
     with pytest.raises(BadModel, match=r"int8 has no scoring\.json, .* or leave --refusals away"):
-        running.run(settings, tmp_path / "work")
+        running.run(settings, work)
 
 
 @pytest.mark.parametrize("kind", [weights.READER, weights.CLASSIFIER])
 def test_random_checkpoints_are_whole(tmp_path: Path, kind: str) -> None:
-    folder = weights.write_random(tmp_path / "t", weights.TINY_BASE, shipped.folder(), kind)
-    found = Checkpoint.load(folder)
-    assert found.shape.layers == weights.TINY_BASE.layers
-    assert found.has_span_head == (kind == weights.READER)
+    checkpoint = Checkpoint.load(weights.write_random(tmp_path / "t", weights.TINY_BASE, shipped.folder(), kind))
+    assert checkpoint.shape.layers == weights.TINY_BASE.layers
+    assert checkpoint.has_span_head == (kind == weights.READER)
 
 
 def test_a_full_disk_is_told_with_what_is_needed(tmp_path: Path) -> None:
@@ -88,32 +85,29 @@ def test_a_full_disk_is_told_with_what_is_needed(tmp_path: Path) -> None:
         weights.write_random(tmp_path / "file" / "t", weights.TINY, shipped.folder())
 
 
-def test_a_question_file_that_is_not_there_is_a_wrong_option(tmp_path: Path) -> None:
-    words = ["ladder", "--quick", "--questions", str(tmp_path / "absent.json")]
-    assert CliRunner().invoke(app, words).exit_code == 2
-
-
 def models(checkpoint_is_random: bool = False) -> LadderModels:
     base, small, exact, reader = (Path(name) for name in ("base", "small", "exact", "reader"))
     return LadderModels(base, small, exact, reader, True, checkpoint_is_random, "12 x 768", "6 x 384")
 
 
+def steps_on(*cores: int, checkpoint_is_random: bool = False) -> list[LadderStep]:
+    return steps(models(checkpoint_is_random), Path("inputs"), 384, 1.0, list(cores))
+
+
 def test_random_weights_are_never_scored() -> None:
-    found = steps(models(), Path("inputs"), 384, 1.0, [0, 1])
-    assert [bool(step.unscored) for step in found] == [True, False, False, False, False, False]
-    assert all(step.unscored for step in steps(models(True), Path("inputs"), 384, 1.0, [0, 1]))
+    assert [bool(step.unscored) for step in steps_on(0, 1)] == [True, False, False, False, False, False]
+    assert all(step.unscored for step in steps_on(0, 1, checkpoint_is_random=True))
 
 
 def test_the_last_step_has_a_process_of_one_thread_on_each_core() -> None:
-    last = steps(models(), Path("inputs"), 384, 1.0, [2, 5, 7])[-1]
-    assert [(job.core, job.threads) for job in last.jobs] == [(2, 1), (5, 1), (7, 1)]
+    assert [(job.core, job.threads) for job in steps_on(2, 5, 7)[-1].jobs] == [(2, 1), (5, 1), (7, 1)]
 
 
 def test_bfloat16_is_measured_where_the_processor_has_it() -> None:
-    counted = steps(models(), Path("inputs"), 384, 1.0, [0])
-    assert [step.name for step in sides(models(), counted, set())] == ["batches", "cache"]
-    assert [step.name for step in sides(models(), counted, {"amx_bf16"})] == ["batches", "bfloat16", "cache"]
-    assert not any(step.counted for step in sides(models(), counted, {"amx_bf16"}))
+    plain, halved = (list(sides(models(), steps_on(0), flags)) for flags in (set[str](), {"amx_bf16"}))
+    assert [step.name for step in plain] == ["batches", "cache"]
+    assert [step.name for step in halved] == ["batches", "bfloat16", "cache"]
+    assert not any(step.counted for step in halved)
 
 
 def a_ladder(*faults: str) -> Ladder:
@@ -136,15 +130,14 @@ def test_a_step_that_died_is_in_the_table_and_the_command_fails(
 
 
 @pytest.mark.parametrize(("name", "begins"), [("l.png", b"\x89PNG"), ("l.svg", b"<?xml"), ("L.SVG", b"<?xml")])
-def test_the_ending_decides_what_is_drawn(tmp_path: Path, name: str, begins: bytes) -> None:
-    picture.draw(a_ladder(), tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(begins)
-
-
-def test_the_same_figures_give_the_same_file(tmp_path: Path) -> None:
-    for name in ("a.svg", "b.svg"):
-        picture.draw(a_ladder(), tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+def test_the_ending_decides_what_is_drawn_and_the_same_figures_give_the_same_file(
+    tmp_path: Path, name: str, begins: bytes
+) -> None:
+    files = [tmp_path / name, tmp_path / f"again-{name}"]
+    for file in files:
+        picture.draw(a_ladder(), file)
+    assert files[0].read_bytes().startswith(begins)
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_a_ladder_whose_steps_all_died_is_drawn_empty(tmp_path: Path) -> None:

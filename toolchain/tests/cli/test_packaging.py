@@ -30,7 +30,7 @@ def test_a_folder_for_functions_is_written_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "fault", "said"),
+    ("words", "fault", "message"),
     [
         (["--kind", "azure"], BadData, "--kind is 'azure'"),
         (["--python", "2.7"], SetupError, "no runtime of Lambda"),
@@ -43,11 +43,11 @@ def test_a_folder_for_functions_is_written_and_told(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_packed_is_a_fault_of_its_own(
-    tmp_path: Path, words: list[str], fault: type[Exception], said: str
+    tmp_path: Path, words: list[str], fault: type[Exception], message: str
 ) -> None:
     done = package(*words, "--out", tmp_path / "out.zip")
     assert isinstance(done.exception, fault)
-    assert said in str(done.exception)
+    assert message in str(done.exception)
     assert not list(tmp_path.iterdir())
 
 

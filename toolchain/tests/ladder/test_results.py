@@ -40,17 +40,13 @@ def test_shares_do_not_depend_on_how_fast_the_machine_is(throughputs: list[float
     assert shares([speed * one for one in throughputs]) == pytest.approx(shares(throughputs), abs=1e-6)
 
 
-def test_a_step_that_doubles_has_half_the_share_of_one_that_quadruples() -> None:
-    assert shares([1, 2, 8]) == pytest.approx([1 / 3, 2 / 3])
-
-
-def test_a_step_that_loses_has_a_negative_share() -> None:
-    assert shares([1, 8, 4]) == pytest.approx([1.5, -0.5])
-
-
-def test_where_nothing_is_gained_there_are_no_shares() -> None:
-    assert shares([3, 5, 3]) == [None, None]
-    assert shares([3]) == []
+@pytest.mark.parametrize(
+    ("throughputs", "logarithmic"),
+    [([1, 2, 8], [1 / 3, 2 / 3]), ([1, 8, 4], [1.5, -0.5]), ([3, 5, 3], [None, None]), ([3], [])],
+    ids=["twice has half of four times", "a loss is negative", "nothing gained", "one step"],
+)
+def test_a_share_is_the_part_of_the_logarithm(throughputs: list[float], logarithmic: list[float | None]) -> None:
+    assert shares(throughputs) == (logarithmic if None in logarithmic else pytest.approx(logarithmic))
 
 
 def test_steps_beside_the_ladder_have_no_share() -> None:

@@ -32,25 +32,21 @@ def answers(what: Job, readings: Sequence[QuestionRows]) -> list[Read]:
         return server.answers(readings)
 
 
-def assert_same(found: Sequence[Read], wanted: Sequence[Read], within: float = LOGITS) -> None:
-    assert [one.answer for one in found] == [one.answer for one in wanted]
-    assert [one.span_logit for one in found] == pytest.approx([one.span_logit for one in wanted], abs=within)
-    assert [one.null_logit for one in found] == pytest.approx([one.null_logit for one in wanted], abs=within)
+def assert_same(reads: Sequence[Read], others: Sequence[Read]) -> None:
+    assert [read.answer for read in reads] == [read.answer for read in others]
+    for name in ("span_logit", "null_logit"):
+        logits, other_logits = ([getattr(read, name) for read in each] for each in (reads, others))
+        assert logits == pytest.approx(other_logits, abs=LOGITS)
 
 
-def test_padding_adds_masked_tokens_and_moves_nothing() -> None:
+def test_padding_adds_masked_tokens_and_leaves_a_batch_that_is_long_enough() -> None:
     ids = np.arange(6).reshape(2, 3)
-    found = serving.padded(Batch((4, 7), ids, np.ones_like(ids), np.ones_like(ids)), 5)
-    assert found.rows == (4, 7)
-    assert found.input_ids.tolist() == [[0, 1, 2, 0, 0], [3, 4, 5, 0, 0]]
-    assert found.attention_mask.tolist() == found.token_type_ids.tolist() == [[1, 1, 1, 0, 0]] * 2
-
-
-def test_a_batch_that_is_long_enough_stays() -> None:
-    ids = np.arange(6).reshape(2, 3)
-    batch = Batch((0, 1), ids, ids, ids)
-    assert serving.padded(batch, 3) is batch
-    assert serving.padded(batch, 0) is batch
+    batch = Batch((4, 7), ids, np.ones_like(ids), np.ones_like(ids))
+    longer = serving.padded(batch, 5)
+    assert longer.rows == (4, 7)
+    assert longer.input_ids.tolist() == [[0, 1, 2, 0, 0], [3, 4, 5, 0, 0]]
+    assert longer.attention_mask.tolist() == longer.token_type_ids.tolist() == [[1, 1, 1, 0, 0]] * 2
+    assert serving.padded(batch, 3) is serving.padded(batch, 0) is batch
 
 
 def test_padded_rows_are_answered_as_others(readings: list[QuestionRows]) -> None:
@@ -68,10 +64,10 @@ def test_the_cache_gives_what_the_network_gave(readings: list[QuestionRows]) -> 
         """Answers only so many questions."""
 
         def __init__(self, server: LadderServer) -> None:
-            self.server, self.asked = server, 0
+            self.server, self.count = server, 0
 
         def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
-            self.asked += len(readings)
+            self.count += len(readings)
             return self.server.answers(readings)
 
     with cache.redis_server() as client, serving.opened(job(shipped.folder())) as server:
@@ -79,7 +75,7 @@ def test_the_cache_gives_what_the_network_gave(readings: list[QuestionRows]) -> 
         remembering = cache.CacheServer(once, client)
         first = remembering.answers(readings)
         assert remembering.answers(readings) == first
-        assert once.asked == len(readings)
+        assert once.count == len(readings)
 
 
 def test_without_redis_the_cache_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,9 +91,9 @@ def test_a_folder_without_a_network_is_refused(tmp_path: Path) -> None:
 
 def test_transformers_and_our_network_answer_alike(tmp_path: Path, readings: list[QuestionRows]) -> None:
     folder = tiny.checkpoint(tmp_path / "t")
-    wanted = answers(job(folder, TORCH), readings)
-    assert_same(answers(job(folder, TRANSFORMERS), readings), wanted)
-    assert_same(answers(job(folder, TRANSFORMERS, padded=True), readings), wanted)
+    ours = answers(job(folder, TORCH), readings)
+    assert_same(answers(job(folder, TRANSFORMERS), readings), ours)
+    assert_same(answers(job(folder, TRANSFORMERS, padded=True), readings), ours)
 
 
 def test_bfloat16_answers_nearly_alike(tmp_path: Path, readings: list[QuestionRows]) -> None:

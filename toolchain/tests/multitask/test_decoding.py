@@ -11,9 +11,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
-from shardqa.models import shipped
 from shardqa.models.reader import best_spans
-from shardqa.models.tokenizer import Tokenizer
 from shardqa.models.windows import windows
 from shardqa_toolchain.multitask.decoding import (
     AnswerableResult,
@@ -28,16 +26,16 @@ from shardqa_toolchain.multitask.decoding import (
 )
 from shardqa_toolchain.multitask.tasks import CONTROL, HEADS, PLAIN, Task, bio_labels
 from shardqa_toolchain.multitask.words import Mark, Words
+from toolchain.tests.tiny import TOKENIZER
 
-TOKENIZER = Tokenizer.load(shipped.folder())
 TEXT = "by the café\u0301 Rhine"
 
 Floats = NDArray[np.float32]
 HALVES = st.integers(-20, 20).map(lambda n: n / 2)
 
 
-def said(form: str, task: Task, *logits: Floats, text: str = TEXT) -> Result:
-    """The result of a row without a question, [CLS] [SEP] text [SEP]."""
+def decoded(form: str, task: Task, *logits: Floats, text: str = TEXT) -> Result:
+    """Returns the result of a row without a question, [CLS] [SEP] text [SEP]."""
     tokens = TOKENIZER.passage(text)
     ((first, row),) = windows(TOKENIZER.question(""), tokens.ids)
     return decode(form, task, text, tokens, Words.of(tokens), [DecodedWindow(first, row, logits)])
@@ -98,41 +96,32 @@ def test_a_thing_whose_parts_lean_to_two_kinds_is_one_thing() -> None:
     assert [TAGS[tag] for tag in best_tags(logits, TAGS)] == ["B-Y", "I-Y"]
 
 
-def test_a_span_keeps_its_accents_and_says_where_it_stands() -> None:
+def test_a_span_keeps_its_accents_says_where_it_stands_and_is_not_said_below_none() -> None:
     start = floats(0, 0, 0, 0, 9, 0, 0)
-    result = said(HEADS, Task("qa", "span"), start, start)
+    result = decoded(HEADS, Task("qa", "span"), start, start)
     assert result == SpanResult("café\u0301", 7, 12, 18.0)
-    assert isinstance(result, SpanResult)
     assert result.is_said
+    unlikely = floats(9, 0, 0, 0, 1, 0, 0)
+    assert not decoded(HEADS, Task("qa", "span"), unlikely, unlikely).is_said  # type: ignore[union-attr]
 
 
-def test_a_span_less_likely_than_none_is_not_said() -> None:
-    start = floats(9, 0, 0, 0, 1, 0, 0)
-    result = said(HEADS, Task("qa", "span"), start, start)
-    assert isinstance(result, SpanResult)
-    assert not result.is_said
-
-
-def test_answerable_is_a_probability() -> None:
-    assert said(HEADS, Task("said", "answerable"), np.array(0, dtype=np.float32)) == AnswerableResult(0.5)
-
-
-def test_in_the_control_form_answerable_stands_at_the_first_token() -> None:
-    result = said(CONTROL, Task("said", "answerable", control=1), per_token(0, 1, 2))
+def test_answerable_is_a_probability_and_stands_at_the_first_token_in_the_control_form() -> None:
+    assert decoded(HEADS, Task("said", "answerable"), np.array(0, dtype=np.float32)) == AnswerableResult(0.5)
+    result = decoded(CONTROL, Task("said", "answerable", control=1), per_token(0, 1, 2))
     assert isinstance(result, AnswerableResult)
     assert result.probability > 0.99
 
 
 @pytest.mark.parametrize(("form", "logits"), [(HEADS, floats(0, 5)), (CONTROL, per_token(0, 1, 2))])
 def test_a_sequence_has_the_label_of_the_highest_logit(form: str, logits: Floats) -> None:
-    result = said(form, Task("topic", "sequence", ("lake", "river")), logits)
+    result = decoded(form, Task("topic", "sequence", ("lake", "river")), logits)
     assert isinstance(result, SequenceResult)
     assert result.label == "river"
     assert result.probability == pytest.approx(1 / (1 + np.exp(-5)))
 
 
 def test_words_have_labels_and_places() -> None:
-    result = said(HEADS, Task("parts", "tokens", ("O", "x"), PLAIN), per_token(5, 1, 2))
+    result = decoded(HEADS, Task("parts", "tokens", ("O", "x"), PLAIN), per_token(5, 1, 2))
     assert isinstance(result, WordsResult)
     assert result.entities == (Mark(13, 18, "x"),)
     assert [TEXT[word.start : word.end] for word in result.words] == ["by", "the", "café\u0301", "Rhine"]
@@ -156,4 +145,4 @@ def test_a_word_is_judged_in_the_window_that_shows_most_around_it() -> None:
 
 def test_logits_that_are_not_finite_are_the_models_fault() -> None:
     with pytest.raises(BadModel, match="logits of topic that are not finite"):
-        said(HEADS, Task("topic", "sequence", ("a", "b")), floats(0, np.nan))
+        decoded(HEADS, Task("topic", "sequence", ("a", "b")), floats(0, np.nan))

@@ -1,21 +1,17 @@
 """Data of several tasks: every kind's lines, and whatever may be wrong with them, by line."""
 
 import gzip
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shardqa.errors import BadData
-from shardqa.models import shipped
-from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.multitask.lines import (
     AnswerableLabel,
     LineForm,
     SequenceLabel,
     SpanLabel,
-    TaskExample,
     Texts,
     WordLabels,
     read,
@@ -24,57 +20,35 @@ from shardqa_toolchain.multitask.tasks import BIO, PLAIN
 from toolchain.tests import tiny
 from toolchain.tests.tiny_tasks import write_lines
 
-TEXTS = Texts(Tokenizer.load(shipped.folder()))
+TEXTS = Texts(tiny.TOKENIZER)
 QUESTION = "Which town?"
 SPAN, ANSWERABLE, TOPIC = LineForm("span", BIO), LineForm("answerable", BIO), LineForm("sequence", BIO)
 PLACES, CASES = LineForm("tokens", BIO), LineForm("tokens", PLAIN)
 
 
-def one(folder: Path, wanted: LineForm, entry: dict[str, Any]) -> TaskExample:
-    examples, faults = read([write_lines(folder / "a.jsonl", [entry])], wanted, TEXTS)
-    assert (len(examples), faults) == (1, [])
-    return examples[0]
+RHINE = {"text": "by the Rhine", "question": QUESTION}
+LAND = ("B-LAND", "I-LAND", "I-LAND", "I-LAND", "O")
 
 
-def test_a_span_is_told_by_its_characters(tmp_path: Path) -> None:
-    example = one(tmp_path, SPAN, {"text": "by the Rhine", "question": QUESTION, "answer": [7, 12], "answers": ["it"]})
-    assert example.label == SpanLabel((2, 2), ("Rhine", "it"))
-
-
-def test_a_null_answer_is_not_said(tmp_path: Path) -> None:
-    example = one(tmp_path, SPAN, {"text": "by the Rhine", "question": QUESTION, "answer": None})
-    assert example.label == SpanLabel(None, ())
-
-
-def test_answerable_is_true_or_false(tmp_path: Path) -> None:
-    example = one(tmp_path, ANSWERABLE, {"text": "by the Rhine", "question": QUESTION, "label": False})
-    assert example.label == AnswerableLabel(False)
-
-
-def test_a_sequence_needs_no_question(tmp_path: Path) -> None:
-    example = one(tmp_path, TOPIC, {"text": "by the Rhine", "label": "river"})
-    assert (example.label, example.question) == (SequenceLabel("river"), "")
-
-
-def test_a_number_stands_for_a_label_of_the_recipe(tmp_path: Path) -> None:
-    wanted = LineForm("sequence", BIO, ("lake", "river"))
-    assert one(tmp_path, wanted, {"text": "a", "label": 1}).label == SequenceLabel("river")
-
-
-def test_spans_label_the_words_that_they_cover(tmp_path: Path) -> None:
-    example = one(tmp_path, PLACES, {"text": "in New York", "spans": [[3, 11, "TOWN"]]})
-    assert example.label == WordLabels(("O", "B-TOWN", "I-TOWN"))
-
-
-def test_tokens_have_a_label_each(tmp_path: Path) -> None:
-    example = one(tmp_path, PLACES, {"tokens": ["U.S.", "troops"], "labels": ["B-LAND", "O"]})
-    assert example.text == "U.S. troops"
-    assert example.label == WordLabels(("B-LAND", "I-LAND", "I-LAND", "I-LAND", "O"))
-
-
-def test_plain_labels_are_taken_as_they_are(tmp_path: Path) -> None:
-    example = one(tmp_path, CASES, {"tokens": ["U.S.", "troops"], "labels": ["upper", "lower"]})
-    assert example.label == WordLabels(("upper",) * 4 + ("lower",))
+@pytest.mark.parametrize(
+    ("form", "entry", "label"),
+    [
+        (SPAN, {**RHINE, "answer": [7, 12], "answers": ["it"]}, SpanLabel((2, 2), ("Rhine", "it"))),
+        (SPAN, {**RHINE, "answer": None}, SpanLabel(None, ())),
+        (ANSWERABLE, {**RHINE, "label": False}, AnswerableLabel(False)),
+        (TOPIC, {"text": "by the Rhine", "label": "river"}, SequenceLabel("river")),
+        (LineForm("sequence", BIO, ("lake", "river")), {"text": "a", "label": 1}, SequenceLabel("river")),
+        (PLACES, {"text": "in New York", "spans": [[3, 11, "TOWN"]]}, WordLabels(("O", "B-TOWN", "I-TOWN"))),
+        (PLACES, {"tokens": ["U.S.", "troops"], "labels": ["B-LAND", "O"]}, WordLabels(LAND)),
+        (CASES, {"tokens": ["U.S.", "troops"], "labels": ["up", "low"]}, WordLabels(("up",) * 4 + ("low",))),
+    ],
+)
+def test_a_line_gives_the_label_of_its_kind(tmp_path: Path, form: LineForm, entry: dict[str, Any], label: Any) -> None:
+    examples, faults = read([write_lines(tmp_path / "a.jsonl", [entry])], form, TEXTS)
+    assert [example.label for example in examples] == [label]
+    assert examples[0].question == entry.get("question", "")
+    assert examples[0].text == entry.get("text", "U.S. troops")
+    assert not faults
 
 
 def test_files_may_be_gzipped(tmp_path: Path) -> None:
@@ -85,13 +59,9 @@ def test_files_may_be_gzipped(tmp_path: Path) -> None:
 
 def test_squads_json_serves_spans_and_answerability(tmp_path: Path) -> None:
     path = tiny.question_set(tmp_path / "set.json")
-    spans, answerable = (read([path], wanted, TEXTS)[0] for wanted in (SPAN, ANSWERABLE))
-    assert [isinstance(one.label, SpanLabel) and one.label.answers for one in spans] == [
-        ("Basel",),
-        ("green",),
-        (),
-        ("in the east",),
-    ]
+    spans, answerable = (read([path], form, TEXTS)[0] for form in (SPAN, ANSWERABLE))
+    answers = [one.label.answers for one in spans if isinstance(one.label, SpanLabel)]
+    assert answers == [("Basel",), ("green",), (), ("in the east",)]
     assert [isinstance(one.label, AnswerableLabel) and one.label.yes for one in answerable] == [True, True, False, True]
 
 
@@ -101,7 +71,7 @@ def test_squads_json_has_no_topics(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "line", "message"),
+    ("form", "line", "message"),
     [
         (TOPIC, "{", "not JSON"),
         (TOPIC, "[]", "an object is needed"),
@@ -128,11 +98,11 @@ def test_squads_json_has_no_topics(tmp_path: Path) -> None:
         (PLACES, '{"tokens": [1], "labels": ["O"]}', '"tokens" holds 1'),
     ],
 )
-def test_a_line_that_can_not_be_used_is_named(tmp_path: Path, wanted: LineForm, line: str, message: str) -> None:
+def test_a_line_that_can_not_be_used_is_named(tmp_path: Path, form: LineForm, line: str, message: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(f"\n{line}\n")
     with pytest.raises(BadData, match=f"1 examples can't be used: .*bad.jsonl, line 2: .*{message}"):
-        read([path], wanted, TEXTS)
+        read([path], form, TEXTS)
 
 
 def test_faulty_lines_can_be_left_out_and_are_counted(tmp_path: Path) -> None:
@@ -151,14 +121,11 @@ def test_an_answer_that_does_not_stand_where_squad_says_is_named(tmp_path: Path)
 def test_nothing_to_learn_from_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadData, match="nothing to learn from"):
         read([write_lines(tmp_path / "a.jsonl", [])], TOPIC, TEXTS)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadData, match=r"none\.jsonl can't be read: No such file"):
         read([tmp_path / "none.jsonl"], TOPIC, TEXTS)
 
 
 def test_examples_of_one_text_share_its_wordpieces(tmp_path: Path) -> None:
-    lines = [json.loads('{"text": "the same", "label": "x"}')] * 2
+    lines = [{"text": "the same", "label": "x"}] * 2
     examples, _ = read([write_lines(tmp_path / "a.jsonl", lines)], TOPIC, TEXTS)
     assert examples[0].tokens is examples[1].tokens

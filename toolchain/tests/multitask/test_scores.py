@@ -1,13 +1,12 @@
 """Scores of tasks by their published rules, on results made by hand; and what config.json must say of tasks."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shardqa.errors import BadModel
-from shardqa.models import shipped
-from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain.multitask.decoding import AnswerableResult, SequenceResult, SpanResult, WordsResult
+from shardqa_toolchain.multitask.decoding import AnswerableResult, Result, SequenceResult, SpanResult, WordsResult
 from shardqa_toolchain.multitask.lines import (
     AnswerableLabel,
     Label,
@@ -19,8 +18,8 @@ from shardqa_toolchain.multitask.lines import (
 from shardqa_toolchain.multitask.scores import score
 from shardqa_toolchain.multitask.tasks import BIO, HEADS, SETTING, Task, TaskSet
 from shardqa_toolchain.multitask.words import Mark
+from toolchain.tests.tiny import TOKENIZER
 
-TOKENIZER = Tokenizer.load(shipped.folder())
 TEXT = "the Rhine in Basel"
 PLACES = Task("places", "tokens", ("O", "B-WATER", "I-WATER"), BIO)
 
@@ -35,42 +34,53 @@ def words(*labels: str) -> tuple[Mark, ...]:
     return tuple(Mark(*place, label) for place, label in zip(places, labels, strict=True))
 
 
-def test_a_span_counts_by_its_words_and_a_refusal_by_its_margin() -> None:
-    said, unsaid = example(SpanLabel((1, 1), ("the Rhine",))), example(SpanLabel(None, ()))
-    found = score(
-        Task("qa", "span"),
-        [
-            (said, SpanResult("Rhine", 4, 9, 1.0)),
-            (said, SpanResult("Rhine in Basel", 4, 18, -1.0)),
-            (unsaid, SpanResult("Basel", 13, 18, -1.0)),
-            (unsaid, SpanResult("Basel", 13, 18, 1.0)),
-        ],
-    )
-    assert found.examples == 4
-    assert found.scores == pytest.approx({"F1": 75, "EM": 50, "F1 with refusals": 50})
+BEST = SpanResult("Basel", 13, 18, -1.0)
+ANSWERED = SpanLabel((1, 1), ("the Rhine",))
+NONE = WordLabels(("O",) * 4)
+MARKS = (Mark(0, 9, "WATER"), Mark(13, 18, "WATER"))
 
 
-def test_answerable_is_right_on_its_side_of_a_half() -> None:
-    judged = [(example(AnswerableLabel(yes)), AnswerableResult(p)) for yes, p in ((True, 0.6), (False, 0.6))]
-    assert score(Task("said", "answerable"), judged).scores == {"accuracy": 50}
-
-
-def test_a_sequence_is_right_or_wrong() -> None:
-    judged = [
-        (example(SequenceLabel(label)), SequenceResult("river", 0.9)) for label in ("river", "lake", "river", "river")
-    ]
-    assert score(Task("topic", "sequence", ("lake", "river")), judged).scores == {"accuracy": 75}
-
-
-def test_an_entity_counts_when_place_and_label_are_right() -> None:
-    label = example(WordLabels(("O", "B-WATER", "O", "B-WATER")))
-    result = WordsResult(words("B-WATER", "I-WATER", "O", "B-WATER"), (Mark(0, 9, "WATER"), Mark(13, 18, "WATER")))
-    assert score(PLACES, [(label, result)]).scores == {"entity F1": 50, "word accuracy": 50}
-
-
-def test_words_of_which_nothing_is_said_have_no_entity_f1() -> None:
-    label, result = example(WordLabels(("O",) * 4)), WordsResult(words("O", "O", "O", "O"), ())
-    assert score(PLACES, [(label, result)]).scores == {"word accuracy": 100}
+@pytest.mark.parametrize(
+    ("task", "judged", "scores"),
+    [
+        (
+            Task("qa", "span"),
+            [
+                (ANSWERED, SpanResult("Rhine", 4, 9, 1.0)),
+                (ANSWERED, SpanResult("Rhine in Basel", 4, 18, -1.0)),
+                (SpanLabel(None, ()), BEST),
+                (SpanLabel(None, ()), replace(BEST, margin=1.0)),
+            ],
+            {"F1": 75, "EM": 50, "F1 with refusals": 50},
+        ),
+        (
+            Task("said", "answerable"),
+            [(AnswerableLabel(yes), AnswerableResult(0.6)) for yes in (True, False)],
+            {"accuracy": 50},
+        ),
+        (
+            Task("topic", "sequence", ("lake", "river")),
+            [(SequenceLabel(label), SequenceResult("river", 0.9)) for label in ("river", "lake", "river", "river")],
+            {"accuracy": 75},
+        ),
+        (
+            PLACES,
+            [
+                (
+                    WordLabels(("O", "B-WATER", "O", "B-WATER")),
+                    WordsResult(words("B-WATER", "I-WATER", "O", "B-WATER"), MARKS),
+                )
+            ],
+            {"entity F1": 50, "word accuracy": 50},
+        ),
+        (PLACES, [(NONE, WordsResult(words("O", "O", "O", "O"), ()))], {"word accuracy": 100}),
+    ],
+    ids=["spans and refusals", "answerable", "sequence", "entities", "words of which nothing is said"],
+)
+def test_a_tasks_scores(task: Task, judged: list[tuple[Label, Result]], scores: dict[str, float]) -> None:
+    outcome = score(task, [(example(label), result) for label, result in judged])
+    assert outcome.examples == len(judged)
+    assert outcome.scores == pytest.approx(scores)
 
 
 def test_tasks_go_into_config_json_and_back() -> None:

@@ -4,13 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.models import shipped
-from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.faults import Faulty
 from shardqa_toolchain.multitask.tasks import BIO, OUTSIDE, PLAIN
 from shardqa_toolchain.multitask.words import Mark, Words, entities, label_words
+from toolchain.tests.tiny import TOKENIZER
 
-TOKENIZER = Tokenizer.load(shipped.folder())
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 LABEL = st.sampled_from(["PER", "LOC", "x"])
 
@@ -67,35 +65,30 @@ def test_plain_labels_say_each_word_by_itself(case: tuple[Words, list[Mark]]) ->
     assert [mark.label for mark in entities(words, labels, PLAIN)] == [label for label in labels if label != OUTSIDE]
 
 
-def test_a_mark_over_several_words_begins_once() -> None:
-    assert label_words(words_of("in New York City"), [Mark(3, 16, "B-TOWN")], BIO) == (
-        "O",
-        "B-TOWN",
-        "I-TOWN",
-        "I-TOWN",
-    )
-
-
-def test_blanks_at_the_edges_of_a_mark_do_no_harm() -> None:
-    assert label_words(words_of("by the Rhine ."), [Mark(6, 13, "B-WATER")], BIO) == ("O", "O", "B-WATER", "O")
+@pytest.mark.parametrize(
+    ("text", "mark", "labels"),
+    [
+        ("in New York City", Mark(3, 16, "B-TOWN"), ("O", "B-TOWN", "I-TOWN", "I-TOWN")),
+        ("by the Rhine .", Mark(6, 13, "B-WATER"), ("O", "O", "B-WATER", "O")),
+    ],
+    ids=["several words begin once", "blanks at the edges do no harm"],
+)
+def test_a_mark_labels_the_words_that_it_covers(text: str, mark: Mark, labels: tuple[str, ...]) -> None:
+    assert label_words(words_of(text), [mark], BIO) == labels
 
 
 @pytest.mark.parametrize(
-    ("mark", "message"),
+    ("marks", "message"),
     [
-        (Mark(4, 7, "B-x"), "cuts the word at characters 4 to 9"),
-        (Mark(6, 9, "B-x"), "cuts the word at characters 4 to 9"),
-        (Mark(3, 4, "B-x"), "holds no word"),
+        ([Mark(4, 7, "B-x")], "cuts the word at characters 4 to 9"),
+        ([Mark(6, 9, "B-x")], "cuts the word at characters 4 to 9"),
+        ([Mark(3, 4, "B-x")], "holds no word"),
+        ([Mark(0, 9, "B-x"), Mark(4, 9, "B-y")], "overlaps"),
     ],
 )
-def test_a_mark_that_does_not_align_with_words_says_where(mark: Mark, message: str) -> None:
+def test_a_mark_that_does_not_align_with_words_says_where(marks: list[Mark], message: str) -> None:
     with pytest.raises(Faulty, match=message):
-        label_words(words_of("the Rhine"), [mark], BIO)
-
-
-def test_marks_that_share_a_word_are_refused() -> None:
-    with pytest.raises(Faulty, match="overlaps"):
-        label_words(words_of("the Rhine"), [Mark(0, 9, "B-x"), Mark(4, 9, "B-y")], BIO)
+        label_words(words_of("the Rhine"), marks, BIO)
 
 
 def test_an_inside_after_another_type_begins_an_entity() -> None:

@@ -38,13 +38,6 @@ def reader(tmp_path: Path) -> Path:
     return Path(shutil.copytree(shipped.folder(), tmp_path / "reader"))
 
 
-def changed_config(reader: Path, **changes: Any) -> Path:
-    config = json.loads((reader / "config.json").read_text())
-    (reader / "config.json").write_text(json.dumps({**config, **changes}))
-    shipped.write_checksums(reader)
-    return reader
-
-
 def test_a_lambda_zip_holds_handler_code_model_and_libraries_only(tmp_path: Path) -> None:
     bundles.lambda_zip(shipped.folder(), tmp_path / "out.zip", TARGET, VERSIONS)
     with zipfile.ZipFile(tmp_path / "out.zip") as zipped:
@@ -97,13 +90,10 @@ def test_a_failed_bundle_leaves_the_old_one(tmp_path: Path, reader: Path) -> Non
     assert out.read_bytes() == b"old"
 
 
-def test_a_folder_is_no_place_for_a_zip(tmp_path: Path) -> None:
+def test_what_is_there_already_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(BadData, match=r"bundle\.zip"):
         bundles.lambda_zip(shipped.folder(), tmp_path, TARGET, VERSIONS)
-
-
-def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(BadData, match="there already"):
         bundles.functions_folder(shipped.folder(), tmp_path, TARGET, VERSIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
@@ -118,21 +108,19 @@ def test_a_functions_folder_pins_everything_that_is_installed_there(tmp_path: Pa
     assert "python:3.12-slim" in (tmp_path / "out" / "Dockerfile").read_text()
 
 
-def test_a_reader_with_too_few_positions_is_refused(tmp_path: Path, reader: Path) -> None:
+def test_a_reader_that_can_not_serve_is_refused_with_what_it_lacks(reader: Path) -> None:
+    config, tokenizer = (reader / "config.json").read_text(), reader / "tokenizer.json"
+    (reader / "config.json").write_text(json.dumps({**json.loads(config), "max_position_embeddings": 128}))
+    shipped.write_checksums(reader)
     with pytest.raises(BadModel, match="rows of 128 tokens"):
-        check_reader(changed_config(reader, max_position_embeddings=128), 384)
-
-
-def test_a_reader_with_a_changed_file_is_refused(reader: Path) -> None:
-    (reader / "tokenizer.json").write_text("{}")
-    with pytest.raises(BadModel, match="SHA-256"):
         check_reader(reader, 384)
-
-
-def test_a_folder_without_scoring_is_told_how_it_is_fitted(reader: Path) -> None:
+    (reader / "config.json").write_text(config)
     (reader / "scoring.json").unlink()
     shipped.write_checksums(reader)
     with pytest.raises(BadModel, match=r"no scoring\.json; fit .*shardqa-models candidates.*shardqa-models calibrate"):
+        check_reader(reader, 384)
+    tokenizer.write_text("{}")
+    with pytest.raises(BadModel, match="SHA-256"):
         check_reader(reader, 384)
 
 

@@ -30,16 +30,13 @@ def write_wheel(folder: Path, name: str, version: str, tag: str) -> None:
             archive.writestr(path, text)
 
 
-def test_lambda_from_python_3_12_on_takes_wheels_of_a_newer_c_library() -> None:
+def test_platforms_are_those_of_the_runtimes_c_library_and_machine_newest_first() -> None:
     assert "manylinux_2_28_x86_64" in Target.of("3.12", "x86_64").platforms()
     assert "manylinux_2_28_x86_64" not in Target.of("3.11", "x86_64").platforms()
-
-
-def test_platforms_are_those_of_the_machine_newest_first() -> None:
-    found = Target.of("3.13", "aarch64").platforms()
-    assert found[0] == "manylinux_2_34_aarch64"
-    assert "manylinux2014_aarch64" in found
-    assert not any("x86_64" in name for name in found)
+    platforms = Target.of("3.13", "aarch64").platforms()
+    assert platforms[0] == "manylinux_2_34_aarch64"
+    assert "manylinux2014_aarch64" in platforms
+    assert not any("x86_64" in name for name in platforms)
 
 
 @pytest.mark.parametrize(
@@ -51,38 +48,22 @@ def test_a_target_that_there_is_not_is_refused(python: str, machine: str, glibc:
         Target.of(python, machine, glibc)
 
 
-def test_this_interpreter_serves_for_its_own_version() -> None:
+def test_an_interpreter_must_be_of_the_targets_version_and_machine(tmp_path: Path) -> None:
     assert interpreter(LIKE_HERE) == sys.executable
-
-
-def test_no_interpreter_is_found_for_another_machine() -> None:
     assert interpreter(Target(HERE, (2, 34), "other")) is None
-
-
-def test_an_interpreter_of_another_version_is_refused() -> None:
     with pytest.raises(SetupError, match="--interpreter"):
         interpreter(Target("2.7", (2, 34), platform.machine()), sys.executable)
-
-
-def test_a_file_that_is_no_interpreter_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="nothing"):
         interpreter(LIKE_HERE, str(tmp_path / "python"))
 
 
-def test_versions_come_from_the_lock_file(tmp_path: Path) -> None:
+def test_versions_come_from_the_lock_file_or_from_what_is_installed(tmp_path: Path) -> None:
     lock = tmp_path / "requirements.lock"
     lock.write_text("# all\nnumpy==2.0.1\nonnxruntime==1.2\ntokenizers==0.1\n")
     assert wheels.pins(lock) == {"numpy": "2.0.1", "onnxruntime": "1.2", "tokenizers": "0.1"}
-
-
-def test_a_lock_file_without_a_library_is_refused(tmp_path: Path) -> None:
-    lock = tmp_path / "requirements.lock"
     lock.write_text("numpy==2.0.1\n")
     with pytest.raises(BadData, match="onnxruntime"):
         wheels.pins(lock)
-
-
-def test_a_library_that_is_not_installed_is_named() -> None:
     with pytest.raises(SetupError, match="no-such-library"):
         wheels.pins(None, ["no-such-library"])
 
@@ -93,16 +74,13 @@ def test_installed_libraries_are_copied_where_they_run_on_the_target(tmp_path: P
     assert (tmp_path / "tokenizers" / "__init__.py").is_file()
 
 
-def test_wheels_of_a_folder_are_unpacked_without_an_index(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "wheels", "tiny", "1.0", "cp312-cp312-manylinux_2_28_x86_64")
+def test_wheels_of_a_folder_are_unpacked_or_refused_with_the_way_out(tmp_path: Path) -> None:
+    for tag in ("cp311-cp311", "cp312-cp312"):
+        write_wheel(tmp_path / "wheels", "tiny", "1.0", f"{tag}-manylinux_2_28_x86_64")
     wheels.gather(Target.of("3.12", "x86_64"), {"tiny": "1.0"}, tmp_path / "out", tmp_path / "wheels")
     assert (tmp_path / "out" / "tiny" / "__init__.py").is_file()
-
-
-def test_wheels_too_new_for_the_runtime_are_refused_with_the_way_out(tmp_path: Path) -> None:
-    write_wheel(tmp_path / "wheels", "tiny", "1.0", "cp311-cp311-manylinux_2_28_x86_64")
     with pytest.raises(SetupError, match=r"Python 3.11, glibc 2.26.*--python 3.12"):
-        wheels.gather(Target.of("3.11", "x86_64"), {"tiny": "1.0"}, tmp_path / "out", tmp_path / "wheels")
+        wheels.gather(Target.of("3.11", "x86_64"), {"tiny": "1.0"}, tmp_path / "old", tmp_path / "wheels")
 
 
 def test_a_full_disk_under_pip_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,24 +102,17 @@ def test_a_rationed_process_that_ends_is_no_fault() -> None:
         time.sleep(0.1)
 
 
-def test_the_runtime_api_hands_out_events_and_takes_replies(api: runtime_api.RuntimeApi) -> None:
-    thread = serve_one(api, "response")
-    reply = api.invoke({"a": 1}, seconds=10)
-    thread.join()
-    assert (reply.payload, reply.failed) == ({"a": 1}, False)
+def test_the_runtime_api_hands_out_events_and_takes_replies_and_failures(api: runtime_api.RuntimeApi) -> None:
+    for verb, failed in (("response", False), ("error", True)):
+        thread = serve_one(api, verb)
+        reply = api.invoke({"a": 1}, seconds=10)
+        thread.join()
+        assert (reply.payload, reply.failed) == ({"a": 1}, failed)
 
 
-def test_the_runtime_api_knows_a_failure(api: runtime_api.RuntimeApi) -> None:
-    serve_one(api, "error")
-    assert api.invoke({"errorType": "KeyError"}, seconds=10).failed
-
-
-def test_the_runtime_api_refuses_other_paths(api: runtime_api.RuntimeApi) -> None:
+def test_the_runtime_api_refuses_other_paths_and_gives_up_who_never_replies(api: runtime_api.RuntimeApi) -> None:
     assert request(api, "GET", "/2018-06-01/other")[0].status == 404
     assert request(api, "POST", "/other/response", json.dumps({}).encode())[0].status == 404
-
-
-def test_a_function_that_never_replies_is_given_up(api: runtime_api.RuntimeApi) -> None:
     with pytest.raises(BadModel, match="did not reply"):
         api.invoke({}, seconds=0.05)
 

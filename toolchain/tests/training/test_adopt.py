@@ -1,11 +1,14 @@
 """MPNets taken over: transformers' numbers under a reader's own tokenizer, trained, teaching, and refused elsewhere."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
 from shardqa.errors import BadModel
 from shardqa.models import cards, shipped
@@ -22,10 +25,6 @@ from shardqa_toolchain.training.prune import prune_structures
 from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
 from shardqa_toolchain.training.saved import load_reader
 from toolchain.tests import tiny
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
 
 TEXT = tiny.RIVERS * 12  # long enough that distances of every bucket occur
 
@@ -71,7 +70,7 @@ def recipe(folder: Path, data: Path, **teaching: Any) -> Recipe:
 
 
 def test_it_gives_the_hidden_states_that_transformers_gives(source: Path, adopted: Path) -> None:
-    theirs = transformers.MPNetModel.from_pretrained(source, attn_implementation="eager").eval()
+    theirs: Any = transformers.MPNetModel.from_pretrained(source, attn_implementation="eager")
     ids = Tokenizer.load(adopted).passage(TEXT).ids.tolist()
     rows = vocabulary(source)
     names = {number: piece for piece, number in vocabulary(adopted).items()}
@@ -79,8 +78,8 @@ def test_it_gives_the_hidden_states_that_transformers_gives(source: Path, adopte
     with torch.no_grad():
         own = torch.tensor([[101, *ids, 102]])
         ours = load_reader(adopted).eval().encoder(own, torch.ones_like(own), torch.zeros_like(own))[-1]
-        wanted = theirs(torch.tensor([[0, *(rows[names[number]] for number in ids), 2]])).last_hidden_state
-    np.testing.assert_allclose(ours, wanted, atol=2e-5)
+        exact = theirs.eval()(torch.tensor([[0, *(rows[names[number]] for number in ids), 2]])).last_hidden_state
+    np.testing.assert_allclose(ours, exact, atol=2e-5)
 
 
 def test_buckets_tell_near_distances_apart_and_both_sides() -> None:
@@ -96,46 +95,39 @@ def test_its_card_tells_whose_words_it_speaks(adopted: Path) -> None:
     assert (step.name, list(step.settings)) == ("adopt", ["source", "words"])
 
 
-def test_it_learns_and_teaches_a_reader_of_another_shape(adopted: Path, tmp_path: Path) -> None:
-    data = tiny.question_set(tmp_path / "data.json")
-    qa.train(recipe(adopted, data), tmp_path / "teacher", tmp_path / "teacher.work")
+@pytest.fixture(scope="module")
+def trained(adopted: Path) -> Path:
+    """The adopted network after some training, beside it the data that it learnt from."""
+    data = tiny.question_set(adopted.with_name("data.json"))
+    qa.train(recipe(adopted, data), adopted.with_name("teacher"), adopted.with_name("work"))
+    return adopted.with_name("teacher")
+
+
+def distances(folder: Path) -> Any:
+    relative = load_reader(folder).encoder.relative
+    assert relative is not None
+    return relative.weight.detach()
+
+
+def test_it_learns_its_distances_too_and_can_be_averaged(adopted: Path, trained: Path, tmp_path: Path) -> None:
+    assert (distances(adopted) != distances(trained)).any()
+    average([trained, trained], tmp_path / "mean")
+    np.testing.assert_allclose(distances(tmp_path / "mean"), distances(trained), atol=1e-6)
+
+
+def test_it_teaches_a_reader_of_another_shape(trained: Path, tmp_path: Path) -> None:
     student = tiny.checkpoint(tmp_path / "student")
-    taught = recipe(student, data, teachers=(str(tmp_path / "teacher"),), hidden=0.5)
+    taught = recipe(student, trained.with_name("data.json"), teachers=(str(trained),), hidden=0.5)
     distil(taught, tmp_path / "out", tmp_path / "out.work")
     before, after = Checkpoint.load(student).weights, Checkpoint.load(tmp_path / "out").weights
     assert any((after[name] != before[name]).any() for name in before)
 
 
-def test_what_it_learns_is_written_with_its_distances(adopted: Path, tmp_path: Path) -> None:
-    data = tiny.question_set(tmp_path / "data.json")
-    qa.train(recipe(adopted, data), tmp_path / "teacher", tmp_path / "work")
-    before, after = (load_reader(folder).encoder.relative for folder in (adopted, tmp_path / "teacher"))
-    assert before is not None
-    assert after is not None
-    assert (before.weight != after.weight).any()
-
-
-def test_it_can_be_averaged(adopted: Path, tmp_path: Path) -> None:
-    data = tiny.question_set(tmp_path / "data.json")
-    qa.train(recipe(adopted, data), tmp_path / "one", tmp_path / "work")
-    average([tmp_path / "one", tmp_path / "one"], tmp_path / "mean")
-    one, mean = (load_reader(tmp_path / name).encoder.relative for name in ("one", "mean"))
-    assert one is not None
-    assert mean is not None
-    np.testing.assert_allclose(mean.weight.detach(), one.weight.detach(), atol=1e-6)
-
-
-def test_it_is_not_exported(adopted: Path, tmp_path: Path) -> None:
+def test_what_only_training_can_compute_is_not_converted(adopted: Path, source: Path, tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="relative places"):
         export(adopted, tmp_path / "out")
-
-
-def test_its_heads_are_not_pruned(adopted: Path, tmp_path: Path) -> None:
     with pytest.raises(BadModel, match="can't be cut"):
         prune_structures(adopted, tmp_path / "out", 0.5, 0.0, (), 8)
-
-
-def test_before_it_is_adopted_it_is_not_trained(source: Path) -> None:
     with pytest.raises(BadModel, match="shardqa-models adopt"):
         load_reader(source)
 
@@ -145,29 +137,23 @@ def test_a_bert_needs_no_adopting(tmp_path: Path) -> None:
         adopt(tiny.checkpoint(tmp_path / "bert"), shipped.folder(), tmp_path / "out")
 
 
-def test_words_that_it_does_not_know_are_refused(source: Path, tmp_path: Path) -> None:
-    words = tmp_path / "words"
-    words.mkdir()
-    text = {"model": {"vocab": {"[PAD]": 0, "zyzzyva##": 1}}}
-    (words / "tokenizer.json").write_text(json.dumps(text))
-    with pytest.raises(BadModel, match="'zyzzyva##'"):
-        adopt(source, words, tmp_path / "out")
-
-
-@pytest.mark.parametrize("text", ["", "{}", '{"model": {"vocab": {"a": 3}}}'])
-def test_a_tokenizer_without_wordpieces_is_refused(text: str, source: Path, tmp_path: Path) -> None:
-    words = tmp_path / "words"
-    words.mkdir()
-    (words / "tokenizer.json").write_text(text)
-    with pytest.raises(BadModel, match="wordpiece"):
-        adopt(source, words, tmp_path / "out")
+@pytest.mark.parametrize(
+    ("tokenizer", "message"),
+    [
+        ('{"model": {"vocab": {"[PAD]": 0, "zyzzyva##": 1}}}', "'zyzzyva##'"),
+        ("", "wordpiece"),
+        ("{}", "wordpiece"),
+        ('{"model": {"vocab": {"a": 3}}}', "wordpiece"),
+    ],
+)
+def test_words_that_it_does_not_know_are_refused(tokenizer: str, message: str, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(tokenizer)
+    with pytest.raises(BadModel, match=message):
+        adopt(source, tmp_path, tmp_path / "out")
 
 
 def test_fewer_rows_than_wordpieces_are_refused(source: Path, tmp_path: Path) -> None:
-    short = tmp_path / "short"
-    short.mkdir()
-    for name in ("config.json", "model.safetensors"):
-        (short / name).write_bytes((source / name).read_bytes())
+    short = Path(shutil.copytree(source, tmp_path / "short"))
     numbers = vocabulary(source)
     numbers["zyzzyva"], numbers["the"] = numbers["the"], len(numbers)
     (short / "tokenizer.json").write_text(json.dumps({"model": {"vocab": numbers}}))

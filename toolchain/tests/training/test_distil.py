@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from shardqa.errors import BadData
 from shardqa.models import cards
@@ -13,8 +14,6 @@ from shardqa_toolchain.training.loop import Schedule
 from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
 from shardqa_toolchain.training.saved import load_reader
 from toolchain.tests import tiny
-
-torch = pytest.importorskip("torch")
 
 
 def recipe(folder: Path, **teaching: object) -> Recipe:
@@ -85,12 +84,13 @@ def test_a_student_comes_nearer_to_its_teacher(tmp_path: Path) -> None:
     ids = torch.tensor([[101, 2029, 2237, 102, 1996, 9500, 6223, 2167, 2083, 14040, 102]])
     types = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1]])
     with torch.no_grad():
-        said = [one(ids, torch.ones_like(ids), types).permute(2, 0, 1) for one in (teacher, before, after)]
-    assert distil.soft_loss(said[2], [said[0]], 1.0, types) < distil.soft_loss(said[1], [said[0]], 1.0, types)
+        taught, *own = (one(ids, torch.ones_like(ids), types).permute(2, 0, 1) for one in (teacher, before, after))
+    worse, better = (distil.soft_loss(logits, [taught], 1.0, types) for logits in own)
+    assert better < worse
 
 
 @pytest.mark.parametrize(
-    ("teaching", "said"),
+    ("teaching", "message"),
     [
         ({"teachers": ()}, "teachers is"),
         ({"soft": 1.5}, "soft is 1.5"),
@@ -99,8 +99,8 @@ def test_a_student_comes_nearer_to_its_teacher(tmp_path: Path) -> None:
         ({"units": 20}, "20 hidden units are no multiple of a head's 8"),
     ],
 )
-def test_a_setting_that_can_not_be_is_named(teaching: dict[str, object], said: str, tmp_path: Path) -> None:
-    with pytest.raises(BadData, match=said):
+def test_a_setting_that_can_not_be_is_named(teaching: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(BadData, match=message):
         distil.distil(recipe(tmp_path, **teaching), tmp_path / "out", tmp_path / "work")
     assert not (tmp_path / "out").exists()
 

@@ -31,49 +31,50 @@ A: Vitamin D is lacking.
 """
 
 
-def villages(path: Path, count: int = 12) -> Path:
-    evidence_lines.write(
-        path,
-        [
-            EvidenceRecord(
-                f"v{number}",
-                f"How many bells has village {number}?",
-                f"village {number}",
-                f"Village {number} lies on a hill. Its church has {number} bells.",
-                ((0, len(f"Village {number} lies on a hill.")),),
-                split="dev" if number % 4 == 0 else "train",
-            )
-            for number in range(count)
-        ],
-    )
-    return path
+@pytest.fixture
+def villages(tmp_path: Path) -> str:
+    """A file of twelve questions with evidence, every fourth of the split dev."""
+    path, hill = tmp_path / "set.jsonl.gz", "Village {} lies on a hill."
+    records = [
+        EvidenceRecord(
+            f"v{number}",
+            f"How many bells has village {number}?",
+            f"village {number}",
+            f"{hill.format(number)} Its church has {number} bells.",
+            ((0, len(hill.format(number))),),
+            split="dev" if number % 4 == 0 else "train",
+        )
+        for number in range(12)
+    ]
+    evidence_lines.write(path, records)
+    return str(path)
 
 
 def mixed(tmp_path: Path, *sources: MixtureSource) -> tuple[dict[str, Any], list[EvidenceRecord], Path]:
     out = tmp_path / "out"
-    told = mixture.mix(Mixture(tokenizer=str(shipped.folder()), sources=sources), out)
+    manifest = mixture.mix(Mixture(tokenizer=str(shipped.folder()), sources=sources), out)
     file = out / mixture.EVIDENCE_FILE
-    return told, evidence_lines.read(file) if file.exists() else [], out / mixture.HELD_OUT
+    return manifest, evidence_lines.read(file) if file.exists() else [], out / mixture.HELD_OUT
 
 
-def test_the_dev_part_is_held_out(tmp_path: Path) -> None:
-    _, learnt, held_out = mixed(tmp_path, MixtureSource(str(villages(tmp_path / "set.jsonl.gz")), copies=2))
+def test_the_dev_part_is_held_out(villages: str, tmp_path: Path) -> None:
+    _, learnt, held_out = mixed(tmp_path, MixtureSource(villages, copies=2))
     assert len(learnt) == 18
     assert not [one for one in learnt if one.split == "dev"]
     assert {one.id for one in evidence_lines.read(held_out / "set.jsonl.gz")} == {"v0", "v4", "v8"}
 
 
-def test_nothing_is_learnt_from_a_set_that_only_measures(tmp_path: Path) -> None:
-    source = MixtureSource(str(villages(tmp_path / "set.jsonl.gz")), measured=True, share=0.5)
-    told, learnt, held_out = mixed(tmp_path, source)
-    assert (learnt, told["taken"]) == ([], {"set.jsonl.gz": {"learnt": 0, "held_out": 6}})
+def test_nothing_is_learnt_from_a_set_that_only_measures(villages: str, tmp_path: Path) -> None:
+    source = MixtureSource(villages, measured=True, share=0.5)
+    manifest, learnt, held_out = mixed(tmp_path, source)
+    assert (learnt, manifest["taken"]) == ([], {"set.jsonl.gz": {"learnt": 0, "held_out": 6}})
     assert len(evidence_lines.read(held_out / "set.jsonl.gz")) == 6
 
 
-def test_a_negative_is_another_passage_without_the_evidence(tmp_path: Path) -> None:
-    told, learnt, _ = mixed(tmp_path, MixtureSource(str(villages(tmp_path / "set.jsonl.gz")), negatives=1.0))
+def test_a_negative_is_another_passage_without_the_evidence(villages: str, tmp_path: Path) -> None:
+    manifest, learnt, _ = mixed(tmp_path, MixtureSource(villages, negatives=1.0))
     none = [one for one in learnt if one.id.endswith("#no")]
-    assert told["negatives"] == len(none) > 0
+    assert manifest["negatives"] == len(none) > 0
     assert not [one for one in none if one.spans or one.question.split()[-1].rstrip("?") in one.context.split()]
 
 

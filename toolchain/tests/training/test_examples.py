@@ -2,6 +2,7 @@
 
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,65 +10,57 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadData
-from shardqa.models import shipped, squad
-from shardqa.models.tokenizer import Tokenizer
+from shardqa.models import squad
 from shardqa_toolchain.faults import align
 from shardqa_toolchain.training import examples
 from toolchain.tests import tiny
+from toolchain.tests.tiny import TOKENIZER
 
-TOKENIZER = Tokenizer.load(shipped.folder())
 WRONG = {"id": "w1", "question": "What?", "answers": [{"text": "Basel", "answer_start": 3}], "is_impossible": False}
+BLANK = {"id": "b1", "question": "What?", "answers": [{"text": " ", "answer_start": 3}], "is_impossible": False}
+LONG = tiny.question("long", "what " * 80, tiny.RIVERS, "green")
 
 
-def test_an_answer_is_labelled_with_its_wordpieces(tmp_path: Path) -> None:
-    sources, _ = examples.read([tiny.question_set(tmp_path / "set.json")], TOKENIZER)
-    example = sources[0].example
-    assert example.answer is not None
-    first, last = example.answer
-    wanted = TOKENIZER.passage("Basel").ids
-    assert example.passage[first : last + 1].tolist() == wanted.tolist()
+@pytest.fixture
+def sources(tmp_path: Path) -> list[examples.ExampleSource]:
+    return examples.read([tiny.question_set(tmp_path / "set.json")], TOKENIZER)[0]
 
 
-def test_a_question_without_answer_is_labelled_none(tmp_path: Path) -> None:
-    sources, _ = examples.read([tiny.question_set(tmp_path / "set.json")], TOKENIZER)
+def test_an_answer_is_labelled_with_its_wordpieces(sources: list[examples.ExampleSource]) -> None:
     assert [source.example.answer is None for source in sources] == [False, False, True, False]
+    example = sources[0].example
+    first, last = example.answer or (0, 0)
+    assert example.passage[first : last + 1].tolist() == TOKENIZER.passage("Basel").ids.tolist()
 
 
-def test_a_wrong_offset_is_refused_with_the_question_and_what_stands_there(tmp_path: Path) -> None:
-    path = tiny.question_set(tmp_path / "set.json", WRONG)
-    with pytest.raises(BadData, match=r"w1: at character 3 stands ' Rhin', its answer is 'Basel'.*--skip-faulty"):
+def test_examples_of_one_passage_share_its_wordpieces(sources: list[examples.ExampleSource]) -> None:
+    assert sources[0].example.passage is sources[1].example.passage
+    assert sources[0].example.passage.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ([WRONG], r"w1: at character 3 stands ' Rhin', its answer is 'Basel'.*--skip-faulty"),
+        ([{**WRONG, "id": f"w{n}"} for n in range(8)], r"8 of its questions.*and 3 more"),
+        ([BLANK], "b1: its answer ' ' has no wordpiece"),
+        ([LONG], "long: "),
+    ],
+)
+def test_questions_that_can_not_be_learnt_from_are_named_or_left_out(
+    tmp_path: Path, extra: list[dict[str, Any]], message: str
+) -> None:
+    path = tiny.question_set(tmp_path / "set.json", *extra)
+    with pytest.raises(BadData, match=message):
         examples.read([path], TOKENIZER)
-
-
-def test_wrong_offsets_are_left_out_and_reported_on_demand(tmp_path: Path) -> None:
-    sources, faults = examples.read([tiny.question_set(tmp_path / "set.json", WRONG)], TOKENIZER, skip_faulty=True)
-    assert [fault.where for fault in faults] == ["w1"]
-    assert "w1" not in [source.question.id for source in sources]
-
-
-def test_only_the_first_faults_are_spelt_out_and_the_others_counted(tmp_path: Path) -> None:
-    many = [{**WRONG, "id": f"w{n}"} for n in range(8)]
-    with pytest.raises(BadData, match=r"8 of its questions.*and 3 more"):
-        examples.read([tiny.question_set(tmp_path / "set.json", *many)], TOKENIZER)
-
-
-def test_an_answer_of_nothing_but_blanks_is_a_fault(tmp_path: Path) -> None:
-    blank = {"id": "b1", "question": "What?", "answers": [{"text": " ", "answer_start": 3}], "is_impossible": False}
-    _, faults = examples.read([tiny.question_set(tmp_path / "set.json", blank)], TOKENIZER, skip_faulty=True)
-    assert faults[0].what == "its answer ' ' has no wordpiece"
-
-
-def test_a_question_too_long_to_be_read_is_a_fault(tmp_path: Path) -> None:
-    long = tiny.question("long", "what " * 80, tiny.RIVERS, "green")
-    _, faults = examples.read([tiny.question_set(tmp_path / "set.json", long)], TOKENIZER, skip_faulty=True)
-    assert [fault.where for fault in faults] == ["long"]
+    sources, faults = examples.read([path], TOKENIZER, skip_faulty=True)
+    assert [fault.where for fault in faults] == [question["id"] for question in extra]
+    assert {source.question.id for source in sources} == {"r1", "r2", "r3", "l1"}
 
 
 def test_a_file_without_questions_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "empty.json"
-    path.write_text('{"data": []}')
     with pytest.raises(BadData, match="no question to learn from"):
-        examples.read([path], TOKENIZER)
+        examples.read([tiny.write_squad(tmp_path / "empty.json", {})], TOKENIZER)
 
 
 @given(st.text(min_size=1, max_size=80), st.data())
@@ -95,23 +88,11 @@ def test_the_whole_text_is_labelled_with_all_its_wordpieces(text: str) -> None:
 
 
 def test_a_hard_negative_shares_words_with_the_question_and_lacks_its_answer(tmp_path: Path) -> None:
-    path = tiny.question_set(tmp_path / "set.json")
-    sources, _ = examples.read([path], TOKENIZER)
-    town = next(source for source in sources if source.question.id == "l1")
-    negatives = examples.hard_negatives([town], squad.read_squad(path), TOKENIZER)
-    assert [negative.answer for negative in negatives] == [None]
-    assert negatives[0].passage.tolist() == TOKENIZER.passage(tiny.RIVERS).ids.tolist()
-
-
-def test_an_article_whose_paragraphs_all_hold_the_answer_gives_no_negative(tmp_path: Path) -> None:
-    both = tiny.question("x", "What river is it?", tiny.RIVERS, "Rhine")
-    path = tiny.question_set(tmp_path / "set.json", both)
-    sources, _ = examples.read([path], TOKENIZER)
-    chosen = [source for source in sources if source.question.id == "x"]
-    assert examples.hard_negatives(chosen, squad.read_squad(path), TOKENIZER) == []
-
-
-def test_examples_of_one_passage_share_its_wordpieces(tmp_path: Path) -> None:
-    sources, _ = examples.read([tiny.question_set(tmp_path / "set.json")], TOKENIZER)
-    assert sources[0].example.passage is sources[1].example.passage
-    assert sources[0].example.passage.dtype == np.int32
+    everywhere = tiny.question("x", "What river is it?", tiny.RIVERS, "Rhine")
+    path = tiny.question_set(tmp_path / "set.json", everywhere)
+    sources = {source.question.id: source for source in examples.read([path], TOKENIZER)[0]}
+    questions = squad.read_squad(path)
+    (negative,) = examples.hard_negatives([sources["l1"]], questions, TOKENIZER)
+    assert negative.answer is None
+    assert negative.passage.tolist() == TOKENIZER.passage(tiny.RIVERS).ids.tolist()
+    assert examples.hard_negatives([sources["x"]], questions, TOKENIZER) == []

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadData, BadModel
 from shardqa_toolchain.training import loop
-
-torch = pytest.importorskip("torch")
-
 
 SCHEDULE = loop.Schedule(passes=2.5, tokens=64, rate=0.01, seed=3, save_seconds=1e9)
 
@@ -63,33 +61,25 @@ def test_an_interrupted_run_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert (tmp_path / "cut/log.jsonl").read_text() == (tmp_path / "whole/log.jsonl").read_text()
 
 
-def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
+def test_a_finished_run_is_not_run_again_and_its_log_holds_loss_and_rate(tmp_path: Path) -> None:
     first, again = fresh(), fresh()
     loop.train(first, SCHEDULE, tmp_path, {})
     loop.train(again, SCHEDULE, tmp_path, {})
     assert again.steps == 0
     assert weights(again) == weights(first)
-
-
-def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
-    loop.train(fresh(), SCHEDULE, tmp_path, {"data": "one"})
-    with pytest.raises(BadData, match="other settings or data"):
-        loop.train(fresh(), SCHEDULE, tmp_path, {"data": "another"})
-
-
-def test_a_truncated_state_is_named(tmp_path: Path) -> None:
-    loop.train(fresh(), SCHEDULE, tmp_path, {})
-    state = tmp_path / loop.STATE_FILE
-    state.write_bytes(state.read_bytes()[:200])
-    with pytest.raises(BadModel, match=r"state\.pt can't be read"):
-        loop.train(fresh(), SCHEDULE, tmp_path, {})
-
-
-def test_the_log_holds_the_loss_and_the_rate(tmp_path: Path) -> None:
-    loop.train(fresh(), SCHEDULE, tmp_path, {})
     lines = [json.loads(line) for line in (tmp_path / loop.LOG_FILE).read_text().splitlines()]
     assert lines[-1]["step"] == lines[-1]["steps"]
     assert all(math.isfinite(line["loss"]) for line in lines)
+
+
+def test_a_state_of_another_run_and_a_truncated_one_are_refused(tmp_path: Path) -> None:
+    loop.train(fresh(), SCHEDULE, tmp_path, {"data": "one"})
+    with pytest.raises(BadData, match="other settings or data"):
+        loop.train(fresh(), SCHEDULE, tmp_path, {"data": "another"})
+    state = tmp_path / loop.STATE_FILE
+    state.write_bytes(state.read_bytes()[:200])
+    with pytest.raises(BadModel, match=r"state\.pt can't be read"):
+        loop.train(fresh(), SCHEDULE, tmp_path, {"data": "one"})
 
 
 def test_a_part_of_a_pass_has_that_part_of_the_steps() -> None:
@@ -105,19 +95,13 @@ def test_the_rate_never_leaves_0_to_1_and_ends_near_0(steps: int, warm_up: float
 
 
 @dataclass
-class Sum:
+class Sum(Line):
     """Wants an encoder's weight and a head's as low as they get: each step lowers both by what their rates allow."""
 
     trained: Any = field(default_factory=lambda: torch.nn.ModuleDict({"encoder": no_bias(), "head": no_bias()}))
 
-    def lengths(self, passed: int) -> Sequence[int]:
-        return [4] * 40
-
     def loss(self, passed: int, rows: Sequence[int], device: Any) -> Any:
         return sum(parameter.sum() for parameter in self.trained.parameters())
-
-    def held_out_figures(self, device: Any) -> dict[str, float]:
-        return {}
 
 
 def no_bias() -> Any:

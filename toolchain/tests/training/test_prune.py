@@ -4,51 +4,52 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from shardqa.errors import BadData
 from shardqa.models import cards
-from shardqa_toolchain.cli import app
 from shardqa_toolchain.training import prune
+from shardqa_toolchain.training.network import SpanReader
 from shardqa_toolchain.training.saved import load_reader
 from shardqa_toolchain.training.slimming import KeptLayer, slimmed
 from toolchain.tests import tiny
 
-torch = pytest.importorskip("torch")
 
-
-def logits(reader: object) -> object:
+def logits(reader: SpanReader) -> torch.Tensor:
     ids = torch.arange(1000, 1012).reshape(2, 6)
     with torch.no_grad():
-        return reader(ids, torch.ones_like(ids), torch.zeros_like(ids))  # type: ignore[operator]
+        outputs: torch.Tensor = reader.eval()(ids, torch.ones_like(ids), torch.zeros_like(ids))
+    return outputs
 
 
-def test_keeping_everything_changes_nothing(tmp_path: Path) -> None:
-    reader = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
+@pytest.fixture
+def reader(tmp_path: Path) -> SpanReader:
+    return load_reader(tiny.checkpoint(tmp_path / "t"))
+
+
+def test_keeping_everything_changes_nothing(reader: SpanReader) -> None:
     layers = reader.encoder.sizes.layers
     whole = [KeptLayer(n, tuple(range(size.heads)), tuple(range(size.width))) for n, size in enumerate(layers)]
-    assert torch.equal(logits(slimmed(reader, whole).eval()), logits(reader))
+    assert torch.equal(logits(slimmed(reader, whole)), logits(reader))
 
 
-def test_removing_a_column_that_is_zero_changes_nothing(tmp_path: Path) -> None:
-    reader = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
+def test_removing_a_column_that_is_zero_changes_nothing(reader: SpanReader) -> None:
     with torch.no_grad():
         for number in range(2):
             reader.get_parameter(f"encoder.layers.{number}.narrow.weight")[:, :16] = 0
-    kept = prune.chosen(prune._importance(reader, []), 0.0, 1 / 3)
-    assert [one.columns for one in kept] == [tuple(range(16, 48))] * 2
-    assert torch.allclose(logits(slimmed(reader, kept).eval()), logits(reader), atol=1e-5)
+    layers = prune.chosen(prune._importance(reader, []), 0.0, 1 / 3)
+    assert [layer.columns for layer in layers] == [tuple(range(16, 48))] * 2
+    assert torch.allclose(logits(slimmed(reader, layers)), logits(reader), atol=1e-5)
 
 
-def test_a_head_that_feeds_nothing_goes_first(tmp_path: Path) -> None:
-    reader = load_reader(tiny.checkpoint(tmp_path / "t")).eval()
+def test_a_head_that_feeds_nothing_goes_first(reader: SpanReader) -> None:
     with torch.no_grad():
         reader.get_parameter("encoder.layers.1.mix.weight")[:, 8:16] = 0
-    kept = prune.chosen(prune._importance(reader, []), 1 / 8, 0.0)
-    assert [one.heads for one in kept] == [(0, 1, 2, 3), (0, 2, 3)]
-    assert torch.allclose(logits(slimmed(reader, kept).eval()), logits(reader), atol=1e-5)
+    layers = prune.chosen(prune._importance(reader, []), 1 / 8, 0.0)
+    assert [layer.heads for layer in layers] == [(0, 1, 2, 3), (0, 2, 3)]
+    assert torch.allclose(logits(slimmed(reader, layers)), logits(reader), atol=1e-5)
 
 
 def test_a_pruned_checkpoint_loads_again_with_its_unequal_layers(tmp_path: Path) -> None:
@@ -96,16 +97,11 @@ def test_a_share_out_of_range_is_refused(share: float, tmp_path: Path) -> None:
         prune.prune_structures(tiny.checkpoint(tmp_path / "t"), tmp_path / "out", share, 0.0)
 
 
-def test_the_command_prints_what_is_left(tmp_path: Path) -> None:
-    folder, out = tiny.checkpoint(tmp_path / "t"), tmp_path / "out"
-    words = ["prune", str(folder), "--heads", "0.5", "--out", str(out), "--json"]
-    result = CliRunner().invoke(app, words, catch_exceptions=False)
+def test_the_command_prints_what_is_left_and_wants_one_kind_of_pruning(tmp_path: Path) -> None:
+    words = ["prune", tiny.checkpoint(tmp_path / "t"), "--out", tmp_path / "out"]
+    result = tiny.command(*words, "--heads", "0.5", "--json")
     assert sum(heads for heads, _ in json.loads(result.stdout)["layers"]) == 4
-
-
-def test_the_command_wants_one_kind_of_pruning(tmp_path: Path) -> None:
-    words = ["prune", str(tmp_path), "--out", str(tmp_path / "o")]
     with pytest.raises(BadData, match="nothing to remove"):
-        CliRunner().invoke(app, words, catch_exceptions=False)
+        tiny.command(*words)
     with pytest.raises(BadData, match="give one kind"):
-        CliRunner().invoke(app, [*words, "--weights", "0.5", "--heads", "0.5"], catch_exceptions=False)
+        tiny.command(*words, "--weights", "0.5", "--heads", "0.5")

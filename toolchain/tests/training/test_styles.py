@@ -23,7 +23,7 @@ def test_a_question_that_would_lose_all_but_a_word_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "wanted"),
+    ("question", "phrase"),
     [
         (CAPITAL, "the capital of France"),
         ("When was the bridge built?", "the bridge built"),
@@ -31,8 +31,8 @@ def test_a_question_that_would_lose_all_but_a_word_stays() -> None:
         ("Who is she?", "Who is she?"),
     ],
 )
-def test_a_phrase_names_what_is_asked_for(question: str, wanted: str) -> None:
-    assert styles.phrase(question, RANDOM) == wanted
+def test_a_phrase_names_what_is_asked_for(question: str, phrase: str) -> None:
+    assert styles.phrase(question, RANDOM) == phrase
 
 
 def test_courtesies_stand_around_the_question() -> None:

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from shardqa.models import shipped
-from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.multitask.lines import (
     AnswerableLabel,
     Label,
@@ -14,8 +12,8 @@ from shardqa_toolchain.multitask.lines import (
 )
 from shardqa_toolchain.multitask.tasks import CONTROL, HEADS, PLAIN, Task, TaskSet
 from shardqa_toolchain.training.targets import IGNORED, TaskRow, collate, task_rows
+from toolchain.tests.tiny import TOKENIZER
 
-TOKENIZER = Tokenizer.load(shipped.folder())
 TEXT, QUESTION = "embeddings of rivers", "What is it?"
 ROW = 224
 
@@ -37,43 +35,33 @@ def example(label: Label, question: str = "", text: str = TEXT) -> TaskExample:
     return TaskExample(question, text, TOKENIZER.question(question), TOKENIZER.passage(text), label)
 
 
-def only(rows: Sequence[TaskRow]) -> TaskRow:
-    assert len(rows) == 1
-    return rows[0]
+def targets(rows: Sequence[TaskRow]) -> list[dict[str, list[int]]]:
+    return [{name: value.tolist() for name, value in row.targets.items()} for row in rows]
 
 
 def test_labels_of_one_text_and_question_share_a_row() -> None:
-    found = {
+    labels = {
         "qa": [example(SpanLabel((0, 3), ("embeddings",)), QUESTION)],
         "said": [example(AnswerableLabel(True), QUESTION)],
     }
-    row = only(task_rows(TASKS, found, ROW))
-    assert {name: value.tolist() for name, value in row.targets.items()} == {"qa": [PASSAGE, PASSAGE + 3], "said": [1]}
+    assert targets(task_rows(TASKS, labels, ROW)) == [{"qa": [PASSAGE, PASSAGE + 3], "said": [1]}]
 
 
 def test_a_label_of_the_text_alone_is_learnt_with_every_question_and_without() -> None:
     questions = [example(AnswerableLabel(False), one) for one in (QUESTION, "Who?")]
     rows = task_rows(TASKS, {"said": questions, "topic": [example(SequenceLabel("river"))]}, ROW)
-    assert [{name: value.tolist() for name, value in row.targets.items()} for row in rows] == [
-        {"said": [0], "topic": [1]},
-        {"said": [0], "topic": [1]},
-        {"topic": [1]},
-    ]
-
-
-def test_a_text_without_questions_has_a_row_without_one() -> None:
-    row = only(task_rows(TASKS, {"topic": [example(SequenceLabel("lake"))]}, ROW))
-    assert len(row) == len(TOKENIZER.passage(TEXT)) + 3
+    assert targets(rows) == [{"said": [0], "topic": [1]}, {"said": [0], "topic": [1]}, {"topic": [1]}]
+    assert len(rows[-1]) == len(TOKENIZER.passage(TEXT)) + 3
 
 
 def test_two_labels_of_one_task_for_the_same_have_a_row_each() -> None:
     twice = [example(SequenceLabel("lake")), example(SequenceLabel("river"))]
-    assert [row.targets["topic"].tolist() for row in task_rows(TASKS, {"topic": twice}, ROW)] == [[0], [1]]
+    assert targets(task_rows(TASKS, {"topic": twice}, ROW)) == [{"topic": [0]}, {"topic": [1]}]
 
 
 def test_words_are_labelled_at_their_first_wordpiece() -> None:
-    row = only(task_rows(TASKS, {"parts": [example(WordLabels(("x", "O", "x")))]}, ROW))
-    assert row.targets["parts"].tolist() == [IGNORED, IGNORED, 1, IGNORED, IGNORED, IGNORED, 0, 1, IGNORED]
+    rows = task_rows(TASKS, {"parts": [example(WordLabels(("x", "O", "x")))]}, ROW)
+    assert targets(rows) == [{"parts": [IGNORED, IGNORED, 1, IGNORED, IGNORED, IGNORED, 0, 1, IGNORED]}]
 
 
 def test_a_window_without_the_whole_answer_says_not_here() -> None:
@@ -83,9 +71,10 @@ def test_a_window_without_the_whole_answer_says_not_here() -> None:
         "qa": [example(SpanLabel(pieces, ("x",)), QUESTION, text)],
         "said": [example(AnswerableLabel(True, pieces), QUESTION, text)],
     }
-    rows = task_rows(TASKS, labels, ROW)
-    assert [row.targets["qa"].tolist() for row in rows] == [[0, 0], [PASSAGE + 122, PASSAGE + 123]]
-    assert [row.targets["said"].tolist() for row in rows] == [[0], [1]]
+    assert targets(task_rows(TASKS, labels, ROW)) == [
+        {"qa": [0, 0], "said": [0]},
+        {"qa": [PASSAGE + 122, PASSAGE + 123], "said": [1]},
+    ]
 
 
 def test_words_of_a_long_text_are_labelled_in_every_window() -> None:
@@ -94,18 +83,15 @@ def test_words_of_a_long_text_are_labelled_in_every_window() -> None:
 
 
 def test_with_control_tokens_every_task_has_its_own_row() -> None:
-    found = {
+    labels = {
         "qa": [example(SpanLabel((4, 5), ("of rivers",)), QUESTION)],
         "topic": [example(SequenceLabel("river"), QUESTION)],
     }
-    qa, topic = task_rows(CONTROLS, found, ROW)
+    qa, topic = task_rows(CONTROLS, labels, ROW)
     assert [row.input_ids[1] for row in (qa, topic)] == [1, 3]
     union = CONTROLS.union
-    assert [union[place] for place in qa.targets["qa"].tolist() if place != IGNORED] == [
-        *["O"] * 4,
-        "B-answer",
-        "I-answer",
-    ]
+    tags = [union[place] for place in qa.targets["qa"].tolist() if place != IGNORED]
+    assert tags == ["O", "O", "O", "O", "B-answer", "I-answer"]
     assert topic.targets["topic"].tolist() == [union.index("river"), *[IGNORED] * (len(topic) - 1)]
 
 

@@ -17,14 +17,12 @@ from shardqa_toolchain.training.recipe import Data, Recipe, Teaching
 from shardqa_toolchain.training.teacher_logits import TeacherLogits
 from toolchain.tests import tiny
 
-torch = pytest.importorskip("torch")
-
 
 def row(number: int) -> Any:
     return np.arange(5 + number, dtype=np.int64) + number
 
 
-def said(number: int) -> Any:
+def logits(number: int) -> Any:
     return np.random.default_rng(number).normal(0, 5, (2, 2, 5 + number)).astype(np.float32)
 
 
@@ -41,49 +39,43 @@ def opened(tmp_path: Path) -> Iterator[Opening]:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def file(tmp_path: Path) -> Path:
     """A file of three rows."""
-    with contextlib.closing(TeacherLogits.open(tmp_path, ("one", "two"))) as found:
+    with contextlib.closing(TeacherLogits.open(tmp_path, ("one", "two"))) as store:
         for number in range(3):
-            found.put(row(number), said(number))
-    return found.path
+            fresh = store.put(row(number), logits(number))
+            np.testing.assert_array_equal(fresh, store.get(row(number)))
+    return store.path
 
 
-def test_what_was_said_is_found_by_the_next_process(kept: Path, opened: Opening) -> None:
-    found = opened()
-    assert len(found) == 3
+def test_what_is_stored_is_found_by_the_next_process(file: Path, opened: Opening) -> None:
+    store = opened()
+    assert len(store) == 3
     for number in range(3):
-        there = found.get(row(number))
-        assert there is not None
-        np.testing.assert_allclose(there, said(number), rtol=1e-3)
-    assert found.get(row(3)) is None
-
-
-def test_a_row_is_given_as_it_will_be_found(opened: Opening) -> None:
-    found = opened()
-    given = found.put(row(0), said(0))
-    np.testing.assert_array_equal(given, found.get(row(0)))
+        np.testing.assert_allclose(store.get(row(number)), logits(number), rtol=1e-3)  # type: ignore[arg-type]
+    assert store.get(row(3)) is None
 
 
 @pytest.mark.parametrize("cut", [1, 30, 60])
-def test_a_record_that_was_cut_short_is_said_again(kept: Path, opened: Opening, cut: int) -> None:
-    content = kept.read_bytes()
-    kept.write_bytes(content[:-cut])
-    found = opened()
-    assert (len(found), found.get(row(2))) == (2, None)
-    found.put(row(2), said(2))
-    assert kept.read_bytes() == content
+def test_a_record_that_was_cut_short_is_stored_again(file: Path, opened: Opening, cut: int) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[:-cut])
+    store = opened()
+    assert (len(store), store.get(row(2))) == (2, None)
+    store.put(row(2), logits(2))
+    assert file.read_bytes() == content
     assert len(opened()) == 3
 
 
-def test_nothing_from_a_damaged_byte_on_is_used(kept: Path, opened: Opening) -> None:
-    content = bytearray(kept.read_bytes())
+def test_nothing_from_a_damaged_byte_on_is_used(file: Path, opened: Opening) -> None:
+    content = bytearray(file.read_bytes())
     content[-1] ^= 1
-    kept.write_bytes(bytes(content))
+    file.write_bytes(bytes(content))
     assert opened().get(row(2)) is None
 
 
-def test_other_teachers_have_another_file(kept: Path, opened: Opening) -> None:
+@pytest.mark.usefixtures("file")
+def test_other_teachers_have_another_file(opened: Opening) -> None:
     assert len(opened("one", "three")) == 0
     assert len(opened()) == 3
 
@@ -102,26 +94,26 @@ def recipe(folder: Path, **teaching: Any) -> Recipe:
     return Recipe(teacher, 0.0, Data(train=(str(train),), held_out=0.0), schedule, settings)
 
 
-def test_teachers_read_no_row_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = recipe(tmp_path)
-    distil.distil(settings, tmp_path / "first", tmp_path / "first.work")
+def distilled(settings: Recipe, out: Path) -> dict[str, Any]:
+    """Returns the weights of a student."""
+    distil.distil(settings, out, out.with_name(f"{out.name}.work"))
+    return dict(load_file(out / "model.safetensors"))
 
-    def refused(*_: object) -> None:
+
+def test_teachers_read_no_row_twice_and_what_is_stored_teaches_what_they_teach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = recipe(tmp_path)
+    exact = distilled(replace(settings, teaching=replace(settings.teaching, kept="")), tmp_path / "read")
+    first = distilled(settings, tmp_path / "first")
+    np.testing.assert_allclose(first["qa_outputs.weight"], exact["qa_outputs.weight"], atol=5e-3)
+
+    def refuse(*_: object) -> None:
         raise AssertionError("a teacher was asked")
 
-    monkeypatch.setattr(distil.DistilTask, "_teachers_outputs", refused)
-    distil.distil(settings, tmp_path / "second", tmp_path / "second.work")
-    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("first", "second"))
+    monkeypatch.setattr(distil.DistilTask, "_teachers_outputs", refuse)
+    second = distilled(settings, tmp_path / "second")
     assert all((second[name] == value).all() for name, value in first.items())
-
-
-def test_kept_logits_teach_what_the_teachers_teach(tmp_path: Path) -> None:
-    settings = recipe(tmp_path)
-    distil.distil(settings, tmp_path / "kept-out", tmp_path / "kept.work")
-    asked = replace(settings, teaching=replace(settings.teaching, kept=""))
-    distil.distil(asked, tmp_path / "asked-out", tmp_path / "asked.work")
-    kept, wanted = (load_file(tmp_path / name / "model.safetensors") for name in ("kept-out", "asked-out"))
-    np.testing.assert_allclose(kept["qa_outputs.weight"], wanted["qa_outputs.weight"], atol=5e-3)
 
 
 def test_hidden_units_are_not_kept(tmp_path: Path) -> None:
