@@ -1,4 +1,6 @@
-# One image for nodes and API: redis-server, the module and the Python package. Runs as a user without rights.
+# One image for nodes and API: redis-server, the module and the Python package. Runs as a user without rights. By itself
+# it is a whole cluster with the API, for one machine:
+#   docker build -t shardqa . && docker run --init -p 127.0.0.1:8080:8080 -e SHARDQA_HTTP_KEYS=none -v shardqa:/data shardqa
 FROM python:3.11-slim-bookworm AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc libc6-dev make \
@@ -24,3 +26,5 @@ ENV PATH=/opt/shardqa/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=
 USER 10001:10001
 WORKDIR /data
 VOLUME /data
+EXPOSE 8080
+CMD ["sh", "-c", "SHARDQA_HTTP_HOST=0.0.0.0 exec shardqa up --data /data"]

@@ -2,12 +2,17 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+
+from tests.nodes import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,3 +58,24 @@ def test_nodes_share_large_models_where_they_are_told_to(tmp_path: Path, shared:
 
 def test_the_image_has_the_folder_that_its_user_writes_to() -> None:
     assert "install -d -o shardqa -g shardqa /data /models" in (ROOT / "Dockerfile").read_text()
+
+
+def test_the_image_alone_is_a_cluster_with_the_api(tmp_path: Path) -> None:
+    """The image's own command, as it stands in the Dockerfile, outside a container."""
+    (words,) = re.findall(r"^CMD (.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    shell, option, script = json.loads(words)
+    port = free_port()
+    script = script.replace("--data /data", f"--data {tmp_path} --shards 1 --port {port} --http {free_port()}")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "SHARDQA_HTTP_KEYS": "none"}
+    command = [shell, option, script]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as up:
+        try:
+            assert up.stdout is not None
+            lines = iter(up.stdout.readline, "")
+            ready = next((line for line in lines if line.startswith("ready: ")), "it ended before it was ready")
+            (address,) = re.findall(r"http://127\.0\.0\.1:\d+", ready)
+            assert httpx.get(f"{address}/readyz").json()["status"] == "ready"
+        finally:
+            up.terminate()
+            up.communicate(timeout=60)

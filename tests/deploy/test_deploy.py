@@ -302,6 +302,17 @@ def test_manifests_are_what_kubernetes_takes(version: str) -> None:
         kubernetes_validate.validate(manifest, version, strict=True)
 
 
+def test_the_folder_is_a_base_of_kustomize() -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("kubectl is not here")
+    built = [one for one in yaml.safe_load_all(run("kubectl", "kustomize", DEPLOY / "kubernetes")) if one]
+    names = [sorted((one["kind"], one["metadata"]["name"]) for one in each) for each in (built, MANIFESTS)]
+    assert names[0] == names[1]
+    for manifest in built:
+        assert manifest["metadata"]["namespace"] == "shardqa"
+        kubernetes_validate.validate(manifest, KUBERNETES[-1], strict=True)
+
+
 def test_a_field_that_kubernetes_does_not_know_is_noticed() -> None:
     (service, *_) = MANIFESTS
     with pytest.raises(kubernetes_validate.ValidationError):
