@@ -69,6 +69,14 @@ def cluster(bare_cluster: LocalCluster) -> LocalCluster:
     return bare_cluster
 
 
+@pytest.fixture(scope="session")
+def one_shard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One shard with functions and reader, shared: whoever harms it mends it."""
+    with running_cluster(tmp_path_factory.mktemp("one-shard") / "data", shards=1) as cluster:
+        nodes.prepare(cluster)
+        yield cluster
+
+
 @pytest.fixture(scope="module")
 def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., LocalCluster]]:
     """Starts further clusters, with functions and reader, that end with the file: `start_cluster(shards=1)`."""

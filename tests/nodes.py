@@ -205,7 +205,11 @@ def settings_of(cluster: LocalCluster, **options: Any) -> Settings:
 
 def prepare(cluster: LocalCluster) -> None:
     """Functions and the shipped reader on every shard."""
-    asyncio.run(_prepare(settings_of(cluster, timeout=60)))
+    prepare_settings(settings_of(cluster, timeout=60))
+
+
+def prepare_settings(settings: Settings) -> None:
+    asyncio.run(_prepare(settings))
 
 
 async def _prepare(settings: Settings) -> None:

@@ -32,7 +32,7 @@ def end_move(slot: int, giver: Redis, taker: Redis) -> None:
 
 def migrate(giver: Redis, taker: Redis, names: list[Any]) -> None:
     to = topology.myself(topology.read(taker))
-    giver.execute_command("MIGRATE", to.host, to.port, "", 0, 10_000, "KEYS", *names)
+    giver.execute_command("MIGRATE", to.host, to.port, "", 0, 60_000, "KEYS", *names)
 
 
 def agree(nodes: list[Redis]) -> None:

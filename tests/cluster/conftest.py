@@ -13,7 +13,6 @@ import pytest
 from shardqa import cli
 from shardqa.cluster.local import LocalCluster
 from tests.cluster.shards_client import Shards
-from tests.nodes import prepare, running_cluster
 
 
 @pytest.fixture
@@ -36,14 +35,6 @@ def connect(corpus: str) -> Iterator[Callable[[LocalCluster], Shards]]:
     yield connect
     for shards in opened:
         shards.close()
-
-
-@pytest.fixture(scope="session")
-def one_shard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """One shard with functions and reader, shared: whoever harms it mends it."""
-    with running_cluster(tmp_path_factory.mktemp("one-shard") / "data", shards=1) as cluster:
-        prepare(cluster)
-        yield cluster
 
 
 @dataclass(frozen=True, slots=True)

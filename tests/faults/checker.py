@@ -16,7 +16,7 @@ from functools import cached_property
 from math import inf
 from typing import Literal
 
-from tests.faults.history import Asked, Event, Looked, Span, Write
+from tests.faults.history import Event, Look, Reply, Span, Write
 
 Kind = Literal["lost", "resurrected", "stale", "unknown", "missed", "early"]
 MEANINGS: dict[Kind, str] = {
@@ -50,14 +50,14 @@ NEVER = Superseded(inf, ())
 class Document:
     """The writes of one document, and what was seen of it."""
 
-    def __init__(self, name: str, writes: Iterable[Write], sights: Iterable[tuple[Span | Looked, Event]]) -> None:
+    def __init__(self, name: str, writes: Iterable[Write], sights: Iterable[tuple[Span | Look, Event]]) -> None:
         nothing = Write(name, -1, None, -inf, -inf)  # before the first write
         self.writes = [nothing, *sorted(writes, key=lambda write: write.begin)]
         self.sights = sorted(sights, key=lambda sight: _end(sight[1]))
         self._acknowledged = [write for write in self.writes[1:] if write.end is not None]
         self._matches: dict[tuple[object, ...], list[Write]] = {}
 
-    def matches(self, seen: Span | Looked) -> list[Write]:
+    def matches(self, seen: Span | Look) -> list[Write]:
         """Writes that have this text, or lack any."""
         key = (seen.start, seen.end, seen.answer) if isinstance(seen, Span) else (seen.text,)
         if key not in self._matches:
@@ -81,16 +81,16 @@ class Document:
         return NEVER if first is None else Superseded(_end(first), (*sight, first))
 
     def _first_sight(self, write: Write) -> Event | None:
-        """Of a write that was not acknowledged; only where nothing else can have been seen."""
+        """The first sight of a write that was not acknowledged; only where nothing else can have been seen."""
         return next((event for seen, event in self.sights if self.matches(seen) == [write]), None)
 
-    def too_late(self, seen: Span | Looked, event: Event) -> float:
+    def too_late(self, seen: Span | Look, event: Event) -> float:
         """Seconds between the time from which nobody may see it and the look; 0 when all is well, else infinite."""
         ends = [self.superseded[write.version].at for write in self.matches(seen) if write.begin <= _end(event)]
         return max(0.0, event.begin - max(ends)) if ends else inf
 
-    def violation(self, seen: Span | Looked, event: Event) -> Violation:
-        """Of a sight that is not possible."""
+    def violation(self, seen: Span | Look, event: Event) -> Violation:
+        """The violation that a sight shows which is not possible."""
         matches = self.matches(seen)
         past = [write for write in matches if write.begin <= _end(event)]
         if not matches:
@@ -101,7 +101,7 @@ class Document:
         by = self.superseded[last.version].by
         if last.text is None:  # so it was before the first write, too: only what came last matters
             gone = max((write for write in self._acknowledged if _end(write) < event.begin), key=_end)
-            return Violation("missed" if isinstance(event, Asked) else "lost", (gone, event))
+            return Violation("missed" if isinstance(event, Reply) else "lost", (gone, event))
         return Violation("resurrected" if _removes(by[-1]) else "stale", (last, *by, event))
 
     def _last_written(self, event: Event) -> tuple[Write, ...]:
@@ -131,28 +131,28 @@ def largest_lag(history: Sequence[Event]) -> float:
 
 
 def _documents(history: Sequence[Event]) -> list[Document]:
-    writes, sights = defaultdict[str, list[Write]](list), defaultdict[str, list[tuple[Span | Looked, Event]]](list)
+    writes, sights = defaultdict[str, list[Write]](list), defaultdict[str, list[tuple[Span | Look, Event]]](list)
     for event in history:
         if isinstance(event, Write):
             writes[event.document].append(event)
-        elif isinstance(event, Looked):
+        elif isinstance(event, Look):
             sights[event.document].append((event, event))
         else:
             for span in event.spans:
                 sights[span.document].append((span, event))
             if event.about is not None and not event.partial and event.about not in {s.document for s in event.spans}:
-                sights[event.about].append((Looked(event.about, None, event.begin, event.end), event))
+                sights[event.about].append((Look(event.about, None, event.begin, event.end), event))
     return [Document(name, writes[name], sights[name]) for name in sorted(writes.keys() | sights.keys())]
 
 
-def _has(write: Write, seen: Span | Looked) -> bool:
-    if isinstance(seen, Looked):
+def _has(write: Write, seen: Span | Look) -> bool:
+    if isinstance(seen, Look):
         return write.text == seen.text
     return write.text is not None and write.text[seen.start : seen.end] == seen.answer and bool(seen.answer)
 
 
 def _is_kept(event: Event) -> bool:
-    return isinstance(event, Asked) and event.kept
+    return isinstance(event, Reply) and event.cached
 
 
 def _removes(event: Event) -> bool:

@@ -13,11 +13,10 @@ import pytest
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
-from shardqa.loader import preparation
 from shardqa.schema import Document
 from tests.faults import documents
 from tests.faults.shim import Shim, build, environment
-from tests.nodes import Node, wait_until
+from tests.nodes import Node, prepare_settings, wait_until
 
 DOCUMENT = "mill of Arnsby"
 CORPUS = "disk"
@@ -41,14 +40,7 @@ class Disk:
         with self.node.client() as client:
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             wait_until(lambda: b"cluster_state:ok" in client.execute_command("CLUSTER", "INFO"), "the slots are served")
-        asyncio.run(self._prepare())
-
-    async def _prepare(self) -> None:
-        engine = await Engine.connect(self.settings())
-        try:
-            await preparation.prepare(engine)
-        finally:
-            await engine.close()
+        prepare_settings(self.settings())
 
     def settings(self) -> Settings:
         return Settings(redis=f"127.0.0.1:{self.node.port}", corpus=CORPUS, timeout=30)
@@ -77,13 +69,13 @@ class Disk:
 @contextmanager
 def running_disk(folder: Path, files: str, **options: Any) -> Iterator[Disk]:
     """`options` of the node."""
-    found = Disk(folder, Shim(folder, build(folder), files), **options)
+    disk = Disk(folder, Shim(folder, build(folder), files), **options)
     try:
-        found.start()
-        yield found
+        disk.start()
+        yield disk
     finally:
-        found.shim.heal()
-        found.node.stop()
+        disk.shim.heal()
+        disk.node.stop()
 
 
 async def until(done: Callable[[], Awaitable[object]], what: str) -> None:

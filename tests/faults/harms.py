@@ -1,4 +1,4 @@
-"""What a soak does to its cluster, one after another, each by name.
+"""Harms that a soak does to its cluster, one after another, each by name.
 
 A harm is done, then mended where it needs mending (a killed node is started again). What it says of a time is from the
 moment of the harm. Synchronous: to be called in a thread.
@@ -71,7 +71,7 @@ def kill_master(subject: Subject, chance: Random) -> Harmed:
 
 
 def restart_master(subject: Subject, chance: Random) -> Harmed:
-    """kill -9, and it is back before its replica takes over."""
+    """Ends a master by kill -9; it is back before its replica takes over."""
     port = _master(subject, chance).port
     subject.kill(port)
     harmed = Harmed("master killed and restarted at once", port, monotonic())

@@ -1,4 +1,4 @@
-"""What clients did and saw: writes, questions, looks at documents. Times are of one monotonic clock, in seconds.
+"""Clients' writes, replies to their questions, and looks at documents. Times are of one monotonic clock, in seconds.
 
 A write that ended with anything but an acknowledgement has no end: it may take effect at any time after its begin, or
 never. Where nodes may be lost for good or a replica may take over, a client acknowledges only what a replica has, too
@@ -38,7 +38,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Reply:
     question: str
     about: str | None  # the document that answers it best, where one does
     spans: tuple[Span, ...]  # the answer and the other candidates
@@ -46,16 +46,16 @@ class Asked:
     end: float
     partial: bool = False
     by: str = "engine"
-    kept: bool = False  # the answer was kept: the asker's process has only to have heard of a change
+    cached: bool = False  # the asker's process has only to have heard of a change
 
     def __str__(self) -> str:
-        said = "; ".join(map(str, self.spans)) or "nothing"
-        kept = " and got what was kept" if self.kept else ""
-        return f"{self.begin:.3f} .. {self.end:.3f}  {self.by} asked {self.question!r}{kept}: {said}"
+        spans = "; ".join(map(str, self.spans)) or "nothing"
+        cached = " and got what was kept" if self.cached else ""
+        return f"{self.begin:.3f} .. {self.end:.3f}  {self.by} asked {self.question!r}{cached}: {spans}"
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class Look:
     """A document was read, or was not there."""
 
     document: str
@@ -68,4 +68,4 @@ class Looked:
         return f"{self.begin:.3f} .. {self.end:.3f}  looked at {self.document!r}: {said}"
 
 
-Event: TypeAlias = Write | Asked | Looked
+Event: TypeAlias = Write | Reply | Look

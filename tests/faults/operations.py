@@ -1,4 +1,4 @@
-"""What is done step by step on two shards whose workers stop at steps: ingest, ask, delete, push, register.
+"""Operations on two shards whose workers stop at steps: ingest, ask, delete, push, register.
 
 All that clients do and see goes into a history, for the checker.
 """
@@ -18,7 +18,7 @@ from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
 from shardqa.schema import Answer, Document
 from tests.faults import documents
-from tests.faults.history import Asked, Event, Looked, Write
+from tests.faults.history import Event, Look, Reply, Write
 from tests.faults.over_http import spans_of
 from tests.faults.steps import Step, Steps
 
@@ -28,36 +28,9 @@ OTHER = "bridge of Arnsby"  # is there all the time
 SCRIPT = "GB('CommandReader').map(lambda x: 'hello').register(trigger='hello')"
 STEPS = (
     Step("ingest", "a document came", "in", "REQUEST", (b"Ingest",)),
-    Step(
-        "ingest",
-        "the right to write is asked for",
-        "out",
-        "CALL",
-        (
-            b"HSET",
-            DOC,
-        ),
-    ),
-    Step(
-        "ingest",
-        "what is there is asked for",
-        "out",
-        "CALL",
-        (
-            b"HMGET",
-            DOC,
-        ),
-    ),
-    Step(
-        "ingest",
-        "what is there is known",
-        "in",
-        "CALLED",
-        (
-            b"HMGET",
-            DOC,
-        ),
-    ),
+    Step("ingest", "the right to write is asked for", "out", "CALL", (b"HSET", DOC)),
+    Step("ingest", "what is there is asked for", "out", "CALL", (b"HMGET", DOC)),
+    Step("ingest", "what is there is known", "in", "CALLED", (b"HMGET", DOC)),
     Step("ingest", "passages leave", "out", "CALL", (b"PUBLISH",)),
     Step("ingest", "passages are written", "in", "CALLED", (b"PUBLISH",)),
     Step("ingest", "the client is told", "out", "REPLY", (b'"changed":true',)),
@@ -99,21 +72,21 @@ class Shards:
 
     @property
     def corpus(self) -> str:
-        """Of this test alone, so that the history is whole."""
+        """A corpus of this test alone, so that the history is whole."""
         return self.engine.settings.corpus
 
     async def ask(self, version: int) -> None:
         """Raises AssertionError where the answer is not this version's, or partial."""
-        answer = await self.asked(documents.questions(DOCUMENT, version)[0].text)
+        answer = await self.reply(documents.questions(DOCUMENT, version)[0].text)
         assert not answer.partial, answer.failed
         assert answer.answer == documents.builder(version)
 
-    async def asked(self, question: str) -> Answer:
+    async def reply(self, question: str) -> Answer:
         begin = time.monotonic()
         text = f"{question} {begin}"  # worded so that no cache knows it
         answer = await self.engine.ask(text, fresh=True, n_best=20)
         about = next((name for name in (DOCUMENT, OTHER) if name in question), None)
-        self.history.append(Asked(text, about, spans_of(answer), begin, time.monotonic(), answer.partial))
+        self.history.append(Reply(text, about, spans_of(answer), begin, time.monotonic(), answer.partial))
         return answer
 
     async def put(self, name: str = DOCUMENT) -> None:
@@ -139,7 +112,7 @@ class Shards:
         begin = time.monotonic()
         found = await self.engine.documents.get(self.corpus, name)
         text = None if found is None else found.text
-        self.history.append(Looked(name, text, begin, time.monotonic()))
+        self.history.append(Look(name, text, begin, time.monotonic()))
         return text
 
     async def passages(self, name: str) -> int:
@@ -202,7 +175,7 @@ class Delete(Ingest):
 
     async def holds(self, shards: Shards) -> None:
         assert await shards.keys_of(f"*:{shards.corpus}:*:{DOCUMENT}*") == []
-        answer = await shards.asked(f"Who built the {DOCUMENT}?")
+        answer = await shards.reply(f"Who built the {DOCUMENT}?")
         assert not answer.partial
         assert DOCUMENT not in {found.document for found in answer.n_best}
 

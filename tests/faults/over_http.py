@@ -14,8 +14,8 @@ PASSING_CODES = {"timeout", "cluster_unavailable", "writes_refused", "wrong_shar
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a workload looks at in an answer."""
+class AnswerView:
+    """The part of an answer that a workload looks at."""
 
     spans: tuple[Span, ...]
     partial: bool
@@ -26,9 +26,9 @@ def spans_of(answer: Answer) -> tuple[Span, ...]:
     return tuple(Span(found.document, found.start, found.end, found.answer) for found in answer.n_best)
 
 
-async def said_by(engine: Engine, question: str, fresh: bool) -> Said:
+async def view_by(engine: Engine, question: str, fresh: bool) -> AnswerView:
     answer = await engine.ask(question, fresh=fresh, n_best=20)
-    return Said(spans_of(answer), answer.partial, bool(answer.cached))
+    return AnswerView(spans_of(answer), answer.partial, bool(answer.cached))
 
 
 class OverHttp:
@@ -44,24 +44,24 @@ class OverHttp:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
-    async def ask(self, question: str, fresh: bool) -> Said:
+    async def ask(self, question: str, fresh: bool) -> AnswerView:
         words = {"question": question, "corpus": self._corpus, "fresh": fresh, "n_best": 20}
-        told = await self._told("POST", "/v1/ask", words)
-        spans = (Span(one["document"], one["start"], one["end"], one["answer"]) for one in told["n_best"])
-        return Said(tuple(spans), told["partial"], bool(told["cached"]))
+        reply = await self._send("POST", "/v1/ask", words)
+        spans = (Span(item["document"], item["start"], item["end"], item["answer"]) for item in reply["n_best"])
+        return AnswerView(tuple(spans), reply["partial"], bool(reply["cached"]))
 
     async def put(self, document: Document) -> None:
         words = {"id": document.id, "corpus": self._corpus, "title": document.title, "text": document.text}
-        await self._told("POST", "/v1/documents", words)
+        await self._send("POST", "/v1/documents", words)
 
     async def delete(self, corpus: str, name: str) -> bool:
         try:
-            await self._told("DELETE", f"/v1/documents/{name}?corpus={corpus}", None)
+            await self._send("DELETE", f"/v1/documents/{name}?corpus={corpus}", None)
         except UnknownDocument:
             return False
         return True
 
-    async def _told(self, method: str, path: str, words: dict[str, Any] | None) -> Any:
+    async def _send(self, method: str, path: str, words: dict[str, Any] | None) -> Any:
         try:
             reply = await self._client.request(method, path, json=words)
         except httpx.HTTPError as error:
@@ -71,13 +71,13 @@ class OverHttp:
         raise _fault(reply.json(), reply.status_code)
 
 
-def _fault(told: dict[str, Any], status: int) -> ShardqaError:
-    code = told.get("code")
+def _fault(problem: dict[str, Any], status: int) -> ShardqaError:
+    code = problem.get("code")
     for known in (UnknownCorpus, UnknownDocument):
         if code == known.code:
-            return known(str(told))
+            return known(str(problem))
     if code not in PASSING_CODES:
-        return ShardqaError(f"{status} {told}")
-    fault = ClusterUnavailable(str(told))
+        return ShardqaError(f"{status} {problem}")
+    fault = ClusterUnavailable(str(problem))
     fault.code = code  # type: ignore[misc]
     return fault

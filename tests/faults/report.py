@@ -1,4 +1,4 @@
-"""What a soak prints: counts, times, slopes, violations."""
+"""The report of a soak: counts, times, slopes, violations."""
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ SHOWN = 5  # violations and faults in full
 
 @dataclass(slots=True)
 class Recovery:
-    """Of one harm: seconds from the harm."""
+    """Seconds from one harm until all was well."""
 
     name: str
     failover: float | None  # until the replica was master
@@ -33,7 +33,7 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """Of the memory of one kind of process, in megabytes a minute."""
+    """Growth of the memory of one kind of process, in megabytes a minute."""
 
     common: float  # that fits all series best, each with a level of its own
     least: float  # of one series
@@ -96,19 +96,19 @@ def percentile(values: Sequence[float], q: float) -> float:
     return float(np.percentile(np.asarray(values), q)) if len(values) else float("nan")
 
 
-def counts(found: Counter[str]) -> Iterable[str]:
-    for name, count in sorted(found.items()):
+def counts(outcomes: Counter[str]) -> Iterable[str]:
+    for name, count in sorted(outcomes.items()):
         yield f"  {name:44} {count}"
-    asked = sum(count for name, count in found.items() if name.startswith("asked"))
-    told = sum(count for name, count in found.items() if name.startswith("asked, told"))
-    yield f"  {'questions told to retry':44} {told / max(asked, 1):.2%} (wanted < {RETRIES:.1%})"
+    asked = sum(count for name, count in outcomes.items() if name.startswith("asked"))
+    retries = sum(count for name, count in outcomes.items() if name.startswith("asked, told"))
+    yield f"  {'questions told to retry':44} {retries / max(asked, 1):.2%} (wanted < {RETRIES:.1%})"
 
 
-def recoveries(found: Sequence[Recovery]) -> Iterable[str]:
+def recoveries(harms: Sequence[Recovery]) -> Iterable[str]:
     yield f"  {'':44} {'times':>5} {'failover':>9} {'asked by all':>13} {'written':>8}   median / worst, s"
     by_name = defaultdict[str, list[Recovery]](list)
-    for one in found:
-        by_name[one.name].append(one)
+    for harm in harms:
+        by_name[harm.name].append(harm)
     for name, ones in sorted(by_name.items()):
         failovers = [one.failover for one in ones if one.failover is not None]
         wanted = f"wanted {WANTED[name]:g}" if name in WANTED else ""
@@ -125,9 +125,9 @@ def _pair(values: Sequence[float]) -> str:
     return f"{percentile(values, 50):.1f}/{max(values):.1f}" if values else "-"
 
 
-def memory(found: Memory) -> Iterable[str]:
-    for kind in sorted(found.series):
-        slope = found.slope(kind)
+def memory(sizes: Memory) -> Iterable[str]:
+    for kind in sorted(sizes.series):
+        slope = sizes.slope(kind)
         if slope is None:
             yield f"  {kind:44} no series of {WARM_SECONDS + LASTING_SECONDS:g} s"
             continue
@@ -142,7 +142,7 @@ def _shown(slopes: Sequence[float]) -> str:
     return ", ".join(f"{slope:+.2f}" for slope in slopes)
 
 
-def kept(before: Mapping[int, float], after: Mapping[int, float], bare: Mapping[int, float]) -> Iterable[str]:
+def used(before: Mapping[int, float], after: Mapping[int, float], bare: Mapping[int, float]) -> Iterable[str]:
     """Megabytes that each Redis says it uses: before the load, after it, and then without the answers it keeps."""
     for port in sorted(before):
         yield (
@@ -157,11 +157,11 @@ def pings(idle: Sequence[float], loaded: Sequence[float]) -> Iterable[str]:
     yield f"  {'PING p99, under all of it':44} {under:.2f} ms of {len(loaded)}: {under / before:.1f}x, wanted {PING:g}x"
 
 
-def violations(found: Sequence[Violation], faults: Sequence[str], lag: float) -> Iterable[str]:
-    kinds = Counter(violation.kind for violation in found)
+def violations(violations: Sequence[Violation], faults: Sequence[str], lag: float) -> Iterable[str]:
+    kinds = Counter(violation.kind for violation in violations)
     for kind in ("lost", "resurrected", "stale", "unknown", "missed", "early"):
         yield f"  {kind:44} {kinds[kind]}"
     yield f"  {'other faults':44} {len(faults)}"
     yield f"  {'kept answers behind, at most':44} {lag:.3f} s"
-    yield from (str(violation) for violation in found[:SHOWN])
+    yield from (str(violation) for violation in violations[:SHOWN])
     yield from (f"    {fault}" for fault in faults[: 4 * SHOWN])

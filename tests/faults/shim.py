@@ -19,7 +19,7 @@ def build(folder: Path) -> Path:
 
 
 class Shim:
-    """What one or more processes meet. `files`: only paths that hold one of them (a|b) count."""
+    """Faults that one or more processes meet. `files`: only paths that hold one of them (a|b) count."""
 
     def __init__(self, folder: Path, library: Path, files: str) -> None:
         self._path, self._library, self._files = folder / "page", library, files
@@ -48,7 +48,7 @@ class Shim:
 
     @property
     def writes(self) -> int:
-        """That could have failed, so far."""
+        """The number of writes that could have failed, so far."""
         return self._get("writes")
 
     @property

@@ -39,6 +39,9 @@ SAMPLE_SECONDS = 5.0
 LAZY_SECONDS = 2.0  # until what was unlinked is free, on replicas too
 PROBE_SECONDS = 30.0  # after a harm until it counts as never recovered
 PROBES = tuple(f"{thing} of {place}" for thing in ("harbour", "station") for place in documents.PLACES)
+HARMS_OF_NODES = {
+    harms.kill_master, harms.restart_master, harms.hang_master, harms.hang_master_long, harms.kill_replica,
+}  # fmt: skip
 LAG = 60.0  # KNOWN_SECONDS of engine/epochs.py: what the documentation promises
 
 
@@ -96,16 +99,10 @@ class Soak:
         self.record.counts[f"harm: {harmed.name}"] += 1
         print(f"  {monotonic():.1f} {harmed.name} {harmed.port}: {failover} {asks:.2f} {writes:.2f}", flush=True)
         if asks > PROBE_SECONDS:
-            print("\n".join(await state.told(engine, self.subject, self.misses[-1][-1])), flush=True)
+            print("\n".join(await state.lines(engine, self.subject, self.misses[-1][-1])), flush=True)
         await asyncio.to_thread(harmed.mend)
         await asyncio.to_thread(self.subject.wait_until_whole)
-        if harm in (
-            harms.kill_master,
-            harms.restart_master,
-            harms.hang_master,
-            harms.hang_master_long,
-            harms.kill_replica,
-        ):
+        if harm in HARMS_OF_NODES:
             self.excluded.append((harmed.port, begin, monotonic()))
 
     async def _until_whole(self, harmed: Harmed, engine: Engine) -> float:
@@ -146,18 +143,18 @@ class Soak:
 
     def _sample_once(self) -> None:
         now, roles = monotonic(), self._roles()
-        found: list[tuple[str, int, str]] = [("API", self.api, "")]
+        samples: list[tuple[str, int, str]] = [("API", self.api, "")]
         for port in self.subject.ports:
             role = roles.get(port, "")
-            found.append((f"Redis, {role}", self.subject.pid(port), role))
-            found.append((f"worker of a {role}", self.subject.worker(port), role))
-        for kind, pid, role in found:
+            samples.append((f"Redis, {role}", self.subject.pid(port), role))
+            samples.append((f"worker of a {role}", self.subject.worker(port), role))
+        for kind, pid, role in samples:
             size = resident(pid) if pid else None
             if size is not None and (role or kind == "API"):
                 self.memory.add(kind, pid, now, size)
 
     def _roles(self) -> dict[int, str]:
-        """Of each node, by port; empty where none tells."""
+        """The role of each node, by port; empty where none tells."""
         try:
             return {one.port: one.role for one in self.subject.nodes()}
         except RedisError:
@@ -174,7 +171,7 @@ def used(subject: Subject) -> dict[int, float]:
 
 
 def drop_answers(subject: Subject) -> None:
-    """What a cluster keeps for an hour: answers, rankings."""
+    """Drops what a cluster keeps for an hour: answers, rankings."""
     for master in subject.masters():
         with subject.client(master.port) as client, client.pipeline(transaction=False) as pipeline:
             for prefix in ("answer", "ask", "rank"):
@@ -238,12 +235,12 @@ def soak(minutes: float, seed: int) -> bool:
                 left = asyncio.run(_left(run, Settings(redis=other.seed(), corpus=CORPUS, timeout=60)))
             after = used(subject)
             drop_answers(subject)
-            print("\n".join(report.kept(before, after, used(subject))), flush=True)
+            print("\n".join(report.used(before, after, used(subject))), flush=True)
         return _print(run, left, pings(folder / "idle", []), pings(folder / "pings", run.excluded))
 
 
 def _print(run: Soak, left: list[str], idle: list[float], loaded: list[float]) -> bool:
-    found: list[Violation] = check(run.record.history, LAG)
+    violations: list[Violation] = check(run.record.history, LAG)
     faults = [*run.record.faults, *left]
     lag = largest_lag(run.record.history)
     for lines in (
@@ -252,11 +249,11 @@ def _print(run: Soak, left: list[str], idle: list[float], loaded: list[float]) -
         report.memory(run.memory),
         report.pings(idle, loaded),
         [f"  {'slowest answer':44} {run.record.slowest:.1f} s"],
-        report.violations(found, faults, lag),
+        report.violations(violations, faults, lag),
     ):
         print("\n".join(lines), flush=True)
     print("\n".join(run.record.retries[:20]))
-    return not found and not faults
+    return not violations and not faults
 
 
 def machine() -> str:

@@ -1,4 +1,4 @@
-"""What each part says of itself, for a soak that does not recover."""
+"""The state of each part in its own words, for a soak that does not recover."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from tests.faults.subject import Subject
 QUESTION = "Who built the bridge of Arnsby?"
 
 
-async def told(engine: Engine, subject: Subject, said: str) -> list[str]:
+async def lines(engine: Engine, subject: Subject, last: str) -> list[str]:
     lines = [
-        f"    the last question: {said}",
+        f"    the last question: {last}",
         f"    the engine's masters: {[node.name for node in engine.shards.nodes()]}",
     ]
     for reply in await engine.shards.everywhere("RG.TRIGGER", "Terms", engine.settings.corpus, QUESTION):

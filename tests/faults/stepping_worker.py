@@ -55,14 +55,14 @@ def main() -> None:
         teller.tell(b"out", type, id, frame[frames.HEADER.size :])
         send(link, frame)
 
-    def taken(link: Link) -> list[Frame] | None:
-        found = whole(link)
-        for frame in found or ():
+    def complete_frames(link: Link) -> list[Frame] | None:
+        received = whole(link)
+        for frame in received or ():
             teller.tell(b"in", frame.type, frame.id, frame.payload)
-        return found
+        return received
 
     patched: Any = Link
-    patched.send_frame, patched._complete_frames = send_frame, taken
+    patched.send_frame, patched._complete_frames = send_frame, complete_frames
     sys.argv = [str(Path(frames.__file__).with_name("__main__.py"))]
     runpy.run_module("shardqa.module.worker", run_name="__main__", alter_sys=True)
 

@@ -54,7 +54,7 @@ class Watched:
     # ---- states
 
     def problem(self) -> str | None:
-        """What keeps the cluster from being whole: nodes, slots, replicas that follow, workers that are ready."""
+        """Says why the cluster is not whole: nodes, slots, replicas that follow, workers that are ready."""
         for port in self.ports:
             try:
                 with self.client(port) as client:
@@ -85,13 +85,13 @@ class Subject(Watched):
         return process.pid
 
     def worker(self, port: int) -> int:
-        """Its pid; 0 where there is none."""
+        """The pid of a node's worker; 0 where there is none."""
         with suppress(RedisError), self.client(port) as client:
             return int(client.info("shardqa").get("shardqa_worker_pid", 0))
         return 0
 
     def kill(self, port: int) -> None:
-        """kill -9 of a node."""
+        """Ends a node by kill -9."""
         process = next(one.process for one in self.cluster.state.nodes if one.port == port)
         assert process is not None
         processes.kill(process)

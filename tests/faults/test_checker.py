@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.faults.checker import Kind, check, largest_lag
-from tests.faults.history import Asked, Event, Looked, Span, Write
+from tests.faults.history import Event, Look, Reply, Span, Write
 
 ONE = "The mill was built by Ada Lund."
 TWO = "The old mill was built by Bruno Berg."
@@ -18,17 +18,17 @@ def put(version: int, text: str | None, begin: float, end: float | None) -> Writ
     return Write("mill", version, text, begin, end)
 
 
-def asked(answer: str, text: str, begin: float, end: float, about: str | None = None) -> Asked:
+def answered(answer: str, text: str, begin: float, end: float, about: str | None = None) -> Reply:
     start = text.index(answer)
-    return Asked("who?", about, (Span("mill", start, start + len(answer), answer),), begin, end)
+    return Reply("who?", about, (Span("mill", start, start + len(answer), answer),), begin, end)
 
 
-def nothing(begin: float, end: float, partial: bool = False) -> Asked:
-    return Asked("who?", "mill", (), begin, end, partial)
+def nothing(begin: float, end: float, partial: bool = False) -> Reply:
+    return Reply("who?", "mill", (), begin, end, partial)
 
 
-def looked(text: str | None, begin: float, end: float) -> Looked:
-    return Looked("mill", text, begin, end)
+def looked(text: str | None, begin: float, end: float) -> Look:
+    return Look("mill", text, begin, end)
 
 
 BAD: dict[str, tuple[Kind, list[Event]]] = {
@@ -40,44 +40,44 @@ BAD: dict[str, tuple[Kind, list[Event]]] = {
     "a deleted document is there": ("resurrected", [put(1, ONE, 0, 1), put(2, None, 2, 3), looked(ONE, 4, 5)]),
     "a deleted document is answered from": (
         "resurrected",
-        [put(1, ONE, 0, 1), put(2, None, 2, 3), asked("Ada Lund", ONE, 4, 5)],
+        [put(1, ONE, 0, 1), put(2, None, 2, 3), answered("Ada Lund", ONE, 4, 5)],
     ),
     "a replaced text is there": ("stale", [put(1, ONE, 0, 1), put(2, TWO, 2, 3), looked(ONE, 4, 5)]),
     "a replaced text is answered from": (
         "stale",
-        [put(1, ONE, 0, 1), put(2, TWO, 2, 3), asked("Ada Lund", ONE, 4, 5)],
+        [put(1, ONE, 0, 1), put(2, TWO, 2, 3), answered("Ada Lund", ONE, 4, 5)],
     ),
     "an unacknowledged text comes back after it was seen and replaced": (
         "stale",
         [put(1, ONE, 0, None), looked(ONE, 1, 2), put(2, TWO, 3, 4), looked(ONE, 5, 6)],
     ),
-    "words that nobody wrote": ("unknown", [put(1, ONE, 0, 1), asked("Bruno Berg", TWO, 2, 3)]),
+    "words that nobody wrote": ("unknown", [put(1, ONE, 0, 1), answered("Bruno Berg", TWO, 2, 3)]),
     "the right words one character off": (
         "unknown",
-        [put(1, ONE, 0, 1), Asked("who?", None, (Span("mill", 1, 9, "Ada Lund"),), 2, 3)],
+        [put(1, ONE, 0, 1), Reply("who?", None, (Span("mill", 1, 9, "Ada Lund"),), 2, 3)],
     ),
-    "an empty answer": ("unknown", [put(1, ONE, 0, 1), Asked("who?", None, (Span("mill", 3, 3, ""),), 2, 3)]),
+    "an empty answer": ("unknown", [put(1, ONE, 0, 1), Reply("who?", None, (Span("mill", 3, 3, ""),), 2, 3)]),
     "a document that nobody wrote": ("unknown", [looked(ONE, 0, 1)]),
     "a text before it was written": ("early", [looked(ONE, 0, 1), put(1, ONE, 2, 3)]),
     "a document is not among the candidates of its question": ("missed", [put(1, ONE, 0, 1), nothing(2, 3)]),
 }
 
 GOOD: dict[str, list[Event]] = {
-    "an answer of the current version": [put(1, ONE, 0, 1), asked("Ada Lund", ONE, 2, 3)],
-    "an answer of the new version while it is written": [put(1, ONE, 0, 3), asked("Ada Lund", ONE, 1, 2)],
+    "an answer of the current version": [put(1, ONE, 0, 1), answered("Ada Lund", ONE, 2, 3)],
+    "an answer of the new version while it is written": [put(1, ONE, 0, 3), answered("Ada Lund", ONE, 1, 2)],
     "an answer of the old version while the new one is written": [
         put(1, ONE, 0, 1),
         put(2, TWO, 2, 5),
-        asked("Ada Lund", ONE, 3, 4),
+        answered("Ada Lund", ONE, 3, 4),
     ],
     "an answer of a version that was replaced while it was asked": [
         put(1, ONE, 0, 1),
-        asked("Ada Lund", ONE, 2, 5),
+        answered("Ada Lund", ONE, 2, 5),
         put(2, TWO, 3, 4),
     ],
     "an answer of a document that was deleted while it was asked": [
         put(1, ONE, 0, 1),
-        asked("Ada Lund", ONE, 2, 5),
+        answered("Ada Lund", ONE, 2, 5),
         put(2, None, 3, 4),
     ],
     "an unacknowledged write that never came": [put(1, ONE, 0, 1), put(2, TWO, 2, None), looked(ONE, 9, 10)],
@@ -137,8 +137,8 @@ def test_a_printed_violation_names_what_is_wrong_and_each_step() -> None:
 
 
 def test_only_a_kept_answer_may_be_behind_and_by_no_more_than_is_allowed() -> None:
-    late = asked("Ada Lund", ONE, 3.5, 4)
-    kept, writes = replace(late, kept=True), [put(1, ONE, 0, 1), put(2, TWO, 2, 3)]
+    late = answered("Ada Lund", ONE, 3.5, 4)
+    kept, writes = replace(late, cached=True), [put(1, ONE, 0, 1), put(2, TWO, 2, 3)]
     assert check([*writes, kept], lag=0.6) == []
     assert largest_lag([*writes, kept]) == 0.5
     assert [found.kind for found in check([*writes, kept], lag=0.4)] == ["stale"]

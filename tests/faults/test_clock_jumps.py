@@ -18,13 +18,11 @@ import pytest
 
 from shardqa.cluster import redis_server
 from shardqa.config import Settings
-from shardqa.engine import Engine
 from tests.faults import aftermath, documents
-from tests.faults.checker import check
 from tests.faults.running_api import running_api
 from tests.faults.shim import Shim, build
 from tests.faults.subject import EXTRA, Subject
-from tests.faults.workload import Asker, Record, Stop, Writer
+from tests.faults.workload import Asker, Record, Writer, under_load
 from tests.nodes import prepare, running_cluster
 
 pytestmark = pytest.mark.skipif(os.environ.get("FAULTS") != "all", reason="takes a minute; 'make faults' runs it")
@@ -79,7 +77,7 @@ def clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Clocks]:
 
 
 async def jumps(clocks: Clocks) -> None:
-    """Of a master, a replica and all, an hour on and an hour back, each to and from."""
+    """Steps the clocks of a master, a replica and all, an hour on and an hour back, each to and from."""
     for seconds in (HOUR, -HOUR):
         nodes = await asyncio.to_thread(clocks.subject.nodes)
         master = next(one.port for one in nodes if one.role == "master")
@@ -95,26 +93,11 @@ async def test_when_clocks_jump_under_load_nothing_acknowledged_is_lost_and_no_a
     clocks: Clocks, tmp_path: Path
 ) -> None:
     settings = Settings(redis=clocks.subject.cluster.seed(), corpus="clocks", timeout=30)
-    record, stop = Record(), Stop()
+    record = Record()
     with running_api(settings, tmp_path, clocks.api_python) as (url, _):
         clients: list[Asker | Writer] = [
             *(Asker(record, settings, Random(n), door) for n, door in enumerate((None, url))),
             *(Writer(record, settings, documents.NAMES[n::2], Random(n), 1, 0.1) for n in range(2)),
         ]
-        async with asyncio.TaskGroup() as group:
-            for one in clients:
-                group.create_task(one.run(stop))
-            try:
-                await jumps(clocks)
-            finally:
-                stop.is_set = True
-    engine = await Engine.connect(settings)
-    left = await aftermath.check(record, engine, clocks.subject)
-    await engine.close()
-    print(*sorted(record.counts.items()), *record.retries[:10], f"slowest {record.slowest:.1f} s", sep="\n")
-    assert record.counts["written: acknowledged"] > 20
-    assert record.counts["asked: whole"] > 20
-    assert not record.faults, "\n".join(record.faults[:10])
-    assert not left, left[:10]
-    found = check(record.history, LAG)
-    assert not found, "\n".join(map(str, found[:5]))
+        await under_load(clients, jumps(clocks))
+    await aftermath.assert_right(record, settings, clocks.subject, LAG)

@@ -68,29 +68,29 @@ def runs(redis: Redis, key: str) -> bool:
 def test_a_model_whose_file_can_not_be_written_is_kept_in_memory_and_the_next_one_in_its_file(
     disk: Disk, redis: Redis, error: int
 ) -> None:
-    there, blob = files(disk), adder()
+    others, blob = files(disk), adder()
     before = disk.shim.count(names=True)
     store(redis, MODEL, blob)
     writes = disk.shim.writes - before
     assert writes > len(blob) // PART  # the parts, and the name
-    assert len(files(disk) - there) == 1
+    assert len(files(disk) - others) == 1
     for number in range(1, writes + 1):
         redis.delete(MODEL)
-        wait_until(lambda: files(disk) == there, "its file is gone")
-        told = disk.node.log.count("a model is kept in memory")
+        wait_until(lambda: files(disk) == others, "its file is gone")
+        lines = disk.node.log.count("a model is kept in memory")
         disk.shim.fail(number, error, times=10**6, names=True)
         store(redis, MODEL, blob)
-        assert files(disk) == there
+        assert files(disk) == others
         assert redis.execute_command("AI.MODELGET", MODEL, "BLOB") == blob
         assert runs(redis, MODEL)
-        assert disk.node.log.count("a model is kept in memory") > told
+        assert disk.node.log.count("a model is kept in memory") > lines
         assert os.strerror(error) in disk.node.log
         disk.shim.heal()
         store(redis, MODEL, blob)
-        assert len(files(disk) - there) == 1
+        assert len(files(disk) - others) == 1
         assert runs(redis, MODEL)
     redis.delete(MODEL)
-    wait_until(lambda: files(disk) == there, "its file is gone")
+    wait_until(lambda: files(disk) == others, "its file is gone")
 
 
 # ---- RDB

@@ -66,7 +66,7 @@ def bound(cluster: LocalCluster, size: int, policy: str) -> None:
 
 
 def leave(cluster: LocalCluster, room: int) -> None:
-    """So many bytes on every node."""
+    """Leaves so many bytes on every node."""
     for one in cluster.state.nodes:
         with Redis(host=ports.HOST, port=one.port) as client:
             _bound(client, int(client.info("memory")["used_memory"]) + room, REFUSES)
@@ -93,12 +93,12 @@ async def test_while_memory_is_full_answers_go_on_and_all_is_whole_after(
         was_done = False
     assert await asyncio.to_thread(shards.steps.reached.wait, 20), f"{step} was not reached"
     if step.operation == "push":  # the reader came in time, or the shard says why it has none
-        answer = await shards.asked(f"Who built the {DOCUMENT}?")
+        answer = await shards.reply(f"Who built the {DOCUMENT}?")
         assert not answer.partial or "is not on this shard, which stores nothing now: memory is full" in caplog.text
         assert "no shard has the model" not in caplog.text
     else:
-        assert not (await shards.asked(f"Who built the {OTHER}?")).partial
-        assert not (await shards.asked(f"Who built the {DOCUMENT}?")).partial
+        assert not (await shards.reply(f"Who built the {OTHER}?")).partial
+        assert not (await shards.reply(f"Who built the {DOCUMENT}?")).partial
     await shards.delete(OTHER)
     assert await shards.look(OTHER) is None
     bound(shards.cluster, 0, REFUSES)
@@ -120,7 +120,7 @@ async def test_a_document_that_memory_has_room_for_in_part_is_refused_and_can_be
     with suppress(WritesRefused):
         await shards.put(LONG)
     for name in (KEPT, LONG):
-        assert not (await shards.asked(f"Who built the {name}?")).partial
+        assert not (await shards.reply(f"Who built the {name}?")).partial
     await shards.delete(KEPT)
     assert await shards.look(LONG) in {documents.text(LONG, version) for version in (before, before + 1)}
     bound(shards.cluster, 0, REFUSES)
@@ -135,28 +135,28 @@ async def test_a_document_that_memory_has_room_for_in_part_is_refused_and_can_be
 async def test_deletes_make_room_for_documents(shards: Shards) -> None:
     names = [f"{KEPT} {number}" for number in range(MANY)]
     leave(shards.cluster, 100_000)
-    taken = await put_until_refused(shards, names)
-    assert 3 < len(taken) < MANY
-    for name in taken[::2]:
+    stored = await put_until_refused(shards, names)
+    assert 3 < len(stored) < MANY
+    for name in stored[::2]:
         await shards.delete(name)
-    await shards.until(lambda: shards.put(taken[0]), "there is room again")
-    for name in taken[1::2]:
+    await shards.until(lambda: shards.put(stored[0]), "there is room again")
+    for name in stored[1::2]:
         assert await shards.look(name) is not None
     check_history(shards)
     bound(shards.cluster, 0, REFUSES)
-    for name in taken:
+    for name in stored:
         await shards.delete(name)
 
 
 @pytest.mark.skipif(not EVERY, reason="takes seconds; 'make faults' runs it")
 async def test_after_a_policy_that_evicts_documents_ingest_makes_all_whole(shards: Shards) -> None:
-    """allkeys-lru, which doctor warns of: documents and readers are lost, and nothing but that."""
+    """The policy is allkeys-lru, which doctor warns of: documents and readers are lost, and nothing but that."""
     operation = OPERATIONS["ingest"]()
     await shards.until(lambda: operation.before(shards), "the shards are ready")
     bound(shards.cluster, 1, "allkeys-lru")
     await shards.until(lambda: no_keys(shards), "all keys are evicted")
     with suppress(UnknownCorpus, ClusterUnavailable):
-        assert (await shards.asked(f"Who built the {DOCUMENT}?")).answer is None
+        assert (await shards.reply(f"Who built the {DOCUMENT}?")).answer is None
     bound(shards.cluster, 0, REFUSES)
     await asyncio.to_thread(prepare, shards.cluster)
     await operation.before(shards)
@@ -164,7 +164,7 @@ async def test_after_a_policy_that_evicts_documents_ingest_makes_all_whole(shard
 
 
 async def put_until_refused(shards: Shards, names: list[str]) -> list[str]:
-    """Those that were taken."""
+    """Gives the names that were stored."""
     for number, name in enumerate(names):
         try:
             await shards.put(name)

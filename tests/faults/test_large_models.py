@@ -1,27 +1,19 @@
-"""A large model from the file to every restart: who needs how much memory for it.
+"""A large model from the file to every restart: who needs how much memory for it."""
 
-64 MB in `make test`, 1.3 GB with FAULTS=all: more than the 1 GiB that a frame to the worker takes.
-"""
-
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from shardqa import ai
+from tests.faults.large import LARGE, ROWS, SECONDS, SIZE, anonymous, runs
 from tests.nodes import Node, running_node, wait_until
 
 pytest.importorskip("onnx", reason="the model of this test is made with onnx")
 from tests.onnx_models import write_table
 
-LARGE = os.environ.get("FAULTS") == "all"
-ROWS = 317_000 if LARGE else 16_000  # of 4 KiB each
-SIZE = ROWS * 4096
-SECONDS = 600.0 if LARGE else 60.0
 pytestmark = pytest.mark.timeout(1800)
 
 # Prints by how much the process' highest memory grew, in bytes.
@@ -71,24 +63,15 @@ def is_ready(node: Node) -> bool:
     return bool(node.client().info("shardqa")["shardqa_worker_state"] == "ready")
 
 
-def own(pid: int) -> int:
-    """Bytes of memory that are no pages of a file."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon"))
-
-
 def check_memory(node: Node) -> None:
     """Allocators give pages back some seconds after they are free."""
     worker = int(node.client().info("shardqa")["shardqa_worker_pid"])
-    wait_until(lambda: own(worker) < 60e6 + SIZE / 4, "the worker has let go of it")
-    wait_until(lambda: own(node.pid()) < 30e6 + SIZE / 4, "Redis has let go of it")
+    wait_until(lambda: anonymous(worker) < 60e6 + SIZE / 4, "the worker has let go of it")
+    wait_until(lambda: anonymous(node.pid()) < 30e6 + SIZE / 4, "Redis has let go of it")
 
 
-def check_runs(node: Node) -> None:
-    rows = [0, ROWS // 2, ROWS - 1]
-    with ai.Client(node.client(socket_timeout=SECONDS)) as client:
-        (found,) = client.run("m", [np.array(rows)])
-    assert (found == np.array(rows, np.float32)[:, None]).all()
+def model_runs(node: Node) -> bool:
+    return runs(node.client(socket_timeout=SECONDS), "m")
 
 
 @pytest.mark.parametrize("way", ["asyncio", "blocking"])
@@ -97,13 +80,13 @@ def test_a_client_stores_a_file_without_holding_it(node: Node, model: Path, way:
     command = [sys.executable, "-c", CLIENT, url, way, str(model), str(SECONDS)]
     grown = int(subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS).stdout)
     assert grown < SIZE / 4
-    check_runs(node)
+    assert model_runs(node)
 
 
 def test_redis_and_worker_hold_it_in_one_file(node: Node, model: Path) -> None:
     with ai.Client(node.client(socket_timeout=SECONDS)) as client:
         client.model_store("m", "ONNX", model)
-    check_runs(node)
+    assert model_runs(node)
     info = node.client().info("shardqa")
     assert info["shardqa_model_bytes_in_files"] == model.stat().st_size
     check_memory(node)
@@ -121,8 +104,7 @@ def test_it_comes_back_from_a_restart(node: Node, model: Path, way: str) -> None
         wait_until(lambda: not patient.info("persistence")["aof_rewrite_in_progress"], "it is rewritten", SECONDS)
     node.restart()
     wait_until(lambda: is_ready(node), "the worker is ready", SECONDS)
-    wait_until(lambda: ran(node), "the model is loaded again", SECONDS)
-    check_runs(node)
+    wait_until(lambda: model_runs(node), "the model is loaded again", SECONDS)
     check_memory(node)
 
 
@@ -134,11 +116,3 @@ def test_one_that_no_frame_carries_is_refused_where_there_is_no_folder(model: Pa
             with pytest.raises(ai.ModelRefused, match="larger than 1 GiB, and no file could be made"):
                 client.model_store("m", "ONNX", model)
             assert client.model_scan() == []
-
-
-def ran(node: Node) -> bool:
-    try:
-        check_runs(node)
-    except ai.AiFault:
-        return False
-    return True

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.nodes import Node, running_node, wait_until
+from tests.faults.large import anonymous
+from tests.nodes import running_node, wait_until
 
 onnx = pytest.importorskip("onnx", reason="the model of this test is made with onnx")
 import numpy as np  # noqa: E402
@@ -31,14 +32,8 @@ def weighted() -> bytes:
     return bytes(made.SerializeToString())
 
 
-def resident(pid: int) -> int:
-    """Bytes that are this process' own: pages of mapped files are the system's."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon"))
-
-
 def growth(samples: Sequence[int]) -> float:
-    """Of the last third over the middle one: the first is warming up."""
+    """The growth of the last third over the middle one: the first is warming up."""
     third = len(samples) // 3
     return median(samples[-third:]) - median(samples[third : 2 * third])
 
@@ -58,15 +53,10 @@ def test_models_that_come_and_go_leave_nothing(tmp_path: Path, place: str) -> No
             client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", blob)
             client.execute_command("AI.MODELEXECUTE", "m", "INPUTS", 1, "x", "OUTPUTS", 1, "y")
             client.execute_command(*(("AI.MODELDEL", "m"), ("UNLINK", "m"))[number % 2])
-            gone(node)
+            wait_until(lambda: client.info("shardqa")["shardqa_models"] == 0, "the module has let the model go")
             redis.append(int(client.info("memory")["used_memory"]))
-            worker.append(resident(pid))
+            worker.append(anonymous(pid))
         assert int(client.info("shardqa")["shardqa_worker_pid"]) == pid
         wait_until(lambda: not models.exists() or not list(models.iterdir()), "the files are gone")
     assert growth(redis) < 1 * MB, redis
     assert growth(worker) < TIMES / 3 * MB / 2, worker  # a leak of each would be twice that
-
-
-def gone(node: Node) -> None:
-    info = node.client().info
-    wait_until(lambda: info("shardqa")["shardqa_models"] == 0, "the module has let the model go")

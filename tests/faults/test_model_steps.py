@@ -1,4 +1,4 @@
-"""kill -9 of the worker at each step of storing and running models: nothing is half there, and the replica is equal.
+"""A worker is killed at each step of storing and running models: nothing is half there, and the replica is equal.
 
 The worker stops exactly between two frames (steps.py). What the command said then holds: OK, and all of it is there;
 an error, and nothing is. Afterwards the same command is done again. A script's own calls are its caller's: what it had
@@ -99,13 +99,13 @@ def need_script(pair: Pair) -> None:
 
 def done(pair: Pair, operation: str) -> bool:
     """Whether all of what the command writes is there and right, rather than none of it; part of it is the fault."""
-    there = [bool(pair.run("EXISTS", key)) for key in WRITTEN[operation]]
-    assert len(set(there)) == 1, dict(zip(WRITTEN[operation], there, strict=True))
-    if there[0] and operation == "store":
+    exist = [bool(pair.run("EXISTS", key)) for key in WRITTEN[operation]]
+    assert len(set(exist)) == 1, dict(zip(WRITTEN[operation], exist, strict=True))
+    if exist[0] and operation == "store":
         assert pair.run("AI.MODELGET", "new", "BLOB") == adder()
-    elif there[0]:
+    elif exist[0]:
         assert [float(value) for value in pair.run("AI.TENSORGET", "out", "VALUES")] == [2, 4]
-    return there[0]
+    return exist[0]
 
 
 def kill(pid: int) -> None:

@@ -24,13 +24,11 @@ from shardqa.cluster import ports, redis_server
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ShardqaError
-from shardqa.loader import preparation
 from tests.faults import aftermath, documents
-from tests.faults.checker import check
 from tests.faults.hosts import HERE, Hosts, NoNamespaces
 from tests.faults.subject import SECONDS, Watched
-from tests.faults.workload import Asker, Record, Stop, Writer
-from tests.nodes import Node, wait_until
+from tests.faults.workload import Asker, Record, Writer, under_load
+from tests.nodes import Node, prepare_settings, wait_until
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("FAULTS") != "all", reason="takes a minute; 'make faults' runs it"),
@@ -98,7 +96,7 @@ def parted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parted]:
         subject.wait_until_whole()
         seeds = ",".join(f"{node.address}:{node.port}" for node in nodes)
         settings = Settings(redis=seeds, timeout=30)
-        asyncio.run(prepared(settings))
+        prepare_settings(settings)
         yield Parted(hosts, nodes, subject, settings)
     finally:
         hosts.heal()
@@ -124,14 +122,6 @@ def form(nodes: list[HostNode]) -> None:
                     client.execute_command("CLUSTER", "REPLICATE", master.execute_command("CLUSTER", "MYID"))
 
 
-async def prepared(settings: Settings) -> None:
-    engine = await Engine.connect(settings)
-    try:
-        await preparation.prepare(engine)
-    finally:
-        await engine.close()
-
-
 async def answered_by_all(settings: Settings, since: float) -> float:
     """Seconds until a question is."""
     engine = await Engine.connect(settings)
@@ -152,30 +142,15 @@ async def answered_by_all(settings: Settings, since: float) -> float:
 async def test_a_master_in_the_minority_is_replaced_and_nothing_acknowledged_is_lost(
     parted: Parted, cut_from: list[int]
 ) -> None:
-    record, stop = Record(), Stop()
+    record = Record()
     settings = parted.settings.model_copy(update={"corpus": f"parted-{len(cut_from)}"})
     clients: list[Asker | Writer] = [
         *(Asker(record, settings, Random(n)) for n in range(2)),
         *(Writer(record, settings, documents.NAMES[n::2], Random(n), 1, 0.05) for n in range(2)),
     ]
     await asyncio.to_thread(home, parted)
-    async with asyncio.TaskGroup() as group:
-        for one in clients:
-            group.create_task(one.run(stop))
-        try:
-            await asyncio.sleep(PARTED_SECONDS)
-            await parts(parted, settings, cut_from)
-            await asyncio.sleep(PARTED_SECONDS)
-        finally:
-            stop.is_set = True
-    assert not record.faults, "\n".join(record.faults[:10])
-    engine = await Engine.connect(settings)
-    left = await aftermath.check(record, engine, parted.subject)
-    await engine.close()
-    print(*sorted(record.counts.items()), *record.retries[:10], f"slowest {record.slowest:.1f} s", sep="\n")
-    assert not left, left[:10]
-    found = check(record.history, LAG)
-    assert not found, "\n".join(map(str, found[:5]))
+    await under_load(clients, parts(parted, settings, cut_from))
+    await aftermath.assert_right(record, settings, parted.subject, LAG)
 
 
 def home(parted: Parted) -> None:
@@ -194,6 +169,7 @@ def has_master(parted: Parted, some: list[int]) -> bool:
 
 async def parts(parted: Parted, settings: Settings, cut_from: list[int]) -> None:
     """The first host is cut off, until its shard has another master and some time longer."""
+    await asyncio.sleep(PARTED_SECONDS)
     candidates = [node.port for node, (_, shard) in zip(parted.nodes, PLACES, strict=True) if shard == 0]
     parted.hosts.cut([0], cut_from)
     begin = monotonic()
@@ -206,3 +182,4 @@ async def parts(parted: Parted, settings: Settings, cut_from: list[int]) -> None
     finally:
         parted.hosts.heal()
     await asyncio.to_thread(parted.subject.wait_until_whole)
+    await asyncio.sleep(PARTED_SECONDS)

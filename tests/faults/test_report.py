@@ -1,14 +1,14 @@
-"""What a soak says of memory: slopes within the life of a process, never between processes."""
+"""The report of a soak on memory: slopes within the life of a process, never between processes."""
 
 import pytest
 
 from tests.faults.report import Memory, memory
 
 
-def lived(found: Memory, process: object, begin: int, end: int, megabytes: float, rising: float = 0.0) -> None:
+def lived(sizes: Memory, process: object, begin: int, end: int, megabytes: float, rising: float = 0.0) -> None:
     """A sample every five seconds; `rising` in megabytes a minute."""
     for at in range(begin, end, 5):
-        found.add("Redis", (process,), at, megabytes + rising * (at - begin) / 60)
+        sizes.add("Redis", (process,), at, megabytes + rising * (at - begin) / 60)
 
 
 def test_a_young_process_in_place_of_an_old_one_is_no_slope() -> None:

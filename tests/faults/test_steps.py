@@ -1,4 +1,4 @@
-"""kill -9 and SIGSTOP of worker and node at each step of ingest, ask, delete and register: all is whole again after it.
+"""Workers and nodes are killed and stopped at each step of ingest, ask, delete and register: all is whole again.
 
 A worker stops exactly between two frames (steps.py). Then the harm is done, the cluster recovers by itself (a killed
 node is started again), and the same operation is done again: what was acknowledged is there, nothing is there twice,

@@ -5,7 +5,7 @@ Each document has one writer, so that its versions come in order. One asyncio lo
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from time import monotonic
@@ -19,8 +19,8 @@ from shardqa.engine import Engine
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, UnknownCorpus
 from shardqa.schema import Document
 from tests.faults import documents
-from tests.faults.history import Asked, Event, Looked, Write
-from tests.faults.over_http import OverHttp, Said, said_by
+from tests.faults.history import Event, Look, Reply, Write
+from tests.faults.over_http import AnswerView, OverHttp, view_by
 
 PASSING = (AnswerTimeout, ClusterUnavailable)
 REPLICATED_MS = 1_000  # that a write waits for a replica to have it
@@ -32,7 +32,7 @@ NEW = 0.5  # of all questions: worded so that no cache knows them
 
 @dataclass(slots=True)
 class Record:
-    """What came of a load."""
+    """The history of a load, and what it counted."""
 
     history: list[Event] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -68,11 +68,11 @@ class Asker:
 
     async def _ask(self, by: Engine | OverHttp) -> None:
         await asyncio.sleep(0)  # an answer that the engine keeps comes without waiting
-        asked = self._chance.choice(documents.questions(self._chance.choice(documents.NAMES)))
-        text = asked.text + (f" {self._chance.randrange(1000)}" if self._chance.random() < NEW else "")
+        question = self._chance.choice(documents.questions(self._chance.choice(documents.NAMES)))
+        text = question.text + (f" {self._chance.randrange(1000)}" if self._chance.random() < NEW else "")
         fresh, begin = self._chance.random() < FRESH, monotonic()
         try:
-            answer = await (said_by(by, text, fresh) if isinstance(by, Engine) else by.ask(text, fresh))
+            answer = await (view_by(by, text, fresh) if isinstance(by, Engine) else by.ask(text, fresh))
         except UnknownCorpus:  # no document is left, or those that are lie on shards that don't answer
             self._record.counts["asked: no document"] += 1
         except PASSING as fault:
@@ -82,13 +82,13 @@ class Asker:
         except ShardqaError as fault:
             self._record.faults.append(f"{self._by} asked {text!r}: {fault.code}: {fault}")
         else:
-            self._note(asked, text, answer, begin)
+            self._note(question, text, answer, begin)
 
-    def _note(self, asked: documents.Question, text: str, answer: Said, begin: float) -> None:
+    def _note(self, question: documents.Question, text: str, answer: AnswerView, begin: float) -> None:
         self._record.counts["asked: partial" if answer.partial else "asked: whole"] += 1
         self._record.slowest = max(self._record.slowest, monotonic() - begin)
         self._record.history.append(
-            Asked(text, asked.about, answer.spans, begin, monotonic(), answer.partial, self._by, answer.cached)
+            Reply(text, question.about, answer.spans, begin, monotonic(), answer.partial, self._by, answer.cached)
         )
 
 
@@ -135,7 +135,7 @@ class Writer:
         self._probes.clear()
 
     async def write(self, engine: Engine, name: str, put: bool, by: OverHttp | None = None) -> bool:
-        """The next version of a document; True when the cluster acknowledged it, replicated or not."""
+        """Writes the next version of a document; True when the cluster acknowledged it, replicated or not."""
         self._versions[name] += 1
         version, begin = self._versions[name], monotonic()
         text = documents.text(name, version) if put else None
@@ -174,14 +174,21 @@ class Writer:
             return False
 
 
+async def under_load(clients: Sequence[Asker | Writer], change: Awaitable[object]) -> None:
+    """Awaits `change` while the clients ask and write."""
+    stop = Stop()
+    async with asyncio.TaskGroup() as group:
+        for client in clients:
+            group.create_task(client.run(stop))
+        try:
+            await change
+        finally:
+            stop.is_set = True
+
+
 async def look(record: Record, engine: Engine, names: Sequence[str] = documents.NAMES) -> None:
     """Reads every document."""
     for name in names:
         begin = monotonic()
         found = await engine.documents.get(engine.settings.corpus, name)
-        record.history.append(Looked(name, None if found is None else found.text, begin, monotonic()))
-
-
-async def until(stop: Stop, seconds: float) -> None:
-    await asyncio.sleep(seconds)
-    stop.is_set = True
+        record.history.append(Look(name, None if found is None else found.text, begin, monotonic()))
