@@ -59,7 +59,6 @@ UNFINISHED = {
     "tests/cluster",
     "tests/compat",
     "tests/docs",
-    "tests/faults",
     "tests/files",
     "tests/module",
     "tests/quality",
