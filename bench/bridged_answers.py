@@ -6,8 +6,6 @@ HotpotQA's paragraphs are a document each. All questions are asked without bridg
 of the best candidate, however sure (forced). Times are medians of this run: compare the two columns, not runs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Annotated

@@ -6,8 +6,6 @@ Every paragraph is a document, as in bench/dense.py, whose sets and vectors thes
 it kept them in, ranks by words and vectors are shown, too. Of questions with two paragraphs both must be found.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

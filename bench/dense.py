@@ -8,17 +8,16 @@ and the weight that the other sets would have chosen. Every paragraph is a docum
 questions with two paragraphs (hotpot) both must be found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
 from common import SHARED
+from numpy.typing import NDArray
 
 from shardqa import keys
 from shardqa.analysis import query
@@ -29,9 +28,6 @@ from shardqa.models import embedding, shipped, squad
 from shardqa.models.reader import Row
 from shardqa.models.session import open_session
 from shardqa.models.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SETS = {
     "squad": ("squad/dev-v1.1", "squad/train-v1.1"),  # asked: dev's questions; train's paragraphs are there beside

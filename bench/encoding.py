@@ -10,8 +10,6 @@ that does other work shows in both sides:
 * ingest: documents a second with an encoder in the cluster, against without
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from time import perf_counter

@@ -4,8 +4,6 @@ One shard, so that what is inside another part adds up; the questions of `seeds/
 question of the median as a flame picture: what contains what, and how long.
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +36,7 @@ WIDTH, ROW, LETTER = 960, 26, 6.5  # pixels; the last is about as wide as a lett
 class Part:
     name: str
     ms: float
-    within: tuple[Part, ...] = ()
+    within: tuple["Part", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ beside it: what an empty request costs. `cpu_us` is the API's processor time a r
 least.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -7,8 +7,6 @@ through them once; the joint one, which stands for five, may do so more often (`
 goes on where it stopped; what is in ``--work`` already is not made again.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess

@@ -8,8 +8,6 @@ numbers follow from rules. Every training row has all five labels, so that the j
 from the same rows. SQuAD's dev sets are measured on, never learnt from.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

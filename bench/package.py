@@ -6,8 +6,6 @@ Made for the Python that runs this and from the libraries installed here, so tha
 package` makes the same for Lambda's own runtime.
 """
 
-from __future__ import annotations
-
 import platform
 import subprocess
 import sys

@@ -7,8 +7,6 @@ float32 on torch. shardqa's time is a whole question's: found, ranked and read b
 They take turns, block by block. Skips where the peers can't be installed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

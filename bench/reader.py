@@ -5,8 +5,6 @@
 All readers take turns in one run, so that their ratios mean something on a busy machine.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Annotated

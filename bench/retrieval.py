@@ -5,8 +5,6 @@
 Every paragraph is a document; a document's rank is its best passage's. Lists must be equal on any number of shards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -6,20 +6,15 @@ highest word F1 in the mean of the files. Fewer signals do better on files that 
 the question, length, position, number of sentences, neighbours, the passage's rank and its best span were tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadData
 from shardqa.models.calibrate import AS_GOOD, LINES, chances, logistic
 from shardqa.models.scoring import EvidenceWeights
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,13 @@
 """Questions and lines that can't be learnt from: refused with the first ones named, or left out and reported."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadData, BadDocument, QuestionTooLong
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Example = TypeVar("Example")
 

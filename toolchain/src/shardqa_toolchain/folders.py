@@ -1,7 +1,5 @@
 """Folders that are written atomically: complete, or not there."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -6,15 +6,13 @@ A sentence is shown where the mean evidence of its tokens says that it rather an
 goes through more: `shardqa eval evidence` measures that.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadData, BadModel, QuestionTooLong
 from shardqa.models import evidence_lines
@@ -26,9 +24,6 @@ from shardqa.models.windows import windows
 from shardqa_toolchain.conversion.checkpoint import EVIDENCE, EVIDENCE_HEADS, RELEVANCE
 from shardqa_toolchain.conversion.networks import Network, open_network
 from shardqa_toolchain.training.examples import TextUnits
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

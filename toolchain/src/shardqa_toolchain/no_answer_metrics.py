@@ -6,20 +6,15 @@ The right paragraph is given, or one that only looks right. A question without a
 answered, else 0 (Rajpurkar et al. 2018, section 4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.models.calibrate import RIGHT_F1
 from shardqa.models.scoring import Scoring
 from shardqa_toolchain.measure import Read
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Of the calibration error, of equal width (Guo et al. 2017, section 2).
 BINS = 15

@@ -4,8 +4,6 @@ A form may be chosen where it gives the shipped one's logits bit by bit: integer
 scores stay equal on all shards whatever each of them runs. Others are shown, for a choice that holds for all nodes.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,11 +1,8 @@
 """Learning several tasks: both forms to the end, resumed, exported and read by the runtime."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -27,11 +24,9 @@ from shardqa_toolchain.multitask.session import MultitaskSession
 from shardqa_toolchain.multitask.tasks import CONTROL, FORMS, HEADS
 from shardqa_toolchain.training import loop, multitask
 from shardqa_toolchain.training.heads import distance
+from shardqa_toolchain.training.multitask import MultitaskReport
 from shardqa_toolchain.training.multitask_recipe import MultitaskRecipe
 from toolchain.tests import tiny, tiny_tasks
-
-if TYPE_CHECKING:
-    from shardqa_toolchain.training.multitask import MultitaskReport
 
 OUTPUTS: dict[str, dict[str, tuple[int, ...]]] = {
     HEADS: {

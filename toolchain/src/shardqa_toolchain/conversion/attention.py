@@ -7,18 +7,13 @@ values, as one more column of ones (ReduceSum's order depends on the length, pad
 afterwards takes one pass less over the weights, which makes up for the operators being several.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import TensorProto
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa_toolchain.conversion.builder import GraphBuilder
+from shardqa_toolchain.conversion.builder import GraphBuilder
 
 MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0 in float32
 

@@ -1,17 +1,13 @@
 """A graph of ONNX as it grows: nodes and constants, and the model that they become."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 OPSET = 17  # first opset with LayerNormalization
 

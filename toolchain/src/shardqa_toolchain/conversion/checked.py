@@ -1,7 +1,5 @@
 """Every conversion is written beside its place, compared with its source, then kept or thrown away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

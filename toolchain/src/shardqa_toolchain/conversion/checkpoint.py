@@ -1,22 +1,18 @@
 """A trained BERT as transformers saves it: ``config.json``, ``model.safetensors``, ``tokenizer.json``."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, deserialize
 
 from shardqa.errors import BadModel
 from shardqa_toolchain.conversion.families import MPNET, RELATIVE, RELATIVE_TABLE, bert_name, bert_settings
 from shardqa_toolchain.conversion.graph import BertShape, Weights
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 CONFIG_FILE = "config.json"
 
@@ -40,7 +36,7 @@ class Checkpoint:
     shape: BertShape
 
     @classmethod
-    def load(cls, folder: Path, also: Collection[str] = ()) -> Checkpoint:
+    def load(cls, folder: Path, also: Collection[str] = ()) -> Self:
         """Load a BERT, DistilBERT or ELECTRA, with a span head or without one; ``also`` as in `bert_settings`.
 
         Weights may be float16, bfloat16, float32 or float64. Raises BadModel, which names the file and what is wrong

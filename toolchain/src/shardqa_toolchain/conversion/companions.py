@@ -1,7 +1,5 @@
 """The files that go with a network in a model's folder."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping

@@ -4,15 +4,14 @@ Reads what `quantize.py` writes in the form "dynamic", no other's. The rounding 
 for readers whose float32 checkpoint is lost. What `int8.py` evened out is undone, so that a conversion starts afresh.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import numpy_helper
 from safetensors.numpy import save_file
 
@@ -26,10 +25,8 @@ from shardqa_toolchain.conversion.export import AS_IT_COMES
 from shardqa_toolchain.conversion.networks import read_onnx
 from shardqa_toolchain.conversion.verify import QUANTIZED, Verdict
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Constants = Mapping[str, NDArray[Any]]  # a network's constants by name
 
-    Constants = Mapping[str, NDArray[Any]]  # a network's constants by name
 
 SELF = ("query", "key", "value")
 

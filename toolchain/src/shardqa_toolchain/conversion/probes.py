@@ -1,7 +1,5 @@
 """Rows to compare two networks on: questions with their paragraphs where there are some, else random wordpieces."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

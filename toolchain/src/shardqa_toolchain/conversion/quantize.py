@@ -4,8 +4,6 @@ The shipped reader is the form "dynamic"; `int8.py` says what that computes. onn
 CPUs, torch has: on processors with AMX or AVX-512 BF16 they take less than half of float32's time.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from dataclasses import asdict, dataclass

@@ -1,13 +1,11 @@
 """Ranges of activations, which int8 has to know, measured on data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnxruntime
+from numpy.typing import NDArray
 
 from shardqa.errors import BadData
 from shardqa.models.reader import Row, batches
@@ -16,9 +14,6 @@ from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.graph import FloatLayers, network
 from shardqa_toolchain.conversion.int8 import Range
 from shardqa_toolchain.conversion.probes import Probe, probe
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SAMPLES = 128  # questions that ranges are measured on
 

@@ -4,23 +4,18 @@ It shares no line with the graph that `graph.py` writes and none of onnxruntime'
 shows. About three times as slow as the graph.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from shardqa.models.reader import Batch
+from shardqa_toolchain.conversion.graph import BertShape, Weights
 
-    from shardqa.models.reader import Batch
-    from shardqa_toolchain.conversion.graph import BertShape, Weights
+Floats = NDArray[np.float32]
+Outputs = dict[str, Floats]  # by name; the first axis is rows, the second, where an output is of tokens, tokens
 
-    Floats = NDArray[np.float32]
-
-    Outputs = dict[str, Floats]  # by name; the first axis is rows, the second, where an output is of tokens, tokens
 
 MASKED = np.float32(-1e9)  # added to the attention logits of padding
 

@@ -1,7 +1,5 @@
 """A checkpoint's reader as TorchScript, which any torch loads without this package."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from pathlib import Path

@@ -4,30 +4,23 @@ Run after every conversion. A checkpoint is computed in numpy (`reference.py`), 
 vouches for itself.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
-from shardqa.models.reader import batches, best_spans
+from shardqa.models.reader import Batch, Row, batches, best_spans
 from shardqa.models.shipped import sha256
 from shardqa_toolchain import measure
 from shardqa_toolchain.conversion.checkpoint import EVIDENCE_HEADS
 from shardqa_toolchain.conversion.networks import SPANS, OpenNetwork, is_quantized, open_network
 from shardqa_toolchain.conversion.probes import Probe, probe
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.models.reader import Batch, Row
-    from shardqa_toolchain.conversion.reference import Outputs
-
+from shardqa_toolchain.conversion.reference import Outputs
 
 # All outputs but evidence and relevance, which count by themselves. A span's logits are added, and a task of a few
 # labels has too few to have spreads of its own.

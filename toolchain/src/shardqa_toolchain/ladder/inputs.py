@@ -1,7 +1,5 @@
 """Questions with their paragraphs, which every step answers: drawn once and handed to each process as a file."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator, Sequence

@@ -1,21 +1,15 @@
 """The ladder as a picture: a row a step, from the naive way down to the shipped one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from shardqa.errors import BadData
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from shardqa_toolchain.ladder.results import Ladder, Rung
+from shardqa_toolchain.ladder.results import Ladder, Rung
 
 ENDINGS = (".png", ".svg")
 

@@ -1,7 +1,5 @@
 """Starting the processes of a step, letting them begin together, and what one that dies had to say."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -11,7 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from shardqa.errors import SetupError
 from shardqa_toolchain.ladder.job import Job
@@ -63,7 +61,7 @@ class _Process:
             encoding="utf-8",
         )
 
-    def __enter__(self) -> _Process:
+    def __enter__(self) -> Self:
         self.tell(json.dumps(asdict(self._job)))
         return self
 

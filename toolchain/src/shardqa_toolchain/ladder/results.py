@@ -1,7 +1,5 @@
 """From the runs of a step to its figures: medians over the rounds, and each step's share of what was gained."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

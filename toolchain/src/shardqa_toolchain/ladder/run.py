@@ -1,14 +1,12 @@
 """Climbing: networks are made, every step is measured in turn for several rounds, then its answers are scored."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa import machine
 from shardqa.errors import BadModel, SetupError
@@ -27,9 +25,6 @@ from shardqa_toolchain.ladder.processes import Ran, score_step, time_step
 from shardqa_toolchain.ladder.results import Ladder, Rung, figures, rung, with_shares
 from shardqa_toolchain.ladder.steps import LadderModels, LadderStep, sides, steps
 from shardqa_toolchain.ladder.worker import ScoreShares
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Report = Callable[[str], None]  # Is told what is being done
 

@@ -1,7 +1,5 @@
 """The steps, from the naive way of serving to the shipped one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path

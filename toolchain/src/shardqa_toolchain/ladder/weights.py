@@ -1,22 +1,18 @@
 """Random checkpoints of any size: they cost what trained ones cost, and answer nothing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import SetupError
 from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE, WEIGHTS_FILE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 READER, CLASSIFIER = "BertForQuestionAnswering", "BertForSequenceClassification"
 

@@ -1,25 +1,20 @@
 """From logits to results with exact places in the text. Pure functions on numpy arrays."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
 from shardqa.models.reader import Row, best_spans, null_logit
+from shardqa.models.tokenizer import PassageTokens
 from shardqa_toolchain.multitask.tasks import ANSWERABLE, CONTROL, PLAIN, SEQUENCE, SPAN, Task
 from shardqa_toolchain.multitask.words import Mark, Words, entities
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Floats = NDArray[np.float32]
 
-    from shardqa.models.tokenizer import PassageTokens
-
-    Floats = NDArray[np.float32]
 
 YES = 1  # the place of "answerable" among the control form's classes of that task
 

@@ -12,25 +12,21 @@ Places are characters, the end is one past the last. The text of "tokens" is the
 a question is about the text alone.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadData
 from shardqa.models import squad
+from shardqa.models.tokenizer import PassageTokens, Tokenizer
 from shardqa_toolchain.faults import Fault, Faulty, Pieces, answer_pieces, attempted, parted
 from shardqa_toolchain.multitask.tasks import ANSWERABLE, BIO, OUTSIDE, SEQUENCE, SPAN, TOKENS, bio_labels
 from shardqa_toolchain.multitask.words import Mark, Words, label_words
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from shardqa.models.tokenizer import PassageTokens, Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """Scores of a network's tasks on examples that it has not learnt from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -7,14 +7,12 @@ A text too long for a row is read in overlapping windows: of spans the best coun
 sequence the mean, and each word is judged in the window in which it stands farthest from an edge.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.models.reader import Row, batches
 from shardqa.models.session import open_session
@@ -24,9 +22,6 @@ from shardqa_toolchain.multitask import decoding
 from shardqa_toolchain.multitask.decoding import DecodedWindow, Result
 from shardqa_toolchain.multitask.tasks import CONTROL, Task, TaskSet
 from shardqa_toolchain.multitask.words import Words
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Outputs = dict[str, "NDArray[np.float32]"]  # the network's outputs for one row, by name, without padding
 

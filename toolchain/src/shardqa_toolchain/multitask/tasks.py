@@ -5,20 +5,16 @@ serves all. ``control``: a task is a special token in front of the question, and
 all labels serves every task, a row each; the network stays the same however many tasks there are.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Where the answer stands; whether there is one; a label for the text; a label for each of its words.
 SPAN, ANSWERABLE, SEQUENCE, TOKENS = KINDS = ("span", "answerable", "sequence", "tokens")
@@ -106,7 +102,7 @@ class TaskSet:
         return found
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> TaskSet:
+    def of(cls, config: Mapping[str, Any]) -> Self:
         """Read it from a ``config.json``; raises BadModel when it is not there or not of this form."""
         try:
             found = config[SETTING]
@@ -121,7 +117,7 @@ class TaskSet:
         return made
 
     @classmethod
-    def load(cls, folder: Path) -> TaskSet:
+    def load(cls, folder: Path) -> Self:
         """The tasks of a model's folder; raises BadModel."""
         path = folder / "config.json"
         try:

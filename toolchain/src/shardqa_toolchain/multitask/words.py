@@ -4,21 +4,16 @@ A word is what the tokenizer's pre-tokeniser leaves in one piece: letters and di
 itself, so that "U.S." has four. It is labelled at its first wordpiece (Devlin et al. 2019, section 5.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from shardqa.models.tokenizer import PassageTokens
 from shardqa_toolchain.faults import Faulty
 from shardqa_toolchain.multitask.tasks import BIO, OUTSIDE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.models.tokenizer import PassageTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +34,7 @@ class Words:
     end: NDArray[np.int64]  # one past its last
 
     @classmethod
-    def of(cls, tokens: PassageTokens) -> Words:
+    def of(cls, tokens: PassageTokens) -> Self:
         """The words of a tokenised text."""
         if not len(tokens):
             empty = np.zeros(0, dtype=np.int64)

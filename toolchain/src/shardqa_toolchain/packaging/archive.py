@@ -1,7 +1,5 @@
 """A zip whose bytes depend on nothing but the names and contents of its files, written whole or not at all."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from collections.abc import Mapping

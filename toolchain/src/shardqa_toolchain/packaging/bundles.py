@@ -1,7 +1,5 @@
 """A reader as a bundle: a zip for AWS Lambda, or a folder for Cloud Functions and Cloud Run."""
 
-from __future__ import annotations
-
 import errno
 import tempfile
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Compiled modules in a bundle: its folder is read-only where it runs, so each cold start would compile all anew."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 That nothing is missing is proven by answering from the bundle alone (`trial.py`).
 """
 
-from __future__ import annotations
-
 import shutil
 from fnmatch import fnmatchcase
 from pathlib import Path

@@ -3,8 +3,6 @@
 The interface is that of the AWS Lambda Developer Guide, "Using the Lambda runtime API", version 2018-06-01.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import queue

@@ -1,13 +1,12 @@
 """The machine that a bundle is made for: which wheels run there."""
 
-from __future__ import annotations
-
 import platform
 import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Self
 
 from shardqa.errors import SetupError
 
@@ -33,7 +32,7 @@ class Target:
     machine: str = "x86_64"
 
     @classmethod
-    def of(cls, python: str, machine: str, glibc: str | None = None) -> Target:
+    def of(cls, python: str, machine: str, glibc: str | None = None) -> Self:
         """Lambda's runtime of this Python, or that of another machine when its ``glibc`` is given, such as "2.36".
 
         Raises SetupError for what there is not.

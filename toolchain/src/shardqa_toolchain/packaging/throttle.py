@@ -4,8 +4,6 @@ By a quota of the kernel's scheduler where a control group may be made (cgroup v
 else by stopping and continuing the process in turns, which is coarser.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

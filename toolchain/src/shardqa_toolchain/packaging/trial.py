@@ -1,7 +1,5 @@
 """A bundle tried: unpacked, answered from alone on one processor, and what that costs."""
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

@@ -1,7 +1,5 @@
 """The libraries of a bundle: which versions, and where they come from."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -5,14 +5,12 @@ other names. Written in the numbers of a reader's own tokenizer, its logits stan
 a teacher needs; nothing else of the way through rows, windows and spans has to know.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from shardqa.errors import BadModel
@@ -22,9 +20,6 @@ from shardqa.models.tokenizer import TOKENIZER_FILE
 from shardqa_toolchain.conversion.checkpoint import CONFIG_FILE, WEIGHTS_FILE, Checkpoint
 from shardqa_toolchain.conversion.families import MPNET, RELATIVE
 from shardqa_toolchain.folders import written_atomically
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # BERT's special tokens and what MPNet calls them; its rows for BERT's own names were never learnt.
 SPECIAL = {"[CLS]": "<s>", "[SEP]": "</s>", "[PAD]": "<pad>", "[MASK]": "<mask>"}

@@ -5,8 +5,6 @@ either (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models"; "Model s
 from one another can't be averaged to any use: `verify` after it tells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,15 +1,10 @@
 """Batches and their order, drawn from a seed, so that a run can be taken up anywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # Lengths are rounded up to a multiple of this: few shapes, which oneDNN's kernels like, for a little padding.
 ROUND_TOKENS = 32

@@ -1,7 +1,5 @@
 """A run's learning curve: what the held-out rows said now and then, against the rows learnt from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """A run's log as a picture: the loss on what is learnt and on what is held out, and the learning rate."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A recipe's data: read, labelled, split into what is learnt from and what is held out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -6,8 +6,6 @@ the mean squared distance of paired layers' outputs after a learnt projection (J
 teachers are an ensemble: their probabilities are averaged.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ blocks ``Q: question`` and ``A: answer`` within it. A block is a long answer; th
 most like it.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Sequence

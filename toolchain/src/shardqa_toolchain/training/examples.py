@@ -4,25 +4,20 @@ An example is one question with one passage and where its answer lies in it, or 
 the tokenizer that serves, so the network learns from exactly what it will read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadData
 from shardqa.models import evidence_lines, sentences, squad
+from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.faults import Fault, Faulty, Pieces, answer_pieces, attempted, parted
 from shardqa_toolchain.training.batches import UNSAID
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from shardqa.models.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,7 @@ class TextUnits:
     words: NDArray[np.bool_]  # whether a wordpiece begins a word, [m]
 
     @classmethod
-    def of(cls, text: str, offsets: NDArray[np.int32]) -> TextUnits:
+    def of(cls, text: str, offsets: NDArray[np.int32]) -> Self:
         breaks = {*sentences.beginnings(text), *(found.end() for found in LINE_END.finditer(text))}
         numbers = np.searchsorted(np.array(sorted(breaks), dtype=np.int64), offsets[:, 0], side="right")
         begins = [text[at].isalnum() and not (at and text[at - 1].isalnum()) for at in offsets[:, 0].tolist()]
@@ -98,7 +93,7 @@ class _Text:
     file: str
 
     @classmethod
-    def of(cls, text: str, tokenizer: Tokenizer, file: str) -> _Text:
+    def of(cls, text: str, tokenizer: Tokenizer, file: str) -> Self:
         tokens = tokenizer.passage(text)
         return cls(text, tokens.ids, tokens.offsets, TextUnits.of(text, tokens.offsets), file)
 
@@ -196,7 +191,7 @@ class _Shelf:
     rarity: dict[int, float]  # log(paragraphs / paragraphs with the piece), by wordpiece
 
     @classmethod
-    def of(cls, paragraphs: Sequence[squad.Paragraph], tokenizer: Tokenizer) -> _Shelf:
+    def of(cls, paragraphs: Sequence[squad.Paragraph], tokenizer: Tokenizer) -> Self:
         passages = tuple(tokenizer.passage(paragraph.text).ids for paragraph in paragraphs)
         pieces = tuple(frozenset(ids.tolist()) for ids in passages)
         counts: dict[int, int] = {}

@@ -1,7 +1,5 @@
 """One encoder with a head for every task, or with one token classifier for all; and what each head's errors cost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,23 +3,18 @@
 These are figures to watch a run by, cheap enough for every few thousand rows; `measure.py` has a finished reader's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from shardqa.models.calibrate import auroc
 from shardqa.models.reader import best_spans
 from shardqa_toolchain.training.batches import LearningRow, collate, plan
 from shardqa_toolchain.training.losses import reader_logits, reader_loss
 from shardqa_toolchain.training.network import SpanReader
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 HELD_OUT_TOKENS = 8192  # of a batch
 

@@ -6,15 +6,13 @@ say now and then, `curve.py`). What is learnt, from what rows and by
 which loss, is the task's. One thread drives; torch's own threads compute.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -56,7 +54,7 @@ class Schedule:
     # Of products: "float32", "bfloat16", or "automatic", which goes by the processor's flags.
     precision: str = AUTOMATIC
 
-    def checked(self) -> Schedule:
+    def checked(self) -> Self:
         """Returns itself; raises BadData with the first setting out of its range."""
         rules = (
             ("passes", self.passes > 0, "a number above 0"),

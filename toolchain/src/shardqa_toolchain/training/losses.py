@@ -1,7 +1,5 @@
 """A reader's outputs for a batch, and their losses: of spans, of evidence, of relevance."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional

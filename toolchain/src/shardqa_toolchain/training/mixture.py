@@ -7,8 +7,6 @@ source that holds something out, and ``mixture.json``, which says how it was mad
 from the seed: the same settings and files give the same bytes.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -16,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 from shardqa.errors import BadData, QuestionTooLong
 from shardqa.models import evidence_lines, squad
@@ -51,7 +49,7 @@ class MixtureSource:
     negatives: float = 0.0
     answerable: bool = True  # take the questions that have an answer
 
-    def checked(self) -> MixtureSource:
+    def checked(self) -> Self:
         """Returns itself; raises BadData with the first setting out of its range."""
         rules = (
             ("file", bool(self.file), "a SQuAD file, or one of questions with evidence"),
@@ -75,7 +73,7 @@ class Mixture:
     sources: tuple[MixtureSource, ...] = ()
 
     @classmethod
-    def read(cls, path: Path) -> Mixture:
+    def read(cls, path: Path) -> Self:
         """Read a mixture's TOML; raises BadData with the setting that is unknown, of the wrong kind or out of range."""
         tables = read_toml(path)
         styles = section(path, "styles", Styles, tables.pop("styles", {})).checked()

@@ -1,7 +1,5 @@
 """Several tasks on one encoder: data prepared, trained, written as a checkpoint and as ONNX, measured task by task."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence

@@ -1,11 +1,9 @@
 """Recipes of networks for several tasks: the start, each task's data, the schedule."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from shardqa.errors import BadData
 from shardqa_toolchain.multitask.tasks import (
@@ -44,7 +42,7 @@ class TaskEntry:
     labels: tuple[str, ...] = ()
     scheme: str = BIO  # of words: bio or plain
 
-    def checked(self, where: str) -> TaskEntry:
+    def checked(self, where: str) -> Self:
         """Returns itself; raises BadData with the first setting out of its range."""
         name_fits = NAME.fullmatch(self.name) is not None and self.name not in RESERVED
         rules = (
@@ -76,7 +74,7 @@ class MultitaskRecipe:
     schedule: Schedule = field(default_factory=Schedule)
 
     @classmethod
-    def read(cls, path: Path) -> MultitaskRecipe:
+    def read(cls, path: Path) -> Self:
         """Read a recipe's TOML; raises BadData with the setting that is unknown, of the wrong kind or out of range."""
         tables = read_toml(path)
         entries = tables.pop("task", [])
@@ -87,7 +85,7 @@ class MultitaskRecipe:
         plain = section(path, "", cls, {**tables, "schedule": schedule})
         return replace(plain, task=tuple(tasks)).checked(str(path))
 
-    def checked(self, where: str = "the recipe") -> MultitaskRecipe:
+    def checked(self, where: str = "the recipe") -> Self:
         """Returns itself; raises BadData with the first setting that can't be."""
         rules = (
             ("start", bool(self.start), "a checkpoint's folder"),

@@ -5,23 +5,19 @@ product (a fifth faster on CPU), and every layer's output is at hand (distillati
 in files, so that a checkpoint loads there too; `tests/quality/test_training_network.py` holds one against the other.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from shardqa.errors import BadModel
 from shardqa_toolchain.conversion.families import RELATIVE_TABLE
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MASKED = -10_000.0  # added to the attention logits of padding: e^-10000 is 0, and bfloat16 holds the number
 
@@ -54,7 +50,7 @@ class Sizes:
     buckets: int = 0  # of distances that have a number for each head, as in MPNet; 0 for BERT's places alone
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], weights: Mapping[str, NDArray[np.float32]]) -> Sizes:
+    def of(cls, config: Mapping[str, Any], weights: Mapping[str, NDArray[np.float32]]) -> Self:
         """Read the shape off a checkpoint's weights, and what they don't tell off its ``config.json``."""
         tables = "bert.embeddings."
         vocabulary, hidden = weights[tables + "word_embeddings.weight"].shape

@@ -7,8 +7,6 @@ so. Structured pruning removes the heads and columns that the loss would miss le
 questions. Without a sample, by the group's norm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fine-tuning a BERT into a reader: data prepared, trained, written as a checkpoint with card and picture."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,10 +1,8 @@
 """Recipes of readers: the start, the data, the schedule, the teachers."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from shardqa_toolchain.training.loop import Schedule
 from shardqa_toolchain.training.settings import checked, read_toml, section
@@ -25,7 +23,7 @@ class Data:
     # Leave out questions whose answers do not stand where the file says, rather than refuse the file.
     skip_faulty: bool = False
 
-    def checked(self) -> Data:
+    def checked(self) -> Self:
         """Returns itself; raises BadData with the first setting out of its range."""
         rules = (
             ("train", bool(self.train), "one SQuAD file or more"),
@@ -52,7 +50,7 @@ class Teaching:
     # Folder for what the teachers say of each row, so that they read no row twice; without it they always read.
     kept: str = ""
 
-    def checked(self) -> Teaching:
+    def checked(self) -> Self:
         """Returns itself; raises BadData with the first setting out of its range."""
         rules = (
             ("teachers", bool(self.teachers), "one folder or more"),
@@ -78,7 +76,7 @@ class Recipe:
     evidence: bool = False  # whether the reader gets the outputs evidence and relevance where the start has none
 
     @classmethod
-    def read(cls, path: Path) -> Recipe:
+    def read(cls, path: Path) -> Self:
         """Read a recipe's TOML; raises BadData with the setting that is unknown or of the wrong kind."""
         tables = read_toml(path)
         data = section(path, "data", Data, tables.pop("data", {}))

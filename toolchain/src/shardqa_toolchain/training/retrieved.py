@@ -3,15 +3,10 @@
 BM25 over the reader's wordpieces (Robertson and Zaragoza 2009, section 3.2), in numpy; it makes data and serves nobody.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 SATURATION, LENGTH = 1.2, 0.75  # BM25's k1 and b, the usual ones
 

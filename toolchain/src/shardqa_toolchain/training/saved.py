@@ -1,7 +1,5 @@
 """Checkpoints in and out of torch: a folder as transformers writes it becomes a network, and the other way."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

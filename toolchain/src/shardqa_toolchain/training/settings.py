@@ -1,7 +1,5 @@
 """Settings as TOML files hold them: read, and refused with the first one that does not fit."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable
 from dataclasses import fields

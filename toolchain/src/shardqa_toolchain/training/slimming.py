@@ -4,8 +4,6 @@ What goes is chosen elsewhere (`prune.py`, `distil.py`); here the chosen parts a
 room for the others, so that the smaller products are what is computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The task of reading: examples into rows, and the loss of pointing at the wrong token or sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -4,12 +4,11 @@ The tokenizer takes case and the question mark away, so neither is a style. Each
 that has nothing to change comes back as it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Self
 
 from shardqa.errors import BadData
 
@@ -49,7 +48,7 @@ class Styles:
     courtesy: float = 0.0
     misspelt: float = 0.0
 
-    def checked(self) -> Styles:
+    def checked(self) -> Self:
         """Itself; raises BadData for shares that are none."""
         shares = self.keywords, self.phrase, self.courtesy, self.misspelt
         if min(shares) < 0 or sum(shares) > 1:

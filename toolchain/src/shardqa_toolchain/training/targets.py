@@ -4,13 +4,11 @@ A label of a text with a question belongs to that row; a label of a text alone i
 in every row that holds the text, with whatever question. So one pass teaches several tasks, and serves them later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.models.reader import Row
 from shardqa.models.windows import windows
@@ -26,9 +24,6 @@ from shardqa_toolchain.multitask.lines import (
 from shardqa_toolchain.multitask.tasks import CONTROL, Task, TaskSet
 from shardqa_toolchain.multitask.words import Words
 from shardqa_toolchain.training.batches import ROUND_TOKENS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # What torch's cross entropy passes over: a token that is no word's first, a task that has no label for the row.
 IGNORED = -100

@@ -5,8 +5,6 @@ each teacher in float16: start and end, perhaps evidence and relevance. A proces
 record cut short, which the next one takes away. One process writes at a time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import struct
@@ -14,16 +12,15 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shardqa.errors import BadData
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Logits = NDArray[np.float32]  # of a row, [teachers, channels, tokens], in the order of `distil.stacked`
 
-    Logits = NDArray[np.float32]  # of a row, [teachers, channels, tokens], in the order of `distil.stacked`
 
 _HEAD = struct.Struct("<16sHI")  # a row's digest, its tokens, the CRC-32 of both and of the logits
 
@@ -40,7 +37,7 @@ class TeacherLogits:
     _places: dict[bytes, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, folder: Path, teachers: Sequence[str], channels: int = 2) -> TeacherLogits:
+    def open(cls, folder: Path, teachers: Sequence[str], channels: int = 2) -> Self:
         """The file of these teachers, each given as the SHA-256 of its weights; raises BadData when it can't be."""
         name = hashlib.sha256(" ".join(teachers).encode()).hexdigest()[:16]
         path = folder / f"said-{name}-{channels}.bin"
