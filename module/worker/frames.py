@@ -75,6 +75,10 @@ class Frame:
         """The payload as a list. Raises MalformedFrame."""
         return unpack(self.payload)
 
+    def texts(self) -> list[str]:
+        """Returns the items as text; bytes that are not UTF-8 become surrogates, so that keys survive."""
+        return [item.decode("utf-8", "surrogateescape") for item in self.items()]
+
 
 def pack(items: Iterable[bytes | bytearray | memoryview]) -> bytes:
     """A list as payload bytes."""

@@ -7,13 +7,10 @@ booleans use their RESP3 forms; the module turns them down for a RESP2 client.
 import math
 import re
 from collections.abc import Mapping, Set
+from typing import Any
 
-CODES = frozenset(
-    [
-        *("ERR", "BUSY", "TIMEOUT", "TRYAGAIN", "READONLY", "WRONGTYPE", "NOPERM"),
-        *("MOVED", "ASK", "CLUSTERDOWN", "LOADING", "OOM", "MISCONF", "NOREPLICAS"),
-    ]
-)
+CODES = {"ERR", "BUSY", "TIMEOUT", "TRYAGAIN", "READONLY", "WRONGTYPE", "NOPERM"}
+CODES |= {"MOVED", "ASK", "CLUSTERDOWN", "LOADING", "OOM", "MISCONF", "NOREPLICAS"}
 MAX_DEPTH = 16  # nested replies; the module refuses deeper ones
 MAX_STRING = 512 << 20  # bytes of one string, Redis' own proto-max-bulk-len; looked at before anything is copied
 MAX_ERROR = 1000  # characters of an error text
@@ -79,6 +76,11 @@ def _encode(value: object, depth: int) -> bytes:
 def _aggregate(kind: bytes, parts: list[bytes]) -> bytes:
     """The parts are counted, not the value: a class of a user's own may say another length than it gives."""
     return b"%b%d\r\n" % (kind, len(parts)) + b"".join(parts)
+
+
+def pairs(**fields: Any) -> list[Any]:
+    """Returns name, value, … as RESP2 has no maps."""
+    return [item for pair in fields.items() for item in pair]
 
 
 def bulk(data: bytes) -> bytes:

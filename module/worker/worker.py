@@ -17,29 +17,27 @@ from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import backend, redis_ai
 from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import Calls, Rights, section
+from shardqa.module.worker.config import WorkerConfig
 from shardqa.module.worker.frames import Frame, MalformedFrame, Type
-from shardqa.module.worker.gears.cluster.new_masters import Newcomers
-from shardqa.module.worker.gears.cluster.nodes import REFRESH, Cluster
-from shardqa.module.worker.gears.commands.rg_commands import Commands
-from shardqa.module.worker.gears.pipeline.readers import Happened, text
+from shardqa.module.worker.gears.gears import Gears
+from shardqa.module.worker.gears.pipeline.readers import text
 from shardqa.module.worker.gears.pipeline.run import Run, describe, enter
 from shardqa.module.worker.gears.registry import redisgears_module, script_module, stored_registrations
 from shardqa.module.worker.gears.registry.events import Events
 from shardqa.module.worker.gears.registry.hooks import Hooks
-from shardqa.module.worker.gears.registry.info_lines import Told
-from shardqa.module.worker.gears.registry.misses import Misses
+from shardqa.module.worker.gears.registry.info_lines import InfoLines
+from shardqa.module.worker.gears.registry.misses import Misses, Replies
 from shardqa.module.worker.gears.registry.prefix_watches import PROMOTED
 from shardqa.module.worker.gears.registry.requirements import Requirements
-from shardqa.module.worker.gears.registry.sessions import Sessions
+from shardqa.module.worker.io import Io
 from shardqa.module.worker.link import Link
-from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.nodes import REFRESH, Cluster
 from shardqa.module.worker.socket_threads import Work
 from shardqa.module.worker.statistics import WorkerStatistics, allocated
 from shardqa.module.worker.threads import Cancelled, Threads
 
 WATCH = "watch"  # target of an EVENT that is for watches
 STATISTICS_EVERY = 1.0  # seconds
-STALL = 10.0  # seconds a function may hold the loop when requests have no deadline; else their deadline
 
 ASKING = (
     Type.REQUEST,
@@ -54,8 +52,6 @@ ASKING = (
 
 FOR_ANOTHER = (b"RUN", b"READ", b"PREPARE", b"COMMIT")  # verbs of RG._PEER that name the user they are for
 
-Answer = Callable[[Run, list[bytes]], Coroutine[None, None, bytes]]
-
 
 class Worker:
     """Built from HELLO; `handle` runs in the thread that leads (socket_threads.py), coroutines in the loop."""
@@ -63,38 +59,40 @@ class Worker:
     def __init__(
         self, link: Link, hello: Frame, activity: Activity, confined: str, installer: socket.socket | None
     ) -> None:
-        protocol, node, role, clustered, _port, *config = _texts(hello)
-        if protocol != str(frames.VERSION):
-            raise MalformedFrame(f"HELLO of protocol {protocol}, wanted {frames.VERSION}; build module and worker anew")
-        settings = {name.lower(): value for name, value in zip(config[::2], config[1::2], strict=True)}
-        stall = int(settings.get("timeout", "0")) / 1000 or STALL
-        calls, threads, statistics = Calls(link), Threads(stall, activity), WorkerStatistics()
-        cluster, computing = Cluster(calls, node, clustered == "1", role), threading.Lock()
-        statistics.set("sandbox", confined)
-        models = Models(
+        config = WorkerConfig.of_hello(hello)
+        self._link, self._calls, self._threads = link, Calls(link), Threads(config.stall, activity)
+        self._statistics, computing = WorkerStatistics(), threading.Lock()
+        self._statistics.set("sandbox", confined)
+        self._cluster = Cluster(self._calls, config.node, config.clustered, config.role)
+        self._models = Models(
             link,
-            statistics,
+            self._statistics,
             activity,
-            calls,
-            int(settings.get("threads", "1")),
-            limit=int(settings.get("execution_timeout", "0")) / 1000,
-            runs=int(settings.get("threads_per_queue", "1")),
+            self._calls,
+            config.model_threads,
+            limit=config.model_seconds,
+            runs=config.model_runs,
             computing=computing,
         )
-        installing = Requirements(installer)
-        self._shard = Shard.of(link, calls, threads, cluster, models, installing, statistics, settings)
-        self._sessions = Sessions(self._shard)
-        self._newcomers = Newcomers(self._shard, self._sessions)
-        self._commands = Commands(self._shard, self._sessions, self._newcomers)
-        self._hooks = Hooks(self._shard, self._sessions, self._commands)
-        self._events = Events(self._shard, self._commands)
-        self._told = Told(self._shard)
+        io, requirements = Io(link, self._calls, self._threads), Requirements(installer)
+        gears = Gears(io, self._cluster, self._models, requirements, self._statistics, config.arguments)
+        self._gears, self._sessions, self._registry = gears, gears.sessions, gears.registry
+        self._hooks = Hooks(self._calls, gears.inner, gears.sessions, gears.runs)
+        self._events = Events(io, gears.registry, gears.runs, gears.streams)
+        self._info_lines = InfoLines(gears.registry, self._statistics)
         self._running: dict[int, Run] = {}  # requests and misses by frame id; loop's thread
-        finish, running = self._answered, self._running
-        self._misses = Misses(self._shard, self._sessions, self._commands, running, computing, self._reply, finish)
-        self._arrived: list[tuple[str, Happened]] = []  # events for the loop; of the thread that leads
-        self._early: list[tuple[str, Happened]] = []  # events of registrations that a replay is about to bring back
-        self._handlers: dict[Type, Callable[[Frame], Work | None]] = {
+        replies = Replies(self._running, computing, self._reply, self._spawn)
+        self._misses = Misses(gears.registry.registrations, gears.sessions, gears.runs, self._statistics, replies)
+        self._arrived: list[tuple[str, KeyEvent]] = []  # events for the loop; of the thread that leads
+        self._early: list[tuple[str, KeyEvent]] = []  # events of registrations that a replay is about to bring back
+        self._handlers = self._handler_table()
+        sys.modules["redisAI"] = redis_ai.module(self._calls, self._threads, self._models)
+        script_module.install()
+        redisgears_module.install(gears.host, gears.inner)
+        self._threads.start()
+
+    def _handler_table(self) -> dict[Type, Callable[[Frame], Work | None]]:
+        return {
             Type.SESSION: self._handle_session,
             Type.START: self._handle_start,
             Type.REQUEST: self._handle_request,
@@ -102,21 +100,17 @@ class Worker:
             Type.MISS: self._handle_miss,
             Type.HOOK: self._handle_hook,
             Type.EVENT: self._handle_event,
-            Type.MODELLOAD: self._shard.models.load,
-            Type.MODELDROP: self._shard.models.drop,
-            Type.EXECUTE: self._shard.models.execute,
-            Type.SCRIPT: self._shard.models.script,
-            Type.DAG: self._shard.models.graph,
+            Type.MODELLOAD: self._models.load,
+            Type.MODELDROP: self._models.drop,
+            Type.EXECUTE: self._models.execute,
+            Type.SCRIPT: self._models.script,
+            Type.DAG: self._models.graph,
             Type.CANCEL: self._handle_cancel,
-            Type.CALLED: calls.called,
+            Type.CALLED: self._calls.called,
             Type.ROLE: self._handle_role,
             Type.RESYNC: self._handle_resync,
             Type.FORGET: self._handle_forget,
         }
-        sys.modules["redisAI"] = redis_ai.module(self._shard)
-        script_module.install()
-        redisgears_module.install(self._shard)
-        threads.start()
 
     def handle(self, frame: Frame) -> Work | None:
         """Returns what the thread is to compute once another one reads. Raises MalformedFrame."""
@@ -130,33 +124,43 @@ class Worker:
         except (MalformedFrame, ValueError, RuntimeError) as error:  # RuntimeError: no more threads
             if frame.type not in ASKING:
                 raise
-            self._shard.link.send(Type.REPLY, frame.id, resp.error(f"ERR the worker can't serve this request: {error}"))
+            self._link.send(Type.REPLY, frame.id, resp.error(f"ERR the worker can't serve this request: {error}"))
             return None
 
     def handled(self) -> None:
         """What came together is handled: the loop gets the events of it in one go, and in their place."""
         if self._arrived:
             events, self._arrived = self._arrived, []
-            self._shard.threads.loop.call_soon_threadsafe(self._registered_events, events)
+            self._threads.loop.call_soon_threadsafe(self._registered_events, events)
 
     def _handle_request(self, frame: Frame) -> None:
         user, *words = frame.items()
         if not words:
             raise MalformedFrame("REQUEST without a command")
-        self._shard.threads.spawn(self._answer(frame.id, self._request, user, words))
+        run, reply = self._request(frame.id, user, words)
+        if _outlasts_its_reply(words):
+            run.on_release = lambda: self._link.send_list(Type.RELEASE, frame.id, ())
+        self._spawn(run, reply)
 
     def _handle_sync(self, frame: Frame) -> None:
-        number, user, *words = frame.items()
-        self._shard.threads.spawn(self._held(frame.id, int(number), user, words))
-
-    async def _held(self, id: int, number: int, user: bytes, words: list[bytes]) -> None:
         """A trigger that a transaction or a script waits for: its commands are those of a section."""
-        section.set(number)
-        await self._answer(id, self._sync, user, words)
-
-    async def _sync(self, run: Run, words: list[bytes]) -> bytes:
+        number, user, *words = frame.items()
+        run, reply = self._request(frame.id, user, words)
         run.holds = True
-        return await self._request(run, words)
+
+        async def within_section() -> bytes:
+            section.set(int(number))
+            return await reply
+
+        self._spawn(run, within_section())
+
+    def _request(self, id: int, user: bytes, words: list[bytes]) -> tuple[Run, Coroutine[None, None, bytes]]:
+        """Returns the run of a command and its reply, to be awaited in the loop."""
+        self._statistics.add("requests")
+        run, name = self._run_of(id, user, words), words[0].decode("utf-8", "replace").upper()
+        if name != "RG.PYEXECUTE":  # its own reply can't be overridden
+            run.command = text(words)
+        return run, self._gears.commands.run(run, name, words[1:])
 
     def _handle_miss(self, frame: Frame) -> Work | None:
         user, *words = frame.items()
@@ -165,88 +169,85 @@ class Worker:
         run = self._run_of(frame.id, user, words)
         work = self._misses.claim(run, words)
         if work is None:
-            self._shard.threads.spawn(self._answered(run, self._misses.answer(run, words)))
+            self._spawn(run, self._misses.answer(run, words))
         return work
 
     def _handle_hook(self, frame: Frame) -> None:
         user, *words = frame.items()
-        self._shard.threads.spawn(self._answer(frame.id, self._hooks.answer, user, words))
+        run = self._run_of(frame.id, user, words)
+        self._spawn(run, self._hooks.answer(run, words))
 
     def _handle_cancel(self, frame: Frame) -> None:
-        self._shard.models.cancel(frame.id)
-        self._shard.threads.loop.call_soon_threadsafe(self._cancel, frame.id)
+        self._models.cancel(frame.id)
+        self._threads.loop.call_soon_threadsafe(self._cancel, frame.id)
 
     def _handle_session(self, frame: Frame) -> None:
-        id, owner, code, count, *items = _texts(frame)
+        id, owner, code, count, *items = frame.texts()
         try:
             registered = stored_registrations.parse(int(count), items)
         except ValueError as error:
             raise MalformedFrame(f"SESSION {id}: {error}") from None
         self._misses.forget_session(id)
-        self._shard.threads.loop.call_soon_threadsafe(self._sessions.replay, frame.id, id, owner, code, registered)
+        self._threads.loop.call_soon_threadsafe(self._sessions.replay, frame.id, id, owner, code, registered)
 
     def _handle_forget(self, frame: Frame) -> None:
-        (id,) = _texts(frame)
+        (id,) = frame.texts()
         self._misses.forget(id)
-        self._shard.threads.spawn(self._sessions.forget_registration(id))
+        self._threads.spawn(self._sessions.forget_registration(id))
 
     def _handle_start(self, frame: Frame) -> None:
-        self._shard.threads.spawn(self._start())
+        self._threads.spawn(self._start())
 
     def _handle_role(self, frame: Frame) -> None:
-        before = self._shard.cluster.role
-        (self._shard.cluster.role,) = _texts(frame)
-        if before != "master" and self._shard.cluster.role == "master":
-            self._shard.threads.loop.call_soon_threadsafe(self._commands.streams.begin_all)
-            self._shard.watches.resync(PROMOTED)  # its predecessor may have died between an event and its effect
+        before = self._cluster.role
+        (self._cluster.role,) = frame.texts()
+        if before != "master" and self._cluster.role == "master":
+            self._threads.loop.call_soon_threadsafe(self._gears.streams.begin_all)
+            self._registry.watches.resync(PROMOTED)  # its predecessor may have died between an event and its effect
 
     def _handle_resync(self, frame: Frame) -> None:
-        (reason,) = _texts(frame)
-        self._shard.threads.loop.call_soon_threadsafe(self._commands.streams.begin_all)
-        self._shard.watches.resync(reason)  # here, so that it keeps its place among the events
+        (reason,) = frame.texts()
+        self._threads.loop.call_soon_threadsafe(self._gears.streams.begin_all)
+        self._registry.watches.resync(reason)  # here, so that it keeps its place among the events
 
     def _handle_event(self, frame: Frame) -> None:
-        target, event, key, type = _texts(frame)
+        target, event, key, type = frame.texts()
         if target == WATCH:
-            self._shard.watches.event(KeyEvent(event, key, type))
+            self._registry.watches.event(KeyEvent(event, key, type))
         else:
-            self._arrived.append((target, Happened(event, key, type)))
+            self._arrived.append((target, KeyEvent(event, key, type)))
 
     async def _start(self) -> None:
-        shard = self._shard
         await self._sessions.replayed()
-        await asyncio.to_thread(shard.models.wait_settled)
+        await asyncio.to_thread(self._models.wait_settled)
         versions = [str(frames.VERSION), str(os.getpid()), platform.python_version(), *backend.versions()]
         gc.freeze()  # what start and replays made stays: no collection walks through it again
-        shard.link.send_list(Type.READY, 0, versions)
-        shard.watches.start()
-        self._commands.streams.begin_all()
-        shard.threads.for_ever(self._refresh, REFRESH)
-        shard.threads.for_ever(self._send_statistics, STATISTICS_EVERY)
+        self._link.send_list(Type.READY, 0, versions)
+        self._registry.watches.start()
+        self._gears.streams.begin_all()
+        self._threads.for_ever(self._refresh, REFRESH)
+        self._threads.for_ever(self._send_statistics, STATISTICS_EVERY)
 
     def _run_of(self, id: int, user: bytes, words: list[bytes]) -> Run:
         """Any thread: of a request or miss."""
         rights = Rights.of_request(id, user.decode("utf-8", "surrogateescape"))
-        run = Run(self._shard.threads, rights)
+        run = Run(self._threads, rights)
         run.request = id
         run.name = f"{text(words[0])} of {rights.user}".encode("utf-8", "replace")
-        run.on_progress = lambda: self._shard.link.send_list(Type.PROGRESS, id, ())
+        run.on_progress = lambda: self._link.send_list(Type.PROGRESS, id, ())
         return run
 
-    async def _answer(self, id: int, answer: Answer, user: bytes, words: list[bytes]) -> None:
-        """A request from its frame to its REPLY."""
-        run = self._run_of(id, user, words)
-        if answer == self._request and _outlasts_its_reply(words):
-            run.on_release = lambda: self._shard.link.send_list(Type.RELEASE, id, ())
-        await self._answered(run, answer(run, words))
+    def _spawn(self, run: Run, reply: Coroutine[None, None, bytes]) -> None:
+        """Any thread."""
+        self._threads.spawn(self._answer(run, reply))
 
-    async def _answered(self, run: Run, answer: Coroutine[None, None, bytes]) -> None:
-        """A request or miss from where it is to its REPLY."""
+    async def _answer(self, run: Run, coroutine: Coroutine[None, None, bytes]) -> None:
+        """Sends the reply that a request, miss or hook comes to."""
         id, run.task = run.request, asyncio.current_task()
         self._running[id] = run
         enter(run)
         try:
-            reply = await answer
+            reply = await coroutine
         except asyncio.CancelledError:
             reply = resp.error(describe(Cancelled()))
         except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
@@ -258,27 +259,19 @@ class Worker:
 
     def _reply(self, id: int, reply: bytes) -> None:
         try:
-            self._shard.link.send(Type.REPLY, id, reply)
+            self._link.send(Type.REPLY, id, reply)
         except frames.PayloadTooLarge as error:
-            self._shard.link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
+            self._link.send(Type.REPLY, id, resp.error(f"ERR {error}"))
 
-    async def _request(self, run: Run, words: list[bytes]) -> bytes:
-        """REQUEST: command, argument…"""
-        self._shard.statistics.add("requests")
-        name = words[0].decode("utf-8", "replace").upper()
-        if name != "RG.PYEXECUTE":  # its own reply can't be overridden
-            run.command = text(words)
-        return await self._commands.run(run, name, words[1:])
-
-    def _registered_events(self, events: list[tuple[str, Happened]]) -> None:
+    def _registered_events(self, events: list[tuple[str, KeyEvent]]) -> None:
         for target, happened in events:
             self._registered_event(target, happened)
 
-    def _registered_event(self, target: str, happened: Happened) -> None:
-        if self._early or (self._sessions.replaying() and self._shard.registrations.get(target) is None):
+    def _registered_event(self, target: str, happened: KeyEvent) -> None:
+        if self._early or (self._sessions.replaying() and self._registry.registrations.get(target) is None):
             self._early.append((target, happened))
             if len(self._early) == 1:
-                self._shard.threads.task(self._push_early())
+                self._threads.task(self._push_early())
         else:
             self._push_event(target, happened)
 
@@ -288,8 +281,8 @@ class Worker:
         for target, happened in early:
             self._push_event(target, happened)
 
-    def _push_event(self, target: str, happened: Happened) -> None:
-        registration = self._shard.registrations.get(target)
+    def _push_event(self, target: str, happened: KeyEvent) -> None:
+        registration = self._registry.registrations.get(target)
         if registration is not None:  # else unregistered meanwhile
             self._events.push(registration, happened)
 
@@ -299,29 +292,24 @@ class Worker:
             run.cancel()
 
     async def _refresh(self) -> None:
-        await self._shard.cluster.refresh()
-        await self._newcomers.look()
+        await self._cluster.refresh()
+        await self._gears.new_masters.look()
 
     async def _send_statistics(self) -> None:
-        shard = self._shard
-        shard.statistics.set("functions_running", len(self._running))
-        shard.statistics.set("events_queued", self._events.queued())
-        shard.statistics.set("models_queued", shard.models.queued())
-        shard.statistics.set("allocated_mb", allocated() >> 20)
-        self._told.tell()
-        shard.models.send_runs()
-        shard.models.tell()
-        changes = shard.statistics.changes()
+        statistics = self._statistics
+        statistics.set("functions_running", len(self._running))
+        statistics.set("events_queued", self._events.queued())
+        statistics.set("models_queued", self._models.queued())
+        statistics.set("allocated_mb", allocated() >> 20)
+        self._info_lines.update()
+        self._models.send_runs()
+        self._models.tell()
+        changes = statistics.changes()
         if changes:
-            shard.link.send_list(Type.STATS, 0, changes)
+            self._link.send_list(Type.STATS, 0, changes)
 
 
 def _outlasts_its_reply(words: list[bytes]) -> bool:
     """Whether the module keeps the rights of a request until it is released: scripts, and what other shards' began."""
     name = words[0].upper()
     return name == b"RG.PYEXECUTE" or (name == b"RG._PEER" and len(words) >= 8 and words[3].upper() in FOR_ANOTHER)
-
-
-def _texts(frame: Frame) -> list[str]:
-    """The items as text; bytes that are not UTF-8 become surrogates, so that keys survive."""
-    return [item.decode("utf-8", "surrogateescape") for item in frame.items()]

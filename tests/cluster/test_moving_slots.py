@@ -18,7 +18,7 @@ from shardqa.description import ShardDescription
 from shardqa.engine import Engine
 from shardqa.engine.connections import Shards as Masters
 from shardqa.errors import ClusterUnavailable, WrongShard
-from shardqa.module.worker.gears.cluster.hashtags import tag_of_slot
+from shardqa.module.worker.hashtags import tag_of_slot
 from shardqa.schema import Document, Retokenised
 from shardqa.topology import Node
 from tests.cluster.shards_client import Shards

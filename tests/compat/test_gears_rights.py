@@ -89,7 +89,7 @@ def test_a_function_that_names_other_rights_gets_none(client: Redis, registrar: 
     code = f"""
 from shardqa.module.worker.calls import Rights
 def steal(_):
-    return runtime._shard.execute({rights}, ('SET', 'others:5', 'x'))
+    return runtime._session._host.commands.execute({rights}, ('SET', 'others:5', 'x'))
 GB('PythonReader').map(steal).run(lambda: [1], mode='async_local')
 """
     results, errors = send(registrar, "RG.PYEXECUTE", code)

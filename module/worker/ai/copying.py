@@ -14,7 +14,7 @@ from shardqa.streaming import FilePart, StreamedFile, parts_of
 
 if TYPE_CHECKING:
     from shardqa.module.worker.ai.models import Models
-    from shardqa.module.worker.gears.cluster.nodes import Cluster
+    from shardqa.module.worker.nodes import Cluster
 
 STORE_SECONDS = 120.0  # to load it there
 SLOWEST = 4 << 20  # bytes a second that it is waited for beyond that

@@ -16,11 +16,12 @@ from shardqa import tensors
 from shardqa.module.worker.ai.batching import LoadedModel
 from shardqa.module.worker.ai.dag import ModelRun
 from shardqa.module.worker.ai.dag_runner import DagRunner, RunStep
+from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.ai.scripts import ScriptCall
 from shardqa.module.worker.ai.tensor import Tensor
-from shardqa.module.worker.calls import Command, Rights, whole
+from shardqa.module.worker.calls import Calls, Command, Rights, whole
 from shardqa.module.worker.gears.pipeline.run import current
-from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.threads import Threads
 from shardqa.tensors import Array
 
 T = TypeVar("T")
@@ -114,8 +115,10 @@ def scriptRunnerAddOutput(runner: ScriptRunner, name: str | None = None) -> int:
 class Keyspace:
     """The functions that reach Redis or a model of one shard."""
 
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
+    def __init__(self, calls: Calls, threads: Threads, models: Models) -> None:
+        self._calls = calls
+        self._threads = threads
+        self._models = models
 
     def setTensorInKey(self, key: str, tensor: Tensor) -> None:
         self.msetTensorsInKeyspace({key: tensor})
@@ -132,13 +135,13 @@ class Keyspace:
 
     async def modelRunnerRunAsync(self, runner: ModelRunner) -> list[Tensor]:
         await self._allowed([_read_model(runner.key)])
-        model = self._shard.models.at(runner.key)
+        model = self._models.at(runner.key)
         if runner.outputs and len(runner.outputs) != len(model.outputs):
             raise ResponseError(OUTPUTS_DIFFER)
         names = list(model.inputs)
         named = set(names) == set(runner.inputs)
         arrays = [runner.inputs[name] for name in names] if named else list(runner.inputs.values())
-        return [Tensor(array) for array in await self._shard.models.run_ordered(model, arrays)]
+        return [Tensor(array) for array in await self._models.run_ordered(model, arrays)]
 
     def modelRunnerRun(self, runner: ModelRunner) -> list[Tensor]:
         """From synchronous functions; an async one awaits modelRunnerRunAsync."""
@@ -148,7 +151,7 @@ class Keyspace:
         rights = await self._allowed([_run_script(runner.key, runner.function)])
         script = self._script(runner.key)
         call = _call(rights, script, runner.function, variadic=runner.variadic)
-        arrays = await self._shard.models.run_ordered(script, runner.inputs, call)
+        arrays = await self._models.run_ordered(script, runner.inputs, call)
         if runner.outputs and len(arrays) != runner.outputs:
             raise ResponseError(OUTPUTS_DIFFER)
         return [Tensor(array) for array in arrays]
@@ -167,7 +170,7 @@ class Keyspace:
             for step in runner.steps
             if isinstance(step, RunStep)
         )
-        run = await self._shard.models.run_graph(runner.dag(lambda step: self._operation(rights, step)))
+        run = await self._models.run_graph(runner.dag(lambda step: self._operation(rights, step)))
         for _, result in run.runs():
             if isinstance(result, Exception):
                 raise ResponseError(str(result) or "TIMEOUT the run was cancelled")
@@ -175,14 +178,14 @@ class Keyspace:
 
     def _operation(self, rights: Rights, step: RunStep) -> ModelRun:
         if step.function is None:
-            return ModelRun(self._shard.models.at(step.key).id, None, step.inputs, step.outputs)
+            return ModelRun(self._models.at(step.key).id, None, step.inputs, step.outputs)
         script = self._script(step.key)
         call = _call(rights, script, step.function, step.keys, step.arguments)
         return ModelRun(script.id, call, step.inputs, step.outputs)
 
     def _script(self, key: str) -> LoadedModel:
         try:
-            return self._shard.models.at(key)
+            return self._models.at(key)
         except ResponseError:
             raise ResponseError(
                 f"ERR script key is empty: no script {key} on this shard; store it with AI.SCRIPTSTORE"
@@ -193,20 +196,20 @@ class Keyspace:
         run = current()
         if run is None:
             raise RuntimeError(OUTSIDE)
-        whole(await self._shard.calls.check(run.rights, list(commands)))
+        whole(await self._calls.check(run.rights, list(commands)))
         return run.rights
 
     def _waited(self, run: Coroutine[Any, Any, T]) -> T:
-        if self._shard.threads.in_loop():
+        if self._threads.in_loop():
             run.close()
             raise RuntimeError("Cannot execute onnxruntime model synchronously, use async execution instead")
-        return self._shard.threads.wait(run)
+        return self._threads.wait(run)
 
     def _run(self, commands: list[tuple[Any, ...]]) -> list[Any]:
         run = current()
         if run is None:
             raise RuntimeError(OUTSIDE)
-        return whole(self._shard.calls.run(run.rights, commands))
+        return whole(self._calls.run(run.rights, commands))
 
     @staticmethod
     def _arguments(tensor: Tensor) -> tuple[Any, ...]:
@@ -239,10 +242,10 @@ def _from_reply(reply: list[Any]) -> Array:
     return tensors.decode(fields[b"dtype"].decode(), tuple(fields[b"shape"]), fields[b"blob"])
 
 
-def module(shard: Shard) -> types.ModuleType:
+def module(calls: Calls, threads: Threads, models: Models) -> types.ModuleType:
     """The module `redisAI` of this worker."""
     made = types.ModuleType("redisAI", "Tensors, models and scripts of this shard, as RedisAI has them for RedisGears.")
-    keyspace = Keyspace(shard)
+    keyspace = Keyspace(calls, threads, models)
     for function in (
         *(createTensorFromValues, createTensorFromBlob, tensorToFlatList, tensorGetDataAsBlob, tensorGetDims),
         *(createModelRunner, modelRunnerAddInput, modelRunnerAddOutput),

@@ -76,17 +76,3 @@ class WorkerSettings:
             return resp.error(f"ERR {known} wants a number from {least} on, not {number}")
         self._values[known] = number
         return resp.OK
-
-
-def reply_to_get(settings: WorkerSettings, names: list[str]) -> bytes:
-    found = [(name, settings.get(name)) for name in names]
-    missing = "ERR (error) Unsupported config parameter: "
-    return _array([resp.error(missing + name) if value is None else resp.encode(value) for name, value in found])
-
-
-def reply_to_set(settings: WorkerSettings, words: list[str]) -> bytes:
-    return _array([settings.set(name, value) for name, value in zip(words[::2], words[1::2], strict=True)])
-
-
-def _array(replies: list[bytes]) -> bytes:
-    return b"*%d\r\n" % len(replies) + b"".join(replies)

@@ -28,20 +28,19 @@ from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai.models import Models
 from shardqa.module.worker.calls import CHECK, Calls, Rights
 from shardqa.module.worker.frames import Frame, Type
-from shardqa.module.worker.gears.cluster.new_masters import Newcomers
-from shardqa.module.worker.gears.cluster.nodes import Cluster
-from shardqa.module.worker.gears.commands.pyexecute import Script
-from shardqa.module.worker.gears.commands.rg_commands import Commands
+from shardqa.module.worker.gears.gears import Gears
 from shardqa.module.worker.gears.pipeline.plan import GIVEN
-from shardqa.module.worker.gears.pipeline.readers import Happened, event_record, text
+from shardqa.module.worker.gears.pipeline.readers import KeyEvent, event_records, text
 from shardqa.module.worker.gears.pipeline.run import Run, enter
 from shardqa.module.worker.gears.registry import script_module
 from shardqa.module.worker.gears.registry.builder import Builder
 from shardqa.module.worker.gears.registry.registrations import Registration
 from shardqa.module.worker.gears.registry.requirements import Requirements
-from shardqa.module.worker.gears.registry.sessions import Session, Sessions
+from shardqa.module.worker.gears.registry.script import Script
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.io import Io
 from shardqa.module.worker.link import Link
-from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.nodes import Cluster
 from shardqa.module.worker.statistics import WorkerStatistics
 from shardqa.module.worker.threads import Threads
 
@@ -87,10 +86,10 @@ class LocalShard:
     ) -> None:
         self.logged: list[str] = []  # what functions gave to log(), in order
         self._space = LocalKeys(keys or {})
-        self._shard = _shard(_LocalLink(_answering(self._space, replies or {}, redis), self.logged))
-        self._threads = self._shard.threads
-        self._sessions = Sessions(self._shard)
-        self._commands = Commands(self._shard, self._sessions, Newcomers(self._shard, self._sessions))
+        self._io = _io(_LocalLink(_answering(self._space, replies or {}, redis), self.logged))
+        self._threads = self._io.threads
+        cluster, models = Cluster(self._io.calls, NODE, False, "master"), cast(Models, _NoModels())
+        self._gears = Gears(self._io, cluster, models, Requirements(None), WorkerStatistics(), {})
 
     @property
     def keys(self) -> dict[str, Any]:
@@ -131,21 +130,23 @@ class LocalShard:
                 return LocalResult([], [])
             plan = session.plan if records is None else replace(session.plan, reader=GIVEN, argument=records)
             plan = replace(plan, convert=plan.convert and convert)
-            return LocalResult(*await self._sessions.runs.run(session, run, plan))
+            return LocalResult(*await self._gears.executor.run(session, run, plan))
 
     async def _session(self, what: What, run: Run) -> Session:
+        sessions = self._gears.sessions
         if not isinstance(what, Builder):
-            return await self._sessions.execute(run, Script(_code(what)))
-        session = Session(self._shard, self._sessions.new_id(), RIGHTS, "", lambda _: "", self._sessions.runs)
+            session = await sessions.execute(run, Script(_code(what)))
+            await self._gears.distribution.register(session, None, run)
+            return session
+        session = sessions.visiting(sessions.new_id(), RIGHTS)
         session.plan = what.plan_of_run()
-        session.visit()
         return session
 
     async def _registered(self, registration: Registration, records: list[Any], convert: bool) -> LocalResult:
         run = Run(self._threads, RIGHTS)
         enter(run)
         changed = replace(registration, convert=registration.convert and convert)
-        results = await self._commands.run_registration(run, changed, records)
+        results = await self._gears.runs.run(run, changed, records)
         return LocalResult(results or [], run.errors)
 
     async def _command(self, name: str, *words: Any) -> Any:
@@ -153,15 +154,15 @@ class LocalShard:
         encoded = [keyspace.data(word) for word in words]
         run.command = text([name.encode(), *encoded])
         enter(run)
-        return _decoded(await self._commands.run(run, name, encoded))
+        return _decoded(await self._gears.commands.run(run, name, encoded))
 
     async def _event(self, event: str, key: str) -> list[LocalResult]:
         found = []
-        for registration in list(self._shard.registrations):
+        for registration in list(self._gears.registry.registrations):
             if registration.reader == "KeysReader" and not registration.commands and _wants(registration, event, key):
-                kind = self._shard.execute(RIGHTS, ("TYPE", key)).decode()
-                happened = Happened(event, key, kind)
-                record = await event_record(self._shard, RIGHTS, happened, registration.read_value)
+                kind = self._gears.inner.execute(RIGHTS, ("TYPE", key)).decode()
+                events = [KeyEvent(event, key, kind)]
+                (record,) = await event_records(self._io.calls, RIGHTS, events, registration.read_value)
                 found.append(await self._registered(registration, [record], False))
         return found
 
@@ -202,12 +203,11 @@ def _shared_threads() -> Threads:
     return threads
 
 
-def _shard(link: _LocalLink) -> Shard:
+def _io(link: _LocalLink) -> Io:
     ours = cast(Link, link)
-    calls, models = Calls(ours), cast(Models, _NoModels())
+    calls = Calls(ours)
     link.answered = calls.called
-    cluster, threads = Cluster(calls, NODE, False, "master"), _shared_threads()
-    return Shard.of(ours, calls, threads, cluster, models, Requirements(None), WorkerStatistics(), {})
+    return Io(ours, calls, _shared_threads())
 
 
 class _NoModels:

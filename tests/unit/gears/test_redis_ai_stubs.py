@@ -5,14 +5,12 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from shardqa.module.worker.ai import redis_ai
 from shardqa.module.worker.ai.dag_runner import DagRunner
-from shardqa.module.worker.shard import Shard
 from shardqa.tensors import DTYPES
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +20,7 @@ TREE = ast.parse(STUB.read_text())
 FUNCTIONS = {node.name: node for node in TREE.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 OWN: dict[str, Any] = {
     name: value
-    for name, value in vars(redis_ai.module(cast(Shard, SimpleNamespace()))).items()
+    for name, value in vars(redis_ai.module(*cast(Any, (None, None, None)))).items()
     if inspect.isroutine(value)
 }
 

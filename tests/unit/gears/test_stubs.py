@@ -17,7 +17,7 @@ from shardqa.module.worker.gears.registry import script_functions
 from shardqa.module.worker.gears.registry.builder import Builder
 from shardqa.module.worker.gears.registry.builder_options import MODES, READERS, REGISTER_OPTIONS, RUN_OPTIONS
 from shardqa.module.worker.gears.registry.script_module import HIDDEN
-from shardqa.module.worker.gears.registry.sessions import Session
+from shardqa.module.worker.gears.registry.session import Session
 
 ROOT = Path(__file__).parents[3]
 STUB = ROOT / "src" / "shardqa" / "gears" / "__init__.pyi"
@@ -29,9 +29,8 @@ UNSAID = object()  # a default that the stub only names as `...`
 
 
 def runtime_names() -> dict[str, Any]:
-    cluster = SimpleNamespace(hashtag=lambda: "")
-    session = SimpleNamespace(shard=SimpleNamespace(cluster=cluster, calls=None))
-    names = script_functions.namespace(cast(Session, session))
+    host = SimpleNamespace(cluster=SimpleNamespace(hashtag=lambda: ""), calls=None, runtime_of=lambda session: None)
+    names = script_functions.namespace(cast(script_functions.ScriptHost, host), cast(Session, None))
     return {name: value for name, value in names.items() if name not in HIDDEN}
 
 

@@ -12,61 +12,74 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis import ResponseError
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears.cluster import pickling
+from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.cluster.exchange import FULL, TAKEN, UNKNOWN
-from shardqa.module.worker.gears.cluster.execution_part import ExecutionPart
-from shardqa.module.worker.gears.pipeline import readers
-from shardqa.module.worker.gears.pipeline.execution_list import Execution
-from shardqa.module.worker.gears.pipeline.plan import Member
+from shardqa.module.worker.gears.cluster.execution_part import ExecutionPart, PartLinks
+from shardqa.module.worker.gears.cluster.members import Member
+from shardqa.module.worker.gears.cluster.peers import Neighbours
+from shardqa.module.worker.gears.pipeline.execution_list import Execution, Executions
+from shardqa.module.worker.gears.pipeline.readers import Readers
 from shardqa.module.worker.gears.pipeline.run import MAX_ERRORS, Run, current, describe, enter
+from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.module.worker.gears.registry.pickling import PYTHON, pack, pack_each, unpack
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.io import Io
 from shardqa.topology import Node
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session, Sessions
-    from shardqa.module.worker.shard import Shard
 
 ALIVE_EVERY = 2.0  # seconds between two questions whether the others are there
 GONE_AFTER = 10.0  # seconds without an answer after which a shard counts as gone
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # functions travel as its bytecode
 
 
 class Coordination:
-    def __init__(self, shard: Shard, sessions: Sessions) -> None:
-        self._shard = shard
-        self._sessions = sessions
-        self._parts: dict[str, ExecutionPart] = {}  # by execution id: those at work here
-        self._finished: dict[
-            str, dict[str, asyncio.Event]
-        ] = {}  # execution id -> node id -> its part is done; initiator
-        for verb, handler in (
-            *(("RUN", self._on_run), ("RECORDS", self._on_records), ("FINISHED", self._on_finished)),
-            ("READ", self._on_read),
-            *(("LOST", self._on_lost), ("ABORT", self._on_abort), ("ALIVE", self._on_alive)),
-        ):
-            shard.peers.handle_with(verb, handler)
+    """`visiting` makes the session of functions that came from another shard."""
+
+    def __init__(
+        self,
+        io: Io,
+        neighbours: Neighbours,
+        executions: Executions,
+        log: WorkerLog,
+        visiting: Callable[[str, Rights], Session],
+    ) -> None:
+        self._threads = io.threads
+        self._cluster = neighbours.cluster
+        self._peers = neighbours.peers
+        self._executions = executions
+        self._log = log
+        self._visiting = visiting
+        self._readers = Readers(io.calls, self._cluster)
+        self._links = PartLinks(self._cluster.node, self._readers, self._send_records, self._read_slot)
+        self._parts: dict[str, ExecutionPart] = {}  # by execution id: those at work on this shard
+        # of the initiator: execution id -> node id -> its part is done
+        self._finished: dict[str, dict[str, asyncio.Event]] = {}
+        self._peers.handle_with("RUN", self._on_run)
+        self._peers.handle_with("RECORDS", self._on_records)
+        self._peers.handle_with("FINISHED", self._on_finished)
+        self._peers.handle_with("READ", self._on_read)
+        self._peers.handle_with("LOST", self._on_lost)
+        self._peers.handle_with("ABORT", self._on_abort)
+        self._peers.handle_with("ALIVE", self._on_alive)
 
     async def run(self, session: Session, execution: Execution) -> list[Any]:
         """The results of this shard's part once all parts are done. Raises CannotTravel, and what a reader raises."""
-        cluster, plan = self._shard.cluster, execution.plan
+        cluster, plan = self._cluster, execution.plan
         others = [] if plan.local else await cluster.other_masters()
         members = (Member(cluster.node, cluster.own_slots()), *(Member(node.id, node.slots) for node in others))
-        payload = pickling.pack(session, plan) if others else b""
-        part = ExecutionPart(execution.id, session, execution.run, plan, members, cluster.node, self)
-        execution.part = part
+        payload = pack(session, plan) if others else b""
+        part = ExecutionPart(session, execution, members, cluster.node, self._links)
         self._parts[execution.id] = part
         self._finished[execution.id] = {node.id: asyncio.Event() for node in others}
         try:
             return await self._lead(part, others, payload, execution.kept)
         except BaseException:
-            self._shard.threads.task(self._end_everywhere(execution.id, others))
+            self._threads.task(self._end_everywhere(execution.id, others))
             raise
         finally:
             del self._parts[execution.id], self._finished[execution.id]
@@ -74,7 +87,7 @@ class Coordination:
     async def _lead(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> list[Any]:
         if others:
             await self._start_others(part, others, payload, kept)
-        watch = self._shard.threads.task(self._watch_others(part, others)) if others else None
+        watch = self._threads.task(self._watch_others(part, others)) if others else None
         try:
             results = await part_results(part)
             for event in self._finished[part.id].values():
@@ -87,7 +100,7 @@ class Coordination:
     async def _start_others(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> None:
         members = json.dumps([asdict(member) for member in part.members])
         order = (part.id, PYTHON, part.session.id, part.run.rights.user, int(kept), members, payload)
-        for node, reply in zip(others, await self._shard.peers.send_all(others, "RUN", *order), strict=True):
+        for node, reply in zip(others, await self._peers.send_all(others, "RUN", *order), strict=True):
             if isinstance(reply, BaseException):
                 await self._lose(part, others, node, reply)
 
@@ -98,7 +111,7 @@ class Coordination:
         part.run.failed(why)
         self._finished[part.id][node.id].set()
         told = [other for other in others if other.id not in part.lost]
-        await self._shard.peers.send_all(told, "LOST", part.id, node.id)
+        await self._peers.send_all(told, "LOST", part.id, node.id)
 
     async def _watch_others(self, part: ExecutionPart, others: Sequence[Node]) -> None:
         """Until cancelled."""
@@ -107,7 +120,7 @@ class Coordination:
         while True:
             await asyncio.sleep(ALIVE_EVERY)
             left = [node for node in others if not self._finished[part.id][node.id].is_set()]
-            for node, reply in zip(left, await self._shard.peers.send_all(left, "ALIVE", part.id), strict=True):
+            for node, reply in zip(left, await self._peers.send_all(left, "ALIVE", part.id), strict=True):
                 if reply == 1:
                     heard[node.id] = clock()
                 elif reply == 0 and not self._finished[part.id][node.id].is_set():
@@ -118,22 +131,22 @@ class Coordination:
                     await self._lose(part, others, node, why)
 
     async def _end_everywhere(self, id: str, others: Sequence[Node]) -> None:
-        await self._shard.peers.send_all(others, "ABORT", id)
+        await self._peers.send_all(others, "ABORT", id)
 
-    async def send_records(self, part: ExecutionPart, target: str, number: int, last: bool, records: list[Any]) -> int:
+    async def _send_records(self, part: ExecutionPart, target: str, number: int, last: bool, records: list[Any]) -> int:
         """One batch to another shard: TAKEN, FULL or UNKNOWN. Raises ResponseError when it can't be reached."""
-        node = await self._shard.cluster.node_of(target)
+        node = await self._cluster.node_of(target)
         if node is None:
             raise ResponseError(f"ERR shard {target} is no longer in the cluster")
-        data = pickling.each(part.session, records, part.run.failed) if records else b""
-        return int(await self._shard.peers.send(node, "RECORDS", part.id, number, int(last), data))
+        data = pack_each(part.session, records, part.run.failed) if records else b""
+        return int(await self._peers.send(node, "RECORDS", part.id, number, int(last), data))
 
-    async def read_slot(self, part: ExecutionPart, slot: int, node: Node) -> list[Any] | None:
+    async def _read_slot(self, part: ExecutionPart, slot: int, node: Node) -> list[Any] | None:
         """The records of a slot that has gone to another shard; None while it does not have it whole."""
-        plan = pickling.pack(part.session, replace(part.plan, steps=()))
+        plan = pack(part.session, replace(part.plan, steps=()))
         order = (part.id, PYTHON, part.session.id, part.run.rights.user, slot, plan)
-        found = await self._shard.peers.send(node, "READ", *order)
-        return None if found is None else list(pickling.unpack(part.session, found))
+        found = await self._peers.send(node, "READ", *order)
+        return None if found is None else list(unpack(part.session, found))
 
     # ---- what peers send ----
 
@@ -143,11 +156,11 @@ class Coordination:
         assert request is not None
         if python != PYTHON:
             return resp.error(f"ERR the plan of a run of Python {python} can't be read on {PYTHON}")
-        session = self._sessions.visiting(session_id, request.rights)
-        plan = await self._shard.threads.in_pool(request, pickling.unpack, session, arguments[5])
-        keyspace = await readers.slots_of(self._shard, request, plan)
+        session = self._visiting(session_id, request.rights)
+        plan = await self._threads.in_pool(request, unpack, session, arguments[5])
+        keyspace = await self._readers.slots_of(request, plan)
         records = await keyspace.one(int(slot)) if keyspace is not None else None
-        return resp.NIL if records is None else resp.bulk(pickling.pack(session, records))
+        return resp.NIL if records is None else resp.bulk(pack(session, records))
 
     async def _on_run(self, sender: str, arguments: list[bytes]) -> bytes:
         id, python, session_id, _user, kept, members = (
@@ -159,25 +172,24 @@ class Coordination:
             return resp.error(
                 f"ERR functions of Python {python} can't run here, on {PYTHON}; use one Python everywhere"
             )
-        session = self._sessions.visiting(session_id, request.rights)
-        run = Run(self._shard.threads, request.rights)
+        session = self._visiting(session_id, request.rights)
+        run = Run(self._threads, request.rights)
         enter(run)
         try:
-            plan = await self._shard.threads.in_pool(run, pickling.unpack, session, arguments[6])
+            plan = await self._threads.in_pool(run, unpack, session, arguments[6])
         except BaseException as error:  # noqa: BLE001 - of whatever a pickle of a user's objects runs
             return resp.error(describe(error))
         shards = tuple(Member(m["id"], tuple((a, b) for a, b in m["slots"])) for m in json.loads(members))
-        execution = self._shard.executions.begin(session.id, run, plan, kept=kept == "1", id=id)
-        part = ExecutionPart(id, session, run, plan, shards, sender, self)
-        execution.part = part
+        execution = self._executions.begin(session.id, run, plan, kept=kept == "1", id=id)
+        part = ExecutionPart(session, execution, shards, sender, self._links)
         self._parts[id] = part
         request.hold()
-        run.task = self._shard.threads.task(self._take_part(part, execution))
+        run.task = self._threads.task(self._take_part(part))
         run.task.add_done_callback(lambda _: request.release())
         return resp.OK
 
-    async def _take_part(self, part: ExecutionPart, execution: Execution) -> None:
-        watch = self._shard.threads.task(self._watch_initiator(part))
+    async def _take_part(self, part: ExecutionPart) -> None:
+        watch = self._threads.task(self._watch_initiator(part))
         results: list[Any] = []
         try:
             results = await part_results(part)
@@ -186,32 +198,32 @@ class Coordination:
                 part.run.failed(error)
         finally:
             watch.cancel()
-            self._shard.executions.finished(execution, results)
+            self._executions.finished(part.execution, results)
         try:
             await self._tell_finished(part)
         finally:
             self._parts.pop(part.id, None)
 
     async def _tell_finished(self, part: ExecutionPart) -> None:
-        node = await self._shard.cluster.node_of(part.initiator)
+        node = await self._cluster.node_of(part.initiator)
         if node is None:
             return
         told = json.dumps({"errors": part.run.errors, "dropped": part.run.dropped_errors})
         try:
-            await self._shard.peers.send(node, "FINISHED", part.id, told)
+            await self._peers.send(node, "FINISHED", part.id, told)
         except ResponseError as error:
-            self._shard.log(f"the end of execution {part.id} could not be told to its initiator: {error}", "warning")
+            self._log(f"the end of execution {part.id} could not be told to its initiator: {error}", "warning")
 
     async def _watch_initiator(self, part: ExecutionPart) -> None:
         clock = asyncio.get_running_loop().time
         heard = clock()
         while clock() - heard < GONE_AFTER:
             await asyncio.sleep(ALIVE_EVERY)
-            node = await self._shard.cluster.node_of(part.initiator)
+            node = await self._cluster.node_of(part.initiator)
             if node is None:
                 continue
             try:
-                if await self._shard.peers.send(node, "ALIVE", part.id) == 0:
+                if await self._peers.send(node, "ALIVE", part.id) == 0:
                     break
                 heard = clock()
             except ResponseError:
@@ -228,7 +240,7 @@ class Coordination:
             return resp.encode(FULL)
         records: list[Any] = []
         if arguments[3]:
-            records = await self._shard.threads.in_pool(part.run, pickling.unpack, part.session, arguments[3])
+            records = await self._threads.in_pool(part.run, unpack, part.session, arguments[3])
         inbox.put(sender, records, last == "1")
         return resp.encode(TAKEN)
 

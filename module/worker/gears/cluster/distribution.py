@@ -11,26 +11,28 @@ Loop's thread only.
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears.cluster import pickling
-from shardqa.module.worker.gears.cluster.coordination import PYTHON
-from shardqa.module.worker.gears.cluster.pickling import CannotTravel
-from shardqa.module.worker.gears.pipeline.run import current, describe
-from shardqa.module.worker.gears.registry.registrations import Registration, RegistrationStatistics
-from shardqa.module.worker.gears.registry.requirements import RequirementsFailed, marked, unmarked
+from shardqa.module.worker.gears.cluster.peers import Neighbours
+from shardqa.module.worker.gears.pipeline.run import Run, current, describe
+from shardqa.module.worker.gears.registry.pickling import (
+    PYTHON,
+    CannotTravel,
+    pack_session,
+    split,
+    stored_script,
+    unpack_session,
+)
+from shardqa.module.worker.gears.registry.requirements import Requirements, RequirementsFailed, marked, unmarked
+from shardqa.module.worker.gears.registry.script_run import run_on_registered
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.gears.registry.sessions import Sessions
+from shardqa.module.worker.gears.registry.streams import Streams
 from shardqa.topology import Node
 
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session, Sessions
-    from shardqa.module.worker.shard import Shard
-
-MARK = "# shardqa: functions as they travelled: "  # begins the first line of a stored session
 MAX_PREPARED = 100  # sessions that wait for COMMIT; the oldest goes
 INSTALLING = 660.0  # seconds a shard may take for installing what a script requires
 PATIENCE = 60.0  # seconds a shard may take for reading functions (it may import large packages) and onRegistered
@@ -41,42 +43,69 @@ class NotDistributed(Exception):
 
 
 class Distribution:
-    def __init__(self, shard: Shard, sessions: Sessions) -> None:
-        self._shard = shard
+    def __init__(
+        self, neighbours: Neighbours, sessions: Sessions, streams: Streams, requirements: Requirements
+    ) -> None:
+        self._cluster = neighbours.cluster
+        self._peers = neighbours.peers
         self._sessions = sessions
+        self._streams = streams
+        self._requirements = requirements
         self._prepared: dict[str, Session] = {}  # by session id
-        self.before_unregister: Callable[[Registration], Awaitable[None]] | None = None  # while its rights last
-        for verb, handler in (
-            *(("REQUIRE", self._on_require), ("PREPARE", self._on_prepare), ("COMMIT", self._on_commit)),
-            *(("DISCARD", self._on_discard), ("UNREGISTER", self._on_unregister)),
-        ):
-            shard.peers.handle_with(verb, handler)
+        self._peers.handle_with("REQUIRE", self._on_require)
+        self._peers.handle_with("PREPARE", self._on_prepare)
+        self._peers.handle_with("COMMIT", self._on_commit)
+        self._peers.handle_with("DISCARD", self._on_discard)
+        self._peers.handle_with("UNREGISTER", self._on_unregister)
 
-    async def others(self, session: Session) -> list[Node]:
+    async def register(self, session: Session, replaced: str | None, run: Run) -> None:
+        """Registers what a script left, here and on the other masters.
+
+        Raises ValueError, CannotTravel and NotDistributed.
+        """
+        if not session.registrations and not session.watches:
+            session.commit()
+            return
+        both = {session.id, replaced or session.id}
+        self._sessions.check_triggers(session, both)
+        others = await self._others(session)
+        content = pack_session(session) if others else b""
+        await run_on_registered(session, run)
+        if others:
+            await self._prepare(session, content, replaced, others)
+            try:
+                self._sessions.check_triggers(session, both)  # another script may have been faster
+            except ValueError:
+                await self._discard(session, others)
+                raise
+        self._sessions.take(session, replaced, run)
+        await self._commit(session, replaced, others)
+
+    async def _others(self, session: Session) -> list[Node]:
         """The masters that this session goes to besides this one. What a session watches is this shard's alone."""
         if session.watches or not session.registrations:
             return []
-        return await self._shard.cluster.other_masters()
+        return await self._cluster.other_masters()
 
-    async def prepare(self, session: Session, content: bytes, replaced: str | None, others: Sequence[Node]) -> None:
-        """`content`: of `pack`. Raises NotDistributed; then nothing has changed anywhere."""
-        session.stored = marked(session.requirements, stored(content, session.code))
+    async def _prepare(self, session: Session, content: bytes, replaced: str | None, others: Sequence[Node]) -> None:
+        """`content` is of `pack_session`. Raises NotDistributed; then nothing has changed anywhere."""
+        session.stored = marked(session.requirements, stored_script(content, session.code))
         words = (session.id, PYTHON, session.id, session.user, replaced or "", session.description or "")
         await self._ask_all(
             others, "PREPARE", *words, content, session.code, json.dumps(session.requirements), undo=session
         )
 
-    async def commit(self, session: Session, replaced: str | None, others: Sequence[Node]) -> None:
+    async def _commit(self, session: Session, replaced: str | None, others: Sequence[Node]) -> None:
         """Raises NotDistributed, with the shards that did not go along."""
         await self._ask_all(others, "COMMIT", session.id, PYTHON, session.id, session.user, replaced or "")
 
-    async def discard(self, session: Session, others: Sequence[Node]) -> None:
-        await self._shard.peers.send_all(others, "DISCARD", session.id)
+    async def _discard(self, session: Session, others: Sequence[Node]) -> None:
+        await self._peers.send_all(others, "DISCARD", session.id)
 
     async def introduce(self, session: Session, node: Node) -> None:
         """Registers a session of ours on a master that has it not. Raises NotDistributed and CannotTravel."""
         try:
-            content = pack(session)
+            content = pack_session(session)
         except CannotTravel:  # onRegistered has made what can't; as it came, it could
             found, _ = split(unmarked(session.stored)[1])
             if found is None:
@@ -92,24 +121,31 @@ class Distribution:
 
     async def require(self, requirements: Sequence[str], reinstall: bool) -> None:
         """Installs on the other masters. Raises NotDistributed."""
-        if self._shard.cluster.enabled:
+        if self._cluster.enabled:
             words = json.dumps({"requirements": list(requirements), "reinstall": reinstall})
-            others = await self._shard.cluster.other_masters()
+            others = await self._cluster.other_masters()
             await self._ask_all(others, "REQUIRE", words, patience=INSTALLING)
 
-    async def unregister(self, id: str) -> None:
-        if self._shard.cluster.enabled:
-            await self._shard.peers.send_all(await self._shard.cluster.other_masters(), "UNREGISTER", id)
+    async def unregister(self, id: str) -> bool:
+        """Whether it was there. A shard that can't be reached keeps it, as its own list shows."""
+        registration = self._sessions.registration(id)
+        if registration is not None:
+            await self._streams.forget(registration)
+        if not self._sessions.unregister(id):
+            return False
+        if self._cluster.enabled:
+            await self._peers.send_all(await self._cluster.other_masters(), "UNREGISTER", id)
+        return True
 
     async def _ask_all(
         self, others: Sequence[Node], verb: str, *words: Any, undo: Session | None = None, patience: float = PATIENCE
     ) -> None:
-        replies = await self._shard.peers.send_all(others, verb, *words, patience=patience)
+        replies = await self._peers.send_all(others, verb, *words, patience=patience)
         failed = [f"{node.address}: {reply}" for node, reply in zip(others, replies, strict=True) if _is_error(reply)]
         if not failed:
             return
         if undo is not None:
-            await self.discard(undo, others)
+            await self._discard(undo, others)
             raise NotDistributed(f"nothing was registered, because of shard {'; shard '.join(failed)}")
         if verb == "REQUIRE":
             raise NotDistributed(f"nothing was run, because of shard {'; shard '.join(failed)}")
@@ -120,7 +156,7 @@ class Distribution:
     async def _on_require(self, _sender: str, arguments: list[bytes]) -> bytes:
         asked = json.loads(arguments[0])
         try:
-            await self._shard.requirements.ensure(asked["requirements"], asked["reinstall"])
+            await self._requirements.ensure(asked["requirements"], asked["reinstall"])
         except RequirementsFailed as error:
             return resp.error(f"ERR {error}")
         return resp.OK
@@ -132,14 +168,14 @@ class Distribution:
         assert run is not None
         if python != PYTHON:
             return resp.error(f"ERR functions of Python {python} can't run on {PYTHON}; use one Python everywhere")
-        session = self._sessions.travelled(id, run, code)
+        session = self._sessions.visiting(id, run.rights, code)
         session.description = description or None
-        session.stored = stored(content, code)
+        session.stored = stored_script(content, code)
         session.require(json.loads(arguments[8]) if len(arguments) > 8 else ())
         try:
-            await self._shard.threads.in_pool(run, unpack, session, content)
+            await run.threads.in_pool(run, unpack_session, session, content)
             self._sessions.check_triggers(session, {id, replaced or id})
-            await session.run_on_registered(run)
+            await run_on_registered(session, run)
         except BaseException as error:  # noqa: BLE001 - of whatever a user's code raises
             return resp.error(describe(error))
         self._prepared[id] = session
@@ -165,39 +201,11 @@ class Distribution:
 
     async def _on_unregister(self, _sender: str, arguments: list[bytes]) -> bytes:
         id = arguments[0].decode("utf-8", "surrogateescape")
-        registration = self._shard.registrations.get(id)
-        if registration is not None and self.before_unregister is not None:
-            await self.before_unregister(registration)
+        registration = self._sessions.registration(id)
+        if registration is not None:
+            await self._streams.forget(registration)
         return resp.encode(int(self._sessions.unregister(id)))
 
 
 def _is_error(reply: Any) -> bool:
     return isinstance(reply, BaseException)
-
-
-# ---- a session as it travels and as it is stored ----
-
-
-def pack(session: Session) -> bytes:
-    """Before onRegistered is run, which may make what can't travel. Raises CannotTravel."""
-    fresh = [replace(registration, statistics=RegistrationStatistics()) for registration in session.registrations]
-    return pickling.pack(session, (fresh, session.on_registered))
-
-
-def unpack(session: Session, content: bytes) -> None:
-    """Gives `session` what `pack` took from another. Raises whatever the code in it raises."""
-    session.registrations, session.on_registered = pickling.unpack(session, content)
-
-
-def stored(content: bytes, code: str) -> str:
-    """A script of Python all the same: its first line is a comment."""
-    return f"{MARK}{PYTHON} {base64.b85encode(content).decode()}\n{code}"
-
-
-def split(code: str) -> tuple[bytes | None, str]:
-    """(what travelled, or None where this Python can't read it; the script) of a stored session."""
-    if not code.startswith(MARK):
-        return None, code
-    first, _, script = code.partition("\n")
-    python, _, content = first.removeprefix(MARK).partition(" ")
-    return (base64.b85decode(content) if python == PYTHON else None), script

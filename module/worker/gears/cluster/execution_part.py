@@ -7,51 +7,74 @@ gives goes to the initiator (`collect`), to the owner of its key (`repartition`)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.module.worker.gears.cluster.exchange import Far, Inbox, Near, Out
-from shardqa.module.worker.gears.pipeline import readers
-from shardqa.module.worker.gears.pipeline.plan import GIVEN, Member, RunPlan, owners, slot_of
-from shardqa.module.worker.gears.pipeline.steps import Chain, GearsStep, Kind, Stage, stages
+from shardqa.module.worker.gears.cluster.members import Member, owners, slot_of
+from shardqa.module.worker.gears.pipeline.chain import Chain
+from shardqa.module.worker.gears.pipeline.execution_list import Execution
+from shardqa.module.worker.gears.pipeline.plan import GIVEN
+from shardqa.module.worker.gears.pipeline.readers import Readers, Share
+from shardqa.module.worker.gears.pipeline.steps import GLOBAL, GearsStep, Kind
+from shardqa.module.worker.gears.registry.session import Session
 from shardqa.module.worker.threads import Cancelled
+from shardqa.topology import Node
 
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.cluster.coordination import Coordination
-    from shardqa.module.worker.gears.pipeline.run import Run
-    from shardqa.module.worker.gears.registry.sessions import Session
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The steps between two global ones, and the global step that their records go to (None: they are the results)."""
+
+    steps: tuple[GearsStep, ...]
+    then: GearsStep | None
+
+
+def stages(steps: Sequence[GearsStep]) -> list[Stage]:
+    ended: list[Stage] = []
+    begun: list[GearsStep] = []
+    for step in steps:
+        if step.kind in GLOBAL:
+            ended.append(Stage(tuple(begun), step))
+            begun = []
+        else:
+            begun.append(step)
+    return [*ended, Stage(tuple(begun), None)]
+
+
+@dataclass(frozen=True, slots=True)
+class PartLinks:
+    """What a part has from its shard: records to begin with, and the ways to the other parts."""
+
+    node: str  # id of this shard's
+    readers: Readers
+    send_records: Callable[[ExecutionPart, str, int, bool, list[Any]], Awaitable[int]]
+    read_slot: Callable[[ExecutionPart, int, Node], Awaitable[list[Any] | None]]
 
 
 class ExecutionPart:
     """Built before any record can come; `results` once."""
 
     def __init__(
-        self,
-        id: str,
-        session: Session,
-        run: Run,
-        plan: RunPlan,
-        members: tuple[Member, ...],
-        initiator: str,
-        coordination: Coordination,
+        self, session: Session, execution: Execution, members: tuple[Member, ...], initiator: str, links: PartLinks
     ) -> None:
-        self.id = id
+        self.id = execution.id
         self.session = session
-        self.run = run
-        self.plan = plan
+        self.execution = execution
+        self.run = execution.run
+        self.plan = execution.plan
         self.members = members
         self.initiator = initiator  # node id
         self.lost: set[str] = set()  # node ids that left the execution
-        self.read_milliseconds = 0.0
-        self.records = 0  # that its reader gave so far
-        self.chains: list[Chain] = []
-        self._own = session.shard.cluster.node
-        self._coordination = coordination
-        self._stages = stages(plan.all_steps())
+        self._links = links
+        self._own = links.node
+        self._stages = stages(self.plan.all_steps())
         self._inboxes = [Inbox(self._sources(stage)) for stage in self._stages[:-1]]  # of the stages from the second on
         self._owners = owners(members) if any(self._repartitions(stage) for stage in self._stages) else []
+        execution.members, execution.records_read = len(members), 0
 
     def inbox(self, number: int) -> Inbox | None:
         """Of the stage of this number; the first stage, number 0, has none."""
@@ -82,7 +105,6 @@ class ExecutionPart:
     async def _run_stage(self, number: int) -> list[Any]:
         stage = self._stages[number]
         chain = Chain(self.run, stage.steps)
-        self.chains.append(chain)
         results: list[Any] = []
         outs = self._outs(number, stage)
         try:
@@ -105,18 +127,17 @@ class ExecutionPart:
             return
         if self.plan.reader == GIVEN and self._own != self.initiator:
             return
-        read = readers.chunks(self.session.shard, self.run, self.plan, self._share())
-        started = perf_counter()
-        async for records in read:
-            self.read_milliseconds += (perf_counter() - started) * 1000
-            self.records += len(records)
+        started, execution = perf_counter(), self.execution
+        async for records in self._links.readers.chunks(self.run, self.plan, self._share()):
+            execution.read_milliseconds += (perf_counter() - started) * 1000
+            execution.records_read = (execution.records_read or 0) + len(records)
             yield records
             started = perf_counter()
-        self.read_milliseconds += (perf_counter() - started) * 1000
+        execution.read_milliseconds += (perf_counter() - started) * 1000
 
-    def _share(self) -> readers.Share:
+    def _share(self) -> Share:
         own = next(member.slots for member in self.members if member.id == self._own)
-        return readers.Share(own, None if self.plan.local else partial(self._coordination.read_slot, self))
+        return Share(own, None if self.plan.local else partial(self._links.read_slot, self))
 
     def _outs(self, number: int, stage: Stage) -> dict[str, Out]:
         """By node id: where the records of this stage may go."""
@@ -130,7 +151,7 @@ class ExecutionPart:
             return Near(self._inboxes[number - 1], self._own)
 
         async def send(last: bool, records: list[Any]) -> int:
-            return await self._coordination.send_records(self, target, number, last, records)
+            return await self._links.send_records(self, target, number, last, records)
 
         return Far(send, lambda: target in self.lost, self.run.failed)
 

@@ -1,4 +1,4 @@
-"""Runs from their start to their end: of scripts, of functions, and of registrations whose records cross shards."""
+"""Executions from start to end: of scripts, of functions, and of registrations whose records cross shards."""
 
 from __future__ import annotations
 
@@ -6,50 +6,51 @@ import asyncio
 from collections.abc import Generator
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.module.worker.gears.cluster.coordination import Coordination
-from shardqa.module.worker.gears.cluster.pickling import CannotTravel
-from shardqa.module.worker.gears.pipeline.execution_list import Execution
+from shardqa.module.worker.gears.pipeline.execution_list import Execution, Executions
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
 from shardqa.module.worker.gears.pipeline.run import Run, current, enter
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session
-    from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.gears.registry.pickling import CannotTravel
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.threads import Threads
 
 
 class Executor:
     """Loop's thread, but for `from_function`."""
 
-    def __init__(self, shard: Shard, coordination: Coordination) -> None:
-        self._shard = shard
+    def __init__(self, threads: Threads, executions: Executions, coordination: Coordination) -> None:
+        self._threads = threads
+        self._executions = executions
         self._coordination = coordination
 
     async def run(self, session: Session, run: Run, plan: RunPlan) -> tuple[list[Any], list[str]]:
         """(results, errors), in the caller's task. Raises CannotTravel."""
-        execution = self._shard.executions.begin(session.id, run, plan, kept=False)
+        execution = self._executions.begin(session.id, run, plan, kept=False)
         await self._drive(session, execution)
         return execution.results, execution.errors
 
     def start(self, session: Session, request: Run, run: Run, plan: RunPlan) -> Execution:
         """UNBLOCKING: goes on by itself, with the rights of the script's request, and is kept with its results."""
-        execution = self._shard.executions.begin(session.id, run, plan, kept=True)
+        execution = self._executions.begin(session.id, run, plan, kept=True)
         request.hold()
-        run.task = self._shard.threads.task(self._alone(session, execution))
+        run.task = self._threads.task(self._alone(session, execution))
         run.task.add_done_callback(lambda _: request.release())
         return execution
 
-    async def given(self, session: Session, run: Run, plan: RunPlan, registration: str) -> tuple[list[Any], list[str]]:
+    async def run_registered(
+        self, session: Session, run: Run, plan: RunPlan, registration: str
+    ) -> tuple[list[Any], list[str]]:
         """A registration's run over records that are there."""
-        execution = self._shard.executions.begin(session.id, run, plan, kept=True, registration=registration)
+        execution = self._executions.begin(session.id, run, plan, kept=True, registration=registration)
         await self._drive(session, execution)
         return execution.results, execution.errors
 
     def from_function(self, session: Session, plan: RunPlan) -> AwaitableRun:
         """`run()` inside a function: starts at once; any thread."""
         around = current()
-        run = Run(self._shard.threads, session.rights_now())
+        run = Run(self._threads, session.rights_now())
         done: Future[list[Any]] = Future()
 
         async def go() -> None:
@@ -65,7 +66,7 @@ class Executor:
                 if around is not None:
                     around.release()
 
-        self._shard.threads.spawn(go())
+        self._threads.spawn(go())
         return AwaitableRun(done)
 
     async def _alone(self, session: Session, execution: Execution) -> None:
@@ -86,7 +87,7 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - of a reader: an error of the run
             run.failed(error)
         finally:
-            self._shard.executions.finished(execution, results)
+            self._executions.finished(execution, results)
 
 
 class AwaitableRun:

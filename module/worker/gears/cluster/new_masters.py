@@ -8,32 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
 
 from redis import ResponseError
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears.cluster.distribution import NotDistributed
-from shardqa.module.worker.gears.cluster.pickling import CannotTravel
+from shardqa.module.worker.gears.cluster.distribution import Distribution, NotDistributed
+from shardqa.module.worker.gears.cluster.peers import Neighbours
+from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.module.worker.gears.registry.pickling import CannotTravel
+from shardqa.module.worker.gears.registry.sessions import Sessions
 from shardqa.topology import Node
 
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Sessions
-    from shardqa.module.worker.shard import Shard
 
-
-class Newcomers:
-    def __init__(self, shard: Shard, sessions: Sessions) -> None:
-        self._shard = shard
+class NewMasters:
+    def __init__(self, neighbours: Neighbours, sessions: Sessions, distribution: Distribution, log: WorkerLog) -> None:
+        self._cluster = neighbours.cluster
+        self._peers = neighbours.peers
         self._sessions = sessions
+        self._distribution = distribution
+        self._log = log
         self._known: set[str] | None = None  # ids of masters; None before the first look
         self._failed: dict[str, str] = {}  # id of a master -> what was logged of it last
         self._looking = asyncio.Lock()
-        shard.peers.handle_with("SESSIONS", self._on_sessions)
+        self._peers.handle_with("SESSIONS", self._on_sessions)
 
     async def look(self) -> None:
         async with self._looking:
-            others = await self._shard.cluster.other_masters()
+            others = await self._cluster.other_masters()
             ids = {node.id for node in others}
             if self._known is None:
                 self._known = ids
@@ -43,28 +44,28 @@ class Newcomers:
     async def send_all(self) -> None:
         """Every master gets what it lacks."""
         async with self._looking:
-            for node in await self._shard.cluster.other_masters():
+            for node in await self._cluster.other_masters():
                 await self._send(node)
 
     async def _is_left_to_send(self, node: Node, known: set[str]) -> bool:
-        cluster = self._shard.cluster
+        cluster = self._cluster
         leads = cluster.role == "master" and bool(cluster.own_slots()) and cluster.node == min({cluster.node, *known})
         return leads and not await self._send(node)
 
     async def _send(self, node: Node) -> bool:
         """Whether it has all of them now."""
-        sent = [session for session in self._sessions if session.registrations and not session.watches]
-        if not sent or self._shard.cluster.role != "master":
+        sessions = [session for session in self._sessions if session.registrations and not session.watches]
+        if not sessions or self._cluster.role != "master":
             return True
         try:
-            there = set(json.loads(await self._shard.peers.send(node, "SESSIONS")))
-            for session in sent:
-                if session.id not in there:
-                    await self._sessions.distribution.introduce(session, node)
-                    self._shard.log(f"session {session.id} was sent to shard {node.address}, which had joined later")
+            present = set(json.loads(await self._peers.send(node, "SESSIONS")))
+            for session in sessions:
+                if session.id not in present:
+                    await self._distribution.introduce(session, node)
+                    self._log(f"session {session.id} was sent to shard {node.address}, which had joined later")
         except (ResponseError, NotDistributed, CannotTravel) as error:
             if self._failed.get(node.id) != str(error):
-                self._shard.log(f"shard {node.address} has not all sessions yet: {error}", "warning")
+                self._log(f"shard {node.address} has not all sessions yet: {error}", "warning")
             self._failed[node.id] = str(error)
             return False
         return True

@@ -15,11 +15,12 @@ import asyncio
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Argument
-from shardqa.module.worker.gears.cluster.nodes import Cluster
+from shardqa.module.worker.nodes import Cluster
 from shardqa.topology import Node
 
 COMMAND = "RG._PEER"
@@ -101,3 +102,11 @@ class Peers:
     def _is_proven(self, sender: str, token: str) -> bool:
         proven = self._proven.get(sender)
         return proven is not None and hmac.compare_digest(proven.encode(), token.encode("utf-8", "replace"))
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The cluster as this node knows it, and messages to its other workers."""
+
+    cluster: Cluster
+    peers: Peers

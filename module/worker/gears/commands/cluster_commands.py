@@ -1,36 +1,55 @@
-"""RG.INFOCLUSTER and RG.REFRESHCLUSTER."""
+"""RG.INFOCLUSTER, RG.REFRESHCLUSTER, and messages of peers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.module.worker import resp
+from shardqa.module.worker.gears.cluster.new_masters import NewMasters
+from shardqa.module.worker.gears.cluster.peers import Neighbours
+from shardqa.module.worker.gears.commands.rg_commands import RgCommand
+from shardqa.module.worker.gears.pipeline.run import Run
 from shardqa.topology import Node
 
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.cluster.new_masters import Newcomers
-    from shardqa.module.worker.shard import Shard
 
+class ClusterCommands:
+    def __init__(self, neighbours: Neighbours, new_masters: NewMasters) -> None:
+        self._cluster = neighbours.cluster
+        self._peers = neighbours.peers
+        self._new_masters = new_masters
 
-async def info_cluster(shard: Shard) -> bytes:
-    cluster = shard.cluster
-    if not cluster.enabled:
-        return b"+no cluster mode\r\n"
-    await cluster.refresh()
-    masters = [node for node in cluster.nodes() if node.role == "master" and node.slots]
-    return resp.encode(["MyId", cluster.node, "MyRunId", cluster.node, [_shard(node) for node in masters]])
+    def table(self) -> dict[str, RgCommand]:
+        return {
+            "RG.INFOCLUSTER": RgCommand(self._info),
+            "RG.REFRESHCLUSTER": RgCommand(self._refresh),
+            "RG._PEER": RgCommand(self._receive, 0, None, binary=True),
+        }
+
+    async def _receive(self, _run: Run, arguments: list[bytes]) -> bytes:
+        return await self._peers.receive(arguments)
+
+    async def _info(self, _run: Run, _words: list[str]) -> bytes:
+        cluster = self._cluster
+        if not cluster.enabled:
+            return b"+no cluster mode\r\n"
+        await cluster.refresh()
+        masters = [node for node in cluster.nodes() if node.role == "master" and node.slots]
+        return resp.encode(["MyId", cluster.node, "MyRunId", cluster.node, [_shard(node) for node in masters]])
+
+    async def _refresh(self, _run: Run, _words: list[str]) -> bytes:
+        """Looks at the topology, as once a second anyway, and sends every master the sessions that it lacks."""
+        await self._cluster.refresh()
+        await self._new_masters.send_all()
+        return resp.OK
 
 
 def _shard(node: Node) -> list[Any]:
-    low, high = node.slots[0][0], node.slots[-1][1]
-    return [
-        *("id", node.id, "ip", node.host, "port", node.port, "unixSocket", "None", "runid", node.id),
-        *("minHslot", low, "maxHslot", high),
-    ]
-
-
-async def refresh_cluster(shard: Shard, newcomers: Newcomers) -> bytes:
-    """The worker looks at the topology once a second anyway; here every master gets the sessions that it lacks, too."""
-    await shard.cluster.refresh()
-    await newcomers.send_all()
-    return resp.OK
+    return resp.pairs(
+        id=node.id,
+        ip=node.host,
+        port=node.port,
+        unixSocket="None",
+        runid=node.id,
+        minHslot=node.slots[0][0],
+        maxHslot=node.slots[-1][1],
+    )

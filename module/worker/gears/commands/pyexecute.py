@@ -1,70 +1,55 @@
-"""RG.PYEXECUTE: its arguments, and what becomes of a script."""
+"""RG.PYEXECUTE: what becomes of a script."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears.cluster.pickling import CannotTravel
+from shardqa.module.worker.gears.cluster.distribution import Distribution
+from shardqa.module.worker.gears.cluster.executor import Executor
+from shardqa.module.worker.gears.commands.rg_commands import RgCommand
 from shardqa.module.worker.gears.pipeline.run import Run
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Sessions
-    from shardqa.module.worker.shard import Shard
-
-
-class BadArguments(Exception):
-    """A command's arguments can't be understood."""
+from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.module.worker.gears.registry.requirements import Requirements
+from shardqa.module.worker.gears.registry.script import Script, parse_script
+from shardqa.module.worker.gears.registry.sessions import Sessions
 
 
-@dataclass(slots=True)
-class Script:
-    """RG.PYEXECUTE code [UNBLOCKING] [ID id] [DESCRIPTION text] [UPGRADE] [REPLACE_WITH id] [REQUIREMENTS …]"""
+class PyExecute:
+    """Loop's thread only."""
 
-    code: str
-    id: str | None = None
-    description: str | None = None
-    upgrade: bool = False
-    replace: str | None = None
-    unblocking: bool = False
-    requirements: list[str] = field(default_factory=list)
-    reinstall: bool = False
+    def __init__(
+        self,
+        sessions: Sessions,
+        distribution: Distribution,
+        executor: Executor,
+        requirements: Requirements,
+        log: WorkerLog,
+    ) -> None:
+        self._sessions = sessions
+        self._distribution = distribution
+        self._executor = executor
+        self._requirements = requirements
+        self._log = log
 
+    def table(self) -> dict[str, RgCommand]:
+        return {"RG.PYEXECUTE": RgCommand(self._execute, 0, None, binary=True)}
 
-def parse_script(arguments: list[bytes]) -> Script:
-    """Raises BadArguments."""
-    if not arguments:
-        raise BadArguments("wrong number of arguments for 'RG.PYEXECUTE' command")
-    try:
-        words = [argument.decode() for argument in arguments]
-    except UnicodeDecodeError as error:
-        raise BadArguments(f"the script is not UTF-8 text: {error}") from None
-    script = Script(words[0])
-    rest = iter(words[1:])
-    for word in rest:
-        match word.upper():
-            case "ID":
-                script.id = _value(word, rest)
-            case "DESCRIPTION":
-                script.description = _value(word, rest)
-            case "REPLACE_WITH":
-                script.replace = _value(word, rest)
-            case "UPGRADE":
-                script.upgrade = True
-            case "UNBLOCKING":
-                script.unblocking = True
-            case "FORCE_REINSTALL_REQUIREMENTS":
-                script.reinstall = True
-            case "REQUIREMENTS":
-                script.requirements = list(rest)  # all that follow
-                if not script.requirements:
-                    raise BadArguments(f"{word} needs a value")
-            case _:
-                raise BadArguments(f"argument {word[:80]!r} is unknown to RG.PYEXECUTE")
-    return script
+    async def _execute(self, run: Run, arguments: list[bytes]) -> bytes:
+        """Raises BadArguments, SessionExists, CannotTravel, and what the script raised."""
+        script = parse_script(arguments)
+        self._log(audit_line(run.caller.user, script))
+        if script.requirements:
+            await self._requirements.ensure(script.requirements, script.reinstall)
+            await self._distribution.require(script.requirements, script.reinstall)
+        session = await self._sessions.execute(run, script)
+        await self._distribution.register(session, script.replace, run)
+        if session.plan is None:
+            return resp.OK
+        if script.unblocking:
+            execution = self._executor.start(session, run, Run(run.threads, run.rights), session.plan)
+            return resp.encode(execution.id)
+        return resp.encode(list(await self._executor.run(session, run, session.plan)))
 
 
 def audit_line(user: str, script: Script) -> str:
@@ -73,30 +58,3 @@ def audit_line(user: str, script: Script) -> str:
     named = "" if script.id is None else f" as session {script.id[:80]!r}"
     required = f", requires {' '.join(script.requirements)[:200]!r}" if script.requirements else ""
     return f"RG.PYEXECUTE by user {user!r}{named}: {len(script.code)} characters, sha256 {digest}{required}"
-
-
-def _value(word: str, rest: Iterator[str]) -> str:
-    value = next(rest, None)
-    if not value:
-        raise BadArguments(f"{word} needs a value")
-    return value
-
-
-async def pyexecute(shard: Shard, sessions: Sessions, run: Run, arguments: list[bytes]) -> bytes:
-    """Raises BadArguments, SessionExists, and what the script raised."""
-    script = parse_script(arguments)
-    shard.log(audit_line(run.caller.user, script))
-    if script.requirements:
-        await shard.requirements.ensure(script.requirements, script.reinstall)
-        await sessions.distribution.require(script.requirements, script.reinstall)
-    session = await sessions.execute(run, script)
-    if session.plan is None:
-        return resp.OK
-    if script.unblocking:
-        execution = sessions.runs.start(session, run, Run(shard.threads, run.rights), session.plan)
-        return resp.encode(execution.id)
-    try:
-        results, errors = await sessions.runs.run(session, run, session.plan)
-    except CannotTravel as error:
-        return resp.error(f"ERR {error}")
-    return resp.encode([results, errors])

@@ -1,90 +1,124 @@
-"""RG.PYDUMPSESSIONS, RG.PYLOGS, RG.PYSTATS and RG.PYPROFILE."""
+"""The commands about sessions, and about the process that runs them: its settings, log, memory and profiles."""
 
 from __future__ import annotations
 
 import resource
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from shardqa.module.worker import resp
-from shardqa.module.worker.gears.pipeline.log_ring import LogRing
+from shardqa.module.worker.gears.commands.rg_commands import RgCommand
 from shardqa.module.worker.gears.pipeline.profiles import ORDERS, NotProfiled, Profiles
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session, Sessions
+from shardqa.module.worker.gears.pipeline.run import Run
+from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.module.worker.gears.registry.registrations import Registrations
+from shardqa.module.worker.gears.registry.requirements import Requirements
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.gears.registry.sessions import Sessions
+from shardqa.module.worker.gears.settings import WorkerSettings
 
 USAGE = "RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id…]"
 
 
-def dump_sessions(sessions: Sessions, words: list[str]) -> bytes:
-    """See USAGE. A session that is replaced or unregistered is gone at once: TS shows none."""
-    verbose, wanted, rest = False, None, list(words)
-    dead = coded = False
-    while rest:
-        word = rest.pop(0).upper()
-        if word == "SESSIONS":
-            wanted, rest = set(rest), []
-        elif word == "VERBOSE":
-            verbose = True
-        elif word == "CODE":
-            coded = True
-        elif word == "TS":
-            dead = True
-        else:
-            return resp.error(f"ERR argument {word[:40]!r} is unknown; {USAGE}")
-    chosen = [] if dead else [s for s in sessions if wanted is None or s.id in wanted]
-    return resp.encode([_session(session, verbose) + (_script(session) if coded else []) for session in chosen])
+class SessionCommands:
+    def __init__(self, sessions: Sessions, registrations: Registrations, profiles: Profiles) -> None:
+        self._sessions = sessions
+        self._registrations = registrations
+        self._profiles = profiles
+
+    def table(self) -> dict[str, RgCommand]:
+        return {
+            "RG.PYDUMPSESSIONS": RgCommand(self._dump, 0, None),
+            "RG.PYPROFILE": RgCommand(self._profile, 0, None),
+        }
+
+    async def _dump(self, _run: Run, words: list[str]) -> bytes:
+        """See USAGE. A session that is replaced or unregistered is gone at once: TS shows none."""
+        ids: set[str] | None = None
+        options = set[str]()
+        for at, word in enumerate(map(str.upper, words)):
+            if word == "SESSIONS":
+                ids = set(words[at + 1 :])
+                break
+            if word not in ("VERBOSE", "CODE", "TS"):
+                return resp.error(f"ERR argument {word[:40]!r} is unknown; {USAGE}")
+            options.add(word)
+        sessions = [] if "TS" in options else [s for s in self._sessions if ids is None or s.id in ids]
+        return resp.encode([self._session(session, options) for session in sessions])
+
+    def _session(self, session: Session, options: set[str]) -> list[Any]:
+        queue_of, verbose = self._registrations.queue_of, "VERBOSE" in options
+        registrations = [r.dump(queue_of(r)) if verbose else r.id for r in session.registrations]
+        fields = resp.pairs(
+            ID=session.id,
+            sessionDescription=session.description,
+            refCount=len(registrations) + 1,
+            Linked="true",
+            TS="false",
+            requirementInstallationNeeded=0,
+            requirements=list(session.requirements),
+            registrations=registrations,
+        )
+        # with CODE also what a backup needs to register it elsewhere
+        return fields + (resp.pairs(user=session.user, code=session.code) if "CODE" in options else [])
+
+    async def _profile(self, _run: Run, words: list[str]) -> bytes:
+        match words:
+            case [verb, id, *order] if verb.upper() == "STATS" and len(order) <= 1:
+                if order and order[0] not in ORDERS:
+                    return resp.error(f"ERR there is no order {order[0][:40]!r}; choose one of {', '.join(ORDERS)}")
+                try:
+                    return resp.encode(self._profiles.text(id, order[0] if order else "tottime"))
+                except NotProfiled as error:
+                    return resp.error(f"ERR {error}")
+            case [verb, id] if verb.upper() == "RESET":
+                if self._sessions.get(id) is None and not self._profiles.has(id):
+                    return resp.error(f"ERR session {id[:80]} does not exist")
+                self._profiles.reset(id)
+                return resp.OK
+        return resp.error("ERR RG.PYPROFILE STATS session [order] or RG.PYPROFILE RESET session")
 
 
-def _session(session: Session, verbose: bool) -> list[Any]:
-    registered = session.shard.registrations
-    registrations = [r.dump(registered.queue_of(r)) if verbose else r.id for r in session.registrations]
-    return [
-        *("ID", session.id, "sessionDescription", session.description, "refCount", len(registrations) + 1),
-        *(
-            "Linked",
-            "true",
-            "TS",
-            "false",
-            "requirementInstallationNeeded",
-            0,
-            "requirements",
-            list(session.requirements),
-        ),
-        *("registrations", registrations),
-    ]
+class ProcessCommands:
+    def __init__(self, settings: WorkerSettings, log: WorkerLog, requirements: Requirements) -> None:
+        self._settings = settings
+        self._log = log
+        self._requirements = requirements
+
+    def table(self) -> dict[str, RgCommand]:
+        return {
+            "RG.CONFIGGET": RgCommand(self._get, 1, None),
+            "RG.CONFIGSET": RgCommand(self._set, 2, None),
+            "RG.PYLOGS": RgCommand(self._lines, 0, 1),
+            "RG.PYDUMPREQS": RgCommand(self._dump_requirements),
+            "RG.PYSTATS": RgCommand(self._memory),
+        }
+
+    async def _get(self, _run: Run, names: list[str]) -> bytes:
+        values = [(name, self._settings.get(name)) for name in names]
+        missing = "ERR (error) Unsupported config parameter: "
+        return _array([resp.error(missing + name) if value is None else resp.encode(value) for name, value in values])
+
+    async def _set(self, _run: Run, words: list[str]) -> bytes:
+        if len(words) % 2:
+            return resp.error("ERR wrong number of arguments for 'RG.CONFIGSET' command")
+        return _array([self._settings.set(name, value) for name, value in zip(words[::2], words[1::2], strict=True)])
+
+    async def _lines(self, _run: Run, words: list[str]) -> bytes:
+        after = words[0] if words else "0"
+        if not after.isdecimal():
+            return resp.error(f"ERR RG.PYLOGS [after] wants the number of a line, not {after[:40]!r}")
+        return resp.encode(self._log.after(int(after)))
+
+    async def _dump_requirements(self, _run: Run, _words: list[str]) -> bytes:
+        return resp.encode(self._requirements.dump())
+
+    async def _memory(self, _run: Run, _words: list[str]) -> bytes:
+        """Bytes of the worker process: RedisGears counts what its interpreter allocated, which the process is here."""
+        now = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()  # noqa: ASYNC240 - no disk
+        peak = max(now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)  # the kernel notes it now and then
+        return resp.encode(resp.pairs(TotalAllocated=peak, PeakAllocated=peak, CurrAllocated=now))
 
 
-def _script(session: Session) -> list[Any]:
-    """What a backup needs to register it elsewhere."""
-    return ["user", session.user, "code", session.code]
-
-
-def memory_statistics() -> bytes:
-    """Bytes of the worker process: RedisGears counts what its interpreter allocated, which the process is here."""
-    with open("/proc/self/statm") as file:
-        now = int(file.read().split()[1]) * resource.getpagesize()
-    peak = max(now, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)  # the kernel notes it now and then
-    return resp.encode(["TotalAllocated", peak, "PeakAllocated", peak, "CurrAllocated", now])
-
-
-def logs_after(ring: LogRing, after: str) -> bytes:
-    if not after.isdecimal():
-        return resp.error(f"ERR RG.PYLOGS [after] wants the number of a line, not {after[:40]!r}")
-    return resp.encode(ring.after(int(after)))
-
-
-def profile(profiles: Profiles, sessions: Sessions, words: list[str]) -> bytes:
-    match words:
-        case [verb, id, *order] if verb.upper() == "STATS" and len(order) <= 1:
-            if order and order[0] not in ORDERS:
-                return resp.error(f"ERR there is no order {order[0][:40]!r}; choose one of {', '.join(ORDERS)}")
-            try:
-                return resp.encode(profiles.text(id, order[0] if order else "tottime"))
-            except NotProfiled as error:
-                return resp.error(f"ERR {error}")
-        case [verb, id] if verb.upper() == "RESET":
-            if sessions.get(id) is None and not profiles.has(id):
-                return resp.error(f"ERR session {id[:80]} does not exist")
-            profiles.reset(id)
-            return resp.OK
-    return resp.error("ERR RG.PYPROFILE STATS session [order] or RG.PYPROFILE RESET session")
+def _array(replies: list[bytes]) -> bytes:
+    return b"*%d\r\n" % len(replies) + b"".join(replies)

@@ -12,17 +12,14 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.module.worker.gears.histogram import RunHistogram
 from shardqa.module.worker.gears.pipeline.plan import GIVEN, RunPlan
+from shardqa.module.worker.gears.pipeline.profiles import Profiles
 from shardqa.module.worker.gears.pipeline.run import Run
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.cluster.execution_part import ExecutionPart
-    from shardqa.module.worker.gears.cluster.nodes import Cluster
-    from shardqa.module.worker.gears.pipeline.profiles import Profiles
-    from shardqa.module.worker.gears.settings import WorkerSettings
+from shardqa.module.worker.gears.settings import WorkerSettings
+from shardqa.module.worker.nodes import Cluster
 
 NO_CLUSTER = "0" * 40  # where a shard's id would stand
 
@@ -40,7 +37,8 @@ class Execution:
         self.status = "running"  # or done, aborted
         self.results: list[Any] = []
         self.errors: list[str] = []
-        self.part: ExecutionPart | None = None
+        self.members = 1  # shards that take part
+        self.records_read: int | None = None  # on this shard so far; None: its records were there
         self.started = time.monotonic()
         self.milliseconds = 0.0
         self.read_milliseconds = 0.0
@@ -48,8 +46,8 @@ class Execution:
 
     def records(self) -> int:
         """Read on this shard so far."""
-        if self.part is not None:
-            return self.part.records
+        if self.records_read is not None:
+            return self.records_read
         return len(self.plan.argument) if self.plan.reader == GIVEN else 0
 
     def error_count(self) -> int:
@@ -83,7 +81,7 @@ class Executions:
         self._by_id: dict[str, Execution] = {}  # in the order they began
         self._of_registration: dict[str, deque[str]] = {}  # registration id -> ids of its kept executions
         self._numbers = itertools.count(1)
-        self._taken: Callable[[str], bool] = lambda _: False
+        self._is_used: Callable[[str], bool] = lambda _: False
         self.ended: Counter[str] = Counter()  # how runs of scripts and functions ended: done, failed, aborted
         self.times = RunHistogram()  # of the same
 
@@ -93,14 +91,14 @@ class Executions:
     def get(self, id: str) -> Execution | None:
         return self._by_id.get(id)
 
-    def avoid(self, taken: Callable[[str], bool]) -> None:
-        """`taken` says which ids something else has: an id names one thing."""
-        self._taken = taken
+    def avoid(self, is_used: Callable[[str], bool]) -> None:
+        """Takes a test for the ids that something else has: an id names one thing."""
+        self._is_used = is_used
 
     def new_id(self) -> str:
         while True:
             id = f"{self._cluster.node if self._cluster.enabled else NO_CLUSTER}-{next(self._numbers)}"
-            if not self._taken(id):
+            if not self._is_used(id):
                 return id
 
     def begin(
@@ -133,8 +131,6 @@ class Executions:
         if not execution.registration:
             self.ended["aborted" if aborted else "failed" if execution.errors else "done"] += 1
             self.times.add(execution.milliseconds * 1000)
-        if execution.part is not None:
-            execution.read_milliseconds = execution.part.read_milliseconds
         if not execution.kept:
             self.drop(execution)
 

@@ -8,23 +8,19 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from redis import RedisError
 
 from shardqa.errors import ShardqaError
-from shardqa.module.worker.calls import Rights
-from shardqa.module.worker.gears.pipeline.steps import Chain, GearsStep
+from shardqa.module.worker.calls import Argument, Rights
 from shardqa.module.worker.gears.pipeline.turns import Turns
 from shardqa.module.worker.statistics import bound_on_memory
 from shardqa.module.worker.threads import Breakable, Cancelled, Threads
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.hooks import HookCall
 
 MAX_ERRORS = 1000  # error texts one run keeps; the rest is counted
 PROGRESS_EVERY = 0.25  # seconds between two words of progress
@@ -38,6 +34,12 @@ class FlatError(Exception):
     """Raised by `flat_error`: its text alone is the error, without the place it came from."""
 
 
+class NextHook(Protocol):
+    """The way on from a function that hooks a command: to the next hook of it, or to the command itself."""
+
+    def next(self, run: Run, arguments: Sequence[Argument]) -> Any: ...
+
+
 class Run(Breakable):
     """One run. Owned by the coroutine that drives it; functions reach it through `current()`."""
 
@@ -49,7 +51,7 @@ class Run(Breakable):
         self.rights = rights  # its commands have these; not the caller's in a privileged function
         self.command: Sequence[str | bytes] = ()  # what the client sent, for get_command()
         self.reply: Any = Unset.UNSET  # set by override_reply()
-        self.hook: HookCall | None = None  # what call_next calls, in a function that hooks a command
+        self.hook: NextHook | None = None  # what call_next calls, in a function that hooks a command
         self.turns: Turns | None = None  # of its registration: held while its plain code runs
         self.stopped = False  # somebody wanted that: the client left, or RG.ABORTEXECUTION
         self.holds = False  # a transaction or a script waits for it, and with that Redis
@@ -86,6 +88,12 @@ class Run(Breakable):
         if self.task is not None:
             self.threads.loop.call_soon_threadsafe(self.task.cancel)
 
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """In the thread that computes: the run can be interrupted, and is profiled where that is set."""
+        with self.running(self.threads.activity), self.profile() if self.profile else nullcontext():
+            yield
+
     def failed(self, error: BaseException) -> None:
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(describe(error))
@@ -103,17 +111,6 @@ def current() -> Run | None:
 def enter(run: Run | None) -> None:
     """Makes `run` the current one of this task and of what it starts; None: there is none."""
     _current.set(run)
-
-
-def run_steps_here(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
-    """The same in the calling thread: for a function that a function calls."""
-    return Chain(run, steps).run_here(records)
-
-
-async def run_steps(run: Run, steps: Sequence[GearsStep], records: list[Any]) -> list[Any]:
-    """`records` after all steps, here; the run keeps errors."""
-    chain = Chain(run, steps)
-    return await chain.feed(records) + await chain.end()
 
 
 def describe(error: BaseException) -> str:

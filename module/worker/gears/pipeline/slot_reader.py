@@ -10,14 +10,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa import topology
-from shardqa.module.worker.calls import WORKER
+from shardqa.module.worker.calls import WORKER, Calls
 from shardqa.topology import Node
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.shard import Shard
 
 NODES = ("CLUSTER", "NODES")
 GROUP = 256  # slots listed at once: one tick of Redis
@@ -37,8 +34,8 @@ class SlotMoving(Exception):
 
 
 class SlotReader:
-    def __init__(self, shard: Shard, matches: Callable[[bytes], bool], read: Read) -> None:
-        self._shard = shard
+    def __init__(self, calls: Calls, matches: Callable[[bytes], bool], read: Read) -> None:
+        self._calls = calls
         self._matches = matches
         self._read = read
 
@@ -82,7 +79,7 @@ class SlotReader:
     async def _listed(self, slots: Sequence[int]) -> dict[int, list[bytes]]:
         """The keys of those slots that are wholly here, all as of one moment."""
         commands = [NODES, *(("CLUSTER", "GETKEYSINSLOT", slot, MOST) for slot in slots)]
-        nodes, *lists = await self._shard.calls.run_async(WORKER, commands)
+        nodes, *lists = await self._calls.run_async(WORKER, commands)
         here = _settled(nodes)
         found = zip(slots, lists, strict=True)
         return {slot: [key for key in keys if self._matches(key)] for slot, keys in found if here(slot)}
@@ -90,12 +87,12 @@ class SlotReader:
     async def _sure(self, keys: dict[int, list[bytes]]) -> list[Any] | None:
         """None where one of the slots has begun to move."""
         records = await self._read([key for names in keys.values() for key in names])
-        (nodes,) = await self._shard.calls.run_async(WORKER, [NODES])
+        (nodes,) = await self._calls.run_async(WORKER, [NODES])
         here = _settled(nodes)
         return records if all(map(here, keys)) else None
 
     async def _owner(self, slot: int) -> tuple[bool, Node | None]:
-        (reply,) = await self._shard.calls.run_async(WORKER, [NODES])
+        (reply,) = await self._calls.run_async(WORKER, [NODES])
         nodes = topology.parse(bytes(reply).decode("utf-8", "replace"))
         owner = next((node for node in nodes if node.role == "master" and node.owns(slot)), None)
         return owner is not None and "myself" in owner.flags, owner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.module.worker.gears.pipeline import sugar
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
@@ -15,9 +15,7 @@ from shardqa.module.worker.gears.registry.builder_options import (
     run_plan_of,
     unknown_options,
 )
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session
+from shardqa.module.worker.gears.registry.session import Session
 
 Function = Callable[..., Any]
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
 from shardqa.module.worker.gears.pipeline.steps import GearsStep
 from shardqa.module.worker.gears.registry.hooked_commands import hooked_command
 from shardqa.module.worker.gears.registry.registrations import Registration, StreamOptions
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session
+from shardqa.module.worker.gears.registry.session import Session
 
 READERS = ("KeysReader", "KeysOnlyReader", "StreamReader", "CommandReader", "PythonReader", "ShardsIDReader")
 MODES = ("async", "async_local", "sync")
@@ -114,18 +112,6 @@ def registration_of(
     return registration
 
 
-def check_text(*texts: Any) -> None:
-    """Raises TypeError and ValueError for what the module can't be told: a script that told it half way would leave
-    registrations that nobody can remove."""
-    for text in texts:
-        if not isinstance(text, str):
-            raise TypeError(f"a name or description wants a string, not {type(text).__name__}")
-        try:
-            text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            raise ValueError(f"{text!a} holds half a character; give whole ones") from None
-
-
 def _command_reader(session: Session, registration: Registration, options: Mapping[str, Any]) -> None:
     trigger, hook = options.get("trigger"), options.get("hook")
     if trigger is not None and hook is not None:
@@ -150,7 +136,7 @@ def _hook(session: Session, registration: Registration, hook: Any, prefix: Any) 
         raise TypeError(f"keyprefix wants a string, not {type(prefix).__name__}")
     start = (prefix or "").removesuffix("*")
     registration.prefix = f"{start}*"
-    registration.hooked = (hooked_command(session.shard, session.rights_now(), hook, bool(start)),)
+    registration.hooked = (hooked_command(session.execute, hook, bool(start)),)
     registration.commands = (registration.hooked[0].name,)
 
 
@@ -162,9 +148,7 @@ def _keys_reader(session: Session, registration: Registration, options: Mapping[
             raise ValueError(f"key type {name!r} does not exist; choose of {', '.join(KEY_TYPES)}")
     registration.commands = _names("commands", options.get("commands"))
     prefixed = registration.prefix != "*"
-    registration.hooked = tuple(
-        hooked_command(session.shard, session.rights_now(), name, prefixed) for name in registration.commands or ()
-    )
+    registration.hooked = tuple(hooked_command(session.execute, name, prefixed) for name in registration.commands or ())
     registration.read_value = bool(options.get("readValue", True))
 
 

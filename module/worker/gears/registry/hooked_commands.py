@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from shardqa.module.worker.calls import Rights
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.calls import Command
 
 OURS = ("rg.", "ai.", "shardqa.")
 REFUSED = (  # functions may not run them, so a hook could never call the next
@@ -29,17 +27,19 @@ class HookedCommand:
         return f"{self.name} {'w' if self.writes else 'r'} {self.first} {self.last}"
 
 
+Execute = Callable[[Command], Any]
+
 GET = HookedCommand("get", writes=False, first=1, last=1)
 
 
-def hooked_command(shard: Shard, rights: Rights, name: str, prefixed: bool) -> HookedCommand:
+def hooked_command(execute: Execute, name: str, prefixed: bool) -> HookedCommand:
     """Any thread but the reading one. Raises ValueError for what can't be hooked."""
     name = name.lower()
     if name.startswith(OURS) or name in REFUSED:
         raise ValueError(f"command {name!r} can't be hooked: functions may not run it, so call_next could not")
     if name == GET.name:
         return GET  # the commonest needs no right to COMMAND
-    (info,) = shard.execute(rights, ("COMMAND", "INFO", name))
+    (info,) = execute(("COMMAND", "INFO", name))
     if info is None:
         raise ValueError(f"command {name!r} does not exist, so it can't be hooked")
     flags = {bytes(flag).decode() for flag in info[2]}

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis import ResponseError
 
+from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker import resp
-from shardqa.module.worker.calls import Argument
-from shardqa.module.worker.gears.pipeline.readers import Happened, event_record, text
-from shardqa.module.worker.gears.pipeline.run import Run, Unset, current, enter, run_steps_here
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.commands.rg_commands import Commands
-    from shardqa.module.worker.gears.registry.registrations import Registration
-    from shardqa.module.worker.gears.registry.sessions import Sessions
-    from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.calls import Argument, Calls
+from shardqa.module.worker.gears.pipeline.chain import compute_here
+from shardqa.module.worker.gears.pipeline.inner_commands import InnerCommands
+from shardqa.module.worker.gears.pipeline.readers import event_records, text
+from shardqa.module.worker.gears.pipeline.run import Run, Unset, current, enter
+from shardqa.module.worker.gears.registry.registration_runs import RegistrationRuns
+from shardqa.module.worker.gears.registry.registrations import Registration
+from shardqa.module.worker.gears.registry.sessions import Sessions
 
 KEEP = b"-KEEP\r\n"  # tells the module to reply what Redis gave
 
@@ -31,7 +31,7 @@ KEEP = b"-KEEP\r\n"  # tells the module to reply what Redis gave
 class HookCall:
     """What `call_next` of one hook does. Any thread but the reading one."""
 
-    shard: Shard
+    commands: InnerCommands
     name: str  # of the command, as it was sent
     rest: tuple[Registration, ...]  # the hooks behind this one
 
@@ -39,23 +39,23 @@ class HookCall:
         """Raises redis.ResponseError."""
         command = (self.name, *arguments)
         if not self.rest:
-            return text(self.shard.execute(run.caller, command))
+            return text(self.commands.execute(run.caller, command))
         return self._next_hook(run, list(command))
 
     def _next_hook(self, run: Run, command: list[Any]) -> Any:
         registration, *rest = self.rest
         nested = Run(run.threads, run.caller)
         nested.name, nested.request, nested.command = registration.title(), run.request, command
-        nested.hook = HookCall(self.shard, self.name, tuple(rest))
+        nested.hook = HookCall(self.commands, self.name, tuple(rest))
         registration.enter(nested)
         started, before = perf_counter(), current()
         enter(nested)
         try:
-            results = run_steps_here(nested, registration.plan([command]).all_steps(), [command])
+            results = compute_here(nested, registration.plan([command]).all_steps(), [command])
         finally:
             enter(before)
         error = nested.errors[0] if nested.errors else None
-        self.shard.threads.loop.call_soon_threadsafe(registration.statistics.done, started, error)
+        run.threads.loop.call_soon_threadsafe(registration.statistics.done, started, error)
         if error is not None:
             raise ResponseError(error)
         return text(reply_of(nested, results))
@@ -71,10 +71,11 @@ def reply_of(run: Run, results: list[Any]) -> Any:
 class Hooks:
     """Loop's thread."""
 
-    def __init__(self, shard: Shard, sessions: Sessions, commands: Commands) -> None:
-        self._shard = shard
-        self._sessions = sessions
+    def __init__(self, calls: Calls, commands: InnerCommands, sessions: Sessions, runs: RegistrationRuns) -> None:
+        self._calls = calls
         self._commands = commands
+        self._sessions = sessions
+        self._runs = runs
 
     async def answer(self, run: Run, words: list[bytes]) -> bytes:
         """HOOK: n, registration id…, n, command, argument…; then registration id, event, key, type of each event."""
@@ -88,15 +89,15 @@ class Hooks:
         return await self._caused(run, [events[at : at + 4] for at in range(0, len(events), 4)])
 
     async def _find(self, id: str) -> Registration | None:
-        return await self._sessions.settled(lambda: self._shard.registrations.get(id))
+        return await self._sessions.settled(lambda: self._sessions.registration(id))
 
     async def _hooked(self, run: Run, ids: list[str], command: list[bytes]) -> bytes:
         chain = [registration for id in ids if (registration := await self._find(id)) is not None]
         if not chain:  # unregistered while it was on its way
-            return await self._shard.calls.raw(run.caller, command)
-        run.hook = HookCall(self._shard, text(command[0]), tuple(chain[1:]))
+            return await self._calls.raw(run.caller, command)
+        run.hook = HookCall(self._commands, text(command[0]), tuple(chain[1:]))
         chain[0].enter(run)
-        results = await self._commands.run_registration(run, chain[0], [list(run.command)])
+        results = await self._runs.run(run, chain[0], [list(run.command)])
         if results is None:
             return resp.error(run.errors[0])
         return resp.encode(reply_of(run, results))
@@ -107,8 +108,8 @@ class Hooks:
             if registration is None:
                 continue
             registration.enter(run)
-            happened = Happened(event.decode(), key.decode("utf-8", "surrogateescape"), type.decode())
-            record = await event_record(self._shard, run.rights, happened, registration.read_value)
-            if await self._commands.run_registration(run, registration, [record]) is None:
+            key_event = KeyEvent(event.decode(), key.decode("utf-8", "surrogateescape"), type.decode())
+            (record,) = await event_records(self._calls, run.rights, [key_event], registration.read_value)
+            if await self._runs.run(run, registration, [record]) is None:
                 return resp.error(run.errors[0])
         return KEEP if run.reply is Unset.UNSET else resp.encode(run.reply)

@@ -7,13 +7,11 @@ no longer among the busiest, are taken back. Loop's thread only.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from shardqa.module.worker.gears.histogram import percentile, up_to
 from shardqa.module.worker.gears.registry.registrations import Registration
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.gears.registry.registry import Registry
+from shardqa.module.worker.statistics import WorkerStatistics
 
 SHOWN = 50  # registrations; the module keeps 256 fields
 NAME = 80  # characters
@@ -23,24 +21,26 @@ PREFIX = "registration_"  # of these fields; the module shows them in a section 
 ENDINGS = ("done", "failed", "aborted")
 
 
-class Told:
-    def __init__(self, shard: Shard) -> None:
-        self._shard = shard
-        self._shown: set[str] = set()
+class InfoLines:
+    def __init__(self, registry: Registry, statistics: WorkerStatistics) -> None:
+        self._registrations = registry.registrations
+        self._executions = registry.executions
+        self._statistics = statistics
+        self._names: set[str] = set()  # of the fields that are set
 
-    def tell(self) -> None:
-        registrations = sorted(self._shard.registrations, key=lambda r: -r.statistics.triggered)
+    def update(self) -> None:
+        registrations = sorted(self._registrations, key=lambda r: -r.statistics.triggered)
         lines = {f"{PREFIX}{r.id}": self._line(r) for r in registrations[:SHOWN]}
-        for gone in self._shown - lines.keys():
-            self._shard.statistics.set(gone, "")
+        for name in self._names - lines.keys():
+            self._statistics.set(name, "")
         for name, line in lines.items():
-            self._shard.statistics.set(name, line)
-        self._shown = set(lines)
-        self._shard.statistics.set("registrations_not_shown", max(len(registrations) - SHOWN, 0))
-        self._tell_executions()
+            self._statistics.set(name, line)
+        self._names = set(lines)
+        self._statistics.set("registrations_not_shown", max(len(registrations) - SHOWN, 0))
+        self._update_executions()
 
-    def _tell_executions(self) -> None:
-        executions, statistics = self._shard.executions, self._shard.statistics
+    def _update_executions(self) -> None:
+        executions, statistics = self._executions, self._statistics
         statistics.set("executions_running", sum(not execution.is_done() for execution in executions.all()))
         for ending in ENDINGS:
             statistics.set(f"executions_{ending}", executions.ended[ending])
@@ -49,16 +49,16 @@ class Told:
 
     def _line(self, registration: Registration) -> str:
         s, runs = registration.statistics, registration.statistics.runs.pairs()
-        told = {
+        fields = {
             "name": UNSAFE.sub("_", registration.name())[:NAME],
             "triggered": s.triggered,
             "succeeded": s.success,
             "failed": s.failures,
             "aborted": s.aborted,
-            "queue": self._shard.registrations.queue_of(registration),
+            "queue": self._registrations.queue_of(registration),
             "p50_us": percentile(runs, 0.5),
             "p99_us": percentile(runs, 0.99),
             "sum_us": round(s.total * 1000),
             **{f"le_{bound}ms": up_to(runs, bound * 1000) for bound in BUCKETS_MS},
         }
-        return ",".join(f"{name}={value}" for name, value in told.items())
+        return ",".join(f"{name}={value}" for name, value in fields.items())

@@ -14,27 +14,33 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardqa.module.worker import resp
+from shardqa.module.worker.gears.pipeline.chain import Suspended
 from shardqa.module.worker.gears.pipeline.readers import text
 from shardqa.module.worker.gears.pipeline.run import Run, Unset, describe
-from shardqa.module.worker.gears.pipeline.steps import Suspended
-from shardqa.module.worker.gears.registry.plain_run import RunHere, runs_here
+from shardqa.module.worker.gears.pipeline.turns import Turns
+from shardqa.module.worker.gears.registry.plain_run import PlainRun, is_plain
+from shardqa.module.worker.gears.registry.registration_runs import RegistrationRuns
+from shardqa.module.worker.gears.registry.registrations import Registration, Registrations
+from shardqa.module.worker.gears.registry.sessions import Sessions
 from shardqa.module.worker.socket_threads import Work
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.commands.rg_commands import Commands
-    from shardqa.module.worker.gears.pipeline.turns import Turns
-    from shardqa.module.worker.gears.registry.registrations import Registration
-    from shardqa.module.worker.gears.registry.sessions import Sessions
-    from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.statistics import WorkerStatistics
 
 LONG = 0.001  # seconds of a run beside which a thread's waking does not count
 IN_A_ROW = 3  # long runs; single ones are those of a busy machine
 PAUSE = 1.0  # seconds that a registration's misses then go to the pool
 
-Finish = Callable[[Run, Coroutine[None, None, bytes]], Coroutine[None, None, None]]
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """The ways of a worker's replies."""
+
+    running: dict[int, Run]  # by frame id
+    computing: threading.Lock  # held by the reading thread that computes
+    send: Callable[[int, bytes], None]
+    from_loop: Callable[[Run, Coroutine[None, None, bytes]], None]  # goes on in the loop, to the reply
 
 
 @dataclass(slots=True)
@@ -56,36 +62,32 @@ class Misses:
 
     def __init__(
         self,
-        shard: Shard,
+        registrations: Registrations,
         sessions: Sessions,
-        commands: Commands,
-        running: dict[int, Run],
-        computing: threading.Lock,
-        reply: Callable[[int, bytes], None],
-        finish: Finish,
+        runs: RegistrationRuns,
+        statistics: WorkerStatistics,
+        replies: Replies,
     ) -> None:
-        self._shard = shard
+        self._registrations = registrations
         self._sessions = sessions
-        self._commands = commands
-        self._running = running  # by frame id
-        self._computing = computing  # held by the reading thread that computes
-        self._reply = reply
-        self._finish = finish  # goes on in the loop, to the reply
+        self._runs = runs
+        self._statistics = statistics
+        self._replies = replies
         self._plain: dict[str, Hosted] = {}  # by registration id
         self._now: Registration | None = None  # runs in a reading thread
-        shard.registrations.listen(self._added, lambda registration: self.forget(registration.id))
-        shard.registrations.count_queue(lambda registration: int(registration is self._now))
+        registrations.listen(self._added, lambda registration: self.forget(registration.id))
+        registrations.count_queue(lambda registration: int(registration is self._now))
 
     async def answer(self, run: Run, words: list[bytes]) -> bytes:
         """MISS: registration id, key, command, argument…"""
-        self._shard.statistics.add("misses")
+        self._statistics.add("misses")
         id = words[0].decode()
-        registration = await self._sessions.settled(lambda: self._shard.registrations.get(id))
+        registration = await self._sessions.settled(lambda: self._registrations.get(id))
         if registration is None:
             why = self._sessions.why_inactive(id)
             return resp.NIL if why is None else resp.error(f"ERR registration {id} is not active: {why}")
         record = _entered(run, registration, words)
-        await self._commands.run_registration(run, registration, [record])
+        await self._runs.run(run, registration, [record])
         return _reply_of(run)
 
     def claim(self, run: Run, words: list[bytes]) -> Work | None:
@@ -93,14 +95,14 @@ class Misses:
         hosted = self._plain.get(words[0].decode())
         if hosted is None or hosted.paused_until > time.monotonic():
             return None
-        turns = self._shard.registrations.turns_of(hosted.registration)
+        turns = self._registrations.turns_of(hosted.registration)
         if turns is None or not turns.take_now():
             return None
-        if not self._computing.acquire(blocking=False):
+        if not self._replies.computing.acquire(blocking=False):
             turns.give()
             return None
-        self._running[run.request] = run  # at once: the next frame may cancel it
-        return partial(self._run_here, run, hosted, turns, words)
+        self._replies.running[run.request] = run  # at once: the next frame may cancel it
+        return partial(self._run_now, run, hosted, turns, words)
 
     def forget(self, id: str) -> None:
         """The registration goes: what the loop has still to do is not overtaken."""
@@ -113,38 +115,38 @@ class Misses:
                 self.forget(hosted.registration.id)
 
     def _added(self, registration: Registration) -> None:
-        if registration.reader == "KeysReader" and registration.hooked and runs_here(registration):
+        if registration.reader == "KeysReader" and registration.hooked and is_plain(registration):
             self._plain[registration.id] = Hosted(registration)
 
-    def _run_here(self, run: Run, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
-        self._shard.statistics.add("misses")
+    def _run_now(self, run: Run, hosted: Hosted, turns: Turns, words: list[bytes]) -> None:
+        self._statistics.add("misses")
         started, self._now = time.perf_counter(), hosted.registration
         try:
-            reply = Context().run(self._answer_here, run, hosted.registration, words)
+            reply = Context().run(self._answer_now, run, hosted.registration, words)
         except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
             reply = resp.error(describe(error))
         finally:
             self._now = None
             hosted.ran(time.perf_counter() - started)
             turns.give()
-            self._computing.release()  # before the reply: what that client sends next may be claimed, too
+            self._replies.computing.release()  # before the reply: what that client sends next may be claimed, too
         if reply is not None:
-            self._running.pop(run.request, None)
-            self._reply(run.request, reply)
+            self._replies.running.pop(run.request, None)
+            self._replies.send(run.request, reply)
 
-    def _answer_here(self, run: Run, registration: Registration, words: list[bytes]) -> bytes | None:
-        """None: it met something to await and goes on in the loop. Raises Cancelled."""
+    def _answer_now(self, run: Run, registration: Registration, words: list[bytes]) -> bytes | None:
+        """Returns None where there is something to await: then it goes on in the loop. Raises Cancelled."""
         record = _entered(run, registration, words)
-        here = RunHere(self._shard, registration, run, record)
-        met = here.begin()
-        if isinstance(met, Suspended):
-            self._shard.threads.spawn(self._finish(run, self._rest(here, met)))
+        plain = self._runs.plain_run(registration, run, record)
+        outcome = plain.begin()
+        if isinstance(outcome, Suspended):
+            self._replies.from_loop(run, self._rest(plain, outcome))
             return None
         return _reply_of(run)
 
-    async def _rest(self, here: RunHere, met: Suspended) -> bytes:
-        await here.rest(self._commands, met)
-        return _reply_of(here.run)
+    async def _rest(self, plain: PlainRun, suspended: Suspended) -> bytes:
+        await self._runs.finish(plain, suspended)
+        return _reply_of(plain.run)
 
 
 def _entered(run: Run, registration: Registration, words: list[bytes]) -> dict[str, Any]:

@@ -12,24 +12,25 @@ from typing import Any
 
 from shardqa.module.worker.calls import Argument
 from shardqa.module.worker.gears.pipeline.futures import GearsFuture
+from shardqa.module.worker.gears.pipeline.inner_commands import InnerCommands
 from shardqa.module.worker.gears.pipeline.readers import text
 from shardqa.module.worker.gears.pipeline.run import current, enter
 from shardqa.module.worker.gears.registry import script_functions, script_module
-from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.gears.registry.script_functions import ScriptHost
 
 NAME = "redisgears"
 OUTSIDE = "redisgears reaches Redis only from inside a script or a function that runs"
 
 
-def install(shard: Shard) -> None:
+def install(host: ScriptHost, commands: InnerCommands) -> None:
     """Once per worker process; `__main__` has the names of a script, too, as RedisGears' interpreter had."""
     module = ModuleType(NAME, "RedisGears' functions, for scripts and the packages that they require.")
-    for name, value in _names(shard).items():
+    for name, value in _names(host, commands).items():
         _place(value, name)
         setattr(module, name, value)
     sys.modules[NAME] = module
     main = sys.modules["__main__"]
-    for name, value in script_functions.common(shard).items():
+    for name, value in script_functions.common(host).items():
         setattr(main, name, value)
     main.GearsBuilder = main.GB = module.GearsBuilder  # type: ignore[attr-defined]
     main.execute, main.atomic = module.executeCommand, module.atomicCtx  # type: ignore[attr-defined]
@@ -41,13 +42,13 @@ def _place(value: Any, name: str) -> None:
         value.__module__, value.__name__, value.__qualname__ = NAME, name, name
 
 
-def _names(shard: Shard) -> dict[str, Any]:
+def _names(host: ScriptHost, commands: InnerCommands) -> dict[str, Any]:
     def execute_command(*command: Argument) -> Any:
         """One Redis command with the rights of the function that runs. Raises redis.ResponseError."""
         run = current()
         if run is None:
             raise RuntimeError(OUTSIDE)
-        return text(shard.execute(run.rights, command))
+        return text(commands.execute(run.rights, command))
 
     def gears_builder(*arguments: Any, **named: Any) -> Any:
         names = script_module.of_script()
@@ -56,12 +57,12 @@ def _names(shard: Shard) -> dict[str, Any]:
         return names["GearsBuilder"](*arguments, **named)
 
     def atomic_ctx() -> script_functions.Atomic:
-        return script_functions.Atomic(shard.calls)
+        return script_functions.Atomic(host.calls)
 
     def my_hash_tag() -> str:
-        return shard.cluster.hashtag()
+        return host.cluster.hashtag()
 
-    common = script_functions.common(shard)
+    common = script_functions.common(host)
     return {
         "executeCommand": execute_command,
         "GearsBuilder": gears_builder,

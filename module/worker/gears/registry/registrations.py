@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from shardqa.module.worker import resp
 from shardqa.module.worker.calls import Rights
 from shardqa.module.worker.gears.histogram import RunHistogram
 from shardqa.module.worker.gears.pipeline.plan import GIVEN, RunPlan
@@ -16,6 +17,7 @@ from shardqa.module.worker.gears.pipeline.run import Run, describe
 from shardqa.module.worker.gears.pipeline.steps import GLOBAL, GearsStep
 from shardqa.module.worker.gears.pipeline.turns import Turns
 from shardqa.module.worker.gears.registry.hooked_commands import HookedCommand
+from shardqa.module.worker.gears.settings import WorkerSettings
 
 FIRST_RUN = 6.0  # times as long as others may a function's first run take: it loads its model, or imports a package
 _counting = threading.Lock()  # of all of them: misses are counted by the thread that answers them
@@ -163,26 +165,39 @@ class Registration:
         """As RG.DUMPREGISTRATIONS shows it; where `queue` is given, behind it what RedisGears has not."""
         s = self.statistics
         done = s.success + s.failures
-        data = [
-            *("mode", self.mode, "numTriggered", s.triggered, "numSuccess", s.success, "numFailures", s.failures),
-            *("numAborted", s.aborted, "lastRunDurationMS", round(s.last), "totalRunDurationMS", round(s.total)),
-            *("avgRunDurationMS", f"{s.total / done if done else 0:f}"),
-        ]
+        data = resp.pairs(
+            mode=self.mode,
+            numTriggered=s.triggered,
+            numSuccess=s.success,
+            numFailures=s.failures,
+            numAborted=s.aborted,
+            lastRunDurationMS=round(s.last),
+            totalRunDurationMS=round(s.total),
+            avgRunDurationMS=f"{s.total / done if done else 0:f}",
+        )
         if self.reader == "StreamReader":
             average = s.total_lag / s.lags if s.lags else 0
             data += ["lastEstimatedLagMS", round(s.last_lag), "avgEstimatedLagMS", f"{average:f}"]
         data += ["lastError", s.last_error, "args", self._arguments()]
         if self.reader == "StreamReader":
             data += ["status", "PAUSED" if self.paused else "OK"]
-        shown = [
-            *("id", self.id, "reader", self.reader, "desc", self.description, "RegistrationData", data),
-            *("PD", f"{{'sessionName':'{self.session}', 'depsList':[]}}", "ExecutionThreadPool", "DefaultPool"),
-        ]
+        fields = resp.pairs(
+            id=self.id,
+            reader=self.reader,
+            desc=self.description,
+            RegistrationData=data,
+            PD=f"{{'sessionName':'{self.session}', 'depsList':[]}}",
+            ExecutionThreadPool="DefaultPool",
+        )
         if queue is not None:
-            more = ["queue", queue, "p50RunDurationUS", s.runs.percentile(0.5)]
-            more += ["p99RunDurationUS", s.runs.percentile(0.99), "runHistogramUS", s.runs.pairs()]
-            shown += ["Statistics", more]
-        return shown
+            statistics = resp.pairs(
+                queue=queue,
+                p50RunDurationUS=s.runs.percentile(0.5),
+                p99RunDurationUS=s.runs.percentile(0.99),
+                runHistogramUS=s.runs.pairs(),
+            )
+            fields += ["Statistics", statistics]
+        return fields
 
     def _arguments(self) -> list[Any]:
         if self.reader == "CommandReader" and self.commands:
@@ -191,12 +206,14 @@ class Registration:
             return ["trigger", self.trigger, "inorder", int(self.in_order)]
         if self.reader == "StreamReader":
             return ["batchSize", self.stream.batch, "durationMS", self.stream.duration, "stream", self.prefix]
-        shown = [None if names is None else list(names) for names in (self.events, self.types, self.commands)]
-        return ["regex", self.prefix, "eventTypes", shown[0], "keyTypes", shown[1], "hookCommands", shown[2]]
+        lists = [None if names is None else list(names) for names in (self.events, self.types, self.commands)]
+        return resp.pairs(regex=self.prefix, eventTypes=lists[0], keyTypes=lists[1], hookCommands=lists[2])
 
 
 class Registrations:
-    def __init__(self) -> None:
+    def __init__(self, stall: float, settings: WorkerSettings) -> None:
+        self._stall = stall  # seconds a function may take, if nothing else is said
+        self._settings = settings
         self._by_id: dict[str, Registration] = {}
         self._by_trigger: dict[str, Registration] = {}
         self._added: list[Callable[[Registration], None]] = []
@@ -220,8 +237,16 @@ class Registrations:
         """None where its runs are not bounded: of a CommandReader, or of one that is gone."""
         return self._turns.get(registration.id)
 
-    def seconds_of(self, registration: Registration, usual: float) -> float:
-        """That a run of it may take. The first one may load what it needs."""
+    def prepare(self, registration: Registration, run: Run) -> None:
+        """Gives a run of the registration its name, bound and turns."""
+        run.name, run.seconds = registration.title(), self._seconds_of(registration)
+        run.turns = self.turns_of(registration)
+
+    def _seconds_of(self, registration: Registration) -> float:
+        """Returns how long a run may take in one thread. The first one may load what it needs."""
+        if registration.reader == "CommandReader":
+            return self._stall  # its client waits no longer
+        usual = max(self._stall, self._settings.number("ExecutionMaxIdleTime") / 1000)
         seconds = max(usual, registration.idle)
         return seconds if registration.id in self._run_once else max(seconds, FIRST_RUN * usual)
 

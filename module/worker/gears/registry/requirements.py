@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shardqa.module.worker import resp
 from shardqa.module.worker.installer import FOLDER, MOST, Unwanted, check
 
 MARK = "# shardqa: requirements: "  # begins a line of a stored session
@@ -52,10 +53,14 @@ class Requirements:
     def dump(self) -> list[Any]:
         """As RG.PYDUMPREQS shows them."""
         return [
-            [
-                *("GearReqVersion", 1, "Name", requirement, "IsDownloaded", "yes", "IsInstalled", "yes"),
-                *("CompiledOs", sys.platform, "Wheels", _wheels(self._folder / name)),
-            ]
+            resp.pairs(
+                GearReqVersion=1,
+                Name=requirement,
+                IsDownloaded="yes",
+                IsInstalled="yes",
+                CompiledOs=sys.platform,
+                Wheels=_wheels(self._folder / name),
+            )
             for name, requirements in self._active.items()
             for requirement in requirements
         ]

@@ -8,44 +8,58 @@ import functools
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis import ResponseError
 
+from shardqa.gears_functions.runtime import Runtime
 from shardqa.module.worker.calls import Argument, Calls, section
 from shardqa.module.worker.gears.pipeline.futures import GearsFuture, PlainFuture
 from shardqa.module.worker.gears.pipeline.readers import text
 from shardqa.module.worker.gears.pipeline.run import FlatError, Run, current, enter
+from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.module.worker.gears.registry.builder import Builder
-from shardqa.module.worker.gears.registry.session_runtime import SessionRuntime
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session
-    from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.gears.settings import WorkerSettings
+from shardqa.module.worker.nodes import Cluster
+from shardqa.module.worker.threads import Threads
 
 IMPORTED = {"asyncio": asyncio, "copy": copy, "Future": asyncio.Future, "Thread": Thread}
 
 
-def common(shard: Shard) -> dict[str, Any]:
-    """What does not depend on whose script it is, by its names in RedisGears."""
+@dataclass(frozen=True, slots=True)
+class ScriptHost:
+    """The worker's parts that the functions of all scripts use."""
+
+    calls: Calls
+    threads: Threads
+    cluster: Cluster
+    settings: WorkerSettings
+    log: WorkerLog
+    runtime_of: Callable[[Session], Runtime]
+
+
+def common(host: ScriptHost) -> dict[str, Any]:
+    """Returns the functions that do not depend on whose script it is, by their names in RedisGears."""
 
     def log(message: object, level: str = "notice") -> None:
-        shard.log(str(message), level)
+        host.log(str(message), level)
 
     def config_get(name: str) -> Any:
-        return shard.settings.get(name)
+        return host.settings.get(name)
 
     def gears_config_get(name: str, default: Any = None) -> Any:
-        value = shard.settings.get(name)
+        value = host.settings.get(name)
         return default if value is None else value
 
     def run_coroutine(coroutine: Any, f: Callable[[Any, Any], Any] | None = None, delay: float = 0) -> None:
         """Starts a coroutine in the loop after `delay` seconds; then f(result, error)."""
-        shard.threads.spawn(_run_later(coroutine, f, delay, log))
+        host.threads.spawn(_run_later(coroutine, f, delay, log))
 
     return {
-        "hashtag": shard.cluster.hashtag,
+        "hashtag": host.cluster.hashtag,
         "log": log,
         "override_reply": override_reply,
         "flat_error": flat_error,
@@ -66,13 +80,13 @@ def common(shard: Shard) -> dict[str, Any]:
     }
 
 
-def namespace(session: Session) -> dict[str, Any]:
-    """The globals of a session's script."""
-    builder, shard = functools.partial(Builder, session), session.shard
+def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
+    """Returns the globals of a session's script."""
+    builder = functools.partial(Builder, session)
 
     def execute(*command: Argument) -> Any:
         """One Redis command; strings come back as str. Raises redis.ResponseError."""
-        return text(shard.execute(session.rights_now(), command))
+        return text(session.execute(command))
 
     def gears_context(session: Run | str | None = None, *arguments: Any) -> Any:
         """RedisGears' name for the builder of a reader, and for `with gearsCtx(getGearsSession()):`."""
@@ -81,13 +95,13 @@ def namespace(session: Session) -> dict[str, Any]:
     return {
         "__name__": "__main__",
         "__builtins__": __builtins__,
-        **common(shard),
+        **common(host),
         "GearsBuilder": builder,
         "GB": builder,
         "execute": execute,
-        "atomic": functools.partial(Atomic, shard.calls),
+        "atomic": functools.partial(Atomic, host.calls),
         "gearsCtx": gears_context,
-        "runtime": SessionRuntime(session),
+        "runtime": host.runtime_of(session),
     }
 
 

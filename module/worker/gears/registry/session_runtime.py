@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from shardqa.gears_functions.runtime import Argument, KeyEvent, Reply
 from shardqa.module.worker.ai import copying
-from shardqa.module.worker.calls import first
+from shardqa.module.worker.ai.models import Models
+from shardqa.module.worker.calls import Calls, first
 from shardqa.module.worker.gears.pipeline.run import current
 from shardqa.module.worker.gears.registry.prefix_watches import Watch
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.nodes import Cluster
+from shardqa.module.worker.statistics import WorkerStatistics
 
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session
+Log = Callable[[str, str], None]
 
 
 class SessionRuntime:
     """Implements gears_functions.runtime.Runtime; see Session.rights_now for whose rights calls have."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(
+        self, session: Session, calls: Calls, cluster: Cluster, models: Models, statistics: WorkerStatistics, log: Log
+    ) -> None:
         self._session = session
-        self._shard = session.shard
+        self._calls = calls
+        self._cluster = cluster
+        self._models = models
+        self._statistics = statistics
+        self._log = log
 
     async def call(self, *args: Argument) -> Reply:
         return first(await self.calls([args]))
 
     async def calls(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
-        return await self._shard.calls.run_async(self._session.rights_now(), commands)
+        return await self._calls.run_async(self._session.rights_now(), commands)
 
     async def demand(self, *commands: Sequence[Argument]) -> None:
         for denied in await self._checked(commands):
@@ -45,13 +54,13 @@ class SessionRuntime:
     async def _checked(self, commands: Sequence[Sequence[Argument]]) -> list[Reply | Exception]:
         run = current()
         caller = self._session.rights if run is None else run.caller
-        return await self._shard.calls.check(caller, commands) if commands else []
+        return await self._calls.check(caller, commands) if commands else []
 
     def hashtag(self) -> str:
-        return self._shard.cluster.hashtag()
+        return self._cluster.hashtag()
 
     def role(self) -> str:
-        return self._shard.cluster.role
+        return self._cluster.role
 
     def watch(
         self,
@@ -64,22 +73,22 @@ class SessionRuntime:
     async def run_model(
         self, key: str, inputs: Mapping[str, NDArray[Any]], outputs: Sequence[str]
     ) -> list[NDArray[Any]]:
-        return await self._shard.models.run(key, inputs, outputs)
+        return await self._models.run(key, inputs, outputs)
 
     def models_above(self, size: int) -> list[str]:
-        return self._shard.models.above(size)
+        return self._models.above(size)
 
     async def copy_model(self, key: str, to: str) -> None:
-        await copying.copy_model(self._shard.cluster, self._shard.models, self.call, key, to)
+        await copying.copy_model(self._cluster, self._models, self.call, key, to)
 
     async def peers(self, *args: Argument) -> list[Reply | Exception]:
-        return await self._shard.cluster.ask_peers(args)
+        return await self._cluster.ask_peers(args)
 
     def owns(self, key: str) -> bool:
-        return self._shard.cluster.owns(key)
+        return self._cluster.owns(key)
 
     async def on_owner(self, key: str, *args: Argument) -> Reply:
-        return await self._shard.cluster.ask_owner(key, args)
+        return await self._cluster.ask_owner(key, args)
 
     def progress(self) -> None:
         run = current()
@@ -87,7 +96,7 @@ class SessionRuntime:
             run.progress()
 
     def log(self, text: str, level: str = "notice") -> None:
-        self._shard.log(text, level)
+        self._log(text, level)
 
     def stat(self, name: str, value: int | float | str) -> None:
-        self._shard.statistics.set(name, value)
+        self._statistics.set(name, value)

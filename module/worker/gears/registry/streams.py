@@ -10,28 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis import ResponseError
 
 from shardqa.module.worker.calls import Command, first
 from shardqa.module.worker.gears.pipeline.readers import GLOB, message
 from shardqa.module.worker.gears.pipeline.run import Run, enter
-from shardqa.module.worker.gears.registry.registrations import Registration
-
-if TYPE_CHECKING:
-    from shardqa.module.worker.shard import Shard
+from shardqa.module.worker.gears.registry.registration_runs import RegistrationRuns
+from shardqa.module.worker.gears.registry.registrations import Registration, Registrations
+from shardqa.module.worker.io import Io
+from shardqa.module.worker.nodes import Cluster
 
 AHEAD = 500  # messages read at once
 CONSUMER = "worker"  # the one consumer of each group
 PAUSE = "PAUSE"  # how the text of a flat_error begins that pauses its registration
 RETRY = 1.0  # seconds before a stream is looked at again whose reading failed (its slot moves, memory is short)
-
-RunBatch = Callable[[Run, Registration, list[Any]], Coroutine[Any, Any, list[Any] | None]]
-"""(run, registration, records) -> results, or None when it failed"""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,12 +53,16 @@ class Follower:
 
 
 class Streams:
-    def __init__(self, shard: Shard, run: RunBatch) -> None:
-        self._shard = shard
-        self._run = run
+    def __init__(self, io: Io, registrations: Registrations, cluster: Cluster, runs: RegistrationRuns) -> None:
+        self._calls = io.calls
+        self._threads = io.threads
+        self._registrations = registrations
+        self._cluster = cluster
+        self._runs = runs
         self._followers: dict[tuple[str, str], Follower] = {}  # by registration id and key
         self._started = False  # the keyspace is loaded
-        shard.registrations.count_queue(self._waiting)
+        registrations.count_queue(self._waiting)
+        registrations.listen(self.begin, self.end)
 
     def _waiting(self, registration: Registration) -> int:
         """Messages that were read and are not in the execution under way, which is counted where it runs."""
@@ -76,17 +76,17 @@ class Streams:
         follower.more = True
         follower.wake.set()
         if follower.task is None:
-            follower.task = self._shard.threads.task(self._follow(follower))
+            follower.task = self._threads.task(self._follow(follower))
 
     def begin(self, registration: Registration) -> None:
         """Looks for the streams that are there: it was registered, or this node has become the master of its slots."""
-        if registration.reader == "StreamReader" and self._started and self._shard.cluster.role == "master":
-            self._shard.threads.task(self._find(registration))
+        if registration.reader == "StreamReader" and self._started and self._cluster.role == "master":
+            self._threads.task(self._find(registration))
 
     def begin_all(self) -> None:
         """The keyspace is loaded, or has changed as a whole, or this node was promoted."""
         self._started = True
-        for registration in self._shard.registrations:
+        for registration in self._registrations:
             self.begin(registration)
 
     def end(self, registration: Registration) -> None:
@@ -132,8 +132,8 @@ class Streams:
 
     def _is_on(self, follower: Follower) -> bool:
         registration = follower.registration
-        active = self._shard.registrations.get(registration.id) is registration
-        return active and not registration.paused and self._shard.cluster.role == "master"
+        active = self._registrations.get(registration.id) is registration
+        return active and not registration.paused and self._cluster.role == "master"
 
     async def _follow(self, follower: Follower) -> None:
         """Until there is nothing more to do; what waits for its batch or duration counts as something."""
@@ -172,7 +172,7 @@ class Streams:
     async def _begin(self, follower: Follower) -> None:
         """Raises ResponseError where there is no stream."""
         group = follower.registration.stream_group
-        (created,) = await self._shard.calls.run_async(
+        (created,) = await self._calls.run_async(
             follower.registration.rights, [("XGROUP", "CREATE", follower.key, group, "0")]
         )
         if isinstance(created, Exception) and not str(created).startswith("BUSYGROUP"):
@@ -203,12 +203,12 @@ class Streams:
 
     async def _execute(self, follower: Follower, batch: list[Message]) -> None:
         registration = follower.registration
-        run = Run(self._shard.threads, registration.rights)
+        run = Run(self._threads, registration.rights)
         enter(run)
         records = [message(follower.key.encode("utf-8", "surrogateescape"), m.id, m.fields) for m in batch]
         follower.executing = True
         try:
-            run.task = self._shard.threads.task(self._run(run, registration, records))
+            run.task = self._threads.task(self._runs.run(run, registration, records, listed=True))
             failed = await run.task is None
         except asyncio.CancelledError:
             if not run.cancelled:  # it is the follower that ends
@@ -247,7 +247,7 @@ class Streams:
         if registration.stream.trim:
             milliseconds, number = min(f.done for f in self._followers.values() if f.key == follower.key)
             commands.append(("XTRIM", follower.key, "MINID", f"{milliseconds}-{number + 1}"))
-        for reply in await self._shard.calls.run_async(registration.rights, commands):
+        for reply in await self._calls.run_async(registration.rights, commands):
             if isinstance(reply, Exception):
                 raise reply
 
@@ -265,17 +265,17 @@ class Streams:
         follower.registration.statistics.last_error = text
         follower.begun = False
         await asyncio.sleep(RETRY)
-        return self._shard.cluster.owns(follower.key)
+        return self._cluster.owns(follower.key)
 
     async def _destroy_group(self, follower: Follower) -> None:
         registration = follower.registration
-        await self._shard.calls.run_async(
+        await self._calls.run_async(
             registration.rights, [("XGROUP", "DESTROY", follower.key, registration.stream_group)]
         )
 
     async def _call(self, registration: Registration, command: Command) -> Any:
         """Raises ResponseError."""
-        return first(await self._shard.calls.run_async(registration.rights, [command]))
+        return first(await self._calls.run_async(registration.rights, [command]))
 
 
 def _messages(reply: Any) -> list[tuple[bytes, list[bytes] | None]]:

@@ -8,7 +8,7 @@ from redis import ResponseError
 
 from shardqa.module.worker.ai import copying
 from shardqa.module.worker.ai.models import Models
-from shardqa.module.worker.gears.cluster.nodes import Cluster
+from shardqa.module.worker.nodes import Cluster
 from shardqa.streaming import FilePart
 
 META: list[Any] = [b"backend", b"ONNX", b"device", b"CPU", b"tag", b"t", b"batchsize", 8, b"minbatchsize", 0]

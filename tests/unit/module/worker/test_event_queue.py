@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shardqa.gears import local
-from shardqa.module.worker.gears.pipeline.readers import Happened
+from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker.gears.registry.events import Events
 from shardqa.module.worker.gears.registry.registrations import Registration
 
@@ -39,7 +39,7 @@ async def looked_at(events: Events, registration: Registration, threads: Any) ->
     threads.task = watched
     try:
         for number in range(EVENTS):
-            events.push(registration, Happened("set", f"q:{number}", "string"))
+            events.push(registration, KeyEvent("set", f"q:{number}", "string"))
         await empty.wait()
     finally:
         del threads.task
@@ -50,8 +50,9 @@ async def looked_at(events: Events, registration: Registration, threads: Any) ->
 def test_no_event_leaves_the_queue_before_it_is_done(code: str) -> None:
     shard = local.LocalShard()
     shard.run(code + REGISTER)
-    (registration,) = shard._shard.registrations
-    events = Events(shard._shard, shard._commands)
+    gears = shard._gears
+    (registration,) = gears.registry.registrations
+    events = Events(shard._io, gears.registry, gears.runs, gears.streams)
     lost = shard._wait(looked_at(events, registration, shard._threads))
     assert len(lost) >= EVENTS
     assert max(lost) == 0

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.module.worker.gears.cluster import hashtags
+from shardqa.module.worker import hashtags
 
 
 @given(st.integers(0, 16383))

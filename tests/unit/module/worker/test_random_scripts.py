@@ -44,7 +44,7 @@ LINES = (
         "\tx",
         "return",
     ),
-    *("from shardqa.gears import *", "import redisAI", "globals().clear()", "runtime._shard", "open('/etc/passwd')"),
+    *("from shardqa.gears import *", "import redisAI", "globals().clear()", "runtime._session", "open('/etc/passwd')"),
 )
 WORDS = ("UNBLOCKING", "ID", "a", "UPGRADE", "REPLACE_WITH", "DESCRIPTION", "REQUIREMENTS", "", "\x00", "id")
 

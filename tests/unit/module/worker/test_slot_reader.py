@@ -4,9 +4,9 @@ from typing import Any, cast
 
 import pytest
 
+from shardqa.module.worker.calls import Calls as WorkerCalls
 from shardqa.module.worker.gears.pipeline import slot_reader
 from shardqa.module.worker.gears.pipeline.slot_reader import SlotMoving, SlotReader
-from shardqa.module.worker.shard import Shard
 from shardqa.topology import Node
 
 OWN, OTHER = "a" * 40, "b" * 40
@@ -30,16 +30,11 @@ class Calls:
         return [self.view() if command[1] == "NODES" else [b"k%d" % command[2]] for command in commands]
 
 
-class OneShard:
-    def __init__(self, calls: Calls) -> None:
-        self.calls = calls
-
-
 def reader(calls: Calls) -> SlotReader:
     async def read(keys: list[bytes]) -> list[Any]:
         return list(keys)
 
-    return SlotReader(cast(Shard, OneShard(calls)), lambda key: key != b"k3", read)
+    return SlotReader(cast(WorkerCalls, calls), lambda key: key != b"k3", read)
 
 
 async def all_of(reading: SlotReader, elsewhere: Any = None) -> list[Any]:

@@ -18,8 +18,8 @@ from redis.crc import key_slot
 from shardqa import streaming, topology
 from shardqa.errors import BadModel
 from shardqa.module.worker.calls import WORKER, Argument, Calls, first
-from shardqa.module.worker.gears.cluster.hashtags import tag_of_slot
-from shardqa.module.worker.gears.cluster.peer_sockets import Connecting, PeerConnection
+from shardqa.module.worker.hashtags import tag_of_slot
+from shardqa.module.worker.peer_sockets import Connecting, PeerConnection
 from shardqa.topology import Node
 
 NODES = ("CLUSTER", "NODES")

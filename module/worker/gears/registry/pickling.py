@@ -7,18 +7,22 @@ scripts (`execute`, `GB`, `hashtag`, ...) travels as its name and becomes the re
 
 from __future__ import annotations
 
+import base64
 import functools
 import io
 import pickle
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-if TYPE_CHECKING:
-    from shardqa.module.worker.gears.registry.sessions import Session
+from shardqa.module.worker.gears.registry.registrations import RegistrationStatistics
+from shardqa.module.worker.gears.registry.session import Session
 
 SESSION = ""  # the name under which a session itself travels
-SHARD = "."
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"  # functions travel as its bytecode
+MARK = "# shardqa: functions as they travelled: "  # begins the first line of a stored session
 
 _receiving: ContextVar[Session] = ContextVar("receiving")
 
@@ -28,9 +32,9 @@ class CannotTravel(Exception):
 
 
 def _names(session: Session) -> dict[int, str]:
-    """id of what the worker gives to this session -> its name."""
+    """Maps the id of each thing that the worker gives to this session to its name."""
     names = {id(value): name for name, value in session.names.items() if callable(value)}
-    return names | {id(session): SESSION, id(session.shard): SHARD, id(session.names["runtime"]): "runtime"}
+    return names | {id(session): SESSION, id(session.names["runtime"]): "runtime"}
 
 
 @functools.cache
@@ -50,11 +54,11 @@ def _pickler() -> Any:
 
 
 def _own(name: str) -> Any:
-    """This worker's counterpart, while `unpack` reads."""
+    """Returns this worker's counterpart, while `unpack` reads."""
     session = _receiving.get()
     if name == SESSION:
         return session
-    return session.shard if name == SHARD else session.names[name]
+    return session.names[name]
 
 
 def pack(session: Session, value: Any) -> bytes:
@@ -79,16 +83,44 @@ def unpack(session: Session, data: bytes) -> Any:
         _receiving.reset(token)
 
 
-def each(session: Session, records: list[Any], lost: Callable[[BaseException], None]) -> bytes:
-    """Records as one pickle; those that can't travel are told to `lost` one by one."""
+def pack_each(session: Session, records: list[Any], on_loss: Callable[[BaseException], None]) -> bytes:
+    """Returns records as one pickle, without those that can't travel: `on_loss` gets the error of each."""
     try:
         return pack(session, records)
     except CannotTravel:
-        kept = []
+        packable = []
         for record in records:
             try:
                 pack(session, record)
-                kept.append(record)
+                packable.append(record)
             except CannotTravel as error:
-                lost(error)
-        return pack(session, kept)
+                on_loss(error)
+        return pack(session, packable)
+
+
+# ---- a session as it travels and as it is stored ----
+
+
+def pack_session(session: Session) -> bytes:
+    """Before onRegistered is run, which may make what can't travel. Raises CannotTravel."""
+    fresh = [replace(registration, statistics=RegistrationStatistics()) for registration in session.registrations]
+    return pack(session, (fresh, session.on_registered))
+
+
+def unpack_session(session: Session, content: bytes) -> None:
+    """Gives `session` what `pack_session` took from another. Raises whatever the code in it raises."""
+    session.registrations, session.on_registered = unpack(session, content)
+
+
+def stored_script(content: bytes, code: str) -> str:
+    """Returns a script of Python all the same: its first line is a comment."""
+    return f"{MARK}{PYTHON} {base64.b85encode(content).decode()}\n{code}"
+
+
+def split(code: str) -> tuple[bytes | None, str]:
+    """Returns (functions that travelled, or None where this Python can't read them; the script) of a stored session."""
+    if not code.startswith(MARK):
+        return None, code
+    first, _, script = code.partition("\n")
+    python, _, content = first.removeprefix(MARK).partition(" ")
+    return (base64.b85decode(content) if python == PYTHON else None), script

@@ -1,0 +1,58 @@
+"""The commands about registrations."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from shardqa.module.worker import resp
+from shardqa.module.worker.gears.cluster.distribution import Distribution
+from shardqa.module.worker.gears.commands.rg_commands import RgCommand
+from shardqa.module.worker.gears.pipeline.run import Run
+from shardqa.module.worker.gears.registry.registrations import Registrations
+from shardqa.module.worker.gears.registry.streams import Streams
+
+
+class RegistrationCommands:
+    def __init__(self, registrations: Registrations, streams: Streams, distribution: Distribution) -> None:
+        self._registrations = registrations
+        self._streams = streams
+        self._distribution = distribution
+
+    def table(self) -> dict[str, RgCommand]:
+        return {
+            "RG.DUMPREGISTRATIONS": RgCommand(partial(self._dump, False)),
+            "RG.DUMPREGISTRATIONS WITH STATISTICS": RgCommand(partial(self._dump, True)),
+            "RG.CLEARREGISTRATIONSSTATS": RgCommand(self._clear_statistics),
+            "RG.UNREGISTER": RgCommand(self._unregister, 1, 1),
+            "RG.PAUSEREGISTRATIONS": RgCommand(partial(self._pause, True), 1, None),
+            "RG.UNPAUSEREGISTRATIONS": RgCommand(partial(self._pause, False), 1, None),
+        }
+
+    async def _dump(self, statistics: bool, _run: Run, _words: list[str]) -> bytes:
+        registrations = self._registrations
+        return resp.encode([r.dump(registrations.queue_of(r) if statistics else None) for r in registrations])
+
+    async def _clear_statistics(self, _run: Run, _words: list[str]) -> bytes:
+        self._registrations.clear_statistics()
+        return resp.OK
+
+    async def _unregister(self, _run: Run, words: list[str]) -> bytes:
+        if not await self._distribution.unregister(words[0]):
+            return resp.error(f"ERR execution {words[0][:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+        return resp.OK
+
+    async def _pause(self, paused: bool, _run: Run, ids: list[str]) -> bytes:
+        """Pauses all of them, or none and replies with an error."""
+        registrations = []
+        for id in ids:
+            registration = self._registrations.get(id)
+            if registration is None:
+                return resp.error(f"ERR registration {id[:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+            if registration.reader != "StreamReader":
+                return resp.error(f"ERR registration {id[:80]} can not be paused: it is no StreamReader")
+            registrations.append(registration)
+        for registration in registrations:
+            if not paused:
+                self._streams.unpause(registration)
+            registration.paused = paused
+        return resp.OK

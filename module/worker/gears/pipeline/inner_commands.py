@@ -1,0 +1,59 @@
+"""Commands that functions execute. Any thread but the reading one.
+
+This worker itself answers those named RG.*, since Redis runs none of them inside another command. Those that may have
+to wait for functions or for other nodes are refused, as a function that waits for them could wait for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from redis import ResponseError
+
+from shardqa.module.worker.calls import CHECK, Command, Rights, argument_bytes, first, parse
+from shardqa.module.worker.gears.pipeline.run import Run
+from shardqa.module.worker.io import Io
+
+WAITING = frozenset(
+    {"RG.PYEXECUTE", "RG.TRIGGER", "RG.TRIGGERONKEY", "RG.GETRESULTSBLOCKING", "RG.UNREGISTER", "RG._PEER"}
+)
+
+Answer = Callable[[Run, str, list[bytes]], Coroutine[Any, Any, bytes]]
+
+
+class InnerCommands:
+    def __init__(self, io: Io) -> None:
+        self._io = io
+        self.answer: Answer | None = None  # of the RG commands, which are built later
+
+    def execute(self, rights: Rights, command: Command) -> Any:
+        """Runs one command. Raises redis.ResponseError, also where these rights do not allow it."""
+        if command and argument_bytes(command[0])[:3].upper() == b"RG.":
+            return self._answer_rg(rights, command)
+        return first(self._io.calls.run(rights, [command]))
+
+    def _answer_rg(self, rights: Rights, command: Command) -> Any:
+        word, *arguments = map(argument_bytes, command)
+        name = word.decode("utf-8", "replace").upper()
+        if name in WAITING:
+            raise ResponseError(
+                f"{name} may have to wait, so a function can't execute it; a client can, and GB().run() runs "
+                "a pipeline from inside a function"
+            )
+        first(self._io.calls.run(rights, [command], CHECK))
+        assert self.answer is not None, "functions run after the worker is built"
+        threads = self._io.threads
+        answering = self.answer(Run(threads, rights), name, arguments)
+        reply = _without_waiting(answering, name) if threads.in_loop() else threads.wait(answering)
+        return first(parse(reply, 1))
+
+
+def _without_waiting(answering: Coroutine[Any, Any, bytes], name: str) -> bytes:
+    """Returns the reply for a coroutine that executes: the loop can't wait for itself."""
+    try:
+        answering.send(None)
+    except StopIteration as end:
+        return bytes(end.value)
+    answering.close()
+    raise ResponseError(f"{name} has to wait here; execute it in a plain function, not in a coroutine")

@@ -1,0 +1,132 @@
+"""Runs of registrations, counted: what is triggered, and how it ended. Loop's thread only."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from time import perf_counter
+from typing import Any
+
+from shardqa.module.worker.gears.pipeline.chain import Chain, Suspended
+from shardqa.module.worker.gears.pipeline.plan import RunPlan
+from shardqa.module.worker.gears.pipeline.run import Run
+from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
+from shardqa.module.worker.gears.registry.plain_run import PlainRun, is_plain
+from shardqa.module.worker.gears.registry.registrations import Registration
+from shardqa.module.worker.gears.registry.registry import Registry
+from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.gears.registry.sessions import Sessions
+from shardqa.module.worker.nodes import Cluster
+
+RunAcross = Callable[[Session, Run, RunPlan, str], Awaitable[tuple[list[Any], list[str]]]]
+"""(session, run, plan, registration id) -> results and errors of all shards"""
+
+
+class RegistrationRuns:
+    def __init__(
+        self, registry: Registry, sessions: Sessions, cluster: Cluster, log: WorkerLog, run_across: RunAcross
+    ) -> None:
+        self._registrations = registry.registrations
+        self._executions = registry.executions
+        self._sessions = sessions
+        self._cluster = cluster
+        self._log = log
+        self._run_across = run_across
+        self._turns: dict[str, asyncio.Lock] = {}  # by id of registrations that are inorder
+        self._running: Counter[str] = Counter()  # by registration id: what runs or waits for its turn
+        self._registrations.listen(lambda _: None, self._forget)
+        self._registrations.count_queue(lambda registration: self._running[registration.id])
+
+    async def run(
+        self,
+        run: Run,
+        registration: Registration,
+        records: list[Any],
+        *,
+        listed: bool = False,
+        in_queue: bool = False,
+    ) -> list[Any] | None:
+        """Returns the records that these became, or None when a step failed (the run has the error).
+
+        `listed`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it there.
+        """
+        with self._queued(registration, in_queue):
+            async with self._turn(registration):
+                with self._counted(run, registration, perf_counter()) as errors:
+                    plan, session = registration.plan(records), self._sessions.get(registration.session)
+                    if session is not None and not plan.local and self._cluster.enabled:
+                        results, failures = await self._run_across(session, run, plan, registration.id)
+                        errors += failures
+                    else:
+                        with self._listed(run, registration, plan, listed) as results:
+                            chain = Chain(run, plan.all_steps())
+                            results += await chain.feed(plan.argument)
+                            results += await chain.end()
+                        errors += run.errors
+        return None if errors else results
+
+    def is_plain(self, registration: Registration) -> bool:
+        """Whether its runs need neither the loop nor other shards."""
+        return is_plain(registration) and (registration.plan([]).local or not self._cluster.enabled)
+
+    def plain_run(self, registration: Registration, run: Run, record: Any) -> PlainRun:
+        return PlainRun(self._registrations, self._log, registration, run, record)
+
+    async def finish(self, plain: PlainRun, suspended: Suspended, in_queue: bool = False) -> list[Any] | None:
+        """Goes on with a plain run that has something to await; returns None when a step failed."""
+        with (
+            self._queued(plain.registration, in_queue),
+            self._counted(plain.run, plain.registration, plain.started) as errors,
+        ):
+            results = await plain.chain.resume(suspended)
+            errors += plain.run.errors
+        return None if errors else results
+
+    def _turn(self, registration: Registration) -> AbstractAsyncContextManager[None]:
+        if not (registration.in_order and registration.trigger):
+            return nullcontext()
+        return self._turns.setdefault(registration.id, asyncio.Lock())
+
+    @contextmanager
+    def _queued(self, registration: Registration, elsewhere: bool) -> Iterator[None]:
+        self._running[registration.id] += not elsewhere
+        try:
+            yield
+        finally:
+            self._running[registration.id] -= not elsewhere
+
+    @contextmanager
+    def _counted(self, run: Run, registration: Registration, started: float) -> Iterator[list[str]]:
+        """Yields the list of the run's errors, to be filled in."""
+        statistics, errors = registration.statistics, list[str]()
+        statistics.trigger()
+        self._registrations.prepare(registration, run)
+        try:
+            yield errors
+        except BaseException as error:
+            statistics.broken(run, error)
+            raise
+        finally:
+            self._registrations.has_run(registration)
+        statistics.finished(started, errors[0] if errors else None)
+        if errors:
+            self._log.error(errors[0], run.name)
+
+    @contextmanager
+    def _listed(self, run: Run, registration: Registration, plan: RunPlan, listed: bool) -> Iterator[list[Any]]:
+        """Yields the list of the results, to be filled in."""
+        results: list[Any] = []
+        if not listed:
+            yield results
+            return
+        execution = self._executions.begin(registration.session, run, plan, kept=True, registration=registration.id)
+        try:
+            yield results
+        finally:
+            self._executions.finished(execution, results)
+
+    def _forget(self, registration: Registration) -> None:
+        self._turns.pop(registration.id, None)
+        self._running = +self._running  # without those at 0

@@ -1,0 +1,34 @@
+"""A session's script as it runs: on the pool, with globals of its own."""
+
+from __future__ import annotations
+
+import inspect
+
+from shardqa.module.worker.gears.pipeline.run import Run
+from shardqa.module.worker.gears.registry import script_module
+from shardqa.module.worker.gears.registry.script_functions import old_names
+from shardqa.module.worker.gears.registry.session import Session
+
+
+async def run_script(session: Session, run: Run) -> None:
+    """Runs the script, but not the functions for when it is registered. Raises whatever it raises."""
+    await run.threads.in_pool(run, _execute, session)
+
+
+async def run_on_registered(session: Session, run: Run) -> None:
+    """Runs the functions for when the session is registered, as the last thing before. Raises whatever they raise."""
+    for function in session.on_registered:
+        if inspect.iscoroutinefunction(function):
+            await run.threads.stepping(function(), run.name, run.request)
+        else:
+            await run.threads.in_pool(run, function)
+    session.commit()
+
+
+def _execute(session: Session) -> None:
+    session.remember_lines()
+    try:
+        with script_module.in_use(session.names):
+            exec(compile(session.code, session.file, "exec"), old_names(session.names) | dict(session.names))
+    except StopIteration as error:  # can't travel through a future
+        raise RuntimeError("the script raised StopIteration") from error
