@@ -10,16 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ai/config.h"
+#include "ai/ai_config.h"
 #include "ai/dag.h"
 #include "ai/execute.h"
 #include "ai/model.h"
 #include "ai/script.h"
 #include "ai/tensor.h"
 #include "core/state.h"
-#include "gears/gears.h"
-#include "gears/hook.h"
-#include "gears/hooked.h"
+#include "gears/rg_commands.h"
+#include "gears/miss.h"
+#include "gears/hooked_command.h"
 #include "gears/registry.h"
 
 #define SINCE "0.1.0"

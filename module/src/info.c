@@ -42,7 +42,7 @@ static void link_section(RedisInfoCtx *ctx) {
     redis.InfoAddFieldCString(ctx, "worker_versions", link->versions);
     number(ctx, "queue_bytes", (long long)link->out.bytes);
     number(ctx, "queue_model_bytes", (long long)link->out.model_bytes);
-    number(ctx, "held_bytes", (long long)link->held.bytes);
+    number(ctx, "held_bytes", (long long)link->requests.bytes);
     number(ctx, "deferred_bytes", (long long)shardqa.deferred.bytes);
     number(ctx, "received_bytes", (long long)(link->in.length - link->in_handled));
     number(ctx, "waiting_clients", shardqa.waiting);

@@ -17,7 +17,7 @@
 #include "core/worker_link.h"
 #include "gears/events.h"
 #include "gears/gears_state.h"
-#include "gears/hook.h"
+#include "gears/hooks.h"
 #include "gears/registry.h"
 #include "info.h"
 
@@ -117,7 +117,7 @@ static void fill_state(RedisCtx *ctx) {
     shardqa.scripts = redis.CreateDict(NULL);
     shardqa.waiters = redis.CreateDict(NULL);
     shardqa.flights = redis.CreateDict(NULL);
-    gears.hooked = redis.CreateDict(NULL);
+    gears.hook_table = redis.CreateDict(NULL);
     gears.sessions = redis.CreateDict(NULL);
     shardqa.worker_stats = redis.CreateDict(NULL);
     if (shardqa.cluster)
@@ -141,7 +141,7 @@ static int create_all(RedisCtx *ctx) {
     if (shardqa.valkey >= VALKEY_MIGRATIONS) options |= OPTION_HANDLE_SLOT_MIGRATION; /* the index waits for slots on their way */
     redis.SetModuleOptions(ctx, options);
     redis.RegisterInfoFunc(ctx, info_sections);
-    return server_events_subscribe(ctx) || models_subscribe(ctx) || events_subscribe(ctx) || hook_install(ctx) ? REDIS_ERR : REDIS_OK;
+    return server_events_subscribe(ctx) || models_subscribe(ctx) || events_subscribe(ctx) || hooks_install(ctx) ? REDIS_ERR : REDIS_OK;
 }
 
 /* MODULE LOAD of a file that is loaded already runs OnLoad on the same globals: nothing of a

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.test_words import PARTICIPLES
+
 SOURCE = Path(__file__).parents[2] / "module" / "src"
 KNOWN = {"core": {"core"}, "ai": {"ai", "core"}, "gears": {"gears", "core"}}
 """What each room may include. module.c, commands.c and info.c stand above all three."""
@@ -44,3 +46,11 @@ def test_no_more_than_two_files_call_each_other_in_a_ring() -> None:
     reached = {file: reachable(graph, file) for file in graph}
     rings = [{other for other in reached[file] if file in reached[other]} for file in graph]
     assert not [sorted(ring) for ring in rings if len(ring) > 2]
+
+
+def test_no_parameter_field_or_variable_is_a_participle() -> None:
+    declared = re.compile(rf"\w[\w ]*[ *]+({'|'.join(sorted(PARTICIPLES))})\b(?= ?[,;)=\[])")
+    paths = sorted(SOURCE.rglob("*.[ch]"))
+    assert not [
+        f"{path.name}: {name}" for path in paths for name in declared.findall(NO_CODE.sub(" ", path.read_text()))
+    ]

@@ -24,7 +24,6 @@
 #include "core/text.h"
 #include "core/worker_link.h"
 
-#define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
 #define TOO_LARGE "ERR the tensors of the DAG have more than 1 GiB together; split it"
 
 struct header {
@@ -137,18 +136,11 @@ static bool scope_has(struct builder *b, RedisString *name) {
     return redis.DictGetC(b->scope, (void *)text, length, NULL) != NULL;
 }
 
-/* A Redis string as an item of the frame. */
-static void add_string(struct frame_writer *w, const RedisString *string) {
-    size_t length;
-    const char *text = redis.StringPtrLen(string, &length);
-    frame_item(w, text, length);
-}
-
 /* Name, layout and data. The name is in scope afterwards. */
 static bool add_tensor(struct builder *b, RedisString *name, const struct tensor *tensor) {
     struct buffer layout = {0};
     if (b->w.buffer.length + tensor->bytes > FRAME_MAX_PAYLOAD - FRAME_SPARE) return fail(b, TOO_LARGE);
-    add_string(&b->w, name);
+    text_item(&b->w, name);
     tensor_add_layout(&layout, tensor);
     frame_item(&b->w, layout.data, layout.length);
     buffer_free(&layout);
@@ -182,22 +174,17 @@ static bool add_get(struct builder *b, int start, int end) {
     if (error) return fail(b, error);
     if (!scope_has(b, b->argv[start + 1])) return fail(b, "ERR INPUT key cannot be found in DAG");
     frame_text(&b->w, "get");
-    add_string(&b->w, b->argv[start + 1]);
+    text_item(&b->w, b->argv[start + 1]);
     frame_number(&b->w, format);
     return true;
 }
 
-/* The model or script of a key, or NULL and the error: value_open would reply at once. */
+/* The model or script of a key, or NULL and the error. */
 static struct model *open_model(struct builder *b, RedisString *name, bool script) {
-    struct model *model = NULL;
-    RedisKey *key = redis.OpenKey(b->ctx, name, REDIS_READ);
-    if (key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY)
-        fail(b, script ? "ERR script key is empty" : "ERR model key is empty");
-    else if (redis.ModuleTypeGetType(key) != (script ? ai.script_type : ai.model_type))
-        fail(b, REDIS_WRONGTYPE);
-    else
-        model = redis.ModuleTypeGetValue(key);
-    if (key) redis.CloseKey(key);
+    const char *error;
+    struct model *model = script ? value_find(b->ctx, name, ai.script_type, "ERR script key is empty", &error)
+                                 : value_find(b->ctx, name, ai.model_type, "ERR model key is empty", &error);
+    if (model == NULL) fail(b, error);
     return model;
 }
 
@@ -236,7 +223,7 @@ static bool add_run(struct builder *b, int start, int end) {
     for (int i = 0; i < run_plan_inputs(&plan); i++) {
         RedisString *name = b->argv[run_plan_input(&plan, i)];
         if (!scope_has(b, name)) return fail(b, "ERR INPUT key cannot be found in DAG");
-        add_string(&b->w, name);
+        text_item(&b->w, name);
     }
     run_plan_add_words(&b->w, b->argv, &plan.outputs);
     for (int i = 0; i < plan.outputs.count; i++) scope_add(b, b->argv[plan.outputs.first + i]);
@@ -278,12 +265,10 @@ static bool add_loads(struct builder *b) {
     const struct span *load = &b->header.load;
     frame_number(&b->w, load->count);
     for (int i = 0; i < load->count; i++) {
+        const char *error;
         RedisString *name = b->argv[load->first + i];
-        RedisKey *key = redis.OpenKey(b->ctx, name, REDIS_READ);
-        bool empty = key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY;
-        struct tensor *tensor = !empty && redis.ModuleTypeGetType(key) == ai.tensor_type ? redis.ModuleTypeGetValue(key) : NULL;
-        if (key) redis.CloseKey(key);
-        if (tensor == NULL) return fail(b, empty ? "ERR tensor key is empty or in a different shard" : REDIS_WRONGTYPE);
+        struct tensor *tensor = value_find(b->ctx, name, ai.tensor_type, "ERR tensor key is empty or in a different shard", &error);
+        if (tensor == NULL) return fail(b, error);
         if (!add_tensor(b, name, tensor)) return false;
     }
     return true;
@@ -367,7 +352,7 @@ int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     struct builder b = {.ctx = ctx, .argv = argv, .argc = argc};
     if (redis.IsKeysPositionRequest(ctx)) return report_keys(ctx, argv, argc);
     if (argc < 2) return redis.WrongArity(ctx);
-    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (!pending_may_block(ctx, AI_REFUSAL)) return REDIS_OK;
     if (!read_header(argv, argc, &b.header, b.error)) return redis.ReplyWithError(ctx, b.error);
     if (!pending_has_room(ctx)) return REDIS_OK;
     struct pending *pending = pending_new();

@@ -17,8 +17,6 @@
 #include "core/text.h"
 #include "core/worker_link.h"
 
-#define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
-
 #define RUN_MAX_US ((uint64_t)1 << 50) /* 35 years: more is no time that a worker took */
 
 /* ---- keys ---- */
@@ -87,17 +85,13 @@ static void add_head(struct frame_writer *w, const struct model *model, const st
 
 /* Looks all inputs up before anything is sent. False: the error is replied. */
 static bool open_inputs(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan, struct tensor **tensors) {
-    size_t total = FRAME_SPARE, length;
+    size_t total = FRAME_SPARE;
     for (int i = 0; i < run_plan_inputs(plan); i++) {
         tensors[i] = tensor_open(ctx, argv[run_plan_input(plan, i)]);
         if (tensors[i] == NULL) return false;
         total += tensors[i]->bytes + 1024;
     }
-    for (int i = 0; i < plan->keys.count + plan->args.count; i++) {
-        int at = i < plan->keys.count ? plan->keys.first + i : plan->args.first + i - plan->keys.count;
-        redis.StringPtrLen(argv[at], &length);
-        total += length + 4;
-    }
+    total += text_items_size(argv + plan->keys.first, plan->keys.count) + text_items_size(argv + plan->args.first, plan->args.count);
     if (total <= FRAME_MAX_PAYLOAD) return true;
     redis.ReplyWithError(ctx, "ERR the input tensors have more than 1 GiB together; split the batch");
     return false;
@@ -172,7 +166,7 @@ int ai_execute(RedisCtx *ctx, RedisString **argv, int argc) {
     run_plan_begin(argv[0], &plan);
     if (argc < (plan.script ? plan.counted ? 5 : 3 : plan.counted ? 8 : 3)) return redis.WrongArity(ctx);
     if (!run_plan_read(argv, 0, argc, false, &plan, error)) return redis.ReplyWithError(ctx, error);
-    if (!pending_may_block(ctx, REFUSAL)) return REDIS_OK;
+    if (!pending_may_block(ctx, AI_REFUSAL)) return REDIS_OK;
     struct model *model = plan.script ? script_open(ctx, argv[plan.key]) : model_open(ctx, argv[plan.key]);
     if (model == NULL) return REDIS_OK;
     const char *refusal = execute_refusal(model, run_plan_inputs(&plan), plan.outputs.count);

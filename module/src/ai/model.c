@@ -24,24 +24,6 @@ enum {
 
 /* ---- models ---- */
 
-/* Leaves an empty list. */
-static void names_free(struct names *names) {
-    for (size_t i = 0; i < names->count; i++) redis.Free(names->items[i]);
-    redis.Free(names->items);
-    *names = (struct names){0};
-}
-
-/* Appends a copy. */
-void names_add(struct names *names, const char *name, size_t length) {
-    names->items = redis.Realloc(names->items, sizeof *names->items * (names->count + 1));
-    names->items[names->count++] = text_copy(name, length);
-}
-
-/* Appends copies of all. */
-void names_copy(struct names *to, const struct names *from) {
-    for (size_t i = 0; i < from->count; i++) names_add(to, from->items[i], strlen(from->items[i]));
-}
-
 /* Not in the list yet: models_add puts it there. */
 struct model *model_new(const char *key, size_t key_length) {
     struct model *model = redis.Calloc(1, sizeof *model);
@@ -65,9 +47,9 @@ void model_destroy(struct model *model) {
     redis.Free(model->device);
     redis.Free(model->tag);
     redis.Free(model->error);
-    names_free(&model->padded);
-    names_free(&model->inputs);
-    names_free(&model->outputs);
+    words_free(&model->padded);
+    words_free(&model->inputs);
+    words_free(&model->outputs);
     blob_release(model->blob);
     redis.Free(model);
 }
@@ -86,17 +68,20 @@ void models_add(struct model *model) {
     if (model->state == MODEL_UNSENT) ai.models_unsent++;
 }
 
-/* The worker frees the network, unless it never had it. */
-static void drop_from_worker(struct model *model) {
+/* MODELDROP: nobody will ask for this model. */
+void model_send_drop(const struct model *model) {
     struct frame_writer w;
-    if (model->state == MODEL_UNSENT) {
-        ai.models_unsent--;
-        return;
-    }
-    if (model->state == MODEL_BARRED) return;
     frame_begin(&w, FRAME_MODELDROP, 0);
     frame_number(&w, (long long)model->id);
     link_send(&w, NULL);
+}
+
+/* The worker frees the network, unless it never had it. */
+static void drop_from_worker(struct model *model) {
+    if (model->state == MODEL_UNSENT)
+        ai.models_unsent--;
+    else if (model->state != MODEL_BARRED)
+        model_send_drop(model);
 }
 
 /* Models that only the list holds are in no key and no run any more. */
@@ -125,7 +110,7 @@ void model_set_error(struct model *model, enum model_state state, const char *er
 }
 
 /* Names as one item. Too many are left out: see NAMES_SENT. */
-static void add_names(struct frame_writer *w, const struct names *names) {
+static void add_names(struct frame_writer *w, const struct words *names) {
     struct frame_writer list; /* a list within the list */
     size_t bytes = 0;
     frame_begin(&list, FRAME_MODELLOAD, 0);
@@ -221,7 +206,7 @@ bool models_count(struct frame_list list) {
 }
 
 /* An array of strings out of the worker's reply. */
-static bool read_names(const char **at, const char *end, struct names *names) {
+static bool read_names(const char **at, const char *end, struct words *names) {
     struct resp_item item;
     if (!resp_next(at, end, &item) || item.kind != '*' || item.children > MODEL_MAX_NAMES) return false;
     names->items = redis.Calloc((size_t)item.children + 1, sizeof *names->items);
@@ -239,26 +224,26 @@ static bool read_names(const char **at, const char *end, struct names *names) {
 static bool take_names(struct model *model, const char *resp, size_t length, bool keep, char *error, size_t error_size) {
     const char *at = resp, *end = resp + length;
     struct resp_item item;
-    struct names inputs = {0}, outputs = {0};
+    struct words inputs = {0}, outputs = {0};
     if (!resp_next(&at, end, &item) || item.kind == '-') {
         snprintf(error, error_size, "%.*s", (int)(item.length < 900 ? item.length : 900), item.text);
         return false;
     }
     /* two lists of names, or the worker does not speak our protocol */
     if (item.kind != '*' || item.children != 2 || !read_names(&at, end, &inputs) || !read_names(&at, end, &outputs)) {
-        names_free(&inputs);
-        names_free(&outputs);
+        words_free(&inputs);
+        words_free(&outputs);
         snprintf(error, error_size, "ERR the worker did not name the model's inputs and outputs, at most %d of at most %d bytes each", MODEL_MAX_NAMES, MODEL_MAX_TEXT);
         return false;
     }
     /* the names that were stored or replicated stay */
     if (keep) {
-        names_free(&inputs);
-        names_free(&outputs);
+        words_free(&inputs);
+        words_free(&outputs);
         return true;
     }
-    names_free(&model->inputs);
-    names_free(&model->outputs);
+    words_free(&model->inputs);
+    words_free(&model->outputs);
     model->inputs = inputs;
     model->outputs = outputs;
     return true;

@@ -11,14 +11,10 @@
 #include "core/blob.h"
 #include "core/frame.h"
 #include "core/redis_api.h"
+#include "core/text.h"
 
 #define MODEL_IN_MEMORY (FRAME_MAX_PAYLOAD - FRAME_SPARE) /* bytes of a model that goes to the worker in a frame */
 #define MODEL_IN_FILE ((size_t)16 << 30)
-
-struct names {
-    size_t count;
-    char **items; /* owned, NUL at the end */
-};
 
 enum model_kind { KIND_MODEL, KIND_SCRIPT };
 
@@ -47,9 +43,9 @@ struct model {
     long long batch_size;
     long long min_batch_size;
     long long min_batch_timeout; /* ms */
-    struct names padded;  /* inputs whose second dimension is a sequence that may be padded */
-    struct names inputs;  /* unknown (empty) until a worker has loaded it; of a script: its entry points */
-    struct names outputs;
+    struct words padded;  /* inputs whose second dimension is a sequence that may be padded */
+    struct words inputs;  /* unknown (empty) until a worker has loaded it; of a script: its entry points */
+    struct words outputs;
     struct blob *blob;    /* one reference; of a script: its source */
     enum model_state state;
     int blame;            /* points for deaths of the worker; BLAME_MOST bar it */
@@ -60,6 +56,8 @@ struct model {
     long long samples;
     long long errors;
 };
+
+#define AI_REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
 
 int model_type_create(RedisCtx *ctx);
 

@@ -15,7 +15,6 @@
 #include "core/text.h"
 #include "core/worker_link.h"
 
-#define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
 #define TOO_LARGE "ERR the model is larger than 1 GiB, and no file could be made for it (module argument MODELS); quantize it or split it"
 #define TEXT_TOO_LONG "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones"
 
@@ -89,17 +88,17 @@ const char *model_read_tag(struct arguments *a, struct model *model) {
 }
 
 /* Adds one name of an input, an output or an entry point. */
-const char *model_read_name(RedisString *string, struct names *names) {
+const char *model_read_name(RedisString *string, struct words *names) {
     size_t length;
     const char *name = redis.StringPtrLen(string, &length);
     if (length > MODEL_MAX_TEXT || names->count == MODEL_MAX_NAMES || memchr(name, '\0', length))
         return "ERR a model has at most 4096 inputs and outputs, whose names have at most 65536 bytes and no zero byte";
-    names_add(names, name, length);
+    words_add(names, name, length);
     return NULL;
 }
 
 /* `n name…`, or, as AI.MODELSET has it, all names up to the word `end`. */
-static const char *read_names(struct arguments *a, const char *end, struct names *names) {
+static const char *read_names(struct arguments *a, const char *end, struct words *names) {
     const char *error = NULL;
     long long count;
     if (!a->counted) {
@@ -202,18 +201,10 @@ struct store_job {
     bool stored; /* else the worker is told to forget it: refused, or the client left */
 };
 
-/* Nobody will ask for this model. */
-static void drop_from_worker(struct model *model) {
-    struct frame_writer w;
-    frame_begin(&w, FRAME_MODELDROP, 0);
-    frame_number(&w, (long long)model->id);
-    link_send(&w, NULL);
-}
-
 /* When the store is over, however it ended. */
 static void free_job(void *data) {
     struct store_job *job = data;
-    if (!job->stored) drop_from_worker(job->model);
+    if (!job->stored) model_send_drop(job->model);
     redis.FreeString(NULL, job->key);
     for (size_t i = 0; i < job->n_parts; i++) redis.FreeString(NULL, job->parts[i]);
     redis.Free(job->parts);
@@ -284,7 +275,7 @@ int model_store(RedisCtx *ctx, struct arguments *a, enum model_kind kind, const 
         redis.ReplyWithError(ctx, error);
     else if (is_immediate(ctx))
         model_set_key(ctx, a->argv[1], model);
-    else if (pending_may_block(ctx, REFUSAL) && pending_has_room(ctx)) {
+    else if (pending_may_block(ctx, AI_REFUSAL) && pending_has_room(ctx)) {
         if (link_has_room_for_model())
             wait_for_worker(ctx, a, model);
         else
@@ -333,7 +324,7 @@ static void reply_number(RedisCtx *ctx, const char *name, long long value) {
 }
 
 /* A name and an array. */
-void reply_names(RedisCtx *ctx, const char *name, const struct names *names) {
+void reply_names(RedisCtx *ctx, const char *name, const struct words *names) {
     reply_text(ctx, name);
     redis.ReplyWithArray(ctx, (long)names->count);
     for (size_t i = 0; i < names->count; i++) reply_text(ctx, names->items[i]);

@@ -73,8 +73,8 @@ static bool is_there(const char *path, int fd) {
 
 /* Byte by byte: a name may be another content's, or its file damaged. */
 static bool has_content(int fd, const char *data, size_t length) {
-    struct stat found;
-    if (fstat(fd, &found) != 0 || found.st_size != (off_t)length) return false;
+    struct stat status;
+    if (fstat(fd, &status) != 0 || status.st_size != (off_t)length) return false;
     char *other = map(fd, length);
     bool same = other && memcmp(other, data, length) == 0;
     if (other) munmap(other, length);
@@ -104,10 +104,10 @@ static int settle(int fd, const char *data, size_t length, char *path, size_t si
     for (int i = 0; i < NAMES; i++) {
         snprintf(path, size, "%s/%s.%d" SUFFIX, folder(), name, i);
         for (int attempt = 0; attempt < 2; attempt++) { /* one that is there may go before it is locked */
-            int there = open_locked(path);
-            if (there >= 0 && has_content(there, data, length)) return there;
-            if (there >= 0) {
-                close(there);
+            int other_fd = open_locked(path);
+            if (other_fd >= 0 && has_content(other_fd, data, length)) return other_fd;
+            if (other_fd >= 0) {
+                close(other_fd);
                 break;
             }
             int error = give_name(fd, path);
@@ -143,9 +143,9 @@ void model_files_sweep(void) {
         return;
     }
     DIR *all = opendir(folder());
-    for (struct dirent *one; all && (one = readdir(all)) != NULL;) {
+    for (struct dirent *entry; all && (entry = readdir(all)) != NULL;) {
         char path[PATH_MAX];
-        if (!is_name(one->d_name) || snprintf(path, sizeof path, "%s/%s", folder(), one->d_name) >= (int)sizeof path) continue;
+        if (!is_name(entry->d_name) || snprintf(path, sizeof path, "%s/%s", folder(), entry->d_name) >= (int)sizeof path) continue;
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (fd >= 0) let_go(fd, path);
     }

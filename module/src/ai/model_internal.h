@@ -21,8 +21,7 @@ void model_set_error(struct model *model, enum model_state state, const char *er
 bool model_is_device(const char *text); /* CPU, CPU:n, GPU or GPU:n, in any case, at most 9 bytes */
 void models_add(struct model *model);
 void model_send(struct model *model, uint64_t request);
-void names_add(struct names *names, const char *name, size_t length);
-void names_copy(struct names *to, const struct names *from);
+void model_send_drop(const struct model *model);
 
 /* All words of the command that stores the model, but its key before and its file behind them;
  * the caller owns the strings. */
@@ -42,12 +41,12 @@ bool arguments_next_is(struct arguments *a, const char *word); /* and steps over
 const char *model_read_device(struct arguments *a, struct model *model); /* NULL, or the error, as the next */
 const char *model_read_tag(struct arguments *a, struct model *model); /* NULL, or the error */
 
-const char *model_read_name(RedisString *string, struct names *names);
+const char *model_read_name(RedisString *string, struct words *names);
 
 int model_delete(RedisCtx *ctx, RedisString *name);
 void reply_text(RedisCtx *ctx, const char *text);
 void reply_pair(RedisCtx *ctx, const char *name, const char *value);
-void reply_names(RedisCtx *ctx, const char *name, const struct names *names);
+void reply_names(RedisCtx *ctx, const char *name, const struct words *names);
 void reply_tag(RedisCtx *ctx, const struct model *model);
 
 /* Stores what `read` makes of the arguments, once the worker has accepted it where that can be

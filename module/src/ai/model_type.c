@@ -16,7 +16,7 @@ enum {
 };
 
 /* Count, then each name. */
-static void save_names(RedisIO *io, const struct names *names) {
+static void save_names(RedisIO *io, const struct words *names) {
     redis.SaveUnsigned(io, names->count);
     for (size_t i = 0; i < names->count; i++) redis.SaveStringBuffer(io, names->items[i], strlen(names->items[i]));
 }
@@ -56,7 +56,7 @@ static char *load_text(RedisIO *io) {
 }
 
 /* As save_names wrote them. */
-static bool load_names(RedisIO *io, struct names *names) {
+static bool load_names(RedisIO *io, struct words *names) {
     uint64_t count = redis.LoadUnsigned(io);
     if (redis.IsIOError(io) || count > MODEL_MAX_NAMES) return false;
     names->items = redis.Calloc(count + 1, sizeof *names->items);
@@ -177,7 +177,7 @@ static RedisString *string_of_number(long long number) {
 }
 
 /* `WORD n name …`; the number of words. */
-static size_t rewrite_names(const char *word, const struct names *names, RedisString **argv) {
+static size_t rewrite_names(const char *word, const struct words *names, RedisString **argv) {
     size_t n = 0;
     argv[n++] = string_of(word);
     argv[n++] = string_of_number((long long)names->count);
@@ -273,9 +273,9 @@ static void *copy(RedisKeyOptCtx *ctx, const void *value) {
     model->blob = blob_retain(from->blob);
     if (from->state == MODEL_BARRED) model_set_error(model, MODEL_BARRED, from->error);
     model->kind = from->kind;
-    names_copy(&model->padded, &from->padded);
-    names_copy(&model->inputs, &from->inputs);
-    names_copy(&model->outputs, &from->outputs);
+    words_copy(&model->padded, &from->padded);
+    words_copy(&model->inputs, &from->inputs);
+    words_copy(&model->outputs, &from->outputs);
     models_add(model);
     return model;
 }

@@ -15,11 +15,11 @@ struct output {
 
 /* The text up to `end` or to the layout's own, which is taken off it. */
 static struct frame_bytes next_word(struct frame_bytes *layout, char end) {
-    const char *found = memchr(layout->data, end, layout->length);
-    struct frame_bytes word = {.data = layout->data, .length = found ? (size_t)(found - layout->data) : layout->length};
-    size_t taken = word.length + (found ? 1 : 0);
-    layout->data += taken;
-    layout->length -= taken;
+    const char *stop = memchr(layout->data, end, layout->length);
+    struct frame_bytes word = {.data = layout->data, .length = stop ? (size_t)(stop - layout->data) : layout->length};
+    size_t width = word.length + (stop ? 1 : 0);
+    layout->data += width;
+    layout->length -= width;
     return word;
 }
 

@@ -153,18 +153,12 @@ bool run_plan_read(RedisString **argv, int start, int end, bool in_dag, struct r
 /* `n word …` */
 void run_plan_add_words(struct frame_writer *w, RedisString **argv, const struct span *span) {
     frame_number(w, span->count);
-    for (int i = 0; i < span->count; i++) {
-        size_t length;
-        const char *word = redis.StringPtrLen(argv[span->first + i], &length);
-        frame_item(w, word, length);
-    }
+    text_items(w, argv + span->first, span->count);
 }
 
 /* What a script is called with, but for its tensors. */
 void run_plan_add_call(struct frame_writer *w, RedisString **argv, const struct run_plan *plan) {
-    size_t length;
-    const char *function = redis.StringPtrLen(argv[plan->function], &length);
-    frame_item(w, function, length);
+    text_item(w, argv[plan->function]);
     frame_number(w, plan->dollar ? plan->dollar - plan->inputs.first : plan->counted ? 0 : -1);
     frame_number(w, plan->counted);
     run_plan_add_words(w, argv, &plan->keys);

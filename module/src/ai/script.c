@@ -11,8 +11,6 @@
 #include "core/state.h"
 #include "core/text.h"
 
-#define REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"
-
 struct model *script_open(RedisCtx *ctx, RedisString *name) {
     return value_open(ctx, name, ai.script_type, "ERR script key is empty");
 }
@@ -60,7 +58,7 @@ static bool may_store(RedisCtx *ctx, const char *command) {
     int flags = redis.GetContextFlags(ctx);
     if (command_is_replayed(ctx)) return true;
     if (!(flags & CTX_LUA) && (!(flags & CTX_DENY_BLOCKING) || flags & CTX_MULTI)) return rights_may_run_code(ctx, command);
-    redis.ReplyWithError(ctx, REFUSAL);
+    redis.ReplyWithError(ctx, AI_REFUSAL);
     return false;
 }
 

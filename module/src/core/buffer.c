@@ -10,10 +10,10 @@ enum { SMALLEST = 256, KEEP = 1 << 20 }; /* bytes: first allocation; what an emp
 /* At least doubles the capacity, so that many small additions stay cheap. */
 void buffer_reserve(struct buffer *buffer, size_t more) {
     assert(more <= SIZE_MAX / 4 && buffer->length <= SIZE_MAX / 4);
-    size_t wanted = buffer->length + more;
-    if (wanted <= buffer->capacity) return;
+    size_t total = buffer->length + more;
+    if (total <= buffer->capacity) return;
     size_t capacity = buffer->capacity * 2;
-    if (capacity < wanted) capacity = wanted;
+    if (capacity < total) capacity = total;
     if (capacity < SMALLEST) capacity = SMALLEST;
     buffer->data = mem_realloc(buffer->data, capacity);
     buffer->capacity = capacity;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/resp.h"
 #include "core/rights.h"
 #include "core/state.h"
 #include "core/text.h"
@@ -86,13 +87,6 @@ static void free_call(struct call *call) {
     redis.Free(call->argv);
 }
 
-/* One RESP error among the replies. */
-static void add_error(struct buffer *replies, const char *error) {
-    buffer_add(replies, "-", 1);
-    buffer_add(replies, error, strlen(error));
-    buffer_add(replies, "\r\n", 2);
-}
-
 /* NULL when the call may run, else the error. */
 static const char *refusal(const struct call *call) {
     const struct frame_bytes *name = &call->name;
@@ -146,11 +140,11 @@ void call_add_reply(struct buffer *replies, RedisReply *reply, int error) {
     if (reply == NULL) {
         char line[160];
         snprintf(line, sizeof line, "ERR the command could not be run: %s", error == ENOENT ? "unknown command" : strerror(error));
-        return add_error(replies, line);
+        return resp_add_error(replies, line);
     }
     const char *text = redis.CallReplyProto(reply, &length);
     if (starts_with(text, length, NOT_HERE)) {
-        add_error(replies, TRY_AGAIN);
+        resp_add_error(replies, TRY_AGAIN);
     } else if (starts_with(text, length, "-ERR acl verification failed")) {
         buffer_add(replies, "-NOPERM", 7);
         buffer_add(replies, text + 4, length - 4);
@@ -209,7 +203,7 @@ static void add_denial(const struct call *call, const struct rights *rights, str
     printable(argument, sizeof argument, text, length);
     snprintf(line, sizeof line, "NOPERM user '%s' may not run '%s %s'; give the user that command and key (ACL SETUSER), or leave it", user,
              command, argument);
-    add_error(replies, line);
+    resp_add_error(replies, line);
 }
 
 /* Of a GET: the error that a client would get where this node is cut from its cluster, else NULL.
@@ -232,7 +226,7 @@ static const char *cut_off(const struct call *call) {
 static void check_one(const struct call *call, const struct rights *rights, struct buffer *replies) {
     if (!may_run(call, rights)) return add_denial(call, rights, replies);
     const char *error = cut_off(call);
-    if (error) return add_error(replies, error);
+    if (error) return resp_add_error(replies, error);
     buffer_add(replies, "+OK\r\n", 5);
 }
 
@@ -241,7 +235,7 @@ static void read_copy(const struct call *call, const struct rights *rights, stru
     if (!may_run(call, rights)) return add_denial(call, rights, replies);
     RedisKey *key = redis.OpenKey(shardqa.ctx, call->argv[0], REDIS_READ);
     if (key != NULL && redis.KeyType(key) != KEYTYPE_HASH) {
-        add_error(replies, "WRONGTYPE Operation against a key holding the wrong kind of value");
+        resp_add_error(replies, "WRONGTYPE Operation against a key holding the wrong kind of value");
     } else {
         char head[32];
         buffer_add(replies, head, (size_t)snprintf(head, sizeof head, "*%zu\r\n", call->argc - 1));
@@ -255,9 +249,9 @@ static void run_one(const struct call *call, const struct rights *rights, struct
     char name[129] = {0};
     RedisUser *user = rights->user;
     const char *refused = refusal(call);
-    if (refused) return add_error(replies, refused);
+    if (refused) return resp_add_error(replies, refused);
     if (user == NULL && !worker_may(call))
-        return add_error(replies, "NOPERM without a request or a session the worker may read the cluster's topology and no more");
+        return resp_add_error(replies, "NOPERM without a request or a session the worker may read the cluster's topology and no more");
     if (reads_copy(call)) return read_copy(call, rights, replies);
     memcpy(name, call->name.data, call->name.length);
     errno = 0;
@@ -273,7 +267,7 @@ static void run_one(const struct call *call, const struct rights *rights, struct
 static void too_large(struct buffer *replies, long long calls) {
     buffer_free(replies);
     link_leave_room(replies);
-    while (calls-- > 0) add_error(replies, "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
+    while (calls-- > 0) resp_add_error(replies, "ERR the replies of this frame are larger than 1 GiB; the commands ran, ask for less at once");
 }
 
 /* What stands before the commands: whose rights, run or check, how many. */
@@ -301,7 +295,7 @@ bool call_run(const struct frame *frame) {
         valid = read_call(&list, &call);
         if (!valid) break;
         if (nobody)
-            add_error(&replies, nobody);
+            resp_add_error(&replies, nobody);
         else if (flags == CALLS_CHECK)
             check_one(&call, &rights, &replies);
         else

@@ -31,8 +31,8 @@ static char *installed(const char *file) {
     const char *name = lib + strlen("/lib/");
     size_t length = strcspn(name, "/");
     snprintf(prefix, sizeof prefix, "%.*s/bin", (int)(lib - file), file);
-    char *found = if_executable(prefix, name, length);
-    return found ? found : if_executable("/usr/bin", name, length);
+    char *python = if_executable(prefix, name, length);
+    return python ? python : if_executable("/usr/bin", name, length);
 }
 
 /* The .venv beside the folder `module` that this file was built in. */
@@ -49,10 +49,10 @@ static char *of_checkout(const char *file) {
 
 /* Found by the place of this very file; NULL where there is none. */
 char *environment_python(void) {
-    static const char here = 0;
+    static const char symbol = 0;
     char file[PATH_MAX];
     Dl_info info;
-    if (dladdr(&here, &info) == 0 || info.dli_fname == NULL || realpath(info.dli_fname, file) == NULL) return NULL;
-    char *found = installed(file);
-    return found ? found : of_checkout(file);
+    if (dladdr(&symbol, &info) == 0 || info.dli_fname == NULL || realpath(info.dli_fname, file) == NULL) return NULL;
+    char *python = installed(file);
+    return python ? python : of_checkout(file);
 }

@@ -16,17 +16,16 @@ static void write_u32(char *bytes, uint32_t value) {
     for (int i = 0; i < 4; i++) bytes[i] = (char)(value >> (8 * i) & 0xff);
 }
 
-/* The frame at the front of these bytes. `wanted`: how long it is, 0 where its header is not
- * there yet. */
-enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *wanted) {
-    *wanted = 0;
+/* The frame at the front of these bytes. */
+enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *size) {
+    *size = 0;
     if (length < FRAME_HEADER) return FRAME_PARTIAL;
     uint32_t payload = read_u32(data);
     const unsigned char *head = (const unsigned char *)data;
     unsigned version = head[6] | (unsigned)head[7] << 8;
     if (payload > FRAME_MAX_PAYLOAD || head[5] != 0 || version != FRAME_VERSION) return FRAME_MALFORMED;
-    *wanted = FRAME_HEADER + (size_t)payload;
-    if (length < *wanted) return FRAME_PARTIAL;
+    *size = FRAME_HEADER + (size_t)payload;
+    if (length < *size) return FRAME_PARTIAL;
     frame->type = (enum frame_type)head[4];
     frame->id = read_u64(data + 8);
     frame->payload = data + FRAME_HEADER;

@@ -60,9 +60,9 @@ struct frame {
 
 enum frame_result { FRAME_COMPLETE, FRAME_PARTIAL, FRAME_MALFORMED };
 
-/* Reads the frame at the start of `data`. PARTIAL: *wanted is the whole frame's size once the
- * header is there, else 0. */
-enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *wanted);
+/* Reads the frame at the start of `data`. *size: bytes of the whole frame once its header is
+ * there, else 0. */
+enum frame_result frame_decode(const char *data, size_t length, struct frame *frame, size_t *size);
 
 /* Is this a type that the worker may send, with a payload of the right kind (a list where it
  * must be one)? */

@@ -24,12 +24,12 @@ void latency_add(struct latency *latency, uint64_t us) {
 
 /* The top of the bucket that holds it: at most a quarter too high. */
 uint64_t latency_percentile(const struct latency *latency, double fraction) {
-    uint64_t wanted = (uint64_t)(fraction * (double)latency->total);
+    uint64_t rank = (uint64_t)(fraction * (double)latency->total);
     uint64_t seen = 0;
     if (latency->total == 0) return 0;
     for (int i = 0; i < LATENCY_BUCKETS; i++) {
         seen += latency->counts[i];
-        if (seen > wanted) return bucket_top(i);
+        if (seen > rank) return bucket_top(i);
     }
     return bucket_top(LATENCY_BUCKETS - 1);
 }

@@ -11,6 +11,7 @@
 
 #include "core/activity.h"
 #include "core/reply.h"
+#include "core/resp.h"
 #include "core/text.h"
 #include "core/worker_link.h"
 
@@ -46,7 +47,8 @@ static int on_reply(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* ---- table of requests ---- */
 
-static void id_bytes(uint64_t id, unsigned char bytes[8]) {
+/* Big endian, so that the table is in the order of time. */
+void pending_key(uint64_t id, unsigned char bytes[8]) {
     for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(id >> (56 - 8 * i));
 }
 
@@ -56,7 +58,7 @@ struct pending *pending_new(void) {
     struct pending *pending = redis.Calloc(1, sizeof *pending);
     pending->id = ++shardqa.last_id;
     pending->started_us = redis.MonotonicMicroseconds();
-    id_bytes(pending->id, key);
+    pending_key(pending->id, key);
     redis.DictSetC(shardqa.pending, key, sizeof key, pending);
     return pending;
 }
@@ -64,14 +66,14 @@ struct pending *pending_new(void) {
 /* NULL where it was answered, cancelled or timed out meanwhile. */
 struct pending *pending_find(uint64_t id) {
     unsigned char key[8];
-    id_bytes(id, key);
+    pending_key(id, key);
     return redis.DictGetC(shardqa.pending, key, sizeof key, NULL);
 }
 
 /* Out of both tables. Its waiters must be gone. */
 void pending_free(struct pending *pending) {
     unsigned char key[8];
-    id_bytes(pending->id, key);
+    pending_key(pending->id, key);
     redis.DictDelC(shardqa.pending, key, sizeof key, NULL);
     if (pending->flight) {
         redis.DictDelC(shardqa.flights, pending->flight, pending->flight_length, NULL);
@@ -196,9 +198,7 @@ void pending_finish(struct pending *pending, const char *resp, size_t length) {
 /* The same with an error. */
 void pending_fail(struct pending *pending, const char *error) {
     struct buffer line = {0};
-    buffer_add(&line, "-", 1);
-    buffer_add(&line, error, strlen(error));
-    buffer_add(&line, "\r\n", 2);
+    resp_add_error(&line, error);
     pending_finish(pending, line.data, line.length);
     buffer_free(&line);
 }
@@ -254,6 +254,6 @@ bool pending_has_room(RedisCtx *ctx) {
     if (shardqa.waiting < shardqa.arguments.max_pending && link_has_room()) return true;
     shardqa.counters.busy++;
     reply_error(ctx, "BUSY %lld requests wait for the worker (MAXPENDING %lld) with %zu bytes queued; try again later", shardqa.waiting,
-                shardqa.arguments.max_pending, shardqa.link.out.bytes + shardqa.link.held.bytes);
+                shardqa.arguments.max_pending, shardqa.link.out.bytes + shardqa.link.requests.bytes);
     return false;
 }

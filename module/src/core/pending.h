@@ -38,6 +38,7 @@ struct pending {
 
 struct pending *pending_new(void);
 struct pending *pending_find(uint64_t id);
+void pending_key(uint64_t id, unsigned char bytes[8]); /* what tables have requests by */
 
 /* Blocks the client of ctx until the request is finished. timeout_ms 0: no deadline. */
 void pending_block(RedisCtx *ctx, struct pending *pending, long long timeout_ms, bool plus_timedout);

@@ -74,17 +74,11 @@ static void reply_with_scalar(RedisCtx *ctx, const struct resp_item *item) {
     }
 }
 
-/* Passes over whole values. */
-static void skip_children(const char **at, const char *end, long long children) {
-    struct resp_item item;
-    while (children-- > 0 && resp_next(at, end, &item)) children += item.children + (item.kind == '|'); /* a value follows an attribute */
-}
-
 /* One value with all its children. Depth is bounded: tick.c has checked it. */
 static void walk(RedisCtx *ctx, const char **at, const char *end) {
     struct resp_item item;
     while (resp_next(at, end, &item) && item.kind == '|') /* ReplyWithAttribute fails for RESP2 clients: attributes are dropped */
-        skip_children(at, end, item.children);
+        resp_skip(at, end, item.children);
     if (item.null && item.kind == '*') {
         redis.ReplyWithNullArray(ctx);
         return;

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/buffer.h"
+
 enum { RESP_MAX_DEPTH = 16 }; /* nested aggregates; deeper values are refused */
 
 struct resp_item {
@@ -22,5 +24,8 @@ bool resp_next(const char **at, const char *end, struct resp_item *item);
 
 /* True when `data` is exactly one well-formed value with at most RESP_MAX_DEPTH levels. */
 bool resp_is_one_value(const char *data, size_t length);
+
+void resp_skip(const char **at, const char *end, long long values); /* passes over whole values of a well-formed reply */
+void resp_add_error(struct buffer *reply, const char *error);       /* `error` without the '-' */
 
 #endif

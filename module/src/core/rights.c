@@ -22,14 +22,10 @@ char *rights_current_user(RedisCtx *ctx) {
 
 /* ---- scripts that go on ---- */
 
-static void id_bytes(uint64_t id, unsigned char bytes[8]) {
-    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(id >> (56 - 8 * i));
-}
-
 /* A script may go on after its reply, with its user's rights. */
 void rights_hold(uint64_t id, const char *user) {
     unsigned char key[8];
-    id_bytes(id, key);
+    pending_key(id, key);
     redis.DictSetC(shardqa.scripts, key, sizeof key, text_copy(user, strlen(user)));
 }
 
@@ -37,27 +33,20 @@ void rights_hold(uint64_t id, const char *user) {
 void rights_release(uint64_t id) {
     unsigned char key[8];
     char *user = NULL;
-    id_bytes(id, key);
+    pending_key(id, key);
     redis.DictDelC(shardqa.scripts, key, sizeof key, &user);
     redis.Free(user);
 }
 
 /* Its scripts ended with it. */
-void rights_forget_worker(void) {
-    char *user;
-    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.scripts, "^", NULL, 0);
-    while (redis.DictNextC(iterator, NULL, (void **)&user) != NULL) redis.Free(user);
-    redis.DictIteratorStop(iterator);
-    redis.FreeDict(NULL, shardqa.scripts);
-    shardqa.scripts = redis.CreateDict(NULL);
-}
+void rights_forget_worker(void) { dict_clear(&shardqa.scripts, redis.Free); }
 
 /* ---- from what the worker names to a user ---- */
 
 /* The user of a script that runs, or NULL. */
 const char *rights_of_script(uint64_t id) {
     unsigned char key[8];
-    id_bytes(id, key);
+    pending_key(id, key);
     return redis.DictGetC(shardqa.scripts, key, sizeof key, NULL);
 }
 
@@ -107,18 +96,23 @@ bool rights_allow(RedisUser *user, RedisString **argv, size_t argc) {
 
 /* ---- what a client may do ---- */
 
-/* Whether the client's user may run this command. */
-bool rights_may(RedisCtx *ctx, const char *command, const char *subcommand) {
+/* A client without a user, as of a nested call, may nothing. */
+bool rights_client_may(RedisCtx *ctx, RedisString **argv, size_t argc) {
     RedisString *name = redis.GetCurrentUserName(ctx);
-    if (name == NULL) return false;
-    RedisUser *user = redis.GetModuleUserFromUserName(name);
+    RedisUser *user = name ? redis.GetModuleUserFromUserName(name) : NULL;
+    bool may = user && rights_allow(user, argv, argc);
+    if (user) redis.FreeModuleUser(user);
+    if (name) redis.FreeString(ctx, name);
+    return may;
+}
+
+/* A command without keys, by its words. */
+bool rights_may(RedisCtx *ctx, const char *command, const char *subcommand) {
     RedisString *argv[] = {redis.CreateString(ctx, command, strlen(command)), redis.CreateString(ctx, subcommand, strlen(subcommand))};
-    bool good = user != NULL && rights_allow(user, argv, 2);
+    bool may = rights_client_may(ctx, argv, 2);
     redis.FreeString(ctx, argv[0]);
     redis.FreeString(ctx, argv[1]);
-    if (user) redis.FreeModuleUser(user);
-    redis.FreeString(ctx, name);
-    return good;
+    return may;
 }
 
 /* Commands that run or remove code need more than their own permission: Redis 7.0 gives module

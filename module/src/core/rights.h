@@ -34,6 +34,7 @@ void rights_forget_worker(void);
 /* Owned by the caller; "" for a client without a user, as of a nested call. */
 char *rights_current_user(RedisCtx *ctx);
 
+bool rights_client_may(RedisCtx *ctx, RedisString **argv, size_t argc); /* may the client's user run this command on these keys? */
 bool rights_may(RedisCtx *ctx, const char *command, const char *subcommand); /* may the client's user run it? */
 bool rights_may_debug(RedisCtx *ctx);                             /* may it do what DEBUG stands in for? */
 bool rights_may_run_code(RedisCtx *ctx, const char *command);     /* may it bring code to the server? Else the error is replied */

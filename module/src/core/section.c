@@ -8,6 +8,7 @@
 #include "core/reply.h"
 #include "core/resp.h"
 #include "core/rights.h"
+#include "core/text.h"
 #include "core/tick.h"
 #include "core/worker_link.h"
 
@@ -24,9 +25,9 @@ static void answer(uint64_t id, const char *resp) { link_send_bare(FRAME_CALLED,
 /* LOCK, UNLOCK: the number of the section. */
 static bool read_number(const struct frame *frame, uint64_t *number) {
     struct frame_list list;
-    long long found;
-    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_number(&list, &found) || found < SECTION_FIRST) return false;
-    *number = (uint64_t)found;
+    long long value;
+    if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_number(&list, &value) || value < SECTION_FIRST) return false;
+    *number = (uint64_t)value;
     return *number < TRIGGER_NUMBER;
 }
 
@@ -62,11 +63,9 @@ static bool is_reply(const struct frame *frame, const struct awaited *awaited) {
 static void take_frames(struct awaited *awaited) {
     struct worker_link *link = &shardqa.link;
     struct frame frame;
-    size_t wanted;
+    size_t size;
     while (shardqa.section != 0 && !link->broken && shardqa.deferred.bytes <= DEFERRED_LIMIT) {
-        enum frame_result result = frame_decode(link->in.data + link->in_handled, link->in.length - link->in_handled, &frame, &wanted);
-        if (result == FRAME_PARTIAL) return;
-        if (result == FRAME_MALFORMED) return link_break("it sent something that is no frame");
+        if (link_next_frame(&frame, &size) != FRAME_COMPLETE) return;
         if (is_reply(&frame, awaited)) {
             buffer_add(&awaited->reply, frame.payload, frame.length);
             shardqa.section = 0;
@@ -75,7 +74,7 @@ static void take_frames(struct awaited *awaited) {
         } else {
             tick_defer(&frame);
         }
-        link->in_handled += wanted;
+        link->in_handled += size;
     }
 }
 
@@ -94,10 +93,7 @@ static void serve(struct awaited *awaited) {
     }
     if (shardqa.section != 0) shardqa.counters.sections_closed++;
     shardqa.section = 0;
-    if (link->in_handled > 0 && !link->broken) {
-        buffer_consume(&link->in, link->in_handled);
-        link->in_handled = 0;
-    }
+    link_drop_handled();
     link_wake(); /* for what was deferred */
 }
 
@@ -113,11 +109,7 @@ static void send_sync(const struct pending *pending, RedisString **argv, int arg
     frame_begin(&w, FRAME_SYNC, pending->id);
     frame_number(&w, (long long)shardqa.section);
     frame_text(&w, pending->user);
-    for (int i = 0; i < argc; i++) {
-        size_t length;
-        const char *text = redis.StringPtrLen(argv[i], &length);
-        frame_item(&w, text, length);
-    }
+    text_items(&w, argv, argc);
     link_request(&w);
 }
 

@@ -52,7 +52,7 @@ struct worker_link {
     struct buffer in;           /* received bytes */
     size_t in_handled;          /* bytes of `in` whose frames are done */
     struct chunk_queue out;     /* sent as the socket takes it */
-    struct chunk_queue held;    /* requests that wait for READY */
+    struct chunk_queue requests;    /* requests that wait for READY */
     struct buffer error_line;   /* unfinished line of stderr */
     size_t sent_of_first;       /* bytes of out.first that are gone already */
     uint64_t written_us;        /* monotonic: the last write */

@@ -26,9 +26,9 @@ bool text_is(const RedisString *string, const char *word) {
 
 /* False where it is no integer of this range. */
 bool text_number(const RedisString *string, long long least, long long most, long long *number) {
-    long long found;
-    if (redis.StringToLongLong(string, &found) != REDIS_OK || found < least || found > most) return false;
-    *number = found;
+    long long value;
+    if (redis.StringToLongLong(string, &value) != REDIS_OK || value < least || value > most) return false;
+    *number = value;
     return true;
 }
 
@@ -39,22 +39,82 @@ bool command_is_replayed(RedisCtx *ctx) {
     return flags & CTX_LOADING && !(flags & CTX_ASYNC_LOADING); /* clients are served during an asynchronous load */
 }
 
-/* The value of a key of this type, or NULL and the error is replied. */
-void *value_open(RedisCtx *ctx, RedisString *name, RedisType *type, const char *empty) {
-    void *value = NULL;
+/* Any bytes. */
+void text_item(struct frame_writer *writer, const RedisString *string) {
+    size_t length;
+    const char *text = redis.StringPtrLen(string, &length);
+    frame_item(writer, text, length);
+}
+
+void text_items(struct frame_writer *writer, RedisString **argv, int argc) {
+    for (int i = 0; i < argc; i++) text_item(writer, argv[i]);
+}
+
+/* Each has its length before it. */
+size_t text_items_size(RedisString **argv, int argc) {
+    size_t total = 0, length;
+    for (int i = 0; i < argc; i++) {
+        redis.StringPtrLen(argv[i], &length);
+        total += length + 4;
+    }
+    return total;
+}
+
+/* Appends a copy. */
+void words_add(struct words *words, const char *word, size_t length) {
+    words->items = redis.Realloc(words->items, sizeof *words->items * (words->count + 1));
+    words->items[words->count++] = text_copy(word, length);
+}
+
+/* Appends copies of all. */
+void words_copy(struct words *to, const struct words *from) {
+    for (size_t i = 0; i < from->count; i++) words_add(to, from->items[i], strlen(from->items[i]));
+}
+
+/* Whether a word is among them. None at all means any. */
+bool words_hold(const struct words *words, const char *word) {
+    for (size_t i = 0; i < words->count; i++)
+        if (bytes_are(words->items[i], strlen(words->items[i]), word)) return true;
+    return words->count == 0;
+}
+
+/* Leaves an empty list. */
+void words_free(struct words *words) {
+    for (size_t i = 0; i < words->count; i++) redis.Free(words->items[i]);
+    redis.Free(words->items);
+    *words = (struct words){0};
+}
+
+/* Its values are owned, its keys are copies. */
+void dict_clear(RedisDict **dict, void (*free_value)(void *)) {
+    void *value;
+    RedisDictIter *iterator = redis.DictIteratorStartC(*dict, "^", NULL, 0);
+    while (redis.DictNextC(iterator, NULL, &value) != NULL) free_value(value);
+    redis.DictIteratorStop(iterator);
+    redis.FreeDict(NULL, *dict);
+    *dict = redis.CreateDict(NULL);
+}
+
+/* Borrowed from the key. */
+void *value_find(RedisCtx *ctx, RedisString *name, RedisType *type, const char *empty, const char **error) {
     RedisKey *key = redis.OpenKey(ctx, name, REDIS_READ);
-    if (key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY)
-        redis.ReplyWithError(ctx, empty);
-    else if (redis.ModuleTypeGetType(key) != type)
-        redis.ReplyWithError(ctx, REDIS_WRONGTYPE);
-    else
-        value = redis.ModuleTypeGetValue(key);
+    bool absent = key == NULL || redis.KeyType(key) == KEYTYPE_EMPTY;
+    void *value = !absent && redis.ModuleTypeGetType(key) == type ? redis.ModuleTypeGetValue(key) : NULL;
+    if (value == NULL) *error = absent ? empty : REDIS_WRONGTYPE;
     if (key) redis.CloseKey(key);
     return value;
 }
 
+/* Borrowed from the key as well. */
+void *value_open(RedisCtx *ctx, RedisString *name, RedisType *type, const char *empty) {
+    const char *error;
+    void *value = value_find(ctx, name, type, empty, &error);
+    if (value == NULL) redis.ReplyWithError(ctx, error);
+    return value;
+}
+
 /* Logs what the operator can do. Always NULL, for rdb_load. */
-void *refuse_version(RedisIO *io, const char *what, int version, int wanted, const char *command) {
+void *refuse_version(RedisIO *io, const char *what, int version, int version_here, const char *command) {
     enum { REDIS_AI = 4 }; /* the last that RedisAI wrote */
     if (version <= REDIS_AI)
         redis.LogIOError(io, "warning",
@@ -62,7 +122,7 @@ void *refuse_version(RedisIO *io, const char *what, int version, int wanted, con
                          "commands of docs/ai.md, \"Moving from RedisAI\", and start with them",
                          what, version);
     else
-        redis.LogIOError(io, "warning", "a %s is saved in version %d, this module reads version %d; store it again with %s", what, version, wanted, command);
+        redis.LogIOError(io, "warning", "a %s is saved in version %d, this module reads version %d; store it again with %s", what, version, version_here, command);
     return NULL;
 }
 

@@ -221,14 +221,9 @@ static void run_deferred(struct budget *budget) {
 static bool run_received(struct budget *budget, bool paused) {
     struct worker_link *link = &shardqa.link;
     struct frame frame;
-    size_t wanted;
+    size_t size;
     while (!link->broken && !spent(budget)) {
-        enum frame_result result = frame_decode(link->in.data + link->in_handled, link->in.length - link->in_handled, &frame, &wanted);
-        if (result == FRAME_PARTIAL) return false;
-        if (result == FRAME_MALFORMED) {
-            link_break("it sent something that is no frame");
-            return false;
-        }
+        if (link_next_frame(&frame, &size) != FRAME_COMPLETE) return false;
         /* order is kept: once one frame waits, all that write wait behind it */
         bool writing = writes(&frame);
         if (writing && (paused || shardqa.deferred.first)) {
@@ -239,7 +234,7 @@ static bool run_received(struct budget *budget, bool paused) {
         } else {
             tick_handle(&frame);
         }
-        link->in_handled += wanted;
+        link->in_handled += size;
         section_run();
         budget->frames--;
     }
@@ -255,10 +250,7 @@ static void run_frames(void) {
     bool paused = redis.AvoidReplicaTraffic();
     if (!paused) run_deferred(&budget);
     bool more = link->in.length > link->in_handled && run_received(&budget, paused);
-    if (link->in_handled > 0 && !link->broken) {
-        buffer_consume(&link->in, link->in_handled);
-        link->in_handled = 0;
-    }
+    link_drop_handled();
     if (!link->broken && shardqa.deferred.bytes <= DEFERRED_LIMIT) link_pause_reading(false);
     if (more || (!paused && shardqa.deferred.first)) link_wake();
 }
@@ -283,16 +275,6 @@ static void watch_worker(void) {
     if (verdict.fatal) link_break(verdict.fatal);
 }
 
-/* What the worker said of itself by STATS. */
-static void forget_stats(void) {
-    char *value;
-    RedisDictIter *iterator = redis.DictIteratorStartC(shardqa.worker_stats, "^", NULL, 0);
-    while (redis.DictNextC(iterator, NULL, (void **)&value) != NULL) redis.Free(value);
-    redis.DictIteratorStop(iterator);
-    redis.FreeDict(NULL, shardqa.worker_stats);
-    shardqa.worker_stats = redis.CreateDict(NULL);
-}
-
 /* What belonged to this worker goes with it. The order matters: blame first, while requests
  * still stand. */
 static void bury_worker(int signal) {
@@ -300,7 +282,7 @@ static void bury_worker(int signal) {
     pending_fail_all("TRYAGAIN the worker of this node died while it worked on this; it is being restarted, try again");
     while (shardqa.deferred.first) redis.Free(take_deferred());
     shardqa.above->worker_gone();
-    forget_stats();
+    dict_clear(&shardqa.worker_stats, redis.Free);
     rights_forget_worker();
 }
 

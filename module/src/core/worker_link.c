@@ -64,7 +64,7 @@ void link_send_patient(struct frame_writer *writer) {
 /* Held until the worker is ready, so that a client may ask while it starts. */
 void link_request(struct frame_writer *writer) {
     struct worker_link *link = &shardqa.link;
-    queue_frame(link->state == LINK_READY ? &link->out : &link->held, writer, NULL);
+    queue_frame(link->state == LINK_READY ? &link->out : &link->requests, writer, NULL);
 }
 
 /* Room for the header of a payload that link_send_filled sends. */
@@ -124,13 +124,13 @@ static void forget_sent(struct worker_link *link, size_t sent) {
 }
 
 /* Only while something waits: a writable socket would wake the loop for ever. */
-static void watch_writable(struct worker_link *link, bool wanted) {
-    if (link->writing == wanted) return;
-    if (wanted)
+static void watch_writable(struct worker_link *link, bool watch) {
+    if (link->writing == watch) return;
+    if (watch)
         redis.EventLoopAdd(link->fd, LOOP_WRITABLE, on_socket, NULL);
     else
         redis.EventLoopDel(link->fd, LOOP_WRITABLE);
-    link->writing = wanted;
+    link->writing = watch;
 }
 
 /* Writes what the socket takes; the event loop calls for the rest. */
@@ -185,9 +185,9 @@ void link_pause_reading(bool pause) {
  * go on growing. */
 static bool enough_to_do(struct worker_link *link) {
     struct frame frame;
-    size_t wanted, unhandled = link->in.length - link->in_handled;
+    size_t size, unhandled = link->in.length - link->in_handled;
     if (unhandled < READ_AHEAD) return false;
-    return frame_decode(link->in.data + link->in_handled, unhandled, &frame, &wanted) != FRAME_PARTIAL;
+    return frame_decode(link->in.data + link->in_handled, unhandled, &frame, &size) != FRAME_PARTIAL;
 }
 
 /* Only moves bytes: frames take effect in the tick. */
@@ -201,6 +201,22 @@ static void read_socket(struct worker_link *link) {
     else if (errno != EAGAIN && errno != EINTR)
         link_break("its socket failed");
     if (!link->broken && enough_to_do(link)) link_pause_reading(true);
+}
+
+/* Stays in `in` until in_handled is moved. */
+enum frame_result link_next_frame(struct frame *frame, size_t *size) {
+    struct worker_link *link = &shardqa.link;
+    enum frame_result result = frame_decode(link->in.data + link->in_handled, link->in.length - link->in_handled, frame, size);
+    if (result == FRAME_MALFORMED) link_break("it sent something that is no frame");
+    return result;
+}
+
+/* A broken link keeps them: it is taken down as a whole. */
+void link_drop_handled(void) {
+    struct worker_link *link = &shardqa.link;
+    if (link->in_handled == 0 || link->broken) return;
+    buffer_consume(&link->in, link->in_handled);
+    link->in_handled = 0;
 }
 
 /* For who waits for the worker outside the event loop. */
@@ -328,7 +344,7 @@ static void close_link(struct worker_link *link) {
     close(link->fd);
     link->fd = -1;
     queue_clear(&link->out);
-    queue_clear(&link->held);
+    queue_clear(&link->requests);
     buffer_free(&link->in);
     link->in_handled = 0;
 }
@@ -365,7 +381,7 @@ void link_ready(void) {
     if (link->state != LINK_STARTING) return;
     link->state = LINK_READY;
     link->ready_since_us = redis.MonotonicMicroseconds();
-    queue_move(&link->out, &link->held);
+    queue_move(&link->out, &link->requests);
     redis.Log(shardqa.ctx, "notice", "worker ready: %s", link->versions);
 }
 
@@ -387,7 +403,7 @@ void link_continue(void) {
 
 bool link_usable(void) { return link_up() && (shardqa.link.state == LINK_STARTING || shardqa.link.state == LINK_READY); }
 
-bool link_has_room(void) { return shardqa.link.out.bytes + shardqa.link.held.bytes < QUEUE_LIMIT; }
+bool link_has_room(void) { return shardqa.link.out.bytes + shardqa.link.requests.bytes < QUEUE_LIMIT; }
 
 bool link_has_room_for_model(void) { return shardqa.link.out.model_bytes < QUEUE_LIMIT; }
 

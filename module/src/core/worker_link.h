@@ -37,6 +37,8 @@ void link_send_bare(enum frame_type type, uint64_t id, const char *payload, size
 void link_write(void);   /* link_flush, unless all there is may wait */
 void link_flush(void);   /* writes what the socket takes, at most 256 KB */
 void link_read(void);    /* moves what has come into `in` */
+enum frame_result link_next_frame(struct frame *frame, size_t *size); /* the first that nobody has handled; MALFORMED: the link is broken */
+void link_drop_handled(void); /* frees the bytes of handled frames */
 void link_pause_reading(bool pause);
 void link_wake(void);    /* the loop turns once more, and with it the tick */
 

@@ -11,7 +11,8 @@
 #include "core/text.h"
 #include "core/worker_link.h"
 #include "gears/gears_state.h"
-#include "gears/hooked.h"
+#include "gears/hooked_command.h"
+#include "gears/hooks.h"
 #include "gears/registry.h"
 
 /* ---- key events ---- */
@@ -103,10 +104,10 @@ static bool offer_to_registration(struct registration *r, void *data) {
 
 /* The client of the command under way waits for the functions of these. */
 static void offer_to_hooks(struct happening *h) {
-    const struct hooked *hooked = gears.causing->hooked;
-    for (size_t i = 0; i < hooked->count; i++) {
-        const struct registration *r = hooked->registrations[i];
-        if (r->keys_reader && is_for(r, h)) hooked_caused(gears.causing, r, h->event, h->text, h->length, happening_type(h));
+    const struct hook *hook = gears.caused_events->hook;
+    for (size_t i = 0; i < hook->count; i++) {
+        const struct registration *r = hook->registrations[i];
+        if (r->keys_reader && is_for(r, h)) note_caused_event(gears.caused_events, r, h->event, h->text, h->length, happening_type(h));
     }
 }
 
@@ -123,11 +124,11 @@ static void offer_to_watches(struct happening *h) {
 /* Every key event of the server comes here, so the cheap tests stand first. */
 static int on_key_event(RedisCtx *ctx, int class, const char *event, RedisString *key) {
     struct happening h = {.ctx = ctx, .class = class, .event = event, .key = key};
-    if (!shardqa.link.started || (gears.watches == NULL && gears.event_registrations == 0 && !gears.causing)) return REDIS_OK;
+    if (!shardqa.link.started || (gears.watches == NULL && gears.event_registrations == 0 && !gears.caused_events)) return REDIS_OK;
     if (redis.GetContextFlags(ctx) & (CTX_LOADING | CTX_IS_CHILD) || redis.GetSelectedDb(ctx) != 0) return REDIS_OK;
     h.text = redis.StringPtrLen(key, &h.length);
     offer_to_watches(&h);
-    if (gears.causing) offer_to_hooks(&h);
+    if (gears.caused_events) offer_to_hooks(&h);
     if (shardqa.master && gears.event_registrations > 0) gears_find(offer_to_registration, &h);
     return REDIS_OK;
 }

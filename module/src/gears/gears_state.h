@@ -7,8 +7,8 @@
 
 #include "core/redis_api.h"
 
-struct causing; /* hooked.h */
-struct prefix;  /* text.h */
+struct caused_events; /* hooked_command.h */
+struct prefix;        /* text.h */
 struct registration;
 
 struct gears_state {
@@ -18,8 +18,8 @@ struct gears_state {
     long long registrations;      /* entries of `active` */
     long long hooks;              /* of them: those that hook commands */
     long long event_registrations; /* of them: those that key events go to */
-    RedisDict *hooked;            /* name of a command -> struct hooked, owned */
-    struct causing *causing;      /* NULL, or what notes the events of the hooked command under way */
+    RedisDict *hook_table;        /* name of a command -> struct hook, owned */
+    struct caused_events *caused_events; /* NULL, or what notes the events of the hooked command under way */
     struct prefix *watches;       /* owned list; gone when the worker dies */
     bool events_overflowed;       /* events were dropped, and no RESYNC has followed yet */
     RedisType *type;              /* only for its aux data: registrations in the RDB */

@@ -108,12 +108,6 @@ static void add_registration(struct buffer *out, const struct registration *r) {
     add_text(out, "DefaultPool");
 }
 
-/* Passes over whole values, nested ones too. */
-static void skip(const char **at, const char *end, long long values) {
-    struct resp_item item;
-    while (values-- > 0 && resp_next(at, end, &item)) values += item.children + (item.kind == '|');
-}
-
 /* The ids that the worker's list names: its entries are `id`, the id, and more. The caller frees
  * it. */
 static RedisDict *listed_ids(const char *at, const char *end, long long entries) {
@@ -122,7 +116,7 @@ static RedisDict *listed_ids(const char *at, const char *end, long long entries)
     while (entries-- > 0 && resp_next(&at, end, &entry)) {
         if (entry.kind != '*' || entry.children < 2 || !resp_next(&at, end, &name) || !resp_next(&at, end, &value)) break;
         if (value.kind == '$' && !value.null) redis.DictSetC(ids, (void *)value.text, value.length, ids);
-        skip(&at, end, name.children + value.children + entry.children - 2);
+        resp_skip(&at, end, name.children + value.children + entry.children - 2);
     }
     return ids;
 }

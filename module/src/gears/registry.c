@@ -15,20 +15,13 @@
 #include "core/worker_link.h"
 #include "gears/events.h"
 #include "gears/gears_state.h"
-#include "gears/hooked.h"
+#include "gears/hooks.h"
 
 struct gears_state gears;
 
 enum { GEARS_ENCODING = 1, MAX_ITEMS = 65536, DEATHS_MOST = 2 };
 
 /* ---- memory ---- */
-
-/* Leaves an empty list. */
-static void words_free(struct words *words) {
-    for (size_t i = 0; i < words->count; i++) redis.Free(words->items[i]);
-    redis.Free(words->items);
-    *words = (struct words){0};
-}
 
 /* The session's list must not hold it any more. */
 static void registration_free(struct registration *registration) {
@@ -56,13 +49,6 @@ static void session_free(struct session *session) {
     redis.Free(session);
 }
 
-/* Whether a word is among them. None at all means any. */
-bool words_hold(const struct words *words, const char *word) {
-    for (size_t i = 0; i < words->count; i++)
-        if (bytes_are(words->items[i], strlen(words->items[i]), word)) return true;
-    return words->count == 0;
-}
-
 /* ---- decoding ---- */
 
 /* The next item as an owned text. */
@@ -84,7 +70,7 @@ static bool read_words(struct frame_list *list, struct words *words) {
     return true;
 }
 
-/* An item begins with a command's name; hooked.c reads the rest. */
+/* An item begins with a command's name; hooks.c reads the rest. */
 static bool hooks_get(const struct words *commands) {
     for (size_t i = 0; i < commands->count; i++)
         if (bytes_are(commands->items[i], strcspn(commands->items[i], " "), "get")) return true;
@@ -239,7 +225,7 @@ static void add_active(struct registration *r) {
     gears.active = redis.Realloc(gears.active, sizeof r * (size_t)(n + 1));
     gears.active[n] = r;
     gears.hooks += r->commands.count > 0;
-    hooked_add(r);
+    hooks_add(r);
     gears.event_registrations += r->wants_events;
 }
 
@@ -253,7 +239,7 @@ static void count_session(const struct session *session, void *data) {
 /* After each change of the sessions. */
 static void recount(void) {
     gears.registrations = gears.hooks = gears.event_registrations = 0;
-    hooked_clear();
+    hooks_clear();
     gears_each_session(count_session, NULL);
 }
 
@@ -265,8 +251,8 @@ struct registration *gears_find(RegistrationTest test, void *data) {
 }
 
 /* For qsort. */
-static int by_order(const void *one, const void *other) {
-    const struct session *a = *(struct session *const *)one, *b = *(struct session *const *)other;
+static int by_order(const void *left, const void *right) {
+    const struct session *a = *(struct session *const *)left, *b = *(struct session *const *)right;
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
@@ -351,15 +337,15 @@ int rg_internal_register(RedisCtx *ctx, RedisString **argv, int argc) {
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
 
-struct by_id {
+struct id_text {
     const char *id;
     size_t length;
 };
 
 /* A test for gears_find. */
 static bool has_id(struct registration *registration, void *data) {
-    struct by_id *wanted = data;
-    return strlen(registration->id) == wanted->length && memcmp(registration->id, wanted->id, wanted->length) == 0;
+    struct id_text *by_id = data;
+    return strlen(registration->id) == by_id->length && memcmp(registration->id, by_id->id, by_id->length) == 0;
 }
 
 /* Whether all its registrations are removed. */
@@ -370,20 +356,20 @@ static bool is_empty(const struct session *session) {
 }
 
 /* FORGET: nothing is run again. */
-static void tell_worker_to_forget(const struct by_id *wanted) {
+static void tell_worker_to_forget(const struct id_text *by_id) {
     struct frame_writer w;
     if (!shardqa.link.started) return;
     frame_begin(&w, FRAME_FORGET, 0);
-    frame_item(&w, wanted->id, wanted->length);
+    frame_item(&w, by_id->id, by_id->length);
     link_send(&w, NULL);
 }
 
 /* False where there is no such registration. */
-static bool unregister(const struct by_id *wanted, bool tell) {
-    struct registration *registration = gears_find(has_id, (void *)wanted);
+static bool unregister(const struct id_text *by_id, bool tell) {
+    struct registration *registration = gears_find(has_id, (void *)by_id);
     if (registration == NULL) return false;
     struct session *session = registration->session;
-    if (tell) tell_worker_to_forget(wanted);
+    if (tell) tell_worker_to_forget(by_id);
     registration->id[0] = '\0';
     recount();
     if (is_empty(session)) forget(session->id);
@@ -392,11 +378,11 @@ static bool unregister(const struct by_id *wanted, bool tell) {
 
 /* RG._UNREGISTER id */
 int rg_internal_unregister(RedisCtx *ctx, RedisString **argv, int argc) {
-    struct by_id wanted;
+    struct id_text by_id;
     if (argc != 2) return redis.WrongArity(ctx);
     if (!internal_allowed(ctx)) return REDIS_OK;
-    wanted.id = redis.StringPtrLen(argv[1], &wanted.length);
-    if (!unregister(&wanted, shardqa.calling == 0)) return redis.ReplyWithError(ctx, "ERR unknown registration id");
+    by_id.id = redis.StringPtrLen(argv[1], &by_id.length);
+    if (!unregister(&by_id, shardqa.calling == 0)) return redis.ReplyWithError(ctx, "ERR unknown registration id");
     redis.ReplicateVerbatim(ctx);
     return redis.ReplyWithSimpleString(ctx, "OK");
 }
@@ -409,15 +395,15 @@ const char *gears_session_user(const char *id, size_t length) {
 
 /* The session that a registration belongs to, or NULL. */
 struct session *gears_session_of(const char *id, size_t length) {
-    struct by_id wanted = {.id = id, .length = length};
-    struct registration *registration = gears_find(has_id, &wanted);
+    struct id_text by_id = {.id = id, .length = length};
+    struct registration *registration = gears_find(has_id, &by_id);
     return registration ? registration->session : NULL;
 }
 
 /* The worker is told as well. */
 bool gears_unregister(const char *id, size_t length) {
-    struct by_id wanted = {.id = id, .length = length};
-    return unregister(&wanted, true);
+    struct id_text by_id = {.id = id, .length = length};
+    return unregister(&by_id, true);
 }
 
 /* Whether RG.TRIGGER of it may stand in a transaction or a script. */
@@ -451,10 +437,10 @@ static bool commit(const char *command, const char *argument, size_t length) {
 /* The node became a replica, or takes no writes now: the worker must not go on with what Redis
  * did not keep. */
 static void take_back(const struct session *session) {
-    struct session *kept = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
+    struct session *current = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
     if (!shardqa.link.started) return;
-    if (kept)
-        send_session(kept);
+    if (current)
+        send_session(current);
     else
         drop_from_worker(session);
 }
@@ -464,10 +450,10 @@ static void take_back(const struct session *session) {
  * worker names. */
 static const char *owner_of(const struct frame *frame, const struct session *session) {
     const char *user = rights_of_script(frame->id);
-    const struct session *kept = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
-    if (user != NULL || kept == NULL) return user;
-    bool same = kept->code_length == session->code_length && memcmp(kept->code, session->code, kept->code_length) == 0;
-    return same ? kept->user : NULL;
+    const struct session *current = redis.DictGetC(gears.sessions, session->id, strlen(session->id), NULL);
+    if (user != NULL || current == NULL) return user;
+    bool same = current->code_length == session->code_length && memcmp(current->code, session->code, current->code_length) == 0;
+    return same ? current->user : NULL;
 }
 
 /* REGISTER: a script has registered functions. The worker must not keep what Redis does not. */
@@ -494,10 +480,10 @@ bool gears_frame_unregister(const struct frame *frame) {
     struct frame_list list;
     struct frame_bytes id;
     if (!frame_list_open(frame->payload, frame->length, &list) || !frame_list_next(&list, &id)) return false;
-    struct by_id wanted = {.id = id.data, .length = id.length};
+    struct id_text by_id = {.id = id.data, .length = id.length};
     if (commit("RG._UNREGISTER", id.data, id.length)) return true;
-    struct registration *kept = gears_find(has_id, &wanted);
-    if (kept) take_back(kept->session);
+    struct registration *current = gears_find(has_id, &by_id);
+    if (current) take_back(current->session);
     return true;
 }
 

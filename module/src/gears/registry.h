@@ -10,11 +10,6 @@
 
 struct pending;
 
-struct words {
-    size_t count;
-    char **items; /* owned, NUL at the end */
-};
-
 struct session;
 
 struct registration {
@@ -24,7 +19,7 @@ struct registration {
     char *id;              /* owned; "" once unregistered: its place in the session's code must be kept */
     bool sync;             /* mode='sync': its trigger may hold a transaction or a script */
     bool keys_reader;
-    struct words commands; /* that it hooks (hooked.h) */
+    struct words commands; /* that it hooks (hooks.h) */
     bool hooks_get;        /* the misses of GET, and no other event of it: shardqa.get */
     bool wants_events;     /* a KeysReader that is no hook, or a StreamReader */
     struct prefix *prefix; /* owned */
@@ -64,7 +59,6 @@ bool gears_frame_unregister(const struct frame *frame);
 /* Calls `each` for every registration until it returns true; then returns that registration. */
 typedef bool (*RegistrationTest)(struct registration *registration, void *data);
 struct registration *gears_find(RegistrationTest test, void *data);
-bool words_hold(const struct words *words, const char *word); /* case does not matter; empty: true */
 
 const char *gears_session_user(const char *id, size_t length);   /* of the session of this id; borrowed, NULL: there is none */
 struct session *gears_session_of(const char *id, size_t length); /* of this registration; NULL: there is none */

@@ -1,84 +1,26 @@
 /* What a hooked command becomes: `shardqa.hook` (or `shardqa.hookread`) and the command.
  *
- * The filter (hook.c) only renames; here it is known whether the client may wait. Where it may
+ * The filter (hooks.c) only renames; here it is known whether the client may wait. Where it may
  * not (a transaction, a script), and where nobody hooks the command any more, Redis runs it as
  * the client's. */
-#include "gears/hooked.h"
+#include "gears/hooked_command.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/call.h"
 #include "core/pending.h"
 #include "core/reply.h"
 #include "core/rights.h"
+#include "core/state.h"
 #include "core/text.h"
 #include "core/worker_link.h"
 #include "gears/gears_state.h"
+#include "gears/hooks.h"
 #include "gears/registry.h"
 
 #define KEEP "-KEEP\r\n" /* of the worker: no function overrode what Redis replied */
 #define OURS "shardqa."
-
-enum { NAME_MOST = 64 };
-
-/* ---- the table ---- */
-
-/* The name as the table has it; false for what is no name of a command. */
-static bool lower(char name[NAME_MOST], const char *text, size_t length) {
-    if (length == 0 || length >= NAME_MOST) return false;
-    for (size_t i = 0; i < length; i++) name[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 32) : text[i];
-    name[length] = '\0';
-    return true;
-}
-
-/* Before the table is made anew. */
-void hooked_clear(void) {
-    struct hooked *hooked;
-    RedisDictIter *iterator = redis.DictIteratorStartC(gears.hooked, "^", NULL, 0);
-    while (redis.DictNextC(iterator, NULL, (void **)&hooked) != NULL) {
-        redis.Free(hooked->registrations);
-        redis.Free(hooked);
-    }
-    redis.DictIteratorStop(iterator);
-    redis.FreeDict(NULL, gears.hooked);
-    gears.hooked = redis.CreateDict(NULL);
-}
-
-/* `word`: name, `r` or `w`, first and last key. Anything else hooks nothing. */
-static void add_one(struct registration *registration, const char *word) {
-    char given[NAME_MOST], name[NAME_MOST], kind;
-    int first, last;
-    if (sscanf(word, "%63s %c %d %d", given, &kind, &first, &last) != 4 || !lower(name, given, strlen(given))) return;
-    struct hooked *hooked = redis.DictGetC(gears.hooked, name, strlen(name), NULL);
-    if (hooked == NULL) {
-        hooked = redis.Calloc(1, sizeof *hooked);
-        *hooked = (struct hooked){.writes = kind == 'w', .first = first > 0 ? first : 0, .last = last};
-        redis.DictSetC(gears.hooked, name, strlen(name), hooked);
-    }
-    hooked->registrations = redis.Realloc(hooked->registrations, sizeof registration * (hooked->count + 1));
-    hooked->registrations[hooked->count++] = registration;
-}
-
-/* All commands that it hooks. */
-void hooked_add(struct registration *registration) {
-    for (size_t i = 0; i < registration->commands.count; i++) add_one(registration, registration->commands.items[i]);
-}
-
-/* Runs for every command while anything is hooked. */
-const struct hooked *hooked_find(const char *name, size_t length) {
-    char lowered[NAME_MOST];
-    if (!lower(lowered, name, length)) return NULL;
-    return redis.DictGetC(gears.hooked, lowered, length, NULL);
-}
-
-/* A KeysReader looks at the keys of the events where a command has several keys. */
-bool hooked_takes(const struct hooked *hooked, const struct registration *registration, const char *key, size_t length) {
-    bool events_tell = registration->keys_reader && (key == NULL || hooked->last != hooked->first);
-    if (events_tell || (!registration->prefix->exact && registration->prefix->length == 0)) return true;
-    return key != NULL && prefix_matches(registration->prefix, key, length);
-}
 
 /* ---- as Redis would run it ---- */
 
@@ -122,21 +64,21 @@ static int run_and_reply(RedisCtx *ctx, RedisString **argv, int argc, bool reads
 /* ---- by way of the worker ---- */
 
 /* Called inside the command, so it only copies. */
-void hooked_caused(struct causing *causing, const struct registration *registration, const char *event, const char *key, size_t length, const char *type) {
-    struct caused *caused = redis.Calloc(1, sizeof *caused);
+void note_caused_event(struct caused_events *events, const struct registration *registration, const char *event, const char *key, size_t length, const char *type) {
+    struct caused_event *caused = redis.Calloc(1, sizeof *caused);
     caused->registration = text_copy(registration->id, strlen(registration->id));
     caused->event = text_copy(event, strlen(event));
     caused->key = text_copy(key, length);
     caused->key_length = length;
     caused->type = type;
-    *causing->end = caused;
-    causing->end = &caused->next;
+    *events->end = caused;
+    events->end = &caused->next;
 }
 
 /* With all that follow. */
-static void free_caused(struct caused *caused) {
+static void free_caused(struct caused_event *caused) {
     while (caused) {
-        struct caused *next = caused->next;
+        struct caused_event *next = caused->next;
         redis.Free(caused->registration);
         redis.Free(caused->event);
         redis.Free(caused->key);
@@ -160,16 +102,6 @@ static void finish_hooked(struct pending *pending, const char *resp, size_t leng
     redis.Free(real);
 }
 
-/* Whether it can travel in one frame. */
-static bool fits(RedisString **argv, int argc) {
-    size_t total = 0, length;
-    for (int i = 0; i < argc; i++) {
-        redis.StringPtrLen(argv[i], &length);
-        total += length + 4;
-    }
-    return total <= FRAME_MAX_PAYLOAD - FRAME_SPARE;
-}
-
 /* A HOOK frame and its request, with the client's user. */
 static void begin(struct frame_writer *w, RedisCtx *ctx, struct pending **pending) {
     *pending = pending_new();
@@ -181,11 +113,7 @@ static void begin(struct frame_writer *w, RedisCtx *ctx, struct pending **pendin
 /* `n argument …` */
 static void add_command(struct frame_writer *w, RedisString **argv, int argc) {
     frame_number(w, argc);
-    for (int i = 0; i < argc; i++) {
-        size_t length;
-        const char *text = redis.StringPtrLen(argv[i], &length);
-        frame_item(w, text, length);
-    }
+    text_items(w, argv, argc);
 }
 
 /* The client waits from here on. */
@@ -209,7 +137,7 @@ static int ask_functions(RedisCtx *ctx, RedisString **argv, int argc, struct reg
 }
 
 /* Redis has run it; the functions of what it caused come before its reply. */
-static int await_events(RedisCtx *ctx, RedisString **argv, int argc, const struct caused *caused, const struct buffer *resp) {
+static int await_events(RedisCtx *ctx, RedisString **argv, int argc, const struct caused_event *caused, const struct buffer *resp) {
     struct frame_writer w;
     struct pending *pending;
     struct real_reply *real = redis.Alloc(sizeof *real + resp->length);
@@ -231,48 +159,32 @@ static int await_events(RedisCtx *ctx, RedisString **argv, int argc, const struc
 }
 
 /* Where nothing was caused, nobody waits. */
-static int run_and_await(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const struct hooked *hooked) {
-    struct causing causing = {.hooked = hooked, .end = &causing.first};
+static int run_and_await(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const struct hook *hook) {
+    struct caused_events events = {.hook = hook, .end = &events.first};
     struct buffer resp = {0};
     if (!pending_has_room(ctx)) return REDIS_OK; /* before it runs: what runs must not be run again */
-    gears.causing = &causing;
+    gears.caused_events = &events;
     run(ctx, argv, argc, reads, &resp);
-    gears.causing = NULL;
-    if (causing.first && resp.data[0] != '-')
-        await_events(ctx, argv, argc, causing.first, &resp);
+    gears.caused_events = NULL;
+    if (events.first && resp.data[0] != '-')
+        await_events(ctx, argv, argc, events.first, &resp);
     else
         reply_with_resp(ctx, resp.data, resp.length);
-    free_caused(causing.first);
+    free_caused(events.first);
     buffer_free(&resp);
     return REDIS_OK;
 }
 
-/* As in hook.c. */
-static bool must_not_wait(RedisCtx *ctx) {
-    int no = CTX_MULTI | CTX_LUA | CTX_DENY_BLOCKING | CTX_REPLICATED | CTX_LOADING | CTX_ASYNC_LOADING | CTX_SLAVE;
-    return redis.GetContextFlags(ctx) & no || redis.GetSelectedDb(ctx) != 0;
-}
-
-/* Whether this client may run the command that its hook takes. */
-static bool may_run(RedisCtx *ctx, RedisString **argv, int argc) {
-    RedisString *name = redis.GetCurrentUserName(ctx);
-    RedisUser *user = name ? redis.GetModuleUserFromUserName(name) : NULL;
-    bool may = user && rights_allow(user, argv, (size_t)argc);
-    if (user) redis.FreeModuleUser(user);
-    if (name) redis.FreeString(ctx, name);
-    return may;
-}
-
 /* Hooks come first: what they take, Redis does not run. */
-static int serve(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const struct hooked *hooked) {
+static int serve(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const struct hook *hook) {
     size_t length = 0;
-    bool keyed = hooked->first > 0 && hooked->first < argc, awaited = false;
-    const char *key = keyed ? redis.StringPtrLen(argv[hooked->first], &length) : NULL;
-    struct registration **chain = redis.Alloc(sizeof *chain * (hooked->count + 1));
+    bool keyed = hook->first > 0 && hook->first < argc, awaited = false;
+    const char *key = keyed ? redis.StringPtrLen(argv[hook->first], &length) : NULL;
+    struct registration **chain = redis.Alloc(sizeof *chain * (hook->count + 1));
     long long count = 0;
-    for (size_t i = hooked->count; i-- > 0;) {
-        struct registration *r = hooked->registrations[i];
-        if (!hooked_takes(hooked, r, key, length)) continue;
+    for (size_t i = hook->count; i-- > 0;) {
+        struct registration *r = hook->registrations[i];
+        if (!hooks_take(hook, r, key, length)) continue;
         if (r->keys_reader)
             awaited = true;
         else
@@ -281,12 +193,12 @@ static int serve(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const 
     const char *inactive = count > 0 ? chain[0]->session->inactive : NULL;
     if (inactive)
         reply_error(ctx, "ERR registration %s is not active: %s", chain[0]->id, inactive);
-    else if (count > 0 && !may_run(ctx, argv, argc))
+    else if (count > 0 && !rights_client_may(ctx, argv, (size_t)argc))
         reply_error(ctx, "NOPERM this user has no permissions to run '%s' on these keys", redis.StringPtrLen(argv[0], NULL));
     else if (count > 0)
         ask_functions(ctx, argv, argc, chain, count);
     else if (awaited)
-        run_and_await(ctx, argv, argc, reads, hooked);
+        run_and_await(ctx, argv, argc, reads, hook);
     else
         run_and_reply(ctx, argv, argc, reads);
     redis.Free(chain);
@@ -301,7 +213,7 @@ int shardqa_hook(RedisCtx *ctx, RedisString **argv, int argc) {
     size_t length;
     bool reads = text_is(argv[0], OURS "hookread");
     const char *name = redis.StringPtrLen(argv[1], &length);
-    const struct hooked *hooked = hooked_find(name, length);
-    if (hooked == NULL || must_not_wait(ctx) || !fits(argv, argc)) return run_and_reply(ctx, argv + 1, argc - 1, reads);
-    return serve(ctx, argv + 1, argc - 1, reads, hooked);
+    const struct hook *hook = hooks_find(name, length);
+    if (hook == NULL || hooks_let_nobody_wait(ctx) || text_items_size(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE) return run_and_reply(ctx, argv + 1, argc - 1, reads);
+    return serve(ctx, argv + 1, argc - 1, reads, hook);
 }

@@ -1,5 +1,5 @@
-#ifndef SHARDQA_CONFIG_H
-#define SHARDQA_CONFIG_H
+#ifndef SHARDQA_AI_CONFIG_H
+#define SHARDQA_AI_CONFIG_H
 
 #include "core/redis_api.h"
 

@@ -1,5 +1,5 @@
 /* AI.CONFIG: what RedisAI let programs change while the server runs. */
-#include "ai/config.h"
+#include "ai/ai_config.h"
 
 #include <stdio.h>
 #include <string.h>

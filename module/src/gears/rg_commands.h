@@ -1,7 +1,7 @@
 /* RG.*: the commands that the worker answers. The sessions and registrations themselves:
  *     registry.h. */
-#ifndef SHARDQA_GEARS_H
-#define SHARDQA_GEARS_H
+#ifndef SHARDQA_RG_COMMANDS_H
+#define SHARDQA_RG_COMMANDS_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* The RG.* commands: admission here, answers from the worker. */
-#include "gears/gears.h"
+#include "gears/rg_commands.h"
 
 #include <string.h>
 
@@ -13,16 +13,6 @@
 #include "gears/registry.h"
 
 #define REFUSAL "ERR can not run gears inside MULTI, a script, a module's call, replication or loading, because it has to wait"
-
-/* Bytes that the words take in a frame. */
-static size_t size_of(RedisString **argv, int argc) {
-    size_t total = 64, length;
-    for (int i = 0; i < argc; i++) {
-        redis.StringPtrLen(argv[i], &length);
-        total += length + 4;
-    }
-    return total;
-}
 
 /* RG.DUMPREGISTRATIONS gets what only the module knows. */
 static void finish_dump(struct pending *pending, const char *resp, size_t length) {
@@ -44,7 +34,7 @@ static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long ti
     /* admission: scripts that go on after their reply are bounded as well */
     if (what == FORWARD_SCRIPT && redis.DictSize(shardqa.scripts) >= (uint64_t)shardqa.arguments.max_pending)
         return redis.ReplyWithError(ctx, "BUSY as many scripts run as may (MAXPENDING); wait until some have ended");
-    if (size_of(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
+    if (text_items_size(argv, argc) > FRAME_MAX_PAYLOAD - FRAME_SPARE)
         return redis.ReplyWithError(ctx, "ERR the command is longer than 1 GiB; send it in parts");
     /* whose rights it has is noted here, before the worker sees it */
     struct pending *pending = pending_new();
@@ -57,11 +47,7 @@ static int forward_for(RedisCtx *ctx, RedisString **argv, int argc, long long ti
     /* the command as it came */
     frame_begin(&w, FRAME_REQUEST, pending->id);
     frame_text(&w, pending->user);
-    for (int i = 0; i < argc; i++) {
-        size_t length;
-        const char *text = redis.StringPtrLen(argv[i], &length);
-        frame_item(&w, text, length);
-    }
+    text_items(&w, argv, argc);
     pending_block(ctx, pending, timeout_ms, false);
     link_request(&w);
     shardqa.counters.requests++;
