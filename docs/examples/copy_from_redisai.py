@@ -30,25 +30,25 @@ def pairs(reply: Sequence[Any]) -> dict[str, Any]:
 
 
 def tensor(old: Any, key: bytes) -> list[Any]:
-    found = pairs(old.execute_command("AI.TENSORGET", key, "META", "BLOB"))
-    return ["AI.TENSORSET", key, found["dtype"], *found["shape"], "BLOB", found["blob"]]
+    reply = pairs(old.execute_command("AI.TENSORGET", key, "META", "BLOB"))
+    return ["AI.TENSORSET", key, reply["dtype"], *reply["shape"], "BLOB", reply["blob"]]
 
 
 def model(old: Any, key: bytes) -> list[Any]:
-    found = pairs(old.execute_command("AI.MODELGET", key, "META", "BLOB"))
-    words = ["AI.MODELSTORE", key, found["backend"], found["device"], "TAG", found["tag"]]
+    reply = pairs(old.execute_command("AI.MODELGET", key, "META", "BLOB"))
+    words = ["AI.MODELSTORE", key, reply["backend"], reply["device"], "TAG", reply["tag"]]
     for name in BATCHING:
-        words += [name.upper(), found[name]] if found.get(name) else []
-    if found["backend"] == b"TF":
+        words += [name.upper(), reply[name]] if reply.get(name) else []
+    if reply["backend"] == b"TF":
         for name in ("inputs", "outputs"):
-            words += [name.upper(), len(found[name]), *found[name]]
-    return [*words, "BLOB", *(found["blob"] if isinstance(found["blob"], list) else [found["blob"]])]
+            words += [name.upper(), len(reply[name]), *reply[name]]
+    return [*words, "BLOB", *(reply["blob"] if isinstance(reply["blob"], list) else [reply["blob"]])]
 
 
 def script(old: Any, key: bytes) -> list[Any]:
-    found = pairs(old.execute_command("AI.SCRIPTGET", key, "META", "SOURCE"))
-    words = ["AI.SCRIPTSTORE", key, found["device"], "TAG", found["tag"]]
-    return [*words, "ENTRY_POINTS", len(found["entry points"]), *found["entry points"], "SOURCE", found["source"]]
+    reply = pairs(old.execute_command("AI.SCRIPTGET", key, "META", "SOURCE"))
+    words = ["AI.SCRIPTSTORE", key, reply["device"], "TAG", reply["tag"]]
+    return [*words, "ENTRY_POINTS", len(reply["entry points"]), *reply["entry points"], "SOURCE", reply["source"]]
 
 
 KINDS = {b"AI_TENSOR": ("tensors", tensor), b"AI__MODEL": ("models", model), b"AI_SCRIPT": ("scripts", script)}

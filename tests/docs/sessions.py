@@ -24,16 +24,16 @@ class Command:
 
 def console(text: str) -> list[Command]:
     """The commands of a document in their order."""
-    found = list[Command]()
+    commands = list[Command]()
     for block in CONSOLE.findall(text):
         for line in block.splitlines():
             if line.startswith("$ "):
-                found.append(Command(line[2:]))
-            elif (line.startswith("> ") or line == ">") and not found[-1].prints:
-                found[-1].typed += "\n" + line[2:]
+                commands.append(Command(line[2:]))
+            elif (line.startswith("> ") or line == ">") and not commands[-1].prints:
+                commands[-1].typed += "\n" + line[2:]
             else:
-                found[-1].prints.append(line)
-    return found
+                commands[-1].prints.append(line)
+    return commands
 
 
 def programs(path: Path) -> list[tuple[str, list[str]]]:

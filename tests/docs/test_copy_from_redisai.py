@@ -1,4 +1,4 @@
-"""docs/examples/copy_from_redisai.py between two nodes: what is copied equals what was there."""
+"""The program docs/examples/copy_from_redisai.py copies between two nodes, whole."""
 
 import subprocess
 import sys

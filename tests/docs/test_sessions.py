@@ -1,4 +1,4 @@
-"""What README and docs show is typed into a shell, on a live cluster with API, and prints what stands there."""
+"""Sessions of README and docs are typed into a shell, on a live cluster with API, and print what stands there."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def as_here(text: str, cluster: LocalCluster, api: Server) -> str:
 
 
 def typed(commands: list[Command], folder: Path, environment: dict[str, str]) -> list[str]:
-    """What each command prints, all in one shell."""
+    """Types all commands into one shell; returns what each prints."""
     script = PRELUDE + "".join(f"{command.typed}\necho '{END}'\n" for command in commands)
     done = subprocess.run(
         ["bash", "-c", script],

@@ -1,4 +1,4 @@
-"""What the rules of the house look at: its files and its rooms."""
+"""The files and rooms that the rules of the house look at."""
 
 import ast
 import functools

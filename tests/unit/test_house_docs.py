@@ -23,15 +23,15 @@ def markdown() -> list[Path]:
 
 def prose(path: Path) -> list[tuple[int, str]]:
     """(number, line) without code, tables, headings and what can't be wrapped."""
-    found, fenced, listed = list[tuple[int, str]](), False, False
+    lines, fenced, listed = list[tuple[int, str]](), False, False
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
         listed = LIST_ITEM.match(line) is not None or (listed and (not line.strip() or line.startswith(" ")))
         code = fenced or (line.startswith("    ") and not listed)
         if not code and " " in line.strip() and not line.lstrip().startswith(("|", "#")):
-            found.append((number, line))
-    return found
+            lines.append((number, line))
+    return lines
 
 
 def test_prose_is_wrapped() -> None:

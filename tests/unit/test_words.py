@@ -45,7 +45,6 @@ FRAGMENT = re.compile(
 ON_THE_WIRE = {"found", "kept"}
 """Fields that replies carry; renaming them would break programs."""
 UNFINISHED = {
-    "docs",
     "loader",
     "module",
     "src/shardqa",
@@ -58,7 +57,6 @@ UNFINISHED = {
     "tests/clients",
     "tests/cluster",
     "tests/compat",
-    "tests/docs",
     "tests/files",
     "tests/module",
     "tests/quality",
