@@ -66,7 +66,7 @@ Serve = Callable[[ASGIApp], Server]
 
 
 def read_all(connection: socket.socket) -> bytes:
-    """What comes until the server closes; nothing where it reset."""
+    """All bytes until the server closes; nothing where it reset."""
     try:
         return b"".join(iter(lambda: connection.recv(65_536), b""))
     except ConnectionError:
@@ -131,7 +131,7 @@ def running_api(folder: Path, before: str = "", **settings: object) -> Iterator[
 
 
 def refused_start(*flags: str, folder: Path | None = None, env: dict[str, str]) -> str:
-    """What `python -m shardqa.api` says when it does not start."""
+    """The words of `python -m shardqa.api` when it does not start."""
     command = [sys.executable, "-m", "shardqa.api", *flags]
     ended = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1

@@ -32,16 +32,13 @@ checks.negative_data_rejection.enabled = false
 
 
 def run(url: str, seconds: float | None, seed: int, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Its output; the exit code is 0 where nothing was found. Without `seconds`, what it makes of the description
-    alone, without chance: the same each time.
+    """Runs schemathesis; the exit code is 0 where nothing was found. Without `seconds`, it runs what it makes of the
+    description alone, without chance: the same each time.
     """
-    bounds = ("--phases", "examples,coverage") if seconds is None else ("--max-time", str(round(seconds)))
-    command = [
-        *(str(SCHEMATHESIS), "--config-file", str(_config(folder)), "run", f"{url}/openapi.json"),
-        *(*bounds, "--seed", str(seed)),
-        *("--mode", "all", "--continue-on-failure", "--warnings", "off", "--no-color", "--request-timeout", "30"),
-        *("--suppress-health-check", "all", "--generation-database", "none"),
-    ]
+    command = [str(SCHEMATHESIS), "--config-file", str(_config(folder)), "run", f"{url}/openapi.json"]
+    command += ["--phases", "examples,coverage"] if seconds is None else ["--max-time", str(round(seconds))]
+    command += ["--seed", str(seed), "--mode", "all", "--continue-on-failure", "--warnings", "off", "--no-color"]
+    command += ["--request-timeout", "30", "--suppress-health-check", "all", "--generation-database", "none"]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=folder, timeout=(seconds or 0) + 300
     )
@@ -57,15 +54,14 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--minutes", type=float, default=10)
     options.add_argument("--seed", type=int, default=1)
-    given = options.parse_args()
+    arguments = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, running_cluster(Path(folder) / "data", shards=3) as cluster:
         prepare(cluster)
         with running_api(Path(folder), redis=cluster.seed()) as server:
-            done = run(server.url, given.minutes * 60, given.seed, Path(folder))
+            done = run(server.url, arguments.minutes * 60, arguments.seed, Path(folder))
             print(done.stdout, done.stderr)
-            print(
-                "\n".join(server.log().splitlines()[-20:]) if "Traceback" in server.log() else "no traceback in its log"
-            )
+            last = "\n".join(server.log().splitlines()[-20:])
+            print(last if "Traceback" in server.log() else "no traceback in its log")
     return done.returncode
 
 

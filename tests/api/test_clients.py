@@ -76,15 +76,15 @@ def test_a_filter_keeps_documents_out(client: Client, corpus: str) -> None:
 
 
 def test_a_filter_is_sent_as_it_was_given() -> None:
-    given: dict[str, Any] = {"metadata": {"end": None, "year": [1820, None]}}
-    for filter in (given, DocumentFilter.model_validate(given)):
+    conditions: dict[str, Any] = {"metadata": {"end": None, "year": [1820, None]}}
+    for filter in (conditions, DocumentFilter.model_validate(conditions)):
         body = search(Search.model_construct(question="mill", limit=3), filter).json
         assert body is not None
-        assert json.loads(body) == {"question": "mill", "limit": 3, "filter": given}
-    asked = Question(question="mill?", filter=DocumentFilter.model_validate(given))
+        assert json.loads(body) == {"question": "mill", "limit": 3, "filter": conditions}
+    asked = Question(question="mill?", filter=DocumentFilter.model_validate(conditions))
     batch = ask_batch([asked], "c").json
     assert batch is not None
-    assert json.loads(batch)["questions"][0]["filter"] == given
+    assert json.loads(batch)["questions"][0]["filter"] == conditions
 
 
 def test_a_corpus_is_listed_searched_explained_and_dropped(client: Client, corpus: str) -> None:

@@ -98,12 +98,12 @@ def expected(operation: str, name: str) -> int:
 
 def test_every_route_is_behind_the_gate_or_open() -> None:
     app = create_app(Settings(redis=NOBODY))
-    for one in iter_route_contexts(app.routes):
-        route = one.original_route
+    for context in iter_route_contexts(app.routes):
+        route = context.original_route
         if isinstance(route, Mount):
             assert isinstance(route.app, StaticFiles), route.path
-        elif one.path != "/openapi.json":
-            assert isinstance(route, Route), one.path
+        elif context.path != "/openapi.json":
+            assert isinstance(route, Route), context.path
 
 
 def test_a_route_that_does_not_say_what_it_needs_is_refused() -> None:
@@ -199,12 +199,12 @@ def test_no_spelling_brings_an_answer_without_a_key(locked: Server, corpus: str,
 
 @pytest.mark.usefixtures("filled")
 def test_plain_is_for_who_may_ask(locked: Server, root: httpx.Client, corpus: str) -> None:
-    asked = {"q": QUESTION, "corpus": corpus}
+    question = {"q": QUESTION, "corpus": corpus}
     for named in ({"plain": "1"}, {"plain": "yes"}):
-        assert "Holm" in root.get("/", params=asked | named).text
+        assert "Holm" in root.get("/", params=question | named).text
         with locked.client() as client:
-            problem(client.get("/", params=asked | named), 401, "key_wanted")
-    assert "Holm" not in root.get("/", params=asked).text
+            problem(client.get("/", params=question | named), 401, "key_wanted")
+    assert "Holm" not in root.get("/", params=question).text
 
 
 @pytest.mark.usefixtures("filled")

@@ -1,4 +1,4 @@
-"""What is no HTTP/1.1, or not as this server takes it: a problem, behind the replies to what was asked before."""
+"""Bytes that are no HTTP/1.1, or not as this server takes it: a problem, behind the replies to requests before."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""shardqa.js, the published client, in a real browser against the real API."""
+"""The published client shardqa.js, in a real browser against the real API."""
 
 import json
 import re

@@ -95,20 +95,20 @@ def test_processes_count_the_requests_of_a_key_together(cluster: LocalCluster, l
     id_, key = store_key(cluster, scopes=["ask"], per_minute=20)
     served = 0
     with (
-        running_api(tmp_path, redis=cluster.seed(), http_keys="all") as second,
-        locked.client(headers=bearer(key)) as one,
-        second.client(headers=bearer(key)) as other,
+        running_api(tmp_path, redis=cluster.seed(), http_keys="all") as server,
+        locked.client(headers=bearer(key)) as first,
+        server.client(headers=bearer(key)) as second,
     ):
 
         def is_refused() -> bool:
             nonlocal served
-            reply = other.get("/v1/formats")
+            reply = second.get("/v1/formats")
             served += reply.status_code == 200
             return reply.status_code == 429
 
-        wait_until(lambda: one.get("/v1/formats").status_code == 200, "the key is known")
+        wait_until(lambda: first.get("/v1/formats").status_code == 200, "the key is known")
         for _ in range(19):
-            one.get("/v1/formats")
+            first.get("/v1/formats")
         with cluster_client(cluster) as client:
             wait_until(lambda: requests_of(client, id_) >= 18, "the first says what it served")
         wait_until(is_refused, "the other process knows what the first served")

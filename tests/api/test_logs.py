@@ -82,15 +82,15 @@ def exported() -> Iterator[InMemorySpanExporter]:
 async def test_a_question_is_a_span_with_one_for_each_step(engine: Engine, exported: InMemorySpanExporter) -> None:
     await engine.documents.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
     answer = await engine.ask(QUESTION)
-    found = {span.name: span for span in exported.get_finished_spans()}
-    assert set(found) == {"ask", "cache", "retrieve", "read", "merge"}
-    whole = found.pop("ask")
+    steps = {span.name: span for span in exported.get_finished_spans()}
+    assert set(steps) == {"ask", "cache", "retrieve", "read", "merge"}
+    whole = steps.pop("ask")
     assert whole.attributes is not None
     assert (whole.attributes["cache"], whole.attributes["corpus"]) == ("none", answer.corpus)
-    for span in found.values():
+    for span in steps.values():
         assert span.parent is not None
         assert span.parent.span_id == whole.context.span_id
-    assert "Brennick" not in str([span.to_json() for span in (whole, *found.values())])
+    assert "Brennick" not in str([span.to_json() for span in (whole, *steps.values())])
 
 
 async def test_a_question_that_fails_marks_its_span(engine: Engine, exported: InMemorySpanExporter) -> None:

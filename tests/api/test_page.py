@@ -242,11 +242,11 @@ def test_offsets_count_characters_as_python_does(open_page: OpenPage, lonely: Se
     chance = random.Random(7)
     texts = ["".join(chance.choices("aé水🌾𝕨\u0301\u200d\n", k=chance.randrange(30))) for _ in range(300)]
     spans = [sorted(chance.choices(range(len(text) + 1), k=2)) for text in texts]
-    found = page.evaluate(
+    parts = page.evaluate(
         """async ([texts, spans]) => {
             const { split } = await import("/static/text.js");
             return texts.map((text, n) => split(text, ...spans[n]));
         }""",
         [texts, spans],
     )
-    assert found == [[t[:start], t[start:end], t[end:]] for t, (start, end) in zip(texts, spans, strict=True)]
+    assert parts == [[t[:start], t[start:end], t[end:]] for t, (start, end) in zip(texts, spans, strict=True)]

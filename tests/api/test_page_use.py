@@ -1,4 +1,4 @@
-"""What the page is used for beside asking: copying, judging, going through a document, corpora, the cluster, themes."""
+"""Uses of the page beside asking: copying, judging, going through a document, corpora, the cluster, themes."""
 
 import json
 from pathlib import Path

@@ -46,13 +46,13 @@ def untimed(reply: httpx.Response) -> dict[str, Any]:
     ],
 )
 def test_a_cached_reply_is_the_routes(ask: Ask, fields: dict[str, Any]) -> None:
-    kept, again, route = ask(**fields), ask(**fields), ask(BY_ROUTE, **fields)
-    assert kept.json()["cache"] == route.json()["cache"] == "process"
-    assert untimed(kept) == untimed(again) == untimed(route)
-    assert list(kept.json()) == list(route.json())
-    assert list(kept.json()["timing"]) == list(route.json()["timing"])
-    assert {*kept.headers} == {*route.headers}
-    assert again.headers["x-request-id"] != kept.headers["x-request-id"]
+    cached, again, route = ask(**fields), ask(**fields), ask(BY_ROUTE, **fields)
+    assert cached.json()["cache"] == route.json()["cache"] == "process"
+    assert untimed(cached) == untimed(again) == untimed(route)
+    assert list(cached.json()) == list(route.json())
+    assert list(cached.json()["timing"]) == list(route.json()["timing"])
+    assert {*cached.headers} == {*route.headers}
+    assert again.headers["x-request-id"] != cached.headers["x-request-id"]
 
 
 def test_a_link_gets_the_same(http: httpx.Client, ask: Ask, corpus: str) -> None:

@@ -65,13 +65,13 @@ def test_a_fault_before_the_first_step_is_a_problem(http: httpx.Client) -> None:
 
 def test_a_filter_stands_in_the_body_or_as_json_in_the_address(http: httpx.Client, filled: str) -> None:
     good, other = {"metadata": {"year": {"lte": 1871}}}, {"metadata": {"year": 1872}}
-    asked = {"question": QUESTION, "corpus": filled}
-    answer = http.post("/v1/ask", json={**asked, "filter": good}).json()
+    question = {"question": QUESTION, "corpus": filled}
+    answer = http.post("/v1/ask", json={**question, "filter": good}).json()
     assert (answer["answer"], answer["metadata"]) == ("Ada Holm", {"year": 1871})
     for path in ("/v1/ask", "/v1/search", "/v1/explain"):
-        for wanted, is_there in ((good, True), (other, False)):
-            by_address = http.get(path, params={"q": QUESTION, "corpus": filled, "filter": json.dumps(wanted)}).json()
-            by_body = http.post(path, json={**asked, "filter": wanted}).json()
+        for filter, is_there in ((good, True), (other, False)):
+            by_address = http.get(path, params={"q": QUESTION, "corpus": filled, "filter": json.dumps(filter)}).json()
+            by_body = http.post(path, json={**question, "filter": filter}).json()
             for found in (by_address, by_body):
                 assert bool(found["n_best" if path == "/v1/ask" else "passages"]) == is_there, path
 

@@ -36,10 +36,10 @@ def seeded(http: httpx.Client, corpus: str) -> str:
 def test_the_offered_questions_are_answered_right_and_the_last_one_is_not(http: httpx.Client, seeded: str) -> None:
     answers = known()
     for question in offered():
-        found = http.get("/v1/ask", params={"q": question, "corpus": seeded}).json()
+        answer = http.get("/v1/ask", params={"q": question, "corpus": seeded}).json()
         right = answers[question]
         if right:
-            assert any(found["answer"] in one or one in found["answer"] for one in right), question
+            assert any(answer["answer"] in one or one in answer["answer"] for one in right), question
         else:
-            assert found["no_answer"], question
+            assert answer["no_answer"], question
     assert answers[offered()[-1]] == []

@@ -1,4 +1,4 @@
-"""What is installed is whole: an sdist that builds, a wheel that works where there is no checkout."""
+"""Distributions are whole: an sdist that builds, a wheel that works where there is no checkout."""
 
 import os
 import subprocess

@@ -53,13 +53,11 @@ UNFINISHED = {
     "src/shardqa/gears",
     "src/shardqa/integrations",
     "tests",
-    "tests/api",
     "tests/clients",
     "tests/cluster",
     "tests/compat",
     "tests/files",
     "tests/module",
-    "tests/quality",
     "tests/unit",
 }
 
