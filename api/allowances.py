@@ -7,6 +7,7 @@ costs no round trip, and a key gets at most that long more than it is for. One e
 
 import asyncio
 import logging
+import math
 import time
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ log = logging.getLogger("shardqa.api")
 
 
 @dataclass(slots=True)
-class _Count:
+class RequestCount:
     minute: int
     unsent: int = 0  # requests of this minute that Redis does not count yet
     sent: int = 0  # those that it counts, of all processes, or that are on their way to it
@@ -44,11 +45,23 @@ class _Count:
         """The requests of the last 60 seconds, about."""
         return self.before * (1 - now % MINUTE / MINUTE) + self.sent + self.unsent
 
+    def wait(self, limit: int, now: float) -> int:
+        """The whole seconds until fewer than `limit` requests lie within 60 seconds, if no more come; at least 1."""
+        past, current, left = now % MINUTE, self.sent + self.unsent, limit
+        before, until = self.before, 0.0
+        if current < limit:
+            left -= current
+        else:  # this minute's own are too many: they must become the last one's, and fade
+            before, until = current, MINUTE - past
+            past = 0.0
+        faded = MINUTE * (1 - left / before) if before else 0.0  # seconds of a minute after which enough of it is gone
+        return math.floor(until + max(0.0, faded - past)) + 1
+
 
 class Allowances:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._counts: dict[str, _Count] = {}  # by the key's id
+        self._counts: dict[str, RequestCount] = {}  # by the key's id
         self._exchanging: asyncio.Task[None] | None = None
 
     async def take(self, key: ApiKey) -> None:
@@ -56,14 +69,16 @@ class Allowances:
         if key.per_minute is None:
             return
         if key.id not in self._counts:
-            self._counts[key.id] = _Count(_minute())
+            self._counts[key.id] = RequestCount(_minute())
             await self._exchange()
         elif self._exchanging is None or self._exchanging.done():
             self._exchanging = asyncio.create_task(self._exchange_soon())
-        count = self._counts.setdefault(key.id, _Count(_minute()))
+        count = self._counts.setdefault(key.id, RequestCount(_minute()))
         count.turn(_minute())
-        if count.within(time.time()) >= key.per_minute:
-            raise TooManyOfKey(f"the key {key.id} is for {key.per_minute:,} requests a minute")
+        now = time.time()
+        if count.within(now) >= key.per_minute:
+            wait = count.wait(key.per_minute, now)
+            raise TooManyOfKey(f"the key {key.id} is for {key.per_minute:,} requests a minute; wait {wait} s", wait)
         count.unsent += 1
 
     async def _exchange_soon(self) -> None:

@@ -69,6 +69,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # ids may end in a slash
+        generate_unique_id_function=openapi.operation_id,
         middleware=[Middleware(Access, metrics=metrics), Middleware(SendDeadlines)],
     )
     app.state.shardqa = state

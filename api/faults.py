@@ -102,6 +102,10 @@ class TooManyOfKey(ShardqaError):
     code = "too_many_of_key"
     status = 429
 
+    def __init__(self, message: str, wait: int) -> None:
+        super().__init__(message)
+        self.wait = wait  # seconds until the key is good again
+
 
 class NotForm(ShardqaError):
     """The Content-Type is another than multipart/form-data."""

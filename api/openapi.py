@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 
 import shardqa
 from shardqa.api import faults
@@ -16,6 +17,26 @@ DESCRIPTION = (
     "a calibrated score, and no answer where none is sure."
 )
 REF = "#/components/schemas/{model}"
+SERVERS = [{"url": "/", "description": "The server that this description comes from"}]
+QUESTION = {"question": "Who designed UTF-8?", "corpus": "seeds"}
+EXAMPLES: dict[str, dict[str, Any]] = {  # of JSON bodies, by the path of their POST
+    "/v1/ask": {**QUESTION, "n_best": 3},
+    "/v1/ask/batch": {"questions": [QUESTION, {"question": "How deep is Lake Ysolde?", "corpus": "seeds"}]},
+    "/v1/search": {**QUESTION, "limit": 10},
+    "/v1/explain": {**QUESTION, "k": 5},
+    "/v1/documents": {
+        "id": "mill",
+        "corpus": "examples",
+        "title": "The mill",
+        "text": "Ada Holm built the mill in 1871.",
+        "metadata": {"year": 1871},
+    },
+}
+
+
+def operation_id(route: APIRoute) -> str:
+    """The name of the function that serves a route: generated clients call it so, and it outlives the address."""
+    return route.name
 
 
 def install(app: FastAPI) -> None:
@@ -30,7 +51,13 @@ def install(app: FastAPI) -> None:
 
 
 def _describe(app: FastAPI) -> dict[str, Any]:
-    schema = get_openapi(title="shardqa", version=shardqa.__version__, description=DESCRIPTION, routes=app.routes)
+    schema = get_openapi(
+        title="shardqa",
+        version=shardqa.__version__,
+        description=DESCRIPTION,
+        routes=app.routes,
+        servers=SERVERS,
+    )
     schemas = schema.setdefault("components", {}).setdefault("schemas", {})
     for model in (Problem, FieldError, NewDocument):
         described = model.model_json_schema(ref_template=REF)
@@ -47,6 +74,8 @@ def _describe(app: FastAPI) -> dict[str, Any]:
                 "description": "A problem (RFC 9457)",
                 "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
             }
+    for path, example in EXAMPLES.items():
+        schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"] = example
     schema["x-problems"] = problem_codes()
     return schema
 

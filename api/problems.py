@@ -120,7 +120,9 @@ def reply(
     """The HTTP response for `error`; 429 and 503 get a Retry-After, 401 says what is asked for."""
     problem = of(error, request_id(scope), errors)
     sent = dict(headers or {})
-    if problem.status in RETRY_SECONDS:
+    if isinstance(error, faults.TooManyOfKey):
+        sent["Retry-After"] = str(error.wait)
+    elif problem.status in RETRY_SECONDS:
         sent["Retry-After"] = str(RETRY_SECONDS[problem.status])
     if problem.status == faults.KeyWanted.status:
         sent["WWW-Authenticate"] = "Bearer"

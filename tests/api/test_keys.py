@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from shardqa.api.allowances import RequestCount
 from shardqa.cluster.local import LocalCluster
 from shardqa.filters import DocumentFilter
 from tests.api.conftest import (
@@ -82,7 +85,23 @@ def test_a_key_has_a_number_of_requests_a_minute(locked: Server, filled: str, ke
     assert ask(locked, filled, key).status_code == 200
     reply = awaited(lambda: ask(locked, filled, key), lambda reply: reply.status_code == 429)
     problem(reply, 429, "too_many_of_key")
-    assert reply.headers["retry-after"] == "1"
+    assert 1 < int(reply.headers["retry-after"]) <= 120
+
+
+@given(limit=st.integers(1, 50), before=st.integers(0, 99), current=st.integers(0, 99), second=st.floats(0, 59.9))
+def test_a_key_is_good_again_after_the_seconds_of_retry_after_and_no_earlier(
+    limit: int, before: int, current: int, second: float
+) -> None:
+    def is_refused(now: float) -> bool:
+        count = RequestCount(minute=7, sent=current, before=before)
+        count.turn(int(now) // 60)
+        return count.within(now) >= limit
+
+    now = 7 * 60 + second
+    assume(is_refused(now))
+    wait = RequestCount(minute=7, sent=current, before=before).wait(limit, now)
+    assert not is_refused(now + wait)
+    assert wait == 1 or is_refused(now + wait - 1.001)
 
 
 def requests_of(client: Any, id_: str) -> int:

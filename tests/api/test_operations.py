@@ -70,6 +70,37 @@ def test_the_description_says_of_every_operation_what_its_errors_are(alone: http
     assert description["paths"]["/v1/ask"]["post"]["security"] == [{}, {"key": ["ask"]}]
 
 
+def test_generated_clients_have_stable_names_and_an_address(alone: httpx.Client) -> None:
+    description = alone.get("/openapi.json").json()
+    ids = {
+        f"{method.upper()} {path}": operation["operationId"]
+        for path, operations in description["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert len(set(ids.values())) == len(ids)
+    assert (ids["POST /v1/ask"], ids["PUT /v1/files/{name}"], ids["GET /healthz"]) == (
+        "post_ask",
+        "put_file",
+        "healthz",
+    )
+    assert [server["url"] for server in description["servers"]] == ["/"]
+
+
+def test_every_body_of_json_has_an_example_that_is_taken(alone: httpx.Client) -> None:
+    bodies = {
+        path: operations["post"]["requestBody"]["content"]["application/json"]
+        for path, operations in alone.get("/openapi.json").json()["paths"].items()
+        if "application/json" in operations.get("post", {}).get("requestBody", {}).get("content", {})
+    }
+    assert len(bodies) == 5
+    for path, body in bodies.items():
+        reply = alone.post(path, json=body["example"])
+        outcomes = reply.json().get("results", [{"status": reply.status_code}])
+        assert {outcome["status"] for outcome in outcomes} == {503}, (
+            path
+        )  # nothing is wrong but that no cluster is there
+
+
 def logged(server: Server, reply: httpx.Response) -> list[str]:
     """The lines of a request; they come a moment after its reply."""
     id = reply.headers["X-Request-Id"]
