@@ -11,10 +11,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from shardqa import request, spans
+from shardqa import request
 from shardqa.api import problems
 from shardqa.api.faults import ClientLeft, ClientStalled, InternalError
 from shardqa.api.metrics import Metrics
+from shardqa.engine import tracing
 
 MAX_PATH = 200  # characters of a path in the log
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})  # label values; the rest is OTHER
@@ -68,7 +69,7 @@ class Access:
 
         self.metrics.in_flight.inc()
         try:
-            with spans.served(f"{method} request", _Headers(scope)) as span:
+            with tracing.served(f"{method} request", _Headers(scope)) as span:
                 await self._catch(scope, receive, noted, lambda: status != problems.CLIENT_LEFT)
                 if span is not None:
                     _describe(span, method, scope, status, request_id)

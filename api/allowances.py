@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 
 from shardqa.api.connection import Connection
 from shardqa.api.faults import TooManyOfKey
-from shardqa.api_keys import ApiKey
+from shardqa.engine.api_keys import ApiKey
 from shardqa.errors import ShardqaError
 
 EXCHANGE = 1.0  # seconds

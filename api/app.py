@@ -18,7 +18,7 @@ from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
 
 import shardqa
-from shardqa import extras, spans
+from shardqa import extras
 from shardqa.api import openapi, problems, requests
 from shardqa.api.access import Access
 from shardqa.api.connection import Connection
@@ -29,13 +29,14 @@ from shardqa.api.metrics import Metrics
 from shardqa.api.routes import ask, cluster, corpora, documents, files, health, page, search
 from shardqa.api.state import State
 from shardqa.config import Settings
+from shardqa.engine import tracing
 
 log = logging.getLogger("shardqa.api")
 
 
 def start_spans() -> None:
     try:
-        spans.configure()
+        tracing.configure()
     except ImportError as error:
         log.warning("no spans are sent, %s: %s", error, extras.remedy("otel"))
 
@@ -54,7 +55,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if spans.is_wanted():  # of each process its own: the exporter's thread does not survive a fork
+        if tracing.is_wanted():  # of each process its own: the exporter's thread does not survive a fork
             start_spans()
         await connection.open()
         try:

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from shardqa import api_keys
 from shardqa.address import is_loopback
 from shardqa.api.allowances import Allowances
 from shardqa.api.connection import Connection
 from shardqa.api.faults import KeyRefused, KeyWanted, NotAllowed
-from shardqa.api_keys import ApiKey
 from shardqa.config import Settings
+from shardqa.engine import api_keys
+from shardqa.engine.api_keys import ApiKey
 from shardqa.errors import ClusterUnavailable, ShardqaError
 
 TRUSTED = 2.0  # seconds that keys are believed without being read again
@@ -57,8 +57,8 @@ class Authentication:
     async def _of_header(self, header: str) -> ApiKey:
         kind, _, sent = header.partition(" ")
         parsed = api_keys.parse(sent.strip()) if kind.lower() == "bearer" else None
-        key = (await self._keys.current()).get(parsed[0]) if parsed else None
-        if parsed is None or key is None or not api_keys.is_of(parsed[1], key):
+        key = (await self._keys.current()).get(parsed.id) if parsed else None
+        if parsed is None or key is None or not parsed.opens(key):
             raise KeyRefused("the key sent is unknown, or was revoked")
         if key.has_expired(datetime.now(UTC)):
             raise KeyRefused(f"the key {key.id} expired at {key.expires:%Y-%m-%d %H:%M} UTC")

@@ -10,8 +10,8 @@ from typing import Any
 from shardqa import filters, http_schema
 from shardqa.api import cursors, problems
 from shardqa.api.faults import NotAllowed
-from shardqa.api_keys import ApiKey
 from shardqa.engine import Engine
+from shardqa.engine.api_keys import ApiKey
 from shardqa.engine.ask import CachedReply
 from shardqa.filters import DocumentFilter, View
 from shardqa.question import Question

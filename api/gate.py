@@ -14,7 +14,6 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.types import Receive, Scope, Send
 
-from shardqa import api_keys
 from shardqa.api.authentication import Authentication
 from shardqa.api.authorized_engine import bearer
 from shardqa.api.connection import Connection
@@ -22,6 +21,7 @@ from shardqa.api.hosts import Hosts
 from shardqa.api.limits import MAX_BODY, Limits
 from shardqa.api.metrics import Metrics
 from shardqa.config import Settings
+from shardqa.engine import api_keys
 
 KEY = HTTPBearer(
     scheme_name="key",

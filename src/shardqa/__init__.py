@@ -1,4 +1,4 @@
-"""shardqa: extractive question answering inside Redis Cluster."""
+"""Extractive question answering inside Redis Cluster."""
 
 import os
 from importlib import import_module

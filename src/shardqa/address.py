@@ -1,4 +1,4 @@
-"""Where the cluster is, as people write it: HOST:PORT, redis://…, rediss://…, several with commas. Pure functions."""
+"""Addresses of a cluster as people write them: HOST:PORT, redis://…, rediss://…, several with commas."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -12,8 +12,6 @@ VERIFY = {"required": True, "none": False}  # ssl_cert_reqs: whether certificate
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """What was written, taken apart."""
-
     hosts: str  # HOST:PORT, several with commas: never a password
     user: str | None = None
     password: str | None = None

@@ -69,12 +69,12 @@ def words(text: str) -> list[str]:
     if "'" in folded or "’" in folded:
         folded = POSSESSIVE.sub("", folded)
     if MARKS_MATTER.search(folded):
-        found = [word for match in WORD.findall(folded) for word in forms(match.replace(",", ""))]
+        every = [word for match in WORD.findall(folded) for word in forms(match.replace(",", ""))]
     else:
-        found = [match.replace(",", "") for match in PLAIN.findall(folded)]
+        every = [match.replace(",", "") for match in PLAIN.findall(folded)]
     if text.isascii():
-        return found
-    return [part for word in found for part in parts(word)]
+        return every
+    return [part for word in every for part in parts(word)]
 
 
 def forms(word: str) -> tuple[str, ...]:
@@ -93,17 +93,17 @@ def parts(word: str) -> list[str]:
     """A word itself; of a run of ideographs its pairs, or the one it is."""
     if not IDEOGRAPHS.search(word):
         return [word]
-    found = []
+    every = list[str]()
     for run in re.findall(rf"{IDEOGRAPHS.pattern}|[^\s]+?(?={IDEOGRAPHS.pattern}|$)", word):
         pairs = [run[n : n + 2] for n in range(len(run) - 1)] or [run]
-        found += pairs if IDEOGRAPHS.fullmatch(run) else [run]
-    return found
+        every += pairs if IDEOGRAPHS.fullmatch(run) else [run]
+    return every
 
 
 def stems(folded: list[str]) -> list[str]:
-    """Their English stems, one each, in order."""
-    found: list[str] = _stemmer.stemWords(folded)
-    return found
+    """English stems of words, one each, in order."""
+    stemmed: list[str] = _stemmer.stemWords(folded)
+    return stemmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,14 @@ def analyse(text: str) -> Analysed:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a question looks for."""
+    """The terms and pairs that a question looks for."""
 
     terms: tuple[str, ...]  # in the question's order, each once; stop words only when it has nothing else
     pairs: tuple[tuple[str, str], ...]  # content terms that follow one another: names, titles, set phrases
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all that statistics count: the terms, and the pairs with a blank between."""
+        """Names all that statistics count: the terms, and the pairs with a blank between."""
         return (*self.terms, *(f"{first} {second}" for first, second in self.pairs))
 
 
@@ -139,10 +139,9 @@ def query(question: str) -> Query:
 
     Pairs stand for entities: questions reach the shards without capitals, so names can't be told by their look.
     """
-    found = analyse(question)
-    content = found.content
-    pairs = dict.fromkeys(itertools.pairwise(content))
-    return Query(tuple(dict.fromkeys(content or found.stop)), tuple(pairs))
+    analysed = analyse(question)
+    pairs = dict.fromkeys(itertools.pairwise(analysed.content))
+    return Query(tuple(dict.fromkeys(analysed.content or analysed.stop)), tuple(pairs))
 
 
 PROBE = (
@@ -153,6 +152,6 @@ PROBE = (
 
 @functools.cache
 def fingerprint() -> str:
-    """Of how this process makes terms: two that differ in it must not take each other's."""
-    made = [*query(PROBE).names, *sorted(STOP_WORDS), unicodedata.unidata_version]
-    return blake2b("\0".join(made).encode(), digest_size=6).hexdigest()
+    """Identifies how this process makes terms: two that differ in it must not take each other's."""
+    parts = [*query(PROBE).names, *sorted(STOP_WORDS), unicodedata.unidata_version]
+    return blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()

@@ -1,4 +1,4 @@
-"""How sure an answer has to be before it is given: the user's choice, and each reader's scores for it."""
+"""The line that an answer's score has to reach: the user's choice, and each reader's scores for it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class NamedBy:
 
 @dataclass(frozen=True, slots=True)
 class Bridges:
-    """What a question's first passages name."""
+    """Titles that a question's first passages name."""
 
     ceiling: float  # the first passage's score
     titles: Mapping[str, tuple[NamedBy, ...]]  # each title's sources, best first
@@ -81,13 +81,13 @@ class Bridges:
             ) from None
 
     def best(self, title: str, document: str) -> NamedBy | None:
-        """What carries a document that bears the title most; its own passages don't."""
+        """The passage that carries a document that bears the title most; its own don't."""
         return next((one for one in self.titles[title] if keys.parse_passage(one.passage).document != document), None)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTitles:
-    """What the first passages' words name on one shard, or on all."""
+    """Titles that the first passages' words name on one shard, or on all."""
 
     titles: Mapping[str, int]  # documents that bear it, by title that stands in the words
     words: Mapping[str, int]  # occurrences of each of the words in all passages
@@ -122,7 +122,7 @@ def _number(value: object, most: float) -> float:
 
 
 def parse_words(record: object) -> list[list[str]]:
-    """What Bridge is asked with: words of the first passages. Raises BadData."""
+    """Parses what Bridge is asked with: words of the first passages. Raises BadData."""
     is_good = (
         isinstance(record, list)
         and len(record) <= FIRST
@@ -137,22 +137,22 @@ def parse_words(record: object) -> list[list[str]]:
     return record  # type: ignore[return-value]
 
 
-def first_passages(told: Iterable[tuple[Sequence[tuple[str, float]], Sequence[Sequence[str]]]]) -> list[FirstPassage]:
-    """The first of all shards' lists, each with the words of its own first passages."""
-    found = [
+def first_passages(lists: Iterable[tuple[Sequence[tuple[str, float]], Sequence[Sequence[str]]]]) -> list[FirstPassage]:
+    """The first of all shards' lists, each of (key, score) pairs and the words of the first of them."""
+    passages = [
         FirstPassage(key, score, tuple(words))
-        for passages, of in told
-        for (key, score), words in zip(passages, of, strict=False)
+        for scores, words_of_first in lists
+        for (key, score), words in zip(scores, words_of_first, strict=False)
     ]
-    return sorted(found, key=lambda one: (-one.score, one.key))[:FIRST]
+    return sorted(passages, key=lambda passage: (-passage.score, passage.key))[:FIRST]
 
 
-def counted(told: Iterable[NamedTitles]) -> NamedTitles:
-    """The sum of what all shards tell."""
+def counted(shards: Iterable[NamedTitles]) -> NamedTitles:
+    """Adds up the titles of all shards."""
     titles, words = Counter[str](), Counter[str]()
-    for one in told:
-        titles.update(one.titles)
-        words.update(one.words)
+    for named in shards:
+        titles.update(named.titles)
+        words.update(named.words)
     return NamedTitles(titles, words)
 
 
@@ -161,10 +161,12 @@ def build(first: Sequence[FirstPassage], named: NamedTitles, passages: int) -> B
     if not first or not first[0].score > 0:
         return None
     ceiling = first[0].score
-    found = {
-        title: tuple(NamedBy(one.key, CARRY * (one.score / ceiling)) for one in first if one.names(title))
+    titles = {
+        title: tuple(
+            NamedBy(passage.key, CARRY * (passage.score / ceiling)) for passage in first if passage.names(title)
+        )
         for title in sorted(named.titles)
         if named.is_name(title, passages)
     }
-    leading = {title: of for title, of in found.items() if of}
+    leading = {title: sources for title, sources in titles.items() if sources}
     return Bridges(ceiling, leading) if leading else None

@@ -1,4 +1,4 @@
-"""What a question and a document must be like: each rule, and what is said where it is broken, stands here once."""
+"""Rules for questions and documents: each, and the fault of whoever breaks it, stands here once."""
 
 from shardqa import keys
 from shardqa.config import MAX_DOCUMENT, MAX_QUESTION
@@ -45,7 +45,7 @@ def document(what: str, text: str, *others: str) -> None:
 
 
 def length(characters: int, what: str = "") -> None:
-    """The same bound before all of a text is there: by its characters, which are at least as many bytes.
+    """Checks a text's bound before all of it has arrived: by its characters, which are at least as many bytes.
 
     Raises DocumentTooLarge.
     """

@@ -91,14 +91,14 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def take_address_apart(self) -> "Settings":
-        """What redis:// and rediss:// carry; a user and a password that were given by themselves go ahead."""
-        given = set(self.model_fields_set)
-        found = address.parse(self.redis)
-        self.redis, self._tls = found.hosts, found.tls
-        if found.user is not None and "user" not in given:
-            self.user = found.user
-        if found.password is not None and "password" not in given:
-            self.password = SecretStr(found.password)
+        """Addresses may carry a user, a password and TLS; a user and a password set by themselves go ahead."""
+        names = set(self.model_fields_set)
+        parsed = address.parse(self.redis)
+        self.redis, self._tls = parsed.hosts, parsed.tls
+        if parsed.user is not None and "user" not in names:
+            self.user = parsed.user
+        if parsed.password is not None and "password" not in names:
+            self.password = SecretStr(parsed.password)
         return self
 
     @property
@@ -113,7 +113,7 @@ class Settings(BaseSettings):
 
     @property
     def hosts(self) -> list[str]:
-        """Of `http_hosts`."""
+        """The names in `http_hosts`."""
         return [name for part in self.http_hosts.split(",") if (name := part.strip())]
 
     @property

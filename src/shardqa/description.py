@@ -1,4 +1,4 @@
-"""What a shard's functions tell of it, decoded: `RG.TRIGGER Shard` and `RG.TRIGGER Corpora`."""
+"""Replies of functions that describe a shard, decoded: `RG.TRIGGER Shard` and `RG.TRIGGER Corpora`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class StreamProgress:
 
     @classmethod
     def parse(cls, reply: Any) -> StreamProgress:
-        told = record_of(reply)
-        return cls(int(told["waiting"]), int(told["done"]), int(told["failed"]))
+        record = record_of(reply)
+        return cls(int(record["waiting"]), int(record["done"]), int(record["failed"]))
 
 
 def record_of(reply: Any) -> dict[str, Any]:
@@ -41,8 +41,8 @@ class ShardDescription:
 
     @classmethod
     def parse(cls, reply: Any) -> ShardDescription:
-        told = record_of(reply)
-        return cls(str(told["tag"]), bool(told["indexing"]), int(told["passages"]), told["refuses"])
+        record = record_of(reply)
+        return cls(str(record["tag"]), bool(record["indexing"]), int(record["passages"]), record["refuses"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class CorporaOfShard:
 
     @classmethod
     def parse(cls, reply: Any) -> CorporaOfShard:
-        told = record_of(reply)
+        record = record_of(reply)
         return cls(
             ShardDescription.parse(reply),
-            {name: CorpusPart(**part) for name, part in told["corpora"].items()},
-            {name: DroppedPart(**part) for name, part in told["dropping"].items()},
+            {name: CorpusPart(**part) for name, part in record["corpora"].items()},
+            {name: DroppedPart(**part) for name, part in record["dropping"].items()},
         )

@@ -113,7 +113,7 @@ class BadKey(ShardqaError):
 
 
 class BadLimit(ShardqaError):
-    """k, n_best or another number outside its range."""
+    """A number such as k or n_best is outside its range."""
 
     code = "bad_limit"
     status = 422

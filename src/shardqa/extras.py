@@ -1,4 +1,4 @@
-"""What a part of shardqa needs beyond a shard's worker, and what is said where it is missing."""
+"""Libraries that a part of shardqa needs beyond a shard's worker, and the fault where one is missing."""
 
 from importlib.util import find_spec
 
@@ -23,5 +23,5 @@ def missing(what: str, fault: ModuleNotFoundError, extra: str) -> str:
 
 
 def remedy(extra: str) -> str:
-    """How to install it: no package index has shardqa yet."""
+    """Says how to install it: no package index has shardqa yet."""
     return f"run: pip install '.[{extra}]' in a checkout of shardqa, or name its wheel: pip install 'FILE.whl[{extra}]'"

@@ -1,4 +1,4 @@
-"""Which documents may answer: conditions on title and metadata, all of which must hold.
+"""Filters say which documents may answer: conditions on title and metadata, all of which must hold.
 
     {"title": "Leave", "metadata": {"year": {"gte": 2020}, "tags": ["hr", "legal"], "author.name": "Ada"}}
 
@@ -78,16 +78,16 @@ class Clause:
 
     def record(self) -> list[Any]:
         """As it travels in JSON."""
-        told = [self.field, self.test, orjson.loads(self.value)]
-        return [*told, HIDES] if self.hides else told
+        record = [self.field, self.test, orjson.loads(self.value)]
+        return [*record, HIDES] if self.hides else record
 
 
-def canonical(given: DocumentFilter | None) -> str:
-    """The same text for filters that mean the same by their spelling; empty for none. Raises BadFilter."""
-    clauses = sorted(set(_clauses(given))) if given is not None else []
+def canonical(filter: DocumentFilter | None) -> str:
+    """A text that is the same for filters that mean the same by their spelling; empty for none. Raises BadFilter."""
+    clauses = sorted(set(_clauses(filter))) if filter is not None else []
     if len(clauses) > MAX_CLAUSES:
         raise BadFilter(f"the filter has {len(clauses)} conditions, at most {MAX_CLAUSES} are taken")
-    text = orjson.dumps([one.record() for one in clauses]).decode() if clauses else ""
+    text = orjson.dumps([clause.record() for clause in clauses]).decode() if clauses else ""
     if len(text.encode()) > MAX_BYTES:
         raise BadFilter(f"the filter has {len(text):,} characters, at most {MAX_BYTES:,} bytes are taken")
     return text
@@ -106,26 +106,27 @@ def of_text(text: str) -> DocumentFilter:
 def parse(text: str) -> list[tuple[str, str, Any]]:
     """(field, test, value) of what `canonical` wrote. Raises BadFilter for anything else."""
     try:
-        found = orjson.loads(text) if text else []
+        clauses = orjson.loads(text) if text else []
     except orjson.JSONDecodeError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
-    if not isinstance(found, list) or not all(
-        isinstance(one, list)
-        and one[3:] in ([], [HIDES])
-        and len(one) > 2
-        and isinstance(one[0], str)
-        and one[1] in TESTS
-        for one in found
-    ):
+    if not isinstance(clauses, list) or not all(map(_is_clause, clauses)):
         raise BadFilter(f"{text[:80]!r} is no list of [field, test, value]")
-    for _, test, value, *_ in found:
+    for _, test, value, *_ in clauses:
         _check(test, value)
-    return [(field, test, value) for field, test, value, *_ in found]
+    return [(field, test, value) for field, test, value, *_ in clauses]
+
+
+def _is_clause(record: object) -> bool:
+    """Whether it is what `Clause.record` makes, but for the value."""
+    if not isinstance(record, list) or len(record) < 3:
+        return False
+    field, test, _, *hides = record
+    return isinstance(field, str) and test in TESTS and hides in ([], [HIDES])
 
 
 def view_of(text: str) -> str:
     """The part of what `canonical` wrote that hides documents; empty where none does."""
-    hiding = [one for one in orjson.loads(text) if one[3:] == [HIDES]] if text else []
+    hiding = [clause for clause in orjson.loads(text) if clause[3:] == [HIDES]] if text else []
     return orjson.dumps(hiding).decode() if hiding else ""
 
 
@@ -156,13 +157,13 @@ def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _clauses(given: DocumentFilter, hides: bool = False) -> Iterator[Clause]:
-    hides = hides or isinstance(given, View)
-    if given.title is not None:
-        yield from _of_field(TITLE, given.title, hides)
-    for name, condition in given.metadata.items():
+def _clauses(filter: DocumentFilter, hides: bool = False) -> Iterator[Clause]:
+    hides = hides or isinstance(filter, View)
+    if filter.title is not None:
+        yield from _of_field(TITLE, filter.title, hides)
+    for name, condition in filter.metadata.items():
         yield from _of_field(METADATA + name, condition, hides)
-    for other in given.all:
+    for other in filter.all:
         yield from _clauses(other, hides)
 
 
@@ -211,10 +212,10 @@ def instant(text: str) -> tuple[int, bool] | None:
     if not DATE.fullmatch(text):
         return None
     try:
-        found = datetime.fromisoformat(text)
+        date = datetime.fromisoformat(text)
     except ValueError:
         return None
-    since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - EPOCH
+    since = (date if date.tzinfo else date.replace(tzinfo=UTC)) - EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds, len(text) == len("2026-01-01")
 
 
@@ -223,8 +224,11 @@ def ordered(value: Value) -> tuple[str, int | float] | None:
     kind, scalar = value
     if kind == "number":
         return kind, scalar
-    found = instant(scalar) if kind == "text" else None
-    return None if found is None else ("date", found[0])
+    date = instant(scalar) if kind == "text" else None
+    if date is None:
+        return None
+    place, _ = date
+    return "date", place
 
 
 def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
@@ -232,12 +236,12 @@ def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
     is_above, is_inside = test in ("gte", "gt"), test in ("gte", "lte")
     if isinstance(bound, int | float) and not isinstance(bound, bool):
         return "number", bound, is_above, is_inside
-    found = instant(bound) if isinstance(bound, str) else None
-    if found is None:
+    date = instant(bound) if isinstance(bound, str) else None
+    if date is None:
         raise BadFilter(
             f"{test}={bound!r} is no bound; use a number, or a date like 2026-01-31 or 2026-01-31T12:00:00Z"
         )
-    place, is_day = found
+    place, is_day = date
     if is_day and test in ("gt", "lte"):
         return "date", place + DAY, is_above, test == "gt"  # after the day, or before the next begins
     return "date", place, is_above, is_inside
@@ -245,29 +249,29 @@ def bounds(test: str, bound: Any) -> tuple[str, int | float, bool, bool]:
 
 def holds(clauses: list[tuple[str, str, Any]], title: str, metadata: dict[str, Any]) -> bool:
     """Whether a document meets all of them, computed from the document itself: what tests hold the index against."""
-    found = [(TITLE, kind_of(title)), *values_of(metadata)]
-    return all(meets(clause, [value for field, value in found if field == clause[0]]) for clause in clauses)
+    values = [(TITLE, kind_of(title)), *values_of(metadata)]
 
+    def is_met(clause: tuple[str, str, Any]) -> bool:
+        field, _, _ = clause
+        return test_of(clause)([value for name, value in values if name == field])
 
-def meets(clause: tuple[str, str, Any], found: list[Value]) -> bool:
-    """Whether the values of its field do."""
-    return test_of(clause)(found)
+    return all(map(is_met, clauses))
 
 
 def test_of(clause: tuple[str, str, Any]) -> Callable[[list[Value]], bool]:
-    """The same for many documents in a row."""
-    _, test, wanted = clause
+    """A function that says whether the values which a document has in the clause's field meet it."""
+    _, test, operand = clause
     if test == "exists":
-        return lambda found: bool(found) is wanted
+        return lambda values: bool(values) is operand
     if test == "in":
-        kinds = {kind_of(one) for one in wanted}
-        return lambda found: not kinds.isdisjoint(found)
-    kind, place, is_above, is_inside = bounds(test, wanted)
+        kinds = set(map(kind_of, operand))
+        return lambda values: not kinds.isdisjoint(values)
+    kind, bound, is_above, is_inside = bounds(test, operand)
 
     def is_within(value: Value) -> bool:
-        where = ordered(value)
-        if where is None or where[0] != kind:
+        own_kind, place = ordered(value) or ("none", 0)
+        if own_kind != kind:
             return False
-        return (where[1] > place if is_above else where[1] < place) or (is_inside and where[1] == place)
+        return (place > bound if is_above else place < bound) or (is_inside and place == bound)
 
-    return lambda found: any(map(is_within, found))
+    return lambda values: any(map(is_within, values))

@@ -1,4 +1,4 @@
-"""What the HTTP API takes and gives beyond schema.py: requests, outcomes, problems. Clients share them.
+"""Models of the HTTP API beyond schema.py: requests, outcomes, problems. Clients share them.
 
 A request's bounds stand in its schema only: the engine enforces them, with the same codes for every caller.
 """
@@ -54,7 +54,7 @@ class Questions(BaseModel):
 
 
 class Asked(BaseModel):
-    """What became of one question of a batch: one of the two."""
+    """The outcome of one question of a batch: one of the two."""
 
     status: int  # as if it had been asked alone
     answer: Answer | None = None
@@ -139,7 +139,7 @@ class Problem(BaseModel):
 
 
 class Outcome(BaseModel):
-    """What became of one document of a list."""
+    """The outcome of one document of a list."""
 
     document: str | None = None  # its id; None, and left out of the reply, when it was not even a document
     status: int  # as if it had been sent alone: 201 added or changed, 200 unchanged, or the problem's
@@ -156,7 +156,7 @@ class Outcomes(BaseModel):
 
 
 class LeftOut(BaseModel):
-    """What was not taken of a file."""
+    """A part of a file that was not taken."""
 
     place: str
     reason: str
@@ -170,7 +170,7 @@ class FileOutcome(BaseModel):
 
 
 class SentFile(BaseModel):
-    """What became of one file of a form: one of the two."""
+    """The outcome of one file of a form: one of the two."""
 
     file: str
     status: int  # as if it had been sent alone

@@ -120,8 +120,8 @@ def model(name: str, tag: str) -> str:
 
 def name_of_model(key: str) -> str | None:
     """The name in a key that `model` made; None for any other."""
-    found = MODEL.fullmatch(key)
-    return found[1] if found else None
+    match = MODEL.fullmatch(key)
+    return match[1] if match else None
 
 
 def pushed_label(name: str, digest: str, tag: str = "") -> str:
@@ -139,7 +139,7 @@ def epoch(corpus: str, tag: str) -> str:
 
 
 def failed_entries(stream: str) -> str:
-    """Where entries of an `ingest:` stream are put aside, in the same slot."""
+    """The stream that takes the entries of an `ingest:` stream which can't become documents, in the same slot."""
     if TAGGED.search(stream):
         return FAILED_ENTRIES + stream.removeprefix(INGEST_STREAMS)
     return f"{FAILED_ENTRIES}{{{stream}}}"
@@ -178,7 +178,7 @@ def cursors(corpus: str) -> str:
 
 
 def normalise_question(question: str) -> str:
-    """What is ranked, read and cached: the question without what the reader's tokenizer does not see.
+    """The question as it is ranked, read and cached: without what the reader's tokenizer does not see.
 
     That is case, accents, kinds and runs of blanks, and how the question ends (`without_end`). All else tells questions
     apart: C, C++, C# and C♯, = and ≠, 10⁵ and 105, Maße and Masse. Raises EmptyQuestion when there is nothing but
@@ -196,7 +196,7 @@ def without_end(question: str) -> str:
 
 
 def seen(text: str) -> str:
-    """What the reader's tokenizer sees of a text: no case, no accents, one blank for many.
+    """The text as the reader's tokenizer sees it: no case, no accents, one blank for many.
 
     Letter by letter, as the tokenizer does: lower() of a whole word knows a final sigma. No compatibility forms and no
     casefold(): they make 105 of 10⁵ and ss of ß.
@@ -265,13 +265,13 @@ def _head(key: str, word: str) -> tuple[str, str, str]:
 
 
 def parse_doc(key: str) -> DocKey:
-    found = DocKey(*_head(key, "doc"))
-    if found.tag != bucket(found.document):
+    parsed = DocKey(*_head(key, "doc"))
+    if parsed.tag != bucket(parsed.document):
         raise BadKey(
-            f"key {key[:120]!r} has the tag {{{found.tag}}} but documents of this id belong to "
-            f"{{{bucket(found.document)}}}; write it under {doc(found.corpus, found.document)!r}"
+            f"key {key[:120]!r} has the tag {{{parsed.tag}}} but documents of this id belong to "
+            f"{{{bucket(parsed.document)}}}; write it under {doc(parsed.corpus, parsed.document)!r}"
         )
-    return found
+    return parsed
 
 
 def parse_passage(key: str) -> PassageKey:

@@ -24,10 +24,10 @@ def unpack(value: str | None) -> dict[str, Any]:
     if not value or len(value.encode()) > MAX_BYTES:
         return {}
     try:
-        found = json.loads(value)
+        metadata = json.loads(value)
     except (json.JSONDecodeError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and depth(found) <= MAX_DEPTH else {}
+    return metadata if isinstance(metadata, dict) and depth(metadata) <= MAX_DEPTH else {}
 
 
 def check_depth(document: str, metadata: object) -> None:
@@ -49,7 +49,7 @@ def check_size(document: str, packed: str) -> str:
 
 
 def depth(value: object) -> int:
-    """Of objects and lists within one another, MAX_DEPTH + 1 for any more; 0 for a plain value."""
+    """Counts objects and lists within one another, MAX_DEPTH + 1 for any more; 0 for a plain value."""
     level = [value]
     for deep in range(MAX_DEPTH + 1):
         containers = [one for one in level if isinstance(one, (dict, list))]

@@ -1,4 +1,4 @@
-"""Where a piece of a text stands in the file it came from: page, headings, slide, sheet, row, line, time.
+"""Places of a text in the file it came from: page, headings, slide, sheet, row, line, time.
 
 A document's places are marks in rising order: `[character, place]`, each in force until the next one. They travel and
 are kept as JSON; a passage keeps those that lie in it. Pure functions.
@@ -69,7 +69,7 @@ def encode(marks: Sequence[Mark]) -> str:
 
 
 def decode(places: str) -> list[Mark]:
-    """What `encode` wrote. Raises BadDocument for anything else."""
+    """Reads what `encode` wrote. Raises BadDocument for anything else."""
     return [(start, Place.model_validate(place)) for start, place in check(places)]
 
 

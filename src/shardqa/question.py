@@ -12,7 +12,7 @@ from shardqa.filters import DocumentFilter
 
 
 class Choices(TypedDict, total=False):
-    """What a user may choose beside his words; None leaves it to the settings."""
+    """The choices that a user has beside his words; None leaves one to the settings."""
 
     corpus: str | None
     k: int | None

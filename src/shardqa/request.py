@@ -1,4 +1,4 @@
-"""Which request this task works for: its id goes from HTTP through the engine to the shards, and into their logs."""
+"""The id of the request that a task works for: it goes from HTTP through the engine to the shards' logs."""
 
 import re
 from contextvars import ContextVar
@@ -10,6 +10,6 @@ FIELD = "request"  # of the statistics that a Rank brings along
 current: ContextVar[str] = ContextVar("shardqa_request", default="")  # empty outside of HTTP
 
 
-def checked(given: object) -> str:
+def checked(id_: object) -> str:
     """An id that came from elsewhere, fit for a line of a log; empty where it is none."""
-    return given if isinstance(given, str) and ID.fullmatch(given) else ""
+    return id_ if isinstance(id_, str) and ID.fullmatch(id_) else ""

@@ -1,4 +1,4 @@
-"""What goes in and what comes out: documents, ranked passages, answers.
+"""Models of what goes in and comes out: documents, ranked passages, answers.
 
 Offsets are character indices (Python str) of the document's text, half open: `text[start:end] == answer`.
 The same models are the HTTP replies, the CLI's `--json` and the values of `ask:` keys.
@@ -26,7 +26,7 @@ class Document(BaseModel):
 
 
 class Ingested(BaseModel):
-    """What became of one document."""
+    """The outcome of putting one document."""
 
     corpus: str
     document: str
@@ -55,7 +55,7 @@ class Dropping(BaseModel):
 
 
 class Retokenised(BaseModel):
-    """How far a corpus is that is being cut into passages anew."""
+    """A corpus that is being cut into passages anew, and how far that is."""
 
     corpus: str
     documents: int  # that it has
@@ -98,7 +98,7 @@ class DocumentList(BaseModel):
 
 
 class Corpora(BaseModel):
-    """What can be asked."""
+    """The corpora that can be asked."""
 
     corpora: list[CorpusInfo]
     partial: bool  # some shard did not answer, or reads its documents still: the sizes are without those
@@ -185,7 +185,7 @@ class Candidate(BaseModel):
 
 
 class ShardUse(BaseModel):
-    """What one shard did for a question."""
+    """One shard's part in an answer."""
 
     node: str
     tag: str
@@ -251,7 +251,7 @@ class MergedCandidates(BaseModel):
 
 
 class Step(BaseModel):
-    """How far an answer is, while it is made."""
+    """A step on the way to an answer."""
 
     step: Literal["terms", "rank", "read"]
     ms: float  # since the question came
@@ -269,7 +269,7 @@ class Highlight(BaseModel):
 
 
 class TermScore(BaseModel):
-    """What one term of the question adds to a passage's score."""
+    """The score that one term of the question adds to a passage's."""
 
     term: str
     tf: int  # times in the passage
@@ -281,7 +281,7 @@ class TermScore(BaseModel):
 
 
 class PairScore(BaseModel):
-    """The same of two terms in a row."""
+    """The score that two terms in a row add to a passage's."""
 
     first: str
     second: str
@@ -299,7 +299,7 @@ class BridgeScore(BaseModel):
 
 
 class RankScore(BaseModel):
-    """What a passage's score is the sum of: terms, pairs, graph, nearness and a bridge."""
+    """The parts of a passage's score: terms, pairs, graph, nearness and a bridge."""
 
     terms: list[TermScore]
     pairs: list[PairScore]

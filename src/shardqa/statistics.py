@@ -26,7 +26,7 @@ VECTOR_BYTES = 384
 
 @dataclass(frozen=True, slots=True)
 class QuestionVector:
-    """What passages of one encoder's vectors are compared with."""
+    """The vector that passages of one encoder's vectors are compared with."""
 
     encoder: str
     vector: bytes  # int8 [384]
@@ -53,13 +53,13 @@ class QuestionVector:
 
     @classmethod
     def of_reply(cls, reply: Mapping[str, object]) -> QuestionVector | None:
-        """Of a shard's Embed; None where it has no encoder. Raises BadData."""
+        """Parses a shard's reply to Embed; None where it has no encoder. Raises BadData."""
         return None if reply.get("encoder") is None else cls.parse(reply)
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusStatistics:
-    """Of one shard's part of a corpus, or of all of it, for the terms of one question."""
+    """Numbers of one shard's part of a corpus, or of all of it, for the terms of one question."""
 
     passages: int
     documents: int
@@ -74,10 +74,13 @@ class CorpusStatistics:
 
     def record(self) -> dict[str, Any]:
         """As it travels in JSON."""
-        counts = {name: getattr(self, name) for name in COUNTS}
-        told = {**counts, "df": dict(self.df), "cf": dict(self.cf), "vectors": dict(self.vectors)}
-        near = {} if self.near is None else {"near": self.near.record()}
-        return {**told, **near} if self.bridges is None else {**told, **near, "bridges": self.bridges.record()}
+        counts: dict[str, Any] = {name: getattr(self, name) for name in COUNTS}
+        record = {**counts, "df": dict(self.df), "cf": dict(self.cf), "vectors": dict(self.vectors)}
+        if self.near is not None:
+            record["near"] = self.near.record()
+        if self.bridges is not None:
+            record["bridges"] = self.bridges.record()
+        return record
 
     def is_encoded(self, encoder: str) -> bool:
         """Whether enough of the passages have vectors of this encoder."""
@@ -85,7 +88,7 @@ class CorpusStatistics:
 
     @property
     def encoders(self) -> list[str]:
-        """Those of which enough passages have vectors."""
+        """The encoders of which enough passages have vectors."""
         return [encoder for encoder in self.vectors if self.is_encoded(encoder)]
 
     def compared(self, question: QuestionVector | None) -> CorpusStatistics:

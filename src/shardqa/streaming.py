@@ -63,9 +63,9 @@ class FilePart:
             self._check(file.fileno())
             file.seek(self.start)
             for at in range(0, self.length, PIECE):
-                wanted = min(PIECE, self.length - at)
-                piece = file.read(wanted)
-                if len(piece) != wanted:
+                size = min(PIECE, self.length - at)
+                piece = file.read(size)
+                if len(piece) != size:
                     raise self._changed()
                 yield piece
             self._check(file.fileno())
@@ -115,7 +115,7 @@ def exchange(connection: Any, words: Sequence[Any], asking: bool = False) -> Any
 
 
 async def exchange_async(connection: Any, words: Sequence[Any], asking: bool = False, seconds: float = 0) -> Any:
-    """The same on one of redis.asyncio. `seconds` to wait for the reply; 0: as its socket_timeout says."""
+    """Exchanges on a connection of redis.asyncio. `seconds` to wait for the reply; 0: as its socket_timeout says."""
     if asking:
         await connection.send_command("ASKING")
         await connection.read_response()
@@ -124,7 +124,7 @@ async def exchange_async(connection: Any, words: Sequence[Any], asking: bool = F
 
 
 async def exchange_on(node: ClusterNode, words: Sequence[Any], asking: bool = False, seconds: float = 0) -> Any:
-    """The same on a node of a cluster's client."""
+    """Exchanges with a node of a cluster's client."""
     connection = node.acquire_connection()
     try:
         await node.disconnect_if_needed(connection)
@@ -137,7 +137,7 @@ async def exchange_on(node: ClusterNode, words: Sequence[Any], asking: bool = Fa
 
 
 def exchange_through(redis: Any, node: Any, words: Sequence[Any], asking: bool = False) -> Any:
-    """The same through a client: to a node of its cluster, or where `node` is None to the one node that it knows."""
+    """Exchanges through a client: with a node of its cluster, or where `node` is None with the one that it knows."""
     pool = (redis if node is None else redis.get_redis_connection(node)).connection_pool
     connection = pool.get_connection()
     try:
@@ -147,7 +147,7 @@ def exchange_through(redis: Any, node: Any, words: Sequence[Any], asking: bool =
 
 
 async def exchange_through_async(redis: Any, node: Any, words: Sequence[Any], asking: bool = False) -> Any:
-    """The same through a client of redis.asyncio."""
+    """Exchanges through a client of redis.asyncio, as `exchange_through`."""
     if node is not None:
         return await exchange_on(node, words, asking)
     pool = redis.connection_pool
@@ -177,5 +177,5 @@ def _slices(view: memoryview) -> Iterator[memoryview]:
 
 
 def _state(fd: int) -> State:
-    found = os.fstat(fd)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = os.fstat(fd)
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -72,11 +72,11 @@ def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
 
 def encode(array: Array) -> tuple[str, str, bytes]:
     """(type name, shape, data). Raises BadTensor for a type that has no name here."""
-    name, shape, wanted = described(array.dtype, array.shape)
-    if wanted is None:
+    name, shape, dtype = described(array.dtype, array.shape)
+    if dtype is None:
         data = b"".join(_string(item) + b"\0" for item in array.ravel())
     else:
-        data = array.astype(wanted, copy=False).tobytes()  # in C order, whatever the array's own
+        data = array.astype(dtype, copy=False).tobytes()  # in C order, whatever the array's own
     return name, shape, data
 
 

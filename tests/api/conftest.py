@@ -18,9 +18,9 @@ import uvicorn
 from redis import RedisCluster
 from starlette.types import ASGIApp
 
-from shardqa import api_keys
-from shardqa.api_keys import NewKey
 from shardqa.cluster.local import LocalCluster
+from shardqa.engine import api_keys
+from shardqa.engine.api_keys import NewKey
 from tests.api.browser import Watched, running_browser
 from tests.certificates import certificates
 from tests.nodes import free_port, wait_until

@@ -12,10 +12,10 @@ from fastapi.routing import iter_route_contexts
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from shardqa import api_keys
 from shardqa.api.app import create_app
 from shardqa.api.gate import Route
 from shardqa.config import Settings
+from shardqa.engine import api_keys
 from shardqa.filters import DocumentFilter
 from tests.api.conftest import NOBODY, KeyOf, Serve, Server, bearer, problem
 

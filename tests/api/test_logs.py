@@ -9,10 +9,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from shardqa import spans
 from shardqa.cluster import redis_server
 from shardqa.cluster.local import LocalCluster
-from shardqa.engine import Engine
+from shardqa.engine import Engine, tracing
 from shardqa.schema import Document
 from tests.api.conftest import Server, StartApi
 from tests.nodes import free_port, wait_until
@@ -74,9 +73,9 @@ def redis_logs(cluster: LocalCluster) -> list[str]:
 def exported() -> Iterator[InMemorySpanExporter]:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    spans.use(provider.get_tracer("shardqa"))
+    tracing.use(provider.get_tracer("shardqa"))
     yield exporter
-    spans.use(None)
+    tracing.use(None)
 
 
 async def test_a_question_is_a_span_with_one_for_each_step(engine: Engine, exported: InMemorySpanExporter) -> None:
@@ -101,5 +100,5 @@ async def test_a_question_that_fails_marks_its_span(engine: Engine, exported: In
 
 
 async def test_without_a_tracer_nothing_is_noted(engine: Engine) -> None:
-    assert spans.span("ask") is spans.NOTHING
-    assert not spans.is_wanted()
+    assert tracing.span("ask") is tracing.NOTHING
+    assert not tracing.is_wanted()

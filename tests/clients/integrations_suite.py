@@ -1,4 +1,4 @@
-"""shardqa in real frameworks, over a running API; run by the interpreter that has them (test_frameworks.py)."""
+"""Runs the integrations in real frameworks, over a running API; test_frameworks.py has an interpreter for it."""
 
 import asyncio
 import os

@@ -14,7 +14,7 @@ v1 = tf.compat.v1
 
 
 def graph() -> bytes:
-    """mul = a * b, [n, 2]; said = words."""
+    """Two ends and two middles: mul = a * b, [n, 2]; said = words."""
     with tf.Graph().as_default() as made:
         a, b = (v1.placeholder(tf.float32, [None, 2], name=name) for name in ("a", "b"))
         tf.multiply(a, b, name="mul")

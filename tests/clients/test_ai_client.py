@@ -1,4 +1,4 @@
-"""shardqa.ai: the typed client of AI.*, on one node and on a cluster, in RESP2 and RESP3."""
+"""The typed client of AI.*, on one node and on a cluster, in RESP2 and RESP3."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -77,17 +77,17 @@ def test_the_old_commands_run_a_graph_too(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "ends", "given"),
+    ("kind", "ends", "values"),
     [("STRING", ("words", "said"), ["one", "two"]), ("BFLOAT16", ("brains", "same"), ["1.5", "2"])],
 )
 def test_strings_and_bfloat16_pass_through_a_graph(
-    run: Run, kind: str, ends: tuple[str, str], given: list[str]
+    run: Run, kind: str, ends: tuple[str, str], values: list[str]
 ) -> None:
     run("AI.MODELSTORE", "same", "TF", "CPU", "INPUTS", 1, ends[0], "OUTPUTS", 1, ends[1], "BLOB", "file:graph.pb")
-    run("AI.TENSORSET", "t", kind, len(given), "VALUES", *given)
+    run("AI.TENSORSET", "t", kind, len(values), "VALUES", *values)
     assert run("AI.MODELEXECUTE same INPUTS 1 t OUTPUTS 1 c") == b"OK"
     assert run("AI.TENSORGET c META VALUES")[1] == kind.encode()
-    assert [value.decode() for value in run("AI.TENSORGET c VALUES")] == given
+    assert [value.decode() for value in run("AI.TENSORGET c VALUES")] == values
 
 
 @pytest.mark.parametrize(

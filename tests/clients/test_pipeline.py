@@ -43,13 +43,13 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def reader(checkpoint: Path) -> QuestionAnswering:
-    """The same for onnxruntime."""
+    """The shipped reader's weights, for onnxruntime."""
     folder = checkpoint.parent / "float32"
     export(checkpoint, folder, check=Check(limit=4))
     return shardqa.pipeline("question-answering", folder)
 
 
-def asked() -> list[tuple[str, str]]:
+def questions() -> list[tuple[str, str]]:
     """Questions of seeds/ with their documents, those that the documents don't answer among them."""
     lines = [json.loads(line) for line in (SEEDS / "questions.jsonl").read_text().splitlines()]
     texts = {path.name: path.read_text() for path in sorted((SEEDS / "documents").iterdir())}
@@ -62,7 +62,7 @@ def asked() -> list[tuple[str, str]]:
 
 def calls() -> list[dict[str, Any]]:
     """One at a time, many at once, every parameter, contexts of many windows, marks and scripts beyond Latin."""
-    pairs = asked()
+    pairs = questions()
     long = "\n\n".join(dict.fromkeys(context for _, context in pairs[:3]))
     odd = "Zoë’s café «L'Étoile» opened in Gdańsk in 1998, e\u0301tage 3; 東京タワー is 332.9 m tall. It costs $4.5m."
     found: list[dict[str, Any]] = [{"question": question, "context": context} for question, context in pairs]
@@ -72,8 +72,8 @@ def calls() -> list[dict[str, Any]]:
     found += [{"question": q, "context": c, "handle_impossible_answer": True} for q, c in pairs[-12:]]
     found += [{"question": q, "context": c, "max_answer_len": 3, "top_k": 4} for q, c in pairs[12:16]]
     found += [{"question": q, "context": c, "align_to_words": False, "top_k": 5} for q, c in pairs[16:20]]
-    questions = ["When did the café open?", "How tall is the tower?", "What does it cost?", "Which floor is it on"]
-    found += [{"question": question, "context": odd, "top_k": 2} for question in questions]
+    others = ["When did the café open?", "How tall is the tower?", "What does it cost?", "Which floor is it on"]
+    found += [{"question": question, "context": odd, "top_k": 2} for question in others]
     return found
 
 

@@ -1,4 +1,4 @@
-"""shardqa.d.ts by the TypeScript compiler: what a program may write with it, and what is an error in one."""
+"""The TypeScript compiler checks shardqa.d.ts: what a program may write with it, and what is an error in one."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ TYPESCRIPT = "typescript@5.9.3"
 
 @pytest.fixture(scope="module")
 def compiler() -> str:
-    """tsc; installed once, inside our environment."""
+    """The path of tsc, installed once inside our environment."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("node and npm are missing (.ci/install-packages does not bring them)")

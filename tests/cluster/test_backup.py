@@ -15,9 +15,9 @@ from redis import RedisCluster
 from typer.testing import CliRunner
 
 from shardqa import cli, keys
-from shardqa.api_keys import ApiKey, NewKey
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
+from shardqa.engine.api_keys import ApiKey, NewKey
 from shardqa.errors import ShardqaError
 from shardqa.loader.backup.dump import dump
 from shardqa.places import Place

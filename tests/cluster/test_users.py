@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from redis import RedisCluster, ResponseError
 
 from shardqa import keys
-from shardqa.api_keys import NewKey
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
 from shardqa.engine import Engine
+from shardqa.engine.api_keys import NewKey
 from shardqa.errors import ShardqaError, UnknownCorpus
 from shardqa.schema import Document
 from tests.cluster.conftest import Output

@@ -30,7 +30,7 @@ CALLED_BY_OTHERS = {
     "pydantic": "settings_customise_sources",
     "scripts for RedisGears": "avg continueFailed continueRun OpsFromString ScriptRun TensorGet TensorSet",
 }
-DECORATED = ["@app.*", "@found.tool", "@router.*", "@*.command", "@*.callback", "@*validator*", "@*serializer*"]
+DECORATED = ["@app.*", "@mcp.tool", "@router.*", "@*.command", "@*.callback", "@*validator*", "@*serializer*"]
 
 
 def test_no_function_class_or_constant_is_there_for_nobody() -> None:

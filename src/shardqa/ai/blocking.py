@@ -115,10 +115,10 @@ class ModelClient:
         self._call(calls.delete("AI.SCRIPTDEL", key))
 
     def script_execute(
-        self, key: Key, function: str, *, timeout_ms: int | None = None, **given: Unpack[ScriptArguments]
+        self, key: Key, function: str, *, timeout_ms: int | None = None, **arguments: Unpack[ScriptArguments]
     ) -> None:
         """AI.SCRIPTEXECUTE. It is never sent twice: it may have changed keys."""
-        self._call(calls.script_execute(key, function, timeout_ms=timeout_ms, **given))
+        self._call(calls.script_execute(key, function, timeout_ms=timeout_ms, **arguments))
 
     def script_scan(self) -> list[tuple[str, str]]:
         """AI._SCRIPTSCAN: (key, tag) of every script on every shard."""
@@ -154,7 +154,7 @@ class ModelClient:
             self._on(node, calls.config_set(name, value))
 
     def _everywhere(self, call: AiCall[list[tuple[str, str]]]) -> list[tuple[str, str]]:
-        return [found for node in self._nodes() for found in self._on(node, call)]
+        return [entry for node in self._nodes() for entry in self._on(node, call)]
 
     def _nodes(self) -> list[Any]:
         return list(self._redis.get_primaries()) if self._clustered else [None]
@@ -176,7 +176,7 @@ class ModelClient:
         return self._redis.get_random_node() if call.key is None else self._redis.get_node_from_key(call.key)
 
     def _look_anew(self) -> None:
-        """Where slots are now; a node that can't be asked is tried again with the command itself."""
+        """Learns where slots are now; a node that can't be asked is tried again with the command itself."""
         if self._clustered:
             with suppress(RedisError, OSError):
                 self._redis.nodes_manager.initialize()

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ModelOptions(TypedDict, total=False):
-    """What AI.MODELSTORE takes beside key, backend and file; what is left out is Redis' default."""
+    """Options of AI.MODELSTORE; one that is left out has Redis' default."""
 
     device: str
     tag: str
@@ -33,7 +33,7 @@ class ModelOptions(TypedDict, total=False):
 
 
 class ScriptArguments(TypedDict, total=False):
-    """What a script's function gets, and the keys its results go to."""
+    """Arguments of a script's function, and the keys that its results go to."""
 
     keys: Sequence[Key]
     inputs: Sequence[Key]
@@ -75,7 +75,7 @@ class StoredScript:
 
 @dataclass(frozen=True, slots=True)
 class ModelStatistics:
-    """Of a model or script, since it was loaded or reset."""
+    """Counts of a model or script, since it was loaded or reset."""
 
     kind: str  # MODEL or SCRIPT
     backend: str
@@ -105,9 +105,9 @@ def tensor_get(key: Key) -> AiCall[Array]:
 
 
 def array_of(reply: Any) -> Array:
-    """Of AI.TENSORGET … META BLOB; read-only. Raises BadTensor."""
-    found = _pairs(reply)
-    return tensors.decode(_text(found["dtype"]), tuple(int(n) for n in found["shape"]), found["blob"])
+    """The array in a reply to AI.TENSORGET … META BLOB; read-only. Raises BadTensor."""
+    fields = _pairs(reply)
+    return tensors.decode(_text(fields["dtype"]), tuple(int(n) for n in fields["shape"]), fields["blob"])
 
 
 # ---- models
@@ -141,18 +141,18 @@ def model_get(key: Key, *, blob: bool = False) -> AiCall[StoredModel]:
 
 
 def _model(reply: Any) -> StoredModel:
-    found = _pairs(reply)
-    blob = found.get("blob")
+    fields = _pairs(reply)
+    blob = fields.get("blob")
     return StoredModel(
-        backend=_text(found["backend"]),
-        device=_text(found["device"]),
-        tag=_text(found["tag"]),
-        batch_size=int(found["batchsize"]),
-        min_batch_size=int(found["minbatchsize"]),
-        min_batch_timeout=int(found["minbatchtimeout"]),
-        inputs=[_text(name) for name in found["inputs"]],
-        outputs=[_text(name) for name in found["outputs"]],
-        padded=[_text(name) for name in found.get("padded", [])],
+        backend=_text(fields["backend"]),
+        device=_text(fields["device"]),
+        tag=_text(fields["tag"]),
+        batch_size=int(fields["batchsize"]),
+        min_batch_size=int(fields["minbatchsize"]),
+        min_batch_timeout=int(fields["minbatchtimeout"]),
+        inputs=[_text(name) for name in fields["inputs"]],
+        outputs=[_text(name) for name in fields["outputs"]],
+        padded=[_text(name) for name in fields.get("padded", [])],
         blob=b"".join(blob) if isinstance(blob, list) else blob,
     )
 
@@ -170,12 +170,12 @@ def model_execute(
 
 def run(key: Key, arrays: Sequence[Array], outputs: int, timeout_ms: int | None = None) -> AiCall[list[Array]]:
     """One round trip without any key but the model's: AI.DAGEXECUTE_RO. Raises BadTensor."""
-    given, made = [f"i{n}" for n in range(len(arrays))], [f"o{n}" for n in range(outputs)]
+    sources, results = [f"i{n}" for n in range(len(arrays))], [f"o{n}" for n in range(outputs)]
     words: list[Word] = ["AI.DAGEXECUTE_RO", "ROUTING", key, *_timeout(timeout_ms)]
-    for name, array in zip(given, arrays, strict=True):
+    for name, array in zip(sources, arrays, strict=True):
         words += ["|>", *tensor_words(name, array)]
-    words += ["|>", "AI.MODELEXECUTE", key, *_counted("INPUTS", given), *_counted("OUTPUTS", made)]
-    for name in made:
+    words += ["|>", "AI.MODELEXECUTE", key, *_counted("INPUTS", sources), *_counted("OUTPUTS", results)]
+    for name in results:
         words += ["|>", "AI.TENSORGET", name, "META", "BLOB"]
     return AiCall(words, key, lambda reply: _run_outputs(reply, outputs), RunFailed)
 
@@ -203,22 +203,22 @@ def script_get(key: Key) -> AiCall[StoredScript]:
 
 
 def _script(reply: Any) -> StoredScript:
-    found = _pairs(reply)
-    points = [_text(name) for name in found["entry points"]]
-    return StoredScript(_text(found["device"]), _text(found["tag"]), points, _text(found["source"]))
+    fields = _pairs(reply)
+    points = [_text(name) for name in fields["entry points"]]
+    return StoredScript(_text(fields["device"]), _text(fields["tag"]), points, _text(fields["source"]))
 
 
 def script_execute(
-    key: Key, function: str, *, timeout_ms: int | None = None, **given: Unpack[ScriptArguments]
+    key: Key, function: str, *, timeout_ms: int | None = None, **arguments: Unpack[ScriptArguments]
 ) -> AiCall[None]:
     """Raises TypeError for an argument that does not exist."""
-    _check_names(given, ScriptArguments)
+    _check_names(arguments, ScriptArguments)
     words: list[Word] = ["AI.SCRIPTEXECUTE", key, function]
     lists = {
-        "KEYS": given.get("keys"),
-        "INPUTS": given.get("inputs"),
-        "ARGS": given.get("args"),
-        "OUTPUTS": given.get("outputs"),
+        "KEYS": arguments.get("keys"),
+        "INPUTS": arguments.get("inputs"),
+        "ARGS": arguments.get("args"),
+        "OUTPUTS": arguments.get("outputs"),
     }
     for name, listed in lists.items():
         words += _counted(name, listed) if listed else []
@@ -233,9 +233,9 @@ def info(key: Key) -> AiCall[ModelStatistics]:
 
 
 def _statistics(reply: Any) -> ModelStatistics:
-    found = _pairs(reply)
-    texts = [_text(found[name]) for name in ("type", "backend", "device", "tag")]
-    numbers = [int(found[name]) for name in ("duration", "samples", "calls", "errors")]
+    fields = _pairs(reply)
+    texts = [_text(fields[name]) for name in ("type", "backend", "device", "tag")]
+    numbers = [int(fields[name]) for name in ("duration", "samples", "calls", "errors")]
     return ModelStatistics(texts[0], texts[1], texts[2], texts[3], numbers[0], numbers[1], numbers[2], numbers[3])
 
 
@@ -255,7 +255,7 @@ def config_set(name: str, value: Word) -> AiCall[None]:
 
 
 def graph_results(reply: Any) -> list[Any]:
-    """What each operation gave. Raises RunTimedOut, RunFailed."""
+    """The result of each operation. Raises RunTimedOut, RunFailed."""
     if not isinstance(reply, list):
         ran(reply)
     for result in reply:
@@ -289,10 +289,10 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
 
 
-def _check_names(given: Mapping[str, object], wanted: type) -> None:
+def _check_names(arguments: Mapping[str, object], names: type) -> None:
     """A keyword that is not in the dictionary's type is refused, as Python refuses it of any other function."""
-    if unknown := given.keys() - wanted.__annotations__:
-        raise TypeError(f"{', '.join(sorted(unknown))} does not exist here, {', '.join(wanted.__annotations__)} do")
+    if unknown := arguments.keys() - names.__annotations__:
+        raise TypeError(f"{', '.join(sorted(unknown))} does not exist here, {', '.join(names.__annotations__)} do")
 
 
 def _counted(name: str, words: Sequence[Any]) -> list[Word]:

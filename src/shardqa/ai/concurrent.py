@@ -117,10 +117,10 @@ class AsyncModelClient:
         await self._call(calls.delete("AI.SCRIPTDEL", key))
 
     async def script_execute(
-        self, key: Key, function: str, *, timeout_ms: int | None = None, **given: Unpack[ScriptArguments]
+        self, key: Key, function: str, *, timeout_ms: int | None = None, **arguments: Unpack[ScriptArguments]
     ) -> None:
         """AI.SCRIPTEXECUTE. It is never sent twice: it may have changed keys."""
-        await self._call(calls.script_execute(key, function, timeout_ms=timeout_ms, **given))
+        await self._call(calls.script_execute(key, function, timeout_ms=timeout_ms, **arguments))
 
     async def script_scan(self) -> list[tuple[str, str]]:
         """AI._SCRIPTSCAN: (key, tag) of every script on every shard."""
@@ -156,7 +156,7 @@ class AsyncModelClient:
             await self._on(node, calls.config_set(name, value))
 
     async def _everywhere(self, call: AiCall[list[tuple[str, str]]]) -> list[tuple[str, str]]:
-        return [found for node in self._nodes() for found in await self._on(node, call)]
+        return [entry for node in self._nodes() for entry in await self._on(node, call)]
 
     def _nodes(self) -> list[Any]:
         return list(self._redis.get_primaries()) if self._clustered else [None]
@@ -178,7 +178,7 @@ class AsyncModelClient:
         return self._redis.get_random_node() if call.key is None else self._redis.get_node_from_key(call.key)
 
     async def _look_anew(self) -> None:
-        """Where slots are now; a node that can't be asked is tried again with the command itself."""
+        """Learns where slots are now; a node that can't be asked is tried again with the command itself."""
         if self._clustered:
             with suppress(RedisError, OSError):
                 await self._redis.nodes_manager.initialize()

@@ -1,4 +1,4 @@
-"""What goes wrong with AI.* commands, a class each. The text is the server's."""
+"""Faults of AI.* commands, a class each. The text is the server's."""
 
 from redis.exceptions import (
     AuthenticationError,

@@ -48,10 +48,10 @@ class OperationGraph(Generic[R]):
         self._key = key if self._key is None else self._key
         return self._add(calls.model_execute(key, inputs, outputs).words)
 
-    def script_execute(self, key: Key, function: str, **given: Unpack[ScriptArguments]) -> Self:
+    def script_execute(self, key: Key, function: str, **arguments: Unpack[ScriptArguments]) -> Self:
         self._key = key if self._key is None else self._key
         self._again = False
-        return self._add(calls.script_execute(key, function, **given).words)
+        return self._add(calls.script_execute(key, function, **arguments).words)
 
     def run(self) -> R:
         """Raises RunFailed with what each operation gave in `results`, RunTimedOut, and whatever a client raises."""

@@ -8,11 +8,11 @@ import typer
 from pydantic import ValidationError
 
 from shardqa import filters
-from shardqa.api_keys import SCOPES, ApiKey, NewKey
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import NOTHING, PARTLY, print_json, print_table, say
 from shardqa.engine import Engine
+from shardqa.engine.api_keys import SCOPES, ApiKey, NewKey
 from shardqa.errors import BadData, UnknownKey
 
 app = typer.Typer(help="Keys to the HTTP API: make, list, revoke.", no_args_is_help=True)

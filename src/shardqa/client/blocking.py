@@ -154,16 +154,16 @@ class Client:
         """All documents of a corpus, asked for page by page. Raises ClusterUnavailable where a shard is missing."""
         cursor = None
         while True:
-            found = self._send(calls.documents(corpus, cursor, page))
-            if found.partial:
-                raise ClusterUnavailable(f"{', '.join(found.failed)} did not answer: some documents are not listed")
-            yield from found.documents
-            cursor = found.cursor
+            reply = self._send(calls.documents(corpus, cursor, page))
+            if reply.partial:
+                raise ClusterUnavailable(f"{', '.join(reply.failed)} did not answer: some documents are not listed")
+            yield from reply.documents
+            cursor = reply.cursor
             if cursor is None:
                 return
 
     def corpus(self, name: str) -> OneCorpus:
-        """Its size, or how far its removal is. Raises UnknownCorpus."""
+        """The size of a corpus, or how far its removal is. Raises UnknownCorpus."""
         return self._send(calls.corpus(name))
 
     def drop(self, name: str) -> Dropping:

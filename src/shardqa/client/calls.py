@@ -59,7 +59,7 @@ class Call(Generic[Result]):
 
 
 def headers(key: str | None) -> dict[str, str]:
-    """Of every request; `key` is an API key."""
+    """The headers of every request; `key` is an API key."""
     return {"accept": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
 
 
@@ -96,7 +96,7 @@ def explain(request: Explain, filter: Filter | None) -> Call[Explanation]:
 
 
 def _fields(request: Question | Search | Explain, filter: Filter | None) -> dict[str, Any]:
-    """What a request sets; a null in its filter is a condition, and stays."""
+    """The fields that a request sets; a null in its filter is a condition, and stays."""
     fields = request.model_dump(exclude_none=True, exclude={"filter"})
     if isinstance(filter, DocumentFilter):
         filter = filter.model_dump(mode="json", exclude_unset=True)
@@ -116,12 +116,12 @@ def batches(documents: Iterable[NewDocument | Mapping[str, Any]]) -> Iterator[by
     """Lists of documents as JSON, each within what one request may hold."""
     batch, size = list[bytes](), 0
     for document in documents:
-        one = orjson.dumps(document.model_dump() if isinstance(document, NewDocument) else dict(document))
-        if batch and (len(batch) == BATCH or size + len(one) > BATCH_BYTES):
+        json = orjson.dumps(document.model_dump() if isinstance(document, NewDocument) else dict(document))
+        if batch and (len(batch) == BATCH or size + len(json) > BATCH_BYTES):
             yield b"[" + b",".join(batch) + b"]"
             batch, size = [], 0
-        batch.append(one)
-        size += len(one)
+        batch.append(json)
+        size += len(json)
     if batch:
         yield b"[" + b",".join(batch) + b"]"
 

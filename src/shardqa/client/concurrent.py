@@ -158,17 +158,17 @@ class AsyncClient:
         """All documents of a corpus, asked for page by page. Raises ClusterUnavailable where a shard is missing."""
         cursor = None
         while True:
-            found = await self._send(calls.documents(corpus, cursor, page))
-            if found.partial:
-                raise ClusterUnavailable(f"{', '.join(found.failed)} did not answer: some documents are not listed")
-            for document in found.documents:
+            reply = await self._send(calls.documents(corpus, cursor, page))
+            if reply.partial:
+                raise ClusterUnavailable(f"{', '.join(reply.failed)} did not answer: some documents are not listed")
+            for document in reply.documents:
                 yield document
-            cursor = found.cursor
+            cursor = reply.cursor
             if cursor is None:
                 return
 
     async def corpus(self, name: str) -> OneCorpus:
-        """Its size, or how far its removal is. Raises UnknownCorpus."""
+        """The size of a corpus, or how far its removal is. Raises UnknownCorpus."""
         return await self._send(calls.corpus(name))
 
     async def drop(self, name: str) -> Dropping:

@@ -34,14 +34,14 @@ class Exchange:
         return self._pause(fault, retries.retry_after(reply.headers))
 
     def pause_after_error(self, error: httpx2.TransportError) -> float:
-        """The same where no reply came. Raises Unreachable."""
+        """Seconds until the next attempt where no reply came. Raises Unreachable where there is to be none."""
         fault = faults.unreachable(self._url, error)
         if isinstance(error, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
             raise fault
         return self._pause(fault, None)
 
-    def _pause(self, fault: ShardqaError, wanted: float | None) -> float:
-        pause = self._budget.pause(self._attempt, perf_counter() - self._began, wanted)
+    def _pause(self, fault: ShardqaError, retry_after: float | None) -> float:
+        pause = self._budget.pause(self._attempt, perf_counter() - self._began, retry_after)
         if pause is None:
             raise fault
         self._attempt += 1

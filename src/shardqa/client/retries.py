@@ -17,7 +17,7 @@ FIRST_PAUSE = 0.2  # seconds; doubles with each failure, spread over its upper h
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often, how long and how many."""
+    """Rules for calls that are made again: how often, how long and how many."""
 
     attempts: int = 4
     """Of one call, the first included; 1 retries nothing."""
@@ -41,12 +41,12 @@ class Budget:
         with self._lock:
             self._left = min(self._left + self.rules.share, float(self.rules.burst))
 
-    def pause(self, attempt: int, elapsed: float, wanted: float | None) -> float | None:
+    def pause(self, attempt: int, elapsed: float, retry_after: float | None) -> float | None:
         """Seconds until the next attempt after number `attempt` (from 1) failed; None where there is to be none.
 
-        `wanted` is the server's Retry-After.
+        `retry_after` is what the server asks for.
         """
-        wait: float = max(wanted or 0.0, FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
+        wait: float = max(retry_after or 0.0, FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))
         if attempt >= self.rules.attempts or elapsed + wait > self.rules.seconds:
             return None
         with self._lock:

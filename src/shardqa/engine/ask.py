@@ -15,11 +15,11 @@ from shardqa.engine.epochs import Epochs
 from shardqa.engine.merging import conclude
 from shardqa.engine.rank import RankedList, Ranking, ShardTerms, since
 from shardqa.engine.reading import Readers, StagedReading
+from shardqa.engine.tracing import note, span
 from shardqa.errors import AnswerTimeout, ClusterUnavailable, ShardqaError, WrongShard
 from shardqa.models.corpus_scoring import CorpusScoring
 from shardqa.question import Question
 from shardqa.schema import Answer, MergedCandidates, Step, Timing
-from shardqa.spans import note, span
 
 BEFORE_TIMES = b',"timing":'
 TIMES = b'{"cache":%.3f,"terms":0.0,"rank":0.0,"read":0.0,"total":%.3f}}'  # of an answer that this process kept

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal, Self
 
-from shardqa import languages, metadata
+from shardqa import metadata
 from shardqa.answer_lines import Lines
+from shardqa.engine import languages
 from shardqa.models.scoring import Scoring, Signals, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
 from shardqa.question import Question

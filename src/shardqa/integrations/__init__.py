@@ -1,1 +1,1 @@
-"""shardqa in other people's frameworks: each module needs its library, and nothing else of shardqa's needs any."""
+"""Parts of other people's frameworks: each module needs its library, and nothing else of shardqa's needs any."""

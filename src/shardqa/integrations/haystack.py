@@ -30,8 +30,8 @@ class ShardqaExtractiveReader:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "ShardqaExtractiveReader":
-        found: ShardqaExtractiveReader = default_from_dict(cls, data)
-        return found
+        reader: ShardqaExtractiveReader = default_from_dict(cls, data)
+        return reader
 
     def warm_up(self) -> None:
         if self._reader is None:
@@ -95,8 +95,8 @@ class ShardqaDocumentStore:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "ShardqaDocumentStore":
-        found: ShardqaDocumentStore = default_from_dict(cls, data)
-        return found
+        store: ShardqaDocumentStore = default_from_dict(cls, data)
+        return store
 
     def count_documents(self) -> int:
         return next((one.documents for one in self._client.corpora().corpora if one.name == self.corpus), 0)
@@ -114,7 +114,7 @@ class ShardqaDocumentStore:
         return self._read([one for one in listed if document_matches_filter(filters, one)])
 
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
-        """How many were written. Raises DuplicateDocumentError as the policy says, ValueError for one without text."""
+        """Returns how many were written. Raises DuplicateDocumentError by policy, ValueError for one without text."""
         if any(not one.content for one in documents):
             raise ValueError("shardqa keeps documents with text; one of these has none")
         if policy in (DuplicatePolicy.NONE, DuplicatePolicy.FAIL, DuplicatePolicy.SKIP):
@@ -137,13 +137,13 @@ class ShardqaDocumentStore:
                 continue  # as other stores have it
 
     def _read(self, listed: list[Document]) -> list[Document]:
-        """With their texts, without those that are gone meanwhile."""
-        found = list[Document]()
+        """Fetches the texts, without those that are deleted meanwhile."""
+        documents = list[Document]()
         for one in listed:
             with suppress(UnknownCorpus, UnknownDocument):
                 whole = self._client.document(one.id, self.corpus)
-                found.append(Document(id=whole.id, content=whole.text, meta=whole.metadata))
-        return found
+                documents.append(Document(id=whole.id, content=whole.text, meta=whole.metadata))
+        return documents
 
     def _has(self, id_: str) -> bool:
         try:

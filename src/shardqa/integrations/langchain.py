@@ -30,12 +30,12 @@ class ShardqaRetriever(BaseRetriever):
             return _documents(await client.search(query, self.corpus, self.k))
 
 
-def _documents(found: SearchResult) -> list[Document]:
-    return [Document(page_content=one.text, id=one.key, metadata=metadata_of(one)) for one in found.passages]
+def _documents(result: SearchResult) -> list[Document]:
+    return [Document(page_content=one.text, id=one.key, metadata=metadata_of(one)) for one in result.passages]
 
 
 def metadata_of(passage: FoundPassage) -> dict[str, Any]:
-    """What frameworks keep beside a passage: the document's own metadata, and where it stands."""
+    """The fields that frameworks keep beside a passage: the document's own metadata, and where it stands."""
     return {
         **passage.metadata,
         "source": passage.document,

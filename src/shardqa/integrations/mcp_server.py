@@ -51,31 +51,31 @@ def server(settings: Settings) -> MCPServer:
         async with await Engine.connect(settings) as engine.engine:
             yield
 
-    found = MCPServer(
+    mcp = MCPServer(
         "shardqa", version=shardqa.__version__, instructions=INSTRUCTIONS, lifespan=connected, log_level="WARNING"
     )
 
-    @found.tool()
+    @mcp.tool()
     async def ask(question: str, corpus: str | None = None, k: int | None = None) -> Answer:
         """Answer one plain question from the documents of a corpus; null where none is sure: then see `parts`."""
         return await _with_tool_errors(engine().ask(question, corpus=corpus, k=k))
 
-    @found.tool()
+    @mcp.tool()
     async def search(question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
         """The passages that rank best for a question or for words, with the words marked."""
         return await _with_tool_errors(engine().search(question, limit, corpus=corpus))
 
-    @found.tool()
+    @mcp.tool()
     async def list_corpora() -> Corpora:
         """All corpora with their sizes."""
         return await _with_tool_errors(engine().catalogue.corpora())
 
-    @found.tool()
+    @mcp.tool()
     async def list_documents(corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
         """The documents of a corpus, a page at a time: send `cursor` of the page before."""
         return await _with_tool_errors(engine().catalogue.documents(corpus, cursor, limit))
 
-    @found.tool()
+    @mcp.tool()
     async def fetch(id: str, corpus: str | None = None) -> Document:
         """A document whole; offsets of answers count the characters of its `text`."""
         name = settings.corpus if corpus is None else corpus
@@ -84,4 +84,4 @@ def server(settings: Settings) -> MCPServer:
             raise ToolError(f"there is no document {id!r} in the corpus {name!r}")
         return document
 
-    return found
+    return mcp

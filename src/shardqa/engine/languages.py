@@ -1,4 +1,4 @@
-"""Whether a question is in a language that the reader has not learnt: by its script and its smallest words.
+"""Finds questions in a language that the reader has not learnt, by their script and smallest words.
 
 The reader, its tokenizer and the index's stems know English. A question in another language still gets what the words
 allow (names, numbers), and a warning. Pure functions.
@@ -73,7 +73,7 @@ WORDS = {name: frozenset(word for word in words.split() if len(word) > 1) - ENGL
 
 
 def other_than_english(question: str) -> str | None:
-    """What a question seems to be written in, when that is not English: a language's name, or a script's."""
+    """The language or script that a question seems to be written in, when that is not English."""
     script = _script(question)
     if script is not None:
         return script
@@ -81,18 +81,17 @@ def other_than_english(question: str) -> str | None:
     if words[:1] and words[0] in ASKS:
         return None
     english = sum(word in ENGLISH for word in words)
-    name, count = max(
-        ((name, sum(word in of for word in words)) for name, of in WORDS.items()), key=lambda found: found[1]
-    )
+    counts = Counter({name: sum(word in frequent for word in words) for name, frequent in WORDS.items()})
+    ((name, count),) = counts.most_common(1)
     return name if count > english else None
 
 
 def warnings(question: str) -> list[str]:
-    """For an Answer."""
-    found = other_than_english(question)
-    if found is None:
+    """The warnings of an Answer."""
+    language = other_than_english(question)
+    if language is None:
         return []
-    return [f"the question seems to be {found}; the reader has learnt English, so trust neither answer nor score"]
+    return [f"the question seems to be {language}; the reader has learnt English, so trust neither answer nor score"]
 
 
 def _script(text: str) -> str | None:
