@@ -1,10 +1,13 @@
-"""What a host's robots.txt allows, read once for each origin."""
+"""Rules of a host's robots.txt (RFC 9309), read once for each origin."""
 
 from collections.abc import Callable
-from urllib.robotparser import RobotFileParser
+from typing import TYPE_CHECKING
 
 from shardqa.loader.web.address import NotFetched, PageAddress
 from shardqa.loader.web.fetch import AGENT, Page
+
+if TYPE_CHECKING:
+    from protego import Protego
 
 MAX_ROBOTS = 512 * 1024  # bytes; the standard asks for at least 500 KiB
 MAX_PAUSE = 30.0  # seconds between two requests; who asks for more is read that fast
@@ -13,30 +16,29 @@ MAX_PAUSE = 30.0  # seconds between two requests; who asks for more is read that
 class Robots:
     def __init__(self, fetch: Callable[[PageAddress, int], Page]) -> None:
         self._fetch = fetch
-        self._by_origin: dict[str, RobotFileParser] = {}
+        self._by_origin: dict[str, Protego] = {}
 
     def check(self, address: PageAddress) -> None:
         """Raises NotFetched where the host asks not to be read, or can't say."""
-        if not self._of(address).can_fetch(AGENT, str(address)):
+        if not self._of(address).can_fetch(str(address), AGENT):
             raise NotFetched(f"{address.origin}/robots.txt asks not to read it")
 
     def pause(self, address: PageAddress) -> float:
-        """Seconds that the host wants between two requests."""
-        wanted = self._of(address).crawl_delay(AGENT)
-        return min(float(wanted or 0), MAX_PAUSE)
+        """Returns the seconds that the host asks for between two requests."""
+        return min(float(self._of(address).crawl_delay(AGENT) or 0), MAX_PAUSE)
 
-    def _of(self, address: PageAddress) -> RobotFileParser:
+    def _of(self, address: PageAddress) -> "Protego":
         if address.origin not in self._by_origin:
             self._by_origin[address.origin] = self._read(address)
         return self._by_origin[address.origin]
 
-    def _read(self, address: PageAddress) -> RobotFileParser:
-        """RFC 9309: a host without one allows all; one whose server fails allows nothing."""
+    def _read(self, address: PageAddress) -> "Protego":
+        """A host without a robots.txt allows all; one whose server fails allows nothing."""
         page = self._fetch(PageAddress.parse(f"{address.origin}/robots.txt"), MAX_ROBOTS)
         if page.status in (401, 403):
             raise NotFetched(f"{address.origin}/robots.txt is refused with HTTP {page.status}, which forbids the rest")
         if page.status >= 500 or page.status == 429:
             raise NotFetched(f"{address.origin}/robots.txt fails with HTTP {page.status}; try again later")
-        rules = RobotFileParser()
-        rules.parse(page.content.decode("utf-8", "replace").splitlines() if page.status == 200 else [])
-        return rules
+        from protego import Protego
+
+        return Protego.parse(page.content.decode("utf-8", "replace") if page.status == 200 else "")

@@ -59,37 +59,37 @@ def test_the_readers_follow_the_content_type(site: Site) -> None:
     site.put("/b.md", "# Weir\n\nIt is **new**.", "text/plain")
     site.put("/c", "Bäcker".encode("cp1252"), "text/plain; charset=ISO-8859-1")
     site.put("/d.html", b"\x89PNG", "image/png")
-    found = read(*(site.url(target) for target in ("/a", "/b.md", "/c", "/d.html")))
-    texts = [text for _, text in documents(found)]
+    items = read(*(site.url(target) for target in ("/a", "/b.md", "/c", "/d.html")))
+    texts = [text for _, text in documents(items)]
     assert "1820" in texts[0]
     assert "It is new." in texts[1]
     assert texts[2] == "Bäcker\n"
-    assert "of content type 'image/png'" in reasons(found)[0]
+    assert "of content type 'image/png'" in reasons(items)[0]
 
 
 def test_private_addresses_are_refused_before_anything_is_sent(site: Site) -> None:
     site.put("/mill", MILL)
     assert "a private address; --allow-private" in reasons(read(site.url("/mill"), allow_private=False))[0]
-    assert not site.asked
+    assert not site.requests
 
 
 def test_a_host_is_looked_up_once_a_request_and_keeps_its_name(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is public when it is checked and private a moment later can't be connected to."""
     site.put("/mill", MILL)
-    asked: list[str] = []
+    lookups: list[str] = []
     real = socket.getaddrinfo
 
     def answer(host: Any, port: Any, *args: Any, **more: Any) -> Any:
         if host == "mill.example":
-            asked.append(host)
-            host = "127.0.0.1" if len(asked) <= 2 else "203.0.113.9"
+            lookups.append(host)
+            host = "127.0.0.1" if len(lookups) <= 2 else "203.0.113.9"
         return real(host, port, *args, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
     url = f"http://mill.example:{site.port}/mill"
     assert documents(read(url)) == [(f"mill.example:{site.port}/mill", "The mill is old.")]
-    assert len(asked) == 2  # robots.txt and the page
-    assert site.asked[-1][1]["Host"] == f"mill.example:{site.port}"
+    assert len(lookups) == 2  # robots.txt and the page
+    assert site.requests[-1][1]["Host"] == f"mill.example:{site.port}"
 
 
 def test_a_private_answer_among_public_ones_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +130,16 @@ def test_a_redirect_is_checked_as_the_first_address_is(site: Site, monkeypatch: 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
     assert "a private address" in reasons(read(site.url("/old"), allow_private=False))[0]
     assert site.targets() == ["/robots.txt", "/old"]
+
+
+def test_the_longest_rule_of_robots_wins_and_stars_stand_for_anything(site: Site) -> None:
+    rules = "User-agent: *\nDisallow: /private\nAllow: /private/open\nDisallow: /*.pdf$\n"
+    site.put("/robots.txt", rules, "text/plain")
+    for target in ("/private/open/mill", "/private/mill", "/map.pdf"):
+        site.put(target, MILL)
+    items = read(*(site.url(target) for target in ("/private/open/mill", "/private/mill", "/map.pdf")))
+    assert [id_.partition("/")[2] for id_, _ in documents(items)] == ["private/open/mill"]
+    assert len(reasons(items)) == 2
 
 
 def test_robots_are_obeyed_and_their_rules_read_once(site: Site) -> None:
@@ -173,7 +183,7 @@ def test_sitemaps_end_somewhere(site: Site) -> None:
     assert "no sitemap" in reasons(read(site.url("/torn.xml")))[0]
 
 
-def gone(reading: WebPages, site: Site, *targets: str) -> list[str]:
+def gone_of(reading: WebPages, site: Site, *targets: str) -> list[str]:
     list(reading)
     return [target for target in targets if reading.has_gone(f"localhost:{site.port}{target}", site.url(target))]
 
@@ -186,7 +196,7 @@ def test_what_a_sitemap_no_longer_lists_below_its_folder_has_gone(site: Site) ->
     site.put("/a/sitemap.xml", listed, "text/xml")
     reading = WebPages([site.url("/a/sitemap.xml")], bounds=Bounds(allow_private=True))
     asked = ("/a/mill", "/a/burnt", "/a/locked", "/a/weir", "/b/weir")
-    assert gone(reading, site, *asked) == ["/a/burnt", "/a/weir"]
+    assert gone_of(reading, site, *asked) == ["/a/burnt", "/a/weir"]
     assert not reading.has_gone("weir.txt", "/home/ada/weir.txt")
     assert not reading.has_gone("other.example/a/weir", "https://other.example/a/weir")
     assert reading.has_gone(f"localhost:{site.port}/a/mill/row2", site.url("/a/mill")), "it holds another document now"
@@ -200,13 +210,13 @@ def test_where_a_sitemap_within_is_not_read_nothing_that_it_may_list_has_gone(si
     site.put("/mill", MILL)
     site.put("/pages.xml", sitemap(site.url("/mill")), "text/xml")
     site.put("/sitemap.xml", sitemap(site.url("/pages.xml"), site.url(inner), of="sitemap"), "text/xml")
-    assert gone(WebPages([site.url("/sitemap.xml")], bounds=Bounds(allow_private=True)), site, "/weir") == []
+    assert gone_of(WebPages([site.url("/sitemap.xml")], bounds=Bounds(allow_private=True)), site, "/weir") == []
 
 
 def test_of_single_pages_only_those_that_answer_so_have_gone(site: Site) -> None:
     site.put("/mill", MILL)
     urls = [site.url(target) for target in ("/mill", "/burnt")]
-    assert gone(WebPages(urls, bounds=Bounds(allow_private=True)), site, "/mill", "/burnt", "/weir") == ["/burnt"]
+    assert gone_of(WebPages(urls, bounds=Bounds(allow_private=True)), site, "/mill", "/burnt", "/weir") == ["/burnt"]
 
 
 def test_pages_beyond_the_bound_are_told(site: Site) -> None:
@@ -278,31 +288,9 @@ def test_what_has_not_changed_is_passed_over(site: Site, tmp_path: Path) -> None
 
 
 def test_tls_is_for_the_hosts_name_at_the_checked_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-            "-nodes",
-            "-keyout",
-            "key",
-            "-out",
-            "cert",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=mill.example",
-            "-addext",
-            "subjectAltName=DNS:mill.example",
-        ],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert -days 2"
+    names_in_it = ["-subj", "/CN=mill.example", "-addext", "subjectAltName=DNS:mill.example"]
+    subprocess.run([*command.split(), *names_in_it], cwd=tmp_path, check=True, capture_output=True)
     names: list[str] = []
     serves = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serves.load_cert_chain(tmp_path / "cert", tmp_path / "key")
