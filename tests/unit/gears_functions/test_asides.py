@@ -1,4 +1,4 @@
-"""What is kept and not searched, by its form: contents, indexes, licences."""
+"""Text that is kept and not searched, by its form: contents, indexes, licences."""
 
 import pytest
 
@@ -14,7 +14,7 @@ PROSE = "The harbour was built in 1780. It holds forty boats."
 
 
 def left(text: str) -> str:
-    """What is searched."""
+    """Returns what is searched."""
     kept, at = "", 0
     for begin, end in asides.found(text):
         kept, at = kept + text[at:begin], end

@@ -1,4 +1,4 @@
-"""What a document's words are taken for, before anything is written."""
+"""Checks of a document's words, before anything is written."""
 
 import pytest
 from hypothesis import given

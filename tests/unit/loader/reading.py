@@ -95,17 +95,17 @@ def main(_: Sequence[str]) -> None:
     while head := stdin.read(LENGTHS.size):
         lengths = LENGTHS.unpack(head)
         name, content = stdin.read(lengths[0]).decode(), stdin.read(lengths[1])
-        found = Read(0, [])
+        result = Read(0, [])
         try:
             for item in formats.read(SourceFile.of_bytes(content, name, name, inner=formats.read)):
                 if isinstance(item, Skipped | Lost | Textless):
-                    found.reasons.append(item.reason[:300])
+                    result.reasons.append(item.reason[:300])
                 else:
-                    found.documents += 1
+                    result.documents += 1
                     item.model_dump_json()
         except Exception:  # noqa: BLE001 - that is what is looked for
-            found.failure = traceback.format_exc()[-3000:]
-        stdout.write(json.dumps(vars(found)) + "\n")
+            result.failure = traceback.format_exc()[-3000:]
+        stdout.write(json.dumps(vars(result)) + "\n")
         stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""How deep HTML nests, by its tags: at least as deep as the parser makes it, and little more for people's pages."""
+"""The depth of HTML by its tags: at least as deep as the parser makes it, and little more for people's pages."""
 
 import pytest
 from hypothesis import given
@@ -33,14 +33,14 @@ def counted(html: str) -> int:
     low, high = 0, 200
     while low < high:
         middle = (low + high) // 2
-        depth.MAX_DEPTH, kept = middle, depth.MAX_DEPTH
+        depth.MAX_DEPTH, usual = middle, depth.MAX_DEPTH
         try:
             depth.check(html)
             high = middle
         except BadDocument:
             low = middle + 1
         finally:
-            depth.MAX_DEPTH = kept
+            depth.MAX_DEPTH = usual
     return low
 
 

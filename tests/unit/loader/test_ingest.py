@@ -1,4 +1,4 @@
-"""What one document's fault does to the run: nothing to the others."""
+"""One document's fault does nothing to the others of a run."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -64,7 +64,7 @@ async def test_a_shard_that_finishes_nothing_ends_the_run(late_engine: Any) -> N
 
 
 class SlowEngine(LateEngine):
-    """Its shard finishes a document after the first try has run out of time, and the second finds it done."""
+    """A shard that finishes a document after the first try has run out of time, and the second finds it done."""
 
     def __init__(self) -> None:
         self._tries = 0

@@ -1,4 +1,4 @@
-"""What the shipped reader computes on the processor that this runs on: `python -m tests.unit.models.processors OUT`.
+"""Computes as the shipped reader does on this processor: `python -m tests.unit.models.processors OUT`.
 
 Run twice by test_processors.py, the second time on an emulated processor.
 """

@@ -1,4 +1,4 @@
-"""What fitting the scores learns, from candidates made up for it."""
+"""Fitting the scores from candidates made up for it."""
 
 import random
 from pathlib import Path

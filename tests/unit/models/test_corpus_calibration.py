@@ -126,9 +126,11 @@ def test_other_weights_have_another_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "log_loss", "is_worth_it"), [(90.0, 0.4, True), (89.0, 0.4, False), (95.0, 0.6, False)]
+    ("share", "log_loss", "is_worth_it"), [(90.0, 0.4, True), (89.0, 0.4, False), (95.0, 0.6, False)]
 )
-def test_scores_that_keep_fewer_right_answers_are_not_worth_it(kept: float, log_loss: float, is_worth_it: bool) -> None:
+def test_scores_that_keep_fewer_right_answers_are_not_worth_it(
+    share: float, log_loss: float, is_worth_it: bool
+) -> None:
     before = fitting.gain(corpus(60, 0.0), READERS, READERS).before
-    gain = fitting.Gain(replace(before, kept=90.0), replace(before, kept=kept), 0.5, log_loss)
+    gain = fitting.Gain(replace(before, kept=90.0), replace(before, kept=share), 0.5, log_loss)
     assert gain.is_worth_it == is_worth_it

@@ -26,7 +26,7 @@ def tokens(text: str) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 
 
 def logits(of: dict[int, float]) -> NDArray[np.float32]:
-    """Of the tokens of TEXT: those named, all others -9."""
+    """Returns logits of the tokens of TEXT: those in `of`, all others -9."""
     values = np.full(len(tokens(TEXT)[0]), -9, dtype=np.float32)
     for token, logit in of.items():
         values[token] = logit
@@ -54,11 +54,11 @@ def test_own_is_the_whole_sentence() -> None:
 
 
 @given(st.lists(st.floats(-20, 20, width=32), min_size=17, max_size=17), st.integers(0, 16), st.integers(0, 16))
-def test_a_span_lies_within_its_own_sentences(values: list[float], one: int, other: int) -> None:
+def test_a_span_lies_within_its_own_sentences(values: list[float], first: int, other: int) -> None:
     offsets, numbers = tokens(TEXT)
     assert len(offsets) == len(values)
     logits = np.array(values, dtype=np.float32)
-    span = reader.Span(min(one, other), max(one, other), 0.0)
+    span = reader.Span(min(first, other), max(first, other), 0.0)
     start, end = evidence.own(offsets, numbers, span)
     assert start <= offsets[span.start_token, 0] < offsets[span.end_token, 1] <= end
     sentences = evidence.likeliest(logits, logits, offsets, numbers, [span])

@@ -1,4 +1,4 @@
-"""How near predicted spans are to marked ones."""
+"""Distances of predicted spans from marked ones."""
 
 import pytest
 from hypothesis import given

@@ -19,14 +19,14 @@ def qa() -> QuestionAnswering:
 
 
 def test_one_question_gives_one_answer_with_its_place(qa: QuestionAnswering) -> None:
-    found = qa(question=LIVE, context=CONTEXT)
-    assert {name: type(value) for name, value in found.items()} == {
+    answer = qa(question=LIVE, context=CONTEXT)
+    assert {name: type(value) for name, value in answer.items()} == {
         "score": float,
         "start": int,
         "end": int,
         "answer": str,
     }
-    assert CONTEXT[found["start"] : found["end"]] == found["answer"] == "Berlin"
+    assert CONTEXT[answer["start"] : answer["end"]] == answer["answer"] == "Berlin"
 
 
 @pytest.mark.parametrize(

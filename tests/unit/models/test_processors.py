@@ -18,7 +18,7 @@ LARGEST_INT16 = 2**15 - 1
 
 
 def test_no_two_products_together_leave_16_bits() -> None:
-    """vpmaddubsw, which processors without VNNI multiply with, adds neighbours in 16 bits and saturates."""
+    """The instruction vpmaddubsw, for processors without VNNI, adds neighbours in 16 bits and saturates."""
     sizes = {name: np.abs(weight.astype(np.int64)) for name, weight in processors.weights().items()}
     worst = {name: 255 * int((size[0::2] + size[1::2]).max()) for name, size in sizes.items()}
     assert {name: sums for name, sums in worst.items() if sums > LARGEST_INT16} == {}
@@ -36,9 +36,9 @@ def test_a_processor_with_avx2_alone_gives_the_same_sums_and_the_same_logits(tmp
     command = [QEMU, "-cpu", AVX2_ONLY, sys.executable, "-m", "tests.unit.models.processors", str(out)]
     done = subprocess.run(command, cwd=processors.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = np.load(out)
-    if not found["avx2"]:
+    emulated = np.load(out)
+    if not emulated["avx2"]:
         pytest.skip(f"this {QEMU} does not emulate AVX2; 7.2 and newer do")
-    assert not found["avx512"]
-    assert found["wrong"] == 0
-    np.testing.assert_array_equal(found["logits"], processors.logits())
+    assert not emulated["avx512"]
+    assert emulated["wrong"] == 0
+    np.testing.assert_array_equal(emulated["logits"], processors.logits())

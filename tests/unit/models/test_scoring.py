@@ -71,10 +71,10 @@ def test_a_confidence_lies_between_zero_and_one_exclusive(signals: Signals) -> N
 @given(
     st.lists(st.builds(Spanned, st.sampled_from(["Ada", "the Ada", "Bob", "Eve"]), NUMBERS, NUMBERS, st.floats(0, 99)))
 )
-def test_the_order_of_candidates_and_ranks_does_not_change_their_signals(found: list[Spanned]) -> None:
-    ranks = [one.rank_score for one in found]
-    turned = signals_of(found[::-1], ranks[::-1], "who was it?")
-    assert signals_of(found, ranks, "who was it?") == turned[::-1]
+def test_the_order_of_candidates_and_ranks_does_not_change_their_signals(candidates: list[Spanned]) -> None:
+    ranks = [one.rank_score for one in candidates]
+    turned = signals_of(candidates[::-1], ranks[::-1], "who was it?")
+    assert signals_of(candidates, ranks, "who was it?") == turned[::-1]
 
 
 def test_the_gap_is_to_the_best_candidate_with_other_words() -> None:
@@ -144,7 +144,7 @@ def written(tmp_path: Path, *records: dict[str, Any]) -> Path:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> list[calibrate.CalibrationQuestion]:
+def questions(tmp_path: Path) -> list[calibrate.CalibrationQuestion]:
     """Answerable questions have margins about 4 and are right, unanswerable ones about -4, with some overlap."""
     dice = random.Random(5)
     records = [question(n, dice.gauss(4, 3), answerable=True, right=True) for n in range(300)]
@@ -152,32 +152,32 @@ def asked(tmp_path: Path) -> list[calibrate.CalibrationQuestion]:
     return calibrate.read_candidates(written(tmp_path, *records))
 
 
-def test_fitting_tells_apart_what_the_margin_tells_apart(asked: list[calibrate.CalibrationQuestion]) -> None:
-    found = calibrate.outcome(calibrate.fit(asked), asked)
+def test_fitting_tells_apart_what_the_margin_tells_apart(questions: list[calibrate.CalibrationQuestion]) -> None:
+    found = calibrate.outcome(calibrate.fit(questions), questions)
     assert found.kept > 80
     assert found.tricks_refused is not None
     assert found.tricks_refused > 80
 
 
-@pytest.mark.parametrize(("when", "kept", "refused"), [("unsure", 97, 0), ("balanced", 80, 80), ("sure", 0, 95)])
+@pytest.mark.parametrize(("when", "right", "refused"), [("unsure", 97, 0), ("balanced", 80, 80), ("sure", 0, 95)])
 def test_each_line_keeps_its_trade(
-    asked: list[calibrate.CalibrationQuestion], when: AnswerWhen, kept: int, refused: int
+    questions: list[calibrate.CalibrationQuestion], when: AnswerWhen, right: int, refused: int
 ) -> None:
-    absent = [replace(one, kind="absent") if one.kind == "trick" else one for one in asked]
+    absent = [replace(one, kind="absent") if one.kind == "trick" else one for one in questions]
     found = calibrate.outcome(calibrate.fit(absent), absent, when)
-    assert found.kept >= kept
+    assert found.kept >= right
     assert found.refused >= refused
 
 
-def test_fitting_leaves_the_spans_model_alone_where_asked_to(asked: list[calibrate.CalibrationQuestion]) -> None:
-    found = calibrate.fit(asked, SCORING)
+def test_fitting_leaves_the_spans_model_alone_where_asked_to(questions: list[calibrate.CalibrationQuestion]) -> None:
+    found = calibrate.fit(questions, SCORING)
     assert (found.span, found.no_answer_below) == (SCORING.span, SCORING.no_answer_below)
     assert found.answer != SCORING.answer
 
 
-def test_a_domain_is_reported_on_by_a_fit_without_it(asked: list[calibrate.CalibrationQuestion]) -> None:
-    turned = [replace(one, domain="other", right=~one.right & one.answerable) for one in asked]
-    of_other = list(calibrate.left_out([*asked, *turned]))[1]
+def test_a_domain_is_reported_on_by_a_fit_without_it(questions: list[calibrate.CalibrationQuestion]) -> None:
+    turned = [replace(one, domain="other", right=~one.right & one.answerable) for one in questions]
+    of_other = list(calibrate.left_out([*questions, *turned]))[1]
     assert of_other.domain == "other"
     assert of_other.calibration_error > 0.3
 
@@ -199,12 +199,12 @@ def test_auroc_is_the_chance_that_right_scores_above_wrong(
     assert calibrate.auroc(np.array(right + wrong, dtype=float), marks) == expected
 
 
-def test_fitting_learns_that_margin_counts_for_a_candidate(asked: list[calibrate.CalibrationQuestion]) -> None:
-    assert calibrate.fit(asked).answer.margin > 0
+def test_fitting_learns_that_margin_counts_for_a_candidate(questions: list[calibrate.CalibrationQuestion]) -> None:
+    assert calibrate.fit(questions).answer.margin > 0
 
 
-def test_a_threshold_of_one_refuses_everything(asked: list[calibrate.CalibrationQuestion]) -> None:
-    found = calibrate.outcome(replace(calibrate.fit(asked), below=Lines(1, 1, 1)), asked)
+def test_a_threshold_of_one_refuses_everything(questions: list[calibrate.CalibrationQuestion]) -> None:
+    found = calibrate.outcome(replace(calibrate.fit(questions), below=Lines(1, 1, 1)), questions)
     assert (found.kept, found.tricks_refused) == (0, 100)
 
 

@@ -1,4 +1,4 @@
-"""Where sentences begin, and the price of an answer that runs from one into the next."""
+"""The beginnings of sentences, and the price of an answer that runs from one into the next."""
 
 import itertools
 

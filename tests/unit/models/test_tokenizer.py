@@ -142,10 +142,10 @@ def test_what_keys_take_off_a_text_the_tokenizer_does_not_see(text: str) -> None
 
 
 @given(CORES)
-def test_the_normal_form_of_a_question_has_the_same_wordpieces(asked: str) -> None:
+def test_the_normal_form_of_a_question_has_the_same_wordpieces(question: str) -> None:
     try:
-        normal = keys.normalise_question(asked)
-        seen = TOKENIZER.question(asked)
+        normal = keys.normalise_question(question)
+        seen = TOKENIZER.question(question)
     except (EmptyQuestion, QuestionTooLong):
         return
     assert TOKENIZER.question(normal).tolist() == seen.tolist()

@@ -1,4 +1,4 @@
-"""What a reader is given of a passage as it lies in Redis."""
+"""A passage as it lies in Redis, before it is read."""
 
 import numpy as np
 import pytest

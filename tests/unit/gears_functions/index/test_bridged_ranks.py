@@ -93,24 +93,24 @@ def names(passages: list[Passage], source: str, title: tuple[str, ...]) -> bool:
 
 @settings(max_examples=60)
 @given(documents, phrase)
-def test_the_index_follows_titles_as_a_full_scan_does(corpus: dict[str, tuple[str, list[str]]], asked: str) -> None:
+def test_the_index_follows_titles_as_a_full_scan_does(corpus: dict[str, tuple[str, list[str]]], question: str) -> None:
     passages = passages_of(corpus)
-    found = retrieval.ranked([filled(passages)], query(asked), 1_000)
-    assert found == ranked_by_a_scan(passages, query(asked), 1_000)
+    found = retrieval.ranked([filled(passages)], query(question), 1_000)
+    assert found == ranked_by_a_scan(passages, query(question), 1_000)
 
 
 @settings(max_examples=60)
 @given(documents, phrase, st.integers(2, 5), st.randoms(use_true_random=False))
 def test_bridged_ranks_do_not_depend_on_the_number_of_shards(
-    corpus: dict[str, tuple[str, list[str]]], asked: str, count: int, random: Random
+    corpus: dict[str, tuple[str, list[str]]], question: str, count: int, random: Random
 ) -> None:
     shards = [Index() for _ in range(count)]
     for name, (title, texts) in corpus.items():
         shard = random.choice(shards)
         for n, text in enumerate(texts):
             shard.put(keys.passage("c", name, n), title, text)
-    one = retrieval.ranked([filled(passages_of(corpus))], query(asked), 1_000)
-    assert retrieval.ranked(shards, query(asked), 1_000) == one
+    one = retrieval.ranked([filled(passages_of(corpus))], query(question), 1_000)
+    assert retrieval.ranked(shards, query(question), 1_000) == one
 
 
 def test_a_document_comes_up_whose_title_a_first_passage_names_and_never_passes_the_first() -> None:

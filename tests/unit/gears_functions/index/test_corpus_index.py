@@ -42,9 +42,9 @@ def filled(passages: Sequence[Passage]) -> Index:
     return found
 
 
-def rank(shards: Sequence[Index], asked: Query, limit: int = 1_000) -> list[tuple[str, float]]:
-    statistics = total(shard.statistics(asked) for shard in shards)
-    lists = [pair for shard in shards for pair in shard.rank(asked, statistics, limit)]
+def rank(shards: Sequence[Index], question: Query, limit: int = 1_000) -> list[tuple[str, float]]:
+    statistics = total(shard.statistics(question) for shard in shards)
+    lists = [pair for shard in shards for pair in shard.rank(question, statistics, limit)]
     return sorted(lists, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
@@ -75,27 +75,27 @@ def test_after_any_changes_the_index_is_as_if_built_anew(
     before: dict[str, tuple[str, list[str]]], after: dict[str, tuple[str, list[str]]], question: str
 ) -> None:
     changed = filled(passages_of(before))
-    wanted = passages_of(after)
-    for key in set(changed) - {key for key, _, _ in wanted}:
+    expected = passages_of(after)
+    for key in set(changed) - {key for key, _, _ in expected}:
         assert changed.remove(key)
-    for key, title, text in wanted:
+    for key, title, text in expected:
         changed.put(key, title, text)
-    assert rank([changed], query(question)) == rank([filled(wanted)], query(question))
-    assert changed.statistics(query(question)) == filled(wanted).statistics(query(question))
+    assert rank([changed], query(question)) == rank([filled(expected)], query(question))
+    assert changed.statistics(query(question)) == filled(expected).statistics(query(question))
 
 
 def test_compaction_changes_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus_index, "COMPACT_DEAD", 10)
     passages = [(keys.passage("c", f"d{n % 40}", n // 40), "mill", f"river stone {n} bridge") for n in range(120)]
-    found = filled(passages)
+    index = filled(passages)
     for key, _, _ in passages[:100]:
-        found.remove(key)
-    assert len(found) == 20
-    assert found.documents == 20
+        index.remove(key)
+    assert len(index) == 20
+    assert index.documents == 20
     asked = query("which river bridge 110")
-    assert rank([found], asked) == exact.rank(passages[100:], asked, 1_000)
-    found.put(*passages[0])
-    assert rank([found], asked) == exact.rank([*passages[100:], passages[0]], asked, 1_000)
+    assert rank([index], asked) == exact.rank(passages[100:], asked, 1_000)
+    index.put(*passages[0])
+    assert rank([index], asked) == exact.rank([*passages[100:], passages[0]], asked, 1_000)
 
 
 def test_a_question_of_no_known_word_ranks_nothing() -> None:
@@ -145,13 +145,13 @@ def test_a_passage_without_the_word_is_found_through_its_document() -> None:
 
 
 def test_documents_and_characters_are_counted_once() -> None:
-    found = Index()
-    found.put(keys.passage("c", "a", 0), "", "one", 700)
-    found.put(keys.passage("c", "a", 1), "", "two", 1_300)
-    found.put(keys.passage("c", "b", 0), "", "three", 50)
-    assert (found.documents, len(found), found.characters) == (2, 3, 1_350)
-    assert sorted(found.passages_of("a")) == [keys.passage("c", "a", 0), keys.passage("c", "a", 1)]
-    assert found.passages_of("z") == []
+    index = Index()
+    index.put(keys.passage("c", "a", 0), "", "one", 700)
+    index.put(keys.passage("c", "a", 1), "", "two", 1_300)
+    index.put(keys.passage("c", "b", 0), "", "three", 50)
+    assert (index.documents, len(index), index.characters) == (2, 3, 1_350)
+    assert sorted(index.passages_of("a")) == [keys.passage("c", "a", 0), keys.passage("c", "a", 1)]
+    assert index.passages_of("z") == []
 
 
 # ---- oracles
@@ -184,9 +184,9 @@ def test_pagerank_is_networkxs_on_the_whole_graph() -> None:
         "c": ("", ["mill ford"]),
     }
     passages = passages_of(corpus)
-    found, asked = filled(passages), query("river stone ford")
-    statistics = found.statistics(asked)
-    restarts = {t: bm25.idf(statistics.df[t], statistics.passages) for t in asked.terms}
+    index, question = filled(passages), query("river stone ford")
+    statistics = index.statistics(question)
+    restarts = {t: bm25.idf(statistics.df[t], statistics.passages) for t in question.terms}
     graph: nx.DiGraph[str] = nx.DiGraph()
     for key, _, text in passages:
         document = "doc " + keys.parse_passage(key).document
@@ -198,7 +198,7 @@ def test_pagerank_is_networkxs_on_the_whole_graph() -> None:
             graph.add_edge(term, key, weight=weight + 1)
     everything = nx.pagerank(graph, alpha=pagerank.DAMPING, personalization=restarts, tol=1e-14, max_iter=10_000)
     expected = np.array([everything[key] for key, _, _ in passages])
-    assert found.pagerank(asked, statistics) == pytest.approx(expected / expected.sum(), rel=1e-9)
+    assert index.pagerank(question, statistics) == pytest.approx(expected / expected.sum(), rel=1e-9)
 
 
 # ---- statistics
@@ -230,12 +230,12 @@ def test_statistics_survive_their_record() -> None:
 
 
 def test_statistics_of_a_moment_ago_still_rank() -> None:
-    found = filled(passages_of({"a": ("", ["river"]), "b": ("", ["stone"])}))
+    index = filled(passages_of({"a": ("", ["river"]), "b": ("", ["stone"])}))
     asked = query("river stone")
-    statistics = found.statistics(asked)
-    found.put(keys.passage("c", "d", 0), "", "river river stone")
-    assert len(found.rank(asked, statistics, 10)) == 3
-    assert len(found.rank(asked, CorpusStatistics(5, 5, 9, 0, {}, {}), 10)) == 3
+    statistics = index.statistics(asked)
+    index.put(keys.passage("c", "d", 0), "", "river river stone")
+    assert len(index.rank(asked, statistics, 10)) == 3
+    assert len(index.rank(asked, CorpusStatistics(5, 5, 9, 0, {}, {}), 10)) == 3
 
 
 @settings(max_examples=200)

@@ -16,8 +16,8 @@ def titles(**of: str) -> Titles:
     return found
 
 
-def named(found: Titles, text: str) -> set[str]:
-    return {document for title in found.named_in(analyse(text).content) for document in found.bearers(title)}
+def named(known: Titles, text: str) -> set[str]:
+    return {document for title in known.named_in(analyse(text).content) for document in known.bearers(title)}
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_a_text_does_not_name_a_title(title: str, text: str) -> None:
 
 
 def test_documents_of_one_title_are_all_found_and_one_by_one_forgotten() -> None:
-    found = titles(a="The Corvin mill", b="Corvin Mill")
-    assert named(found, "near the Corvin mill") == {"a", "b"}
-    found.remove("a")
-    assert (named(found, "near the Corvin mill"), len(found)) == ({"b"}, 1)
-    found.put("b", "The river Ashel", analyse("The river Ashel"))
-    assert named(found, "near the Corvin mill") == set()
-    assert named(found, "the river Ashel") == {"b"}
-    found.remove("b")
-    found.remove("b")
-    assert len(found) == 0
+    known = titles(a="The Corvin mill", b="Corvin Mill")
+    assert named(known, "near the Corvin mill") == {"a", "b"}
+    known.remove("a")
+    assert (named(known, "near the Corvin mill"), len(known)) == ({"b"}, 1)
+    known.put("b", "The river Ashel", analyse("The river Ashel"))
+    assert named(known, "near the Corvin mill") == set()
+    assert named(known, "the river Ashel") == {"b"}
+    known.remove("b")
+    known.remove("b")
+    assert len(known) == 0
 
 
 def test_an_index_has_the_titles_of_the_documents_that_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:

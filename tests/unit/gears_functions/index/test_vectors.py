@@ -74,14 +74,14 @@ def test_compaction_keeps_every_vector_with_its_passage(monkeypatch: pytest.Monk
 
 
 def test_products_are_those_of_whole_numbers() -> None:
-    found = Vectors()
+    vectors = Vectors()
     for slot, name in enumerate(TEXTS):
-        found.put(slot, ENCODER, VECTORS[name])
+        vectors.put(slot, ENCODER, VECTORS[name])
     exact = [
         int(np.dot(*(np.frombuffer(v, np.int8).astype(np.int64) for v in (QUESTION.vector, one))))
         for one in VECTORS.values()
     ]
-    cosines = found.cosines(ENCODER, QUESTION.vector, len(TEXTS))
+    cosines = vectors.cosines(ENCODER, QUESTION.vector, len(TEXTS))
     assert cosines.tolist() == [product / 160_000 for product in exact]
 
 

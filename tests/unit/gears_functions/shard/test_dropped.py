@@ -16,7 +16,7 @@ MIDWAY = 3  # slices
 
 
 class Keyspace:
-    """What Dropped asks of a Runtime, on a dict; each call is a tick of Redis."""
+    """Plays Redis for Dropped on a dict; each call is a tick."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = dict.fromkeys(name.encode() for name in names)
@@ -86,13 +86,13 @@ def removing(keyspace: Keyspace) -> Dropped:
 
 
 def tasks() -> set["asyncio.Task[Any]"]:
-    """Those of the removal, of which there is one at most."""
+    """Returns the tasks of the removal, of which there is one at most."""
     return {task for task in asyncio.all_tasks() if "_remove_all" in repr(task.get_coro())}
 
 
 async def test_no_tick_looks_at_or_unlinks_more_keys_than_a_slice_and_others_go_ahead_between_two() -> None:
-    keyspace, kept = filled()
-    found, turns = removing(keyspace), 0
+    keyspace, others = filled()
+    removal, turns = removing(keyspace), 0
 
     async def other() -> None:
         nonlocal turns
@@ -101,29 +101,29 @@ async def test_no_tick_looks_at_or_unlinks_more_keys_than_a_slice_and_others_go_
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(other())
-    await found.mark("old", keys.ALL_BUCKETS, {})
+    await removal.mark("old", keys.ALL_BUCKETS, {})
     await asyncio.gather(*tasks())
     beside.cancel()
-    assert not found.corpora()
+    assert not removal.corpora()
     assert sum(keyspace.unlinked) == 3 * DOCUMENTS
     assert max(keyspace.looked_at) <= dropped.SCAN_COUNT
     assert max(keyspace.unlinked) <= dropped.SLICE
     assert turns >= len(keyspace.unlinked) >= 3 * DOCUMENTS / dropped.SLICE
-    assert set(keyspace.names) == {name.encode() for name in kept}
+    assert set(keyspace.names) == {name.encode() for name in others}
 
 
 async def test_what_a_worker_left_midway_the_next_one_removes() -> None:
-    keyspace, kept = filled()
+    keyspace, others = filled()
     first = removing(keyspace)
     await first.mark("old", keys.ALL_BUCKETS, {})
     await keyspace.midway.wait()
     for task in tasks():
         task.cancel()  # as a killed worker ends
     left = len(keyspace.names)
-    assert left > len(kept) + keys.BUCKETS, "it was midway"
+    assert left > len(others) + keys.BUCKETS, "it was midway"
     second = removing(keyspace)
     await second.load()
     assert second.covers("old", keys.ALL_BUCKETS[0])
     second.go_on()
     await asyncio.gather(*tasks())
-    assert set(keyspace.names) == {name.encode() for name in kept}
+    assert set(keyspace.names) == {name.encode() for name in others}

@@ -1,4 +1,4 @@
-"""What is slow or fails on a shard is logged; what its caller did wrong is not."""
+"""A shard logs what is slow or fails; what its caller did wrong it does not."""
 
 from typing import Any
 
@@ -61,6 +61,6 @@ async def test_what_its_caller_did_wrong_is_the_callers_to_know() -> None:
     assert log.lines == []
 
 
-@pytest.mark.parametrize("given", ["a\nb", "", "x" * 65, 5, None, "ä", "a b"])
-def test_an_id_that_could_forge_a_line_of_the_log_is_none(given: object) -> None:
-    assert checked(given) == ""
+@pytest.mark.parametrize("value", ["a\nb", "", "x" * 65, 5, None, "ä", "a b"])
+def test_an_id_that_could_forge_a_line_of_the_log_is_none(value: object) -> None:
+    assert checked(value) == ""

@@ -20,7 +20,7 @@ PASSAGE = keys.passage("c", "mill", 0)
 
 
 class Keyspace:
-    """What KeyspaceSync asks of a replica's Runtime, on a dict of hashes."""
+    """Plays a replica's Runtime for KeyspaceSync, on a dict of hashes."""
 
     def __init__(self, hashes: dict[str, dict[str, str]]) -> None:
         self.hashes = hashes

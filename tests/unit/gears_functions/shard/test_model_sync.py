@@ -19,12 +19,12 @@ FULL = ResponseError("OOM command not allowed when used memory > 'maxmemory'.")
 
 
 class Shard:
-    """What ModelSync asks of a Runtime; the model is nowhere."""
+    """Plays the Runtime for ModelSync; the model is nowhere."""
 
     def __init__(self, *peers: Any, room: object = 0, pushes: Sequence[Any] = ()) -> None:
         self._peers, self._room = list(peers), room
         self._pushes = list(pushes)  # replies, one after another
-        self.asked = 0  # times that peers were
+        self.requests = 0  # times that peers were
 
     def hashtag(self) -> str:
         return "06S"
@@ -41,7 +41,7 @@ class Shard:
         return [self._room]
 
     async def peers(self, *args: Any) -> list[Any]:
-        self.asked += 1
+        self.requests += 1
         push = self._pushes.pop(0) if args[1] == "Push" and self._pushes else [b"0"]
         return [push if args[1] == "Push" and not isinstance(peer, Exception) else peer for peer in self._peers]
 
@@ -58,7 +58,7 @@ async def test_a_model_that_no_shard_has_is_not_looked_for_at_each_question() ->
     said = [str(await why(shard, sync)) for _ in range(2)]
     assert said[0] == said[1]
     assert said[0].startswith("no shard has the model 'reader'; run 'shardqa prepare'")
-    assert shard.asked == 2  # which shards there are, and the one whether it sends
+    assert shard.requests == 2  # which shards there are, and the one whether it sends
 
 
 async def test_a_shard_that_is_silent_may_have_it() -> None:
@@ -75,27 +75,27 @@ async def test_a_shard_without_room_asks_nobody_and_says_so() -> None:
     fault = await why(shard)
     assert isinstance(fault, WritesRefused)
     assert "memory is full" in str(fault)
-    assert shard.asked == 0
+    assert shard.requests == 0
 
 
 async def test_a_shard_that_still_sends_is_asked_again_and_its_refusal_is_told() -> None:
     refusal = ResponseError("ERR the model is larger than 1 GiB")
     shard = Shard(WITHOUT, pushes=[[b"2"], [b"2"], refusal])
     said = str(await why(shard))
-    assert shard.asked == 4
+    assert shard.requests == 4
     assert said == "the model 'reader' could not be copied from another shard: ERR the model is larger than 1 GiB"
 
 
 class LeavingShard(Shard):
-    """Its slot leaves, and its pushed model is too large to go along; others have these copies."""
+    """A shard whose slot leaves with a pushed model that is too large to go along; others have these copies."""
 
     def __init__(self, *copies: list[bytes]) -> None:
         super().__init__(*copies)
         self.dropped: list[str] = []
         self.looked = asyncio.Event()
 
-    def watch(self, *given: Any) -> None:
-        self.resync = given[-1]
+    def watch(self, *arguments: Any) -> None:
+        self.resync = arguments[-1]
 
     def role(self) -> str:
         return "master"

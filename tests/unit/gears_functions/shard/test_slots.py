@@ -1,4 +1,4 @@
-"""Which slots CLUSTER NODES gives to the node that says it."""
+"""Slots that CLUSTER NODES gives to the node that says it."""
 
 import pytest
 

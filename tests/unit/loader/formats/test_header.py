@@ -1,4 +1,4 @@
-"""Which row names the columns."""
+"""The row that names the columns."""
 
 import pytest
 

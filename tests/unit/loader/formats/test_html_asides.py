@@ -1,4 +1,4 @@
-"""What pages have around their text: dropped where it only leads on, marked where it is contents or an index."""
+"""Parts of pages around their text: dropped where it only leads on, marked where it is contents or an index."""
 
 import pytest
 

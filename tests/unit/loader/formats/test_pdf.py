@@ -2,6 +2,7 @@
 
 import io
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,21 @@ def built(*flow: Any) -> bytes:
     return file.getvalue()
 
 
-def drawn(*places: tuple[float, float, str], **options: Any) -> bytes:
+def painted(paint: Callable[[Canvas], object], **options: Any) -> bytes:
     file = io.BytesIO()
     canvas = Canvas(file, pagesize=A4, **options)
-    for x, y, words in places:
-        canvas.drawString(x, y, words)
+    paint(canvas)
     canvas.save()
     return file.getvalue()
+
+
+def drawn(*places: tuple[float, float, str], turned: bool = False, **options: Any) -> bytes:
+    def paint(canvas: Canvas) -> None:
+        canvas.rotate(90 if turned else 0)
+        for x, y, words in places:
+            canvas.drawString(x, y, words)
+
+    return painted(paint, **options)
 
 
 def items(content: bytes) -> list[Item]:
@@ -140,40 +149,33 @@ def test_a_word_that_was_hyphenated_is_whole() -> None:
 
 
 def test_characters_beyond_16_bits_keep_the_places_of_others() -> None:
-    """pdfium counts them twice."""
+    """Counts them as pdfium does, twice."""
     units = "".join(map(chr, b"a")) + "\ud83d\udea2" + "b"
     assert page.clean(units) == "a🚢b"
 
 
 def test_a_page_that_is_shown_turned_has_its_table() -> None:
-    file = io.BytesIO()
-    canvas = Canvas(file, pagesize=A4)
-    canvas.setPageRotation(90)
-    canvas.rotate(90)
-    for row, cells in enumerate(FARES):
-        for column, cell in enumerate(cells):
-            canvas.drawString(60 + 120 * column, -100 - 18 * row, cell)
-    canvas.save()
-    assert FARE in text(file.getvalue()).split("\n")
+    def paint(canvas: Canvas) -> None:
+        canvas.setPageRotation(90)
+        canvas.rotate(90)
+        for row, cells in enumerate(FARES):
+            for column, cell in enumerate(cells):
+                canvas.drawString(60 + 120 * column, -100 - 18 * row, cell)
+
+    assert FARE in text(painted(paint)).split("\n")
 
 
 def test_words_that_run_downwards_are_whole() -> None:
-    file = io.BytesIO()
-    canvas = Canvas(file, pagesize=A4)
-    canvas.rotate(90)
-    canvas.drawString(60, -100, "The mill stands at the river.")
-    canvas.save()
-    assert text(file.getvalue()) == "The mill stands at the river."
+    assert text(drawn((60, -100, "The mill stands at the river."), turned=True)) == "The mill stands at the river."
 
 
 def test_a_blank_page_is_no_loss() -> None:
-    file = io.BytesIO()
-    canvas = Canvas(file)
-    canvas.drawString(60, 700, "The mill stands.")
-    canvas.showPage()
-    canvas.showPage()
-    canvas.save()
-    assert len(items(file.getvalue())) == 1
+    def paint(canvas: Canvas) -> None:
+        canvas.drawString(60, 700, "The mill stands.")
+        canvas.showPage()
+        canvas.showPage()
+
+    assert len(items(painted(paint))) == 1
 
 
 def test_an_encrypted_file_is_named_as_such() -> None:
@@ -218,14 +220,12 @@ def recognized(content: bytes, name: str) -> list[Item]:
 
 
 def test_a_scanned_page_is_read_where_asked_for() -> None:
-    file = io.BytesIO()
-    canvas = Canvas(file, pagesize=A4)
-    canvas.drawInlineImage(scan("The ferry carries 144 people."), 0, 500, 595, 132)
-    canvas.save()
-    (skipped,) = items(file.getvalue())
+    picture = scan("The ferry carries 144 people.")
+    content = painted(lambda canvas: canvas.drawInlineImage(picture, 0, 500, 595, 132))
+    (skipped,) = items(content)
     assert isinstance(skipped, Skipped)
     assert "--ocr" in skipped.reason
-    (item,) = recognized(file.getvalue(), "a.pdf")
+    (item,) = recognized(content, "a.pdf")
     assert isinstance(item, Document)
     assert item.text == "The ferry carries 144 people."
     assert item.places[0][1].page == 1

@@ -15,7 +15,7 @@ Answer = tuple[int, dict[str, str], bytes]
 class Site:
     port: int = 0
     answers: dict[str, Answer] = field(default_factory=dict)  # by target
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # target, headers
+    requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)  # target, headers
 
     def url(self, target: str) -> str:
         return f"http://localhost:{self.port}{target}"
@@ -29,7 +29,7 @@ class Site:
         self.put(target, b"", status=302, Location=to)
 
     def targets(self) -> list[str]:
-        return [target for target, _ in self.asked]
+        return [target for target, _ in self.requests]
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            site.asked.append((self.path, dict(self.headers)))
+            site.requests.append((self.path, dict(self.headers)))
             status, headers, body = site.answers.get(self.path, (404, {"Content-Length": "0"}, b""))
             if "ETag" in headers and self.headers.get("If-None-Match") == headers["ETag"]:
                 status, headers, body = 304, {}, b""
