@@ -47,7 +47,7 @@ class Composer:
             self.block(words)
 
     def under(self, words: str, level: int) -> None:
-        """What follows stands under this heading, which is not part of the text (or is, already)."""
+        """Puts what follows under this heading, which is not part of the text (or is, already)."""
         self._headings = [(at, above) for at, above in self._headings if at < level][: MAX_HEADINGS - 1]
         self._headings.append((level, words[:MAX_HEADING]))
 
@@ -63,6 +63,12 @@ class Composer:
             self._add("\n" if close else "\n\n")
         self._mark()
         self._add(text)
+
+    def table(self, rows: Iterable[Sequence[str]]) -> None:
+        """Adds a table whose first row names its columns where all of its cells are filled; empty rows are left out."""
+        filled = [row for row in rows if any(cell.strip() for cell in row)]
+        has_header = len(filled) > 1 and all(cell.strip() for cell in filled[0])
+        self.rows(filled[1:] if has_header else filled, filled[0] if has_header else None)
 
     def rows(self, rows: Iterable[Sequence[str]], header: Sequence[str] | None) -> None:
         """A table as sentences, a line a row; without a header, its cells with bars between them."""

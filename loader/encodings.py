@@ -88,7 +88,7 @@ def _guess(start: bytes) -> str | None:
 
 
 def _western_or_central(start: bytes) -> str | None:
-    """cp1252 or cp1250, which differ in few letters and are each other's likeliest mistake; None for either.
+    """Tells cp1252 from cp1250, which differ in few letters and are each other's likeliest mistake; None for either.
 
     By the one in which no sign stands in a word, else the one whose letters are all of one alphabet.
     """

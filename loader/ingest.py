@@ -29,7 +29,7 @@ FAULTS_OF_A_DOCUMENT = (BadDocument, BadDocumentId, DocumentTooLarge, IdTaken)
 
 
 class Source(Protocol):
-    """Where documents come from; `files.SourceFiles` is one."""
+    """A source of documents; `files.SourceFiles` is one."""
 
     total: int
 
@@ -112,7 +112,7 @@ class _Run:
         self._progress = progress
         self._replace = replace
         self._under_way: dict[int, int] = {}  # number of a document in the source -> bytes of the source before it
-        self._met: dict[bytes, str] = {}  # digest of an id -> where it was met first
+        self._sources: dict[bytes, str] = {}  # digest of an id -> where it was met first
         self._late = 0  # documents out of patience since one was put
         self.summary = Summary()
         self.started = monotonic()
@@ -145,9 +145,9 @@ class _Run:
 
     def _met_before(self, document: Document) -> str | None:
         digest = blake2b(document.id.encode(errors="surrogatepass"), digest_size=12).digest()
-        if digest in self._met:
-            return self._met[digest]
-        self._met[digest] = document.source
+        if digest in self._sources:
+            return self._sources[digest]
+        self._sources[digest] = document.source
         return None
 
     async def put_all(self, queue: "_Queue", source: Source) -> None:

@@ -22,7 +22,7 @@ Stamp = tuple[int | str, ...]
 
 @dataclass(slots=True)
 class FileRead:
-    """What came of one file."""
+    """A file that was read, and its documents."""
 
     stamp: Stamp
     ids: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class KnownFiles:
         self._listed = listed
 
     def last(self, origin: str) -> tuple[Stamp, list[str]] | None:
-        """How it was when it was read, and its documents; None where one of them is no longer there."""
+        """Returns how it was when it was read, and its documents; None where one of them is no longer in the corpus."""
         known = self._files.get(origin)
         if known is None or any(self._listed.get(id_) != origin for id_ in known["ids"]):
             return None

@@ -51,14 +51,14 @@ class ShardModel:
         cls, name: str, path: Path, backend: str = "", device: str = "CPU", batch_size: int = 0, tag: str = ""
     ) -> "ShardModel":
         """Any model; the backend is the file's kind unless given. Raises BadModel."""
-        found = backend.upper() or BACKENDS.get(path.suffix.lower(), "")
-        if not found:
+        kind = backend.upper() or BACKENDS.get(path.suffix.lower(), "")
+        if not kind:
             raise BadModel(f"the name of {path} does not tell its kind of model; give --backend ({', '.join(KINDS)})")
-        if found not in KINDS:
+        if kind not in KINDS:
             raise BadModel(f"there is no backend {backend!r}; give --backend {', '.join(KINDS)}")
         file, digest = _looked_at(path, "give the path of one file")
         label = keys.pushed_label(name, digest[:16], tag)
-        return cls(name, file, label, found, device, ("BATCHSIZE", batch_size) if batch_size else ())
+        return cls(name, file, label, kind, device, ("BATCHSIZE", batch_size) if batch_size else ())
 
 
 def _looked_at(path: Path, remedy: str) -> tuple[StreamedFile, str]:

@@ -14,7 +14,7 @@ LEAST_SCORE = 0.5  # below it a line is a guess
 
 @dataclass(frozen=True, slots=True)
 class RecognizedLine:
-    """Its box is in pixels from the picture's upper left corner."""
+    """A line of a picture; its box is in pixels from the picture's upper left corner."""
 
     text: str
     left: float

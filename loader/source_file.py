@@ -71,11 +71,11 @@ class SourceFile:
     """A file under the name it is known by: `name` is its path below the folder that was given, its documents' id."""
 
     def __init__(
-        self, raw: BinaryIO, name: str, shown: str, origin: str = "", inner: Inner | None = None, depth: int = 0
+        self, raw: BinaryIO, name: str, label: str, origin: str = "", inner: Inner | None = None, depth: int = 0
     ) -> None:
         self.ocr = False  # whether text in pictures is recognized
         self.name = name
-        self.shown = printable(shown)  # as people know it: in messages, and as the documents' source
+        self.label = printable(label)  # as people know it: in messages, and as the documents' source
         self.origin = origin  # by which a document is known to come from the same place again; empty: from nowhere
         self.position = 0  # bytes of the file on disk handed on so far, without what was only read ahead
         self.depth = depth
@@ -96,9 +96,9 @@ class SourceFile:
 
     @classmethod
     def of_bytes(
-        cls, content: bytes, name: str, shown: str, origin: str = "", inner: Inner | None = None
+        cls, content: bytes, name: str, label: str, origin: str = "", inner: Inner | None = None
     ) -> "SourceFile":
-        return cls(io.BytesIO(content), name, shown, origin, inner)
+        return cls(io.BytesIO(content), name, label, origin, inner)
 
     def close(self) -> None:
         self._bytes.close()
@@ -116,7 +116,7 @@ class SourceFile:
     ) -> Item:
         """A document of this file, or the reason why it is none."""
         id_ = self.name if id_ is None else id_
-        place = self.shown if id_ == self.name else f"{self.shown} ({printable(id_)})"
+        place = self.label if id_ == self.name else f"{self.label} ({printable(id_)})"
         if "\x00" in text:
             return Skipped(place, "binary: it holds NUL characters")
         try:
@@ -127,7 +127,7 @@ class SourceFile:
             id=id_,
             text=text,
             title=printable(title) or _stem(id_),
-            source=self.shown,
+            source=self.label,
             origin=self.origin,
             places=list(marks),
             metadata=metadata or {},
@@ -141,10 +141,10 @@ class SourceFile:
     def inside(self, name: str, content: bytes) -> Iterator[Item]:
         """The documents of a file that this one holds, by its own suffix."""
         if self._inner is None or self.depth >= MAX_DEPTH:
-            yield Skipped(f"{self.shown}/{printable(name)}", f"more than {MAX_DEPTH} files in one another; unpack it")
+            yield Skipped(f"{self.label}/{printable(name)}", f"more than {MAX_DEPTH} files in one another; unpack it")
             return
         raw = io.BytesIO(content)
-        one = SourceFile(raw, f"{self.name}/{name}", f"{self.shown}/{name}", self.origin, self._inner, self.depth + 1)
+        one = SourceFile(raw, f"{self.name}/{name}", f"{self.label}/{name}", self.origin, self._inner, self.depth + 1)
         one.ocr = self.ocr
         yield from self._inner(one)
 
@@ -183,7 +183,7 @@ class SourceFile:
             self.rewind()
 
     def rewind(self) -> None:
-        """What was read is read again."""
+        """Goes back to the beginning."""
         self._bytes.seek(0)
         self.position = 0
 

@@ -34,39 +34,39 @@ class Reading(Source, Protocol):
 
 
 async def sync(
-    engine: Engine, reading: SourceFiles, wanted: SyncOptions, known: KnownFiles, progress: Progress
+    engine: Engine, reading: SourceFiles, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
     """One pass over the files of `reading`. Raises as `ingest`, and BadDocument where a folder to prune is empty."""
-    if wanted.prune:
-        _check_roots(wanted, reading)
-    summary = await refresh(engine, reading, wanted, known, progress)
-    if wanted.prune:
-        summary.removed = await _prune(engine, reading, wanted)
+    if options.prune:
+        _check_roots(options, reading)
+    summary = await refresh(engine, reading, options, known, progress)
+    if options.prune:
+        summary.removed = await _prune(engine, reading, options)
     return summary
 
 
 async def sync_pages(
-    engine: Engine, reading: WebPages, wanted: SyncOptions, known: KnownFiles, progress: Progress
+    engine: Engine, reading: WebPages, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
-    """The same for pages of the web. Raises as `ingest`."""
-    summary = await refresh(engine, reading, wanted, known, progress)
-    if wanted.prune:
-        listed = await _listed(engine, wanted.corpus)
-        gone = [
-            id_ for id_, origin in listed.items() if id_.startswith(wanted.prefix) and reading.has_gone(id_, origin)
+    """Makes one pass over pages of the web. Raises as `ingest`."""
+    summary = await refresh(engine, reading, options, known, progress)
+    if options.prune:
+        listed = await _listed(engine, options.corpus)
+        surplus = [
+            id_ for id_, origin in listed.items() if id_.startswith(options.prefix) and reading.has_gone(id_, origin)
         ]
-        summary.removed = await _delete(engine, wanted.corpus, gone)
+        summary.removed = await _delete(engine, options.corpus, surplus)
     return summary
 
 
 async def refresh(
-    engine: Engine, reading: Reading, wanted: SyncOptions, known: KnownFiles, progress: Progress
+    engine: Engine, reading: Reading, options: SyncOptions, known: KnownFiles, progress: Progress
 ) -> Summary:
     """Puts what is new, and remembers it; removes nothing. Raises as `ingest`."""
-    listed = await _listed(engine, wanted.corpus) if len(known) and not wanted.again else {}
+    listed = await _listed(engine, options.corpus) if len(known) and not options.again else {}
     known.trust(listed)
     refused = set[str]()
-    summary = await ingest(engine, reading, wanted.corpus, progress, wanted.replace, refused.add)
+    summary = await ingest(engine, reading, options.corpus, progress, options.replace, refused.add)
     summary.unchanged += reading.passed_over
     known.learn(reading.read, refused)
     known.save()
@@ -80,33 +80,33 @@ async def _listed(engine: Engine, corpus: str) -> dict[str, str]:
         return {}
 
 
-def _check_roots(wanted: SyncOptions, reading: SourceFiles) -> None:
+def _check_roots(options: SyncOptions, reading: SourceFiles) -> None:
     """An empty folder is more often one that is not mounted than one that was emptied."""
-    for path in wanted.paths:
+    for path in options.paths:
         if path.is_dir() and not reading.has_files(path):
             raise BadDocument(
                 f"{path} holds no file, so --prune would remove all that came from it; 'shardqa drop' ends a corpus"
             )
 
 
-async def _prune(engine: Engine, reading: SourceFiles, wanted: SyncOptions) -> int:
-    roots = _roots(wanted)
-    gone = [
+async def _prune(engine: Engine, reading: SourceFiles, options: SyncOptions) -> int:
+    roots = _roots(options)
+    surplus = [
         id_
-        for id_, origin in (await _listed(engine, wanted.corpus)).items()
-        if id_.startswith(wanted.prefix) and _is_below(origin, roots) and _has_gone(id_, origin, reading)
+        for id_, origin in (await _listed(engine, options.corpus)).items()
+        if id_.startswith(options.prefix) and _is_below(origin, roots) and _has_gone(id_, origin, reading)
     ]
-    return await _delete(engine, wanted.corpus, gone)
+    return await _delete(engine, options.corpus, surplus)
 
 
-async def _delete(engine: Engine, corpus: str, gone: Sequence[str]) -> int:
-    for id_ in gone:
+async def _delete(engine: Engine, corpus: str, ids: Sequence[str]) -> int:
+    for id_ in ids:
         await engine.documents.delete(corpus, id_)
-    return len(gone)
+    return len(ids)
 
 
-def _roots(wanted: SyncOptions) -> list[str]:
-    return [os.path.abspath(path) for path in wanted.paths]
+def _roots(options: SyncOptions) -> list[str]:
+    return [os.path.abspath(path) for path in options.paths]
 
 
 def _is_below(origin: str, roots: Sequence[str]) -> bool:

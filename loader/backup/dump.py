@@ -89,17 +89,17 @@ def _about(shards: int) -> dict[str, Any]:
 
 
 async def _slots(engine: Engine) -> dict[str, Any]:
-    """Which master has which slots. Raises BadBackup while some are moving, or served by no node."""
-    found: dict[str, Any] = {}
+    """Returns which master has which slots. Raises BadBackup while some are moving, or served by no node."""
+    by_master: dict[str, Any] = {}
     for node in engine.shards.nodes():
         own = topology.myself(topology.parse(_text(await on(engine, node, "CLUSTER", "NODES"))))
         if own.moving:
             raise BadBackup(f"slots of {own.address} are on their way between shards; wait until they rest")
-        found[own.id] = own.slots
-    served = sum(last - first + 1 for slots in found.values() for first, last in slots)
+        by_master[own.id] = own.slots
+    served = sum(last - first + 1 for slots in by_master.values() for first, last in slots)
     if served != topology.SLOTS:
         raise BadBackup(f"only {served} of {topology.SLOTS} slots are served; see 'shardqa status'")
-    return found
+    return by_master
 
 
 async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:

@@ -117,7 +117,7 @@ class Writer:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the name outlasts a power cut."""
+    """Makes the name outlast a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -149,7 +149,7 @@ class BackupReader:
         return counts
 
     def about(self) -> dict[str, object]:
-        """What the first record says."""
+        """Returns the first record's content."""
         found: dict[str, object] = json.loads(next(self.records()).fields["data"])
         return found
 
@@ -230,7 +230,7 @@ def _shown(value: Value) -> Any:
 
 
 def _raw(value: Any) -> Value:
-    """What `_shown` was given. Raises ValueError, TypeError."""
+    """Reads what `_shown` was passed. Raises ValueError, TypeError."""
     if isinstance(value, list):
         return [_raw(one) for one in value]
     return value.encode() if isinstance(value, str) else base64.b64decode(value["base64"], validate=True)

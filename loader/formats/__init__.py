@@ -31,13 +31,13 @@ class Format:
     def reader(self) -> Reader:
         """Raises BadDocument where its library is not installed."""
         try:
-            found: Reader = getattr(importlib.import_module(f"{__name__}.{self.module}"), self.function)
+            reader: Reader = getattr(importlib.import_module(f"{__name__}.{self.module}"), self.function)
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == "shardqa":
                 raise
             remedy = extras.remedy(self.needs or "loader")
             raise BadDocument(f"{self.title} needs the library {error.name}; {remedy}") from error
-        return found
+        return reader
 
 
 FORMATS = (
@@ -82,7 +82,7 @@ MADE = re.compile(
 
 
 def textless(name: str, ocr: bool = False) -> str:
-    """What files of this name are where they hold no text, in the plural; empty for those that may hold some."""
+    """Names what files of this name are where they hold no text, in the plural; empty where they may hold some."""
     bare = bare_name(name).lower()
     if MADE.fullmatch(bare):
         return "generated files"
@@ -109,19 +109,19 @@ def read(source: SourceFile, format: Format | None = None) -> Iterator[Item]:
     """The documents of a file, by its name, or its content where the name says nothing; each fault as a Skipped."""
     format = format or format_of(source.name, source.ocr)
     if format is None and (kind := textless(source.name)):
-        yield Textless(source.shown, kind)
+        yield Textless(source.label, kind)
         return
     try:
         if not source.peek(1):
-            yield Textless(source.shown, "empty files")
+            yield Textless(source.label, "empty files")
             return
         yield from (format or _by_content(source)).reader()(source)
     except (BadDocument, DocumentTooLarge) as error:
-        yield Skipped(source.shown, str(error))
+        yield Skipped(source.label, str(error))
     except RecursionError:
-        yield Skipped(source.shown, "it nests too deep to be read")
+        yield Skipped(source.label, "it nests too deep to be read")
     except OSError as error:
-        yield Skipped(source.shown, f"can't be read: {error.strerror or error}")
+        yield Skipped(source.label, f"can't be read: {error.strerror or error}")
 
 
 def _by_content(source: SourceFile) -> Format:

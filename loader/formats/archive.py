@@ -27,7 +27,7 @@ def read_zip(source: SourceFile) -> Iterator[Item]:
         try:
             content = zipped.content(archive, name)
         except BadDocument as error:
-            yield Skipped(f"{source.shown}/{printable(inner)}", str(error))
+            yield Skipped(f"{source.label}/{printable(inner)}", str(error))
             continue
         yield from source.inside(inner, content)
 
@@ -53,9 +53,9 @@ def _members(source: SourceFile, archive: tarfile.TarFile, packed: int) -> Itera
         if inner is None or member.isdir():
             continue
         if not member.isfile():
-            yield Skipped(f"{source.shown}/{printable(inner)}", "a link or a device, not a file")
+            yield Skipped(f"{source.label}/{printable(inner)}", "a link or a device, not a file")
         elif member.size > MAX_BINARY:
-            yield Skipped(f"{source.shown}/{printable(inner)}", f"more than {MAX_BINARY:,} bytes; split it")
+            yield Skipped(f"{source.label}/{printable(inner)}", f"more than {MAX_BINARY:,} bytes; split it")
         else:
             file = archive.extractfile(member)
             assert file is not None, "a regular file has content"

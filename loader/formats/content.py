@@ -1,4 +1,4 @@
-"""What a file is by its content, where its name does not say: a word for each format, or what to do with the rest."""
+"""Tells a file's format by its content, where its name does not say, or what to do with the rest."""
 
 import io
 import re
@@ -62,7 +62,7 @@ def suffix_of(source: SourceFile) -> str:
 
 
 def advice(name: str) -> str:
-    """What to do with a file that no reader reads."""
+    """Says what to do with a file that no reader reads."""
     return ADVICE.get(PurePath(name.lower()).suffix, OTHERWISE)
 
 
@@ -83,15 +83,15 @@ def _of_zip(source: SourceFile) -> str:
 def _of_ole(source: SourceFile) -> str:
     try:
         with olefile.OleFileIO(io.BytesIO(source.read_all(MAX_BINARY))) as file:
-            found = next((suffix for stream, suffix in STREAMS if file.exists(stream)), "")
+            suffix = next((suffix for stream, suffix in STREAMS if file.exists(stream)), "")
             is_slides = file.exists("PowerPoint Document")
             is_mail = file.exists("__properties_version1.0")
-    except (*FAULTS, IndexError, TypeError, AttributeError) as error:
+    except FAULTS as error:
         raise BadDocument(f"not a whole file of Microsoft Office: {error}") from error
     finally:
         source.rewind()
-    if found:
-        return found
+    if suffix:
+        return suffix
     kind, do = ("PowerPoint's", ".pptx") if is_slides else ("Outlook's", ".eml") if is_mail else ("", "PDF")
     raise BadDocument(f"an old {kind or 'Microsoft'} file; save it as {do}")
 

@@ -9,6 +9,7 @@ import olefile
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer
+from shardqa.loader.formats.faults import readable
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 ENCRYPTED, SECOND_TABLE = 0x0100, 0x0200  # flags of the file's head
@@ -18,34 +19,21 @@ FIELD = re.compile("([\x13\x14\x15])")  # begins, result, ends
 MAX_FIELDS = 100  # within one another
 PLAIN = str.maketrans({"\x0b": "\n", "\x0c": "\r", "\x1e": "-", "\x1f": "", "\xa0": " ", "\x00": ""})
 DRAWN = re.compile("[\x01-\x06\x08\x0e-\x1d]")  # stands for pictures, notes and the like
-FAULTS = (
-    OSError,
-    struct.error,
-    ValueError,
-    IndexError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    UnicodeError,
-    RecursionError,
-)
 
 
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
-    try:
-        with olefile.OleFileIO(io.BytesIO(content)) as file:
-            main = file.openstream("WordDocument").read()
-            flags = struct.unpack_from("<H", main, FLAGS)[0]
-            if flags & ENCRYPTED:
-                raise BadDocument("it is encrypted; save it without a password")
-            table = file.openstream("1Table" if flags & SECOND_TABLE else "0Table").read()
-            title = file.get_metadata().title
+    with (
+        readable("a Word file of 1997 or later", struct.error, remedy="; save it as .docx"),
+        olefile.OleFileIO(io.BytesIO(content)) as file,
+    ):
+        main = file.openstream("WordDocument").read()
+        flags = struct.unpack_from("<H", main, FLAGS)[0]
+        if flags & ENCRYPTED:
+            raise BadDocument("it is encrypted; save it without a password")
+        table = file.openstream("1Table" if flags & SECOND_TABLE else "0Table").read()
+        title = file.get_metadata().title
         text = _text(main, table)
-    except FAULTS as error:
-        raise BadDocument(
-            f"not a Word file of 1997 or later ({type(error).__name__} {str(error)[:80]}); save it as .docx"
-        ) from error
     composer = Composer()
     for block, is_row in _blocks(text):
         composer.block(block, close=is_row)
@@ -62,7 +50,7 @@ def _text(main: bytes, table: bytes) -> str:
     length = struct.unpack_from("<I", pieces, at + 1)[0]
     count = (length - 4) // 12
     ends = struct.unpack_from(f"<{count + 1}I", pieces, at + 5)
-    found: list[str] = []
+    texts: list[str] = []
     total = 0
     for n in range(count):
         offset = struct.unpack_from("<I", pieces, at + 5 + 4 * (count + 1) + 8 * n + 2)[0]
@@ -71,13 +59,13 @@ def _text(main: bytes, table: bytes) -> str:
             continue
         if offset & COMPRESSED:
             begin = (offset & ~COMPRESSED) // 2
-            found.append(main[begin : begin + characters].decode("cp1252", "replace"))
+            texts.append(main[begin : begin + characters].decode("cp1252", "replace"))
         else:
-            found.append(main[offset : offset + 2 * characters].decode("utf-16-le", "replace"))
+            texts.append(main[offset : offset + 2 * characters].decode("utf-16-le", "replace"))
         total += characters
         if total > len(main):
             raise ValueError("pieces that are larger than the file")
-    return "".join(found)
+    return "".join(texts)
 
 
 def _without_fields(text: str) -> str:

@@ -16,14 +16,13 @@ from docx.table import Table
 from docx.text.paragraph import Paragraph
 from lxml import etree
 
-from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats import zipped
+from shardqa.loader.formats.faults import readable
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 FOOTNOTES = "/word/footnotes.xml"
-FAULTS = (OpcError, KeyError, ValueError, TypeError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
 WORDS = {qn("w:t"): None, qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
 RUN, ALIGN = qn("w:r"), f"{qn('w:rPr')}/{qn('w:vertAlign')}"
 MARKS = {"superscript": raised, "subscript": lowered}
@@ -35,14 +34,12 @@ MAX_NESTED = 20  # tables in tables
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
     zipped.check(content)
-    try:
+    composer = Composer()
+    with readable("a docx", OpcError, etree.LxmlError):
         document = docx.Document(io.BytesIO(content))
-        composer = Composer()
         _add(composer, document.iter_inner_content(), 0)
         _footnotes(composer, document)
         title = one_line(document.core_properties.title or "")
-    except FAULTS as error:
-        raise BadDocument(f"not a docx that can be read: {type(error).__name__} {str(error)[:120]}") from error
     yield source.composed(composer, title)
 
 
@@ -67,7 +64,7 @@ def _add(composer: Composer, blocks: Any, depth: int) -> None:
 
 
 def _words(element: Any) -> str:
-    """What stands in a paragraph itself: runs, links, insertions; not what was deleted, and no text box."""
+    """Returns the words of a paragraph itself: runs, links, insertions; not what was deleted, and no text box."""
     pieces: list[tuple[str, str]] = []  # (how it stands to the line, words)
     stack = [(element, "")]
     while stack:
@@ -114,7 +111,7 @@ def _level(paragraph: Paragraph) -> int | None:
 
 
 def _table(composer: Composer, table: Table, depth: int) -> None:
-    """As sentences; a table of one column, or one that holds tables, only lays the page out."""
+    """Adds a table; one of one column, or that holds tables, only lays the page out."""
     rows = [[_cell(cell) for cell in row.cells] for row in table.rows]
     lays_out = any(cell.tables for row in table.rows for cell in row.cells) or max(map(len, rows), default=0) < 2
     if lays_out and depth < MAX_NESTED:
@@ -125,9 +122,7 @@ def _table(composer: Composer, table: Table, depth: int) -> None:
                     seen.add(id(cell._tc))
                     _add(composer, cell.iter_inner_content(), depth + 1)
         return
-    filled = [row for row in rows if any(cell.strip() for cell in row)]
-    has_header = len(filled) > 1 and all(cell.strip() for cell in filled[0])
-    composer.rows(filled[1:] if has_header else filled, filled[0] if has_header else None)
+    composer.table(rows)
 
 
 def _cell(cell: Any) -> str:

@@ -28,7 +28,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         try:
             html.compose(decoded(zipped.content(archive, name))[:MAX_MARKUP], composer)
         except BadDocument as error:
-            lost.append(Lost(f"{source.shown}, chapter {name}", str(error)))
+            lost.append(Lost(f"{source.label}, chapter {name}", str(error)))
     if ENCRYPTION in archive.namelist() and not composer.text:
         raise BadDocument("it is encrypted (DRM)")
     title = root.find(".//{*}metadata/{http://purl.org/dc/elements/1.1/}title")

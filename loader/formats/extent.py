@@ -1,4 +1,4 @@
-"""How many cells a workbook's sheets span, read from the file before the library that reserves memory for them all.
+"""Counts the cells that a workbook's sheets span, ahead of the library that reserves memory for them all.
 
 A sheet of two cells, one of them in the last row and column, spans 17 thousand million; reserving those ends the
 process. What is not understood here is left to that library, which refuses it.
@@ -82,7 +82,7 @@ def _times(attributes: bytes) -> int:
 
 
 def _binary(content: bytes) -> tuple[int, int]:
-    """Of a sheet of xlsb: records of type, length and content; rows are of type 0, cells of 1 to 11."""
+    """Measures a sheet of xlsb: records of type, length and content; rows are of type 0, cells of 1 to 11."""
     rows = columns = 1
     for kind, first in _records(content):
         if kind == 0:

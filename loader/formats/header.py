@@ -1,4 +1,4 @@
-"""Which row of a table names its columns: the one from which the columns are filled. Titles and notes stand above."""
+"""Finds the row of a table that names its columns: the one from which they are filled. Titles and notes stand above."""
 
 from collections import Counter
 from collections.abc import Sequence

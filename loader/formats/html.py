@@ -151,19 +151,19 @@ def _holder(link: LexborNode) -> LexborNode | None:
 
 def _asides(main: LexborNode) -> dict[int, str]:
     """Parts that are kept and not searched, by their nodes' numbers."""
-    found = {node.mem_id: kind for kind, selector in ASIDES.items() for node in main.css(selector)}
+    kinds = {node.mem_id: kind for kind, selector in ASIDES.items() for node in main.css(selector)}
     inner: set[int] = set()
     for node in main.css("ul, ol, dl"):
         if node.mem_id in inner:
             continue
         inner.update(below.mem_id for below in node.css("ul, ol, dl"))
         links = [link for link in node.css("a[href]") if "://" not in (link.attributes["href"] or "")]
-        if len(links) >= LINKS and node.mem_id not in found:
+        if len(links) >= LINKS and node.mem_id not in kinds:
             linked = sum(len((link.text(deep=True) or "").strip()) for link in links)
             if linked >= SHARE * len("".join((node.text(deep=True) or "").split())):
-                found[node.mem_id] = "contents"
-    found.pop(main.mem_id, None)
-    return found
+                kinds[node.mem_id] = "contents"
+    kinds.pop(main.mem_id, None)
+    return kinds
 
 
 class _Walk:
@@ -240,8 +240,7 @@ class _Walk:
         caption = node.css_first("caption")
         if caption is not None:
             self._composer.block(_tidy(BLANKS.sub(" ", caption.text(deep=True))))
-        has_header = len(rows) > 1 and all(rows[0])
-        self._composer.rows(rows[1:] if has_header else rows, rows[0] if has_header else None)
+        self._composer.table(rows)
 
 
 def _tidy(text: str) -> str:

@@ -20,13 +20,13 @@ def _document(source: SourceFile, number: int, line: str) -> Item:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
-        return Skipped(f"{source.shown} line {number}", f"not JSON: {error}")
+        return Skipped(f"{source.label} line {number}", f"not JSON: {error}")
     return of_entry(source, number, entry, "line")
 
 
 def of_entry(source: SourceFile, number: int, entry: object, unit: str) -> Item:
     """A document from one JSON value; `unit` is what `number` counts."""
-    place = f"{source.shown} {unit} {number}"
+    place = f"{source.label} {unit} {number}"
     if not isinstance(entry, dict):
         return Skipped(place, f"{type(entry).__name__} found, wanted an object with a text")
     if not isinstance(entry.get("text"), str):

@@ -22,13 +22,13 @@ FAULTS = (email.errors.MessageError, LookupError, ValueError, TypeError, Attribu
 
 
 def read(source: SourceFile) -> Iterator[Item]:
-    yield from _message(source, source.read_all(MAX_BINARY), source.name, source.shown)
+    yield from _message(source, source.read_all(MAX_BINARY), source.name, source.label)
 
 
 def read_mbox(source: SourceFile) -> Iterator[Item]:
     count = 0
     for count, message in enumerate(_messages(source), 1):
-        place = f"{source.shown} message {count}"
+        place = f"{source.label} message {count}"
         if message is None:
             yield Lost(place, f"more than {MAX_MESSAGE:,} bytes; its text was left out")
         else:
@@ -57,7 +57,7 @@ def _messages(source: SourceFile) -> Iterator[bytes | None]:
         yield b"\n".join(current) if size <= MAX_MESSAGE else None
 
 
-def _message(source: SourceFile, content: bytes, id_: str, shown: str) -> Iterator[Item]:
+def _message(source: SourceFile, content: bytes, id_: str, place: str) -> Iterator[Item]:
     try:
         message = email.message_from_bytes(content, policy=email.policy.default)
         assert isinstance(message, EmailMessage), "the default policy makes these"
@@ -73,11 +73,11 @@ def _message(source: SourceFile, content: bytes, id_: str, shown: str) -> Iterat
     if not headers:
         raise BadDocument("not a message: it has no From, To, Date or Subject")
     if not has_body and not attachments:
-        yield Lost(shown, "the message has no text")
+        yield Lost(place, "the message has no text")
     metadata = {name.lower(): value for name, value in headers.items()}
     yield source.composed(composer, headers.get("Subject", ""), id_, metadata)
     for number, (name, part) in enumerate(attachments, 1):
-        yield from _attachment(source, part, name or _unnamed(part, number), shown, id_)
+        yield from _attachment(source, part, name or _unnamed(part, number), place, id_)
 
 
 def _sort(part: MIMEPart, texts: list[MIMEPart], others: list[MIMEPart]) -> None:
@@ -122,11 +122,11 @@ def _unnamed(part: MIMEPart, number: int) -> str:
     return f"attachment-{number}{suffix or ''}"
 
 
-def _attachment(source: SourceFile, part: MIMEPart, name: str, shown: str, id_: str) -> Iterator[Item]:
+def _attachment(source: SourceFile, part: MIMEPart, name: str, place: str, id_: str) -> Iterator[Item]:
     try:
         content = part.get_content() if part.get_content_type() == "message/rfc822" else part.get_payload(decode=True)
     except FAULTS as error:
-        yield Lost(f"{shown}, attachment {printable(name)}", f"it can't be read: {error}")
+        yield Lost(f"{place}, attachment {printable(name)}", f"it can't be read: {error}")
         return
     if isinstance(content, EmailMessage):
         name, content = f"{name}.eml", content.as_bytes()

@@ -41,7 +41,7 @@ def read(source: SourceFile) -> Iterator[Item]:
     page = ManualPage()
     page.add(text)
     if page.link and not page.composer.text:
-        yield Textless(source.shown, "links to other pages")
+        yield Textless(source.label, "links to other pages")
         return
     if not page.composer.text:
         raise BadDocument(
@@ -78,25 +78,25 @@ class ManualPage:
         if found is None:
             self._text(line)
             return
-        name, given = found.groups()
+        name, argument = found.groups()
         if name in ENDS:
             _skip(rest, ENDS[name])
         elif name in ("if", "ie", "el", "while"):
-            self._condition(name, given, rest)
+            self._condition(name, argument, rest)
         elif name == "TS":
             self._flush()
             tbl.add(self.composer, rest, lambda cell: troff.plain(cell, self._strings))
         elif name in ("ds", "ds1"):
-            word, _, value = given.partition(" ")
+            word, _, value = argument.partition(" ")
             self._strings[word[:40]] = troff.plain(value.strip().removeprefix('"'), self._strings)[:1000]
         elif name:
-            self._macro(name, given)
+            self._macro(name, argument)
 
-    def _condition(self, name: str, given: str, rest: Iterator[str]) -> None:
-        """What holds where a terminal is written to: `n`; the rest of conditions is taken as false."""
-        test, _, then = given.partition(" ")
+    def _condition(self, name: str, line: str, rest: Iterator[str]) -> None:
+        """Follows what holds where a terminal is written to: `n`; the rest of conditions is taken as false."""
+        test, _, then = line.partition(" ")
         holds = name != "el" and test in ("n", "!t")
-        body = (given if name == "el" else then).strip()
+        body = (line if name == "el" else then).strip()
         if not body.startswith("\\{"):
             if holds and body:
                 self._line(body, rest)
@@ -111,11 +111,11 @@ class ManualPage:
                 return
             line = following
 
-    def _macro(self, name: str, given: str) -> None:
+    def _macro(self, name: str, line: str) -> None:
         if mdoc.is_macro(name):
-            self._of_mdoc(name, words(given))
+            self._of_mdoc(name, words(line))
             return
-        arguments = [troff.plain(word, self._strings) for word in words(given)]
+        arguments = [troff.plain(word, self._strings) for word in words(line)]
         match name:
             case "TH":
                 self.title = f"{arguments[0]}({arguments[1]})" if len(arguments) > 1 else " ".join(arguments)
@@ -150,14 +150,14 @@ class ManualPage:
                 self._text(self._link + "".join(arguments))
                 self._link = ""
             case "so":
-                self.link = given
+                self.link = line
             case _ if name in ALTERNATING:
                 self._text("".join(arguments))
             case _ if name in FONTS and arguments:
                 self._text(" ".join(arguments))
 
-    def _of_mdoc(self, name: str, given: list[str]) -> None:
-        plain = [troff.plain(word, self._strings) for word in given]
+    def _of_mdoc(self, name: str, raw: list[str]) -> None:
+        plain = [troff.plain(word, self._strings) for word in raw]
         match name:
             case "Dt":
                 self.title = f"{plain[0]}({plain[1]})" if len(plain) > 1 else " ".join(plain)
@@ -224,9 +224,9 @@ class ManualPage:
             self._lead, self._follows = "", False
 
 
-def words(given: str) -> list[str]:
+def words(line: str) -> list[str]:
     """A request's arguments: blanks part them, quotes keep blanks."""
-    return [(quoted or bare).replace('""', '"') for quoted, bare in WORD.findall(given)]
+    return [(quoted or bare).replace('""', '"') for quoted, bare in WORD.findall(line)]
 
 
 def _skip(rest: Iterator[str], end: str) -> None:

@@ -24,7 +24,7 @@ def is_macro(name: str) -> bool:
 
 
 class MdocLines:
-    """What one page's lines need of those before: its name, its lists."""
+    """State of one page that its lines need: its name, its lists."""
 
     def __init__(self) -> None:
         self._name = ""
@@ -63,11 +63,11 @@ class MdocLines:
             else:
                 self._word(macro_name, word, at - macro, pieces)
         tail = ""
-        while pieces.found and ends and pieces.found[-1].strip() in MARKS:
-            tail = pieces.found.pop().strip() + tail
+        while pieces.texts and ends and pieces.texts[-1].strip() in MARKS:
+            tail = pieces.texts.pop().strip() + tail
         for end in reversed(ends):
             pieces.add(end, joined=True)
-        return "".join([*pieces.found, tail]).strip()
+        return "".join([*pieces.texts, tail]).strip()
 
     def _begin(self, macro: str, following: list[str], pieces: "_Pieces", ends: list[str]) -> None:
         is_alone = not following or following[0] in CALLED or following[0] in MARKS
@@ -117,12 +117,12 @@ class MdocLines:
 
 class _Pieces:
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.texts: list[str] = []
         self.joins = False  # no blank before the next piece
 
     def add(self, piece: str, joined: bool = False) -> None:
         if not piece:
             return
-        is_first = not self.found or self.joins or joined
-        self.found.append(piece if is_first else f" {piece}")
+        is_first = not self.texts or self.joins or joined
+        self.texts.append(piece if is_first else f" {piece}")
         self.joins = False

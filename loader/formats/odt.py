@@ -8,13 +8,12 @@ from lxml import etree
 from odfdo import Document, Element
 from odfdo.security import SecurityError
 
-from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats import zipped
+from shardqa.loader.formats.faults import readable
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
-FAULTS = (KeyError, ValueError, TypeError, AttributeError, IndexError, SecurityError, etree.LxmlError, *zipped.FAULTS)
 DROPPED = frozenset({"office:annotation", "text:tracked-changes", "office:forms", "text:table-of-content"})
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
@@ -25,14 +24,12 @@ MAX_DEPTH = 100  # lists and sections in one another
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
     zipped.check(content)
-    try:
+    composer = Composer()
+    with readable("an odt", SecurityError, etree.LxmlError):
         document = Document(io.BytesIO(content))
         _mark(document.body._xml_element)
-        composer = Composer()
         _add(composer, document.body, 0)
         title = one_line(document.meta.title or "")
-    except FAULTS as error:
-        raise BadDocument(f"not an odt that can be read: {type(error).__name__} {str(error)[:120]}") from error
     yield source.composed(composer, title)
 
 
@@ -108,13 +105,11 @@ def _text(node: Any) -> str:
 
 def _table(composer: Composer, table: Element) -> None:
     rows = [_row(row) for row in table.get_elements("descendant::table:table-row")]
-    filled = [row for row in rows if any(cell.strip() for cell in row)]
-    if max((len(row) for row in filled), default=0) < 2:
-        for row in filled:
-            composer.block(" ".join(row))
+    if max(map(len, rows), default=0) > 1:
+        composer.table(rows)
         return
-    has_header = len(filled) > 1 and all(cell.strip() for cell in filled[0])
-    composer.rows(filled[1:] if has_header else filled, filled[0] if has_header else None)
+    for row in rows:
+        composer.block(" ".join(row))
 
 
 def _number(value: object, otherwise: int) -> int:

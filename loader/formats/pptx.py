@@ -12,28 +12,25 @@ from lxml import etree
 from pptx.enum.shapes import MSO_SHAPE_TYPE
 from pptx.exc import PythonPptxError
 
-from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats import zipped
+from shardqa.loader.formats.faults import readable
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
-FAULTS = (PythonPptxError, KeyError, ValueError, TypeError, AttributeError, IndexError, etree.LxmlError, *zipped.FAULTS)
 MAX_GROUPS = 20  # groups in groups
 
 
 def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
     zipped.check(content)
-    try:
+    composer = Composer()
+    with readable("a pptx", PythonPptxError, etree.LxmlError):
         presentation = pptx.Presentation(io.BytesIO(content))
-        composer = Composer()
         for number, slide in enumerate(presentation.slides, 1):
             composer.top()
             composer.at(slide=number)
             _slide(composer, slide)
         title = one_line(presentation.core_properties.title or "")
-    except FAULTS as error:
-        raise BadDocument(f"not a pptx that can be read: {type(error).__name__} {str(error)[:120]}") from error
     yield source.composed(composer, "" if title == "PowerPoint Presentation" else title)
 
 
@@ -45,9 +42,7 @@ def _slide(composer: Composer, slide: Any) -> None:
         if title is not None and shape.shape_id == title.shape_id:
             continue
         if getattr(shape, "has_table", False):
-            rows = [[cell.text for cell in row.cells] for row in shape.table.rows]
-            has_header = len(rows) > 1 and all(cell.strip() for cell in rows[0])
-            composer.rows(rows[1:] if has_header else rows, rows[0] if has_header else None)
+            composer.table([[cell.text for cell in row.cells] for row in shape.table.rows])
         elif shape.has_text_frame:
             composer.block("\n".join(p.text for p in shape.text_frame.paragraphs if p.text.strip()).replace("\v", "\n"))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:

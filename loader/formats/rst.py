@@ -1,4 +1,4 @@
-"""reStructuredText by docutils, without its power to include files and run raw output."""
+"""Reads reStructuredText by docutils, without its power to include files and run raw output."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,8 @@ from docutils import nodes
 from docutils.core import publish_doctree
 from docutils.utils import SystemMessage
 
-from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line
+from shardqa.loader.formats.faults import readable
 from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import Item, SourceFile
 
@@ -21,7 +21,6 @@ SETTINGS = {
     "sectsubtitle_xform": False,
     "line_length_limit": 1_000_000,
 }
-FAULTS = (SystemMessage, ValueError, TypeError, AttributeError, KeyError, IndexError, AssertionError, RecursionError)
 PROSE = (nodes.paragraph, nodes.literal_block, nodes.line_block, nodes.term, nodes.attribution, nodes.rubric)
 
 TOLD = (nodes.title, nodes.table, *PROSE)
@@ -29,11 +28,9 @@ TOLD = (nodes.title, nodes.table, *PROSE)
 
 def read(source: SourceFile) -> Iterator[Item]:
     composer = Composer()
-    try:
-        tree = publish_doctree(source.text(), settings_overrides=SETTINGS)
-        title = _add(composer, tree)
-    except FAULTS as error:
-        raise BadDocument(f"not reStructuredText that can be read: {type(error).__name__} {error}") from error
+    text = source.text()
+    with readable("reStructuredText", SystemMessage):
+        title = _add(composer, publish_doctree(text, settings_overrides=SETTINGS))
     yield source.composed(composer, title)
 
 

@@ -8,11 +8,11 @@ from striprtf.striprtf import rtf_to_text
 
 from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer
+from shardqa.loader.formats.faults import readable
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
 PICTURE = re.compile(r"\{\\\*?\\?(?:shppict|nonshppict|pict|objdata|themedata|colorschememapping|datastore)\b[^{}]*\}")
 RAISED = re.compile(r"\\(super|sub)(?![a-z0-9])[ \n]?((?:\\[a-z]+-?\d*[ \n]?)*)(?=[^\\{}\s])")
-FAULTS = (ValueError, LookupError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 def read(source: SourceFile) -> Iterator[Item]:
@@ -22,10 +22,8 @@ def read(source: SourceFile) -> Iterator[Item]:
     content = RAISED.sub(
         lambda found: f"\\{found[1]} {found[2]}{'^' if found[1] == 'super' else '_'}", PICTURE.sub("", content)
     )
-    try:
+    with readable("RTF"):
         text = str(rtf_to_text(content, encoding="cp1252", errors="replace"))
-    except FAULTS as error:
-        raise BadDocument(f"not RTF that can be read: {type(error).__name__} {str(error)[:120]}") from error
     composer = Composer()
     lines = (line.strip() for line in text.replace("\x00", "").split("\n"))
     for cells, group in groupby(
@@ -36,6 +34,5 @@ def read(source: SourceFile) -> Iterator[Item]:
             for line in group:
                 composer.block(line.rstrip("|"))
         else:
-            has_header = len(rows) > 1 and all(cell.strip() for cell in rows[0])
-            composer.rows(rows[1:] if has_header else rows, rows[0] if has_header else None)
+            composer.table(rows)
     yield source.composed(composer)

@@ -12,9 +12,9 @@ from typing import Any
 
 from python_calamine import CalamineError, CalamineWorkbook, ZipError
 
-from shardqa.errors import BadDocument
 from shardqa.loader.composer import Composer, one_line, sentence
 from shardqa.loader.formats import extent, header, zipped
+from shardqa.loader.formats.faults import readable
 from shardqa.loader.source_file import MAX_BINARY, Item, Lost, SourceFile
 
 FAULTS = (CalamineError, ZipError, ValueError, OSError, OverflowError)
@@ -30,18 +30,16 @@ def read(source: SourceFile) -> Iterator[Item]:
     content = source.read_all(MAX_BINARY)
     if content[:2] == b"PK":
         extent.check(zipped.check(content))
-    try:
+    with readable("a workbook", *FAULTS):
         book = CalamineWorkbook.from_filelike(io.BytesIO(content))
         names = list(book.sheet_names)
-    except FAULTS as error:
-        raise BadDocument(f"not a workbook that can be read: {type(error).__name__} {error}") from error
     composer = Composer()
     lost: list[Lost] = []
     for name in names:
         try:
             rows = _rows(book, name, content)
         except FAULTS as error:
-            lost.append(Lost(f"{source.shown}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
+            lost.append(Lost(f"{source.label}, sheet {name}", f"it can't be read: {type(error).__name__} {error}"))
             continue
         _add(composer, name, [[cell_text(cell) for cell in row] for row in rows])
     yield source.composed(composer)

@@ -25,7 +25,7 @@ def read(source: SourceFile) -> Iterator[Item]:
             yield jsonl.of_entry(source, number, entry, "entry")
         return
     try:
-        found = squad.of_squad(source.shown, root)
+        found = squad.of_squad(source.label, root)
     except BadData as error:
         raise BadDocument(f"not SQuAD's JSON: {error}") from None
     for n, paragraph in enumerate(found.paragraphs):
@@ -43,7 +43,7 @@ def readable(title: str) -> str:
 
 
 def documents(paragraphs: tuple[squad.Paragraph, ...]) -> list[Document]:
-    """The same documents, from paragraphs that were read already."""
+    """Makes documents of paragraphs that were read already."""
     return [
         Document(id=p.id, text=p.text, title=readable(p.title), source=p.title) for p in paragraphs if p.text.strip()
     ]

@@ -38,13 +38,13 @@ def read(source: SourceFile) -> Iterator[Item]:
         title = source.name.rpartition("/")[2]
         text = "\n".join(bars(row) for _, row in above)
         yield source.document(text, title, f"{source.name}/{above[0][0]}", [(0, Place(row=above[0][0]))])
-    met: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for one in chain(start, numbered):
         if isinstance(one, Skipped):
             yield one
         elif one[0] > first[at][0]:
-            yield _document(source, *one, names, met)
-    if not met:
+            yield _document(source, *one, names, counts)
+    if not counts:
         raise BadDocument("one row only: the first names the columns, each further one is a document")
 
 
@@ -54,7 +54,7 @@ def _numbered(source: SourceFile, rows: Iterator[list[str]]) -> Iterator[tuple[i
         try:
             row = next(rows, None)
         except csv.Error as error:
-            yield Skipped(f"{source.shown} row {number}", f"not a row of CSV: {error}")
+            yield Skipped(f"{source.label} row {number}", f"not a row of CSV: {error}")
             continue
         if row is None:
             return
@@ -73,12 +73,12 @@ def _delimiter(sample: list[str]) -> str:
     return best
 
 
-def _document(source: SourceFile, number: int, row: list[str], names: list[str], met: Counter[str]) -> Item:
+def _document(source: SourceFile, number: int, row: list[str], names: list[str], counts: Counter[str]) -> Item:
     columns = {name.casefold(): value.strip() for name, value in zip(names, row, strict=False)}
     text = columns.get("text") or sentence(names, row)
     own = one_line(columns.get("id", "")) or str(number)
-    met[own] += 1
-    id_ = f"{source.name}/{own}" + (f" ({met[own]})" if met[own] > 1 else "")
+    counts[own] += 1
+    id_ = f"{source.name}/{own}" + (f" ({counts[own]})" if counts[own] > 1 else "")
     title = next((one_line(columns[name]) for name in TITLES if columns.get(name)), "")
     stem = source.name.rpartition("/")[2]
     metadata = {
@@ -87,4 +87,4 @@ def _document(source: SourceFile, number: int, row: list[str], names: list[str],
         if name and name.casefold() != "text" and ("text" in columns or len(value) <= MAX_VALUE)
     }
     item = source.document(text, title or f"{stem}, row {number}", id_, [(0, Place(row=number))], metadata)
-    return Skipped(f"{source.shown} row {number}", item.reason) if isinstance(item, Skipped) else item
+    return Skipped(f"{source.label} row {number}", item.reason) if isinstance(item, Skipped) else item

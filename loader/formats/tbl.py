@@ -1,4 +1,4 @@
-"""tbl: the tables of manual pages, `.TS` to `.TE`, as rows."""
+"""Reads tbl, the tables of manual pages, `.TS` to `.TE`, as rows."""
 
 import re
 from collections.abc import Callable, Iterator

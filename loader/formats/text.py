@@ -28,7 +28,7 @@ def _to_first_words(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _bounded(lines: Iterator[str]) -> Iterator[str]:
-    """The same lines; stops a document that is too large before it fills the memory."""
+    """Yields the lines; stops a document that is too large before it fills the memory."""
     size = 0
     for line in lines:
         size += len(line) + 1
@@ -38,22 +38,22 @@ def _bounded(lines: Iterator[str]) -> Iterator[str]:
 
 def _pages(source: SourceFile, lines: Iterator[str]) -> Iterator[Item]:
     """Pages are named by their title below the file; a title met again gets a number."""
-    met: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     title, body = "", list[str]()
     size = 0  # characters of the body, so that one page without end does not fill the memory
     for line in lines:
         size += len(line) + 1
         if line.startswith(PAGE):
             if title:
-                yield _page(source, title, body, met)
+                yield _page(source, title, body, counts)
             title, body, size = line.removeprefix(PAGE).strip(), [], 0
         else:
             checks.length(size, f"the page {title[:80]!r}")
             body.append(line)
-    yield _page(source, title, body, met)
+    yield _page(source, title, body, counts)
 
 
-def _page(source: SourceFile, title: str, body: list[str], met: Counter[str]) -> Item:
-    met[title] += 1
-    number = f" ({met[title]})" if met[title] > 1 else ""
+def _page(source: SourceFile, title: str, body: list[str], counts: Counter[str]) -> Item:
+    counts[title] += 1
+    number = f" ({counts[title]})" if counts[title] > 1 else ""
     return source.document("\n".join(body).strip("\n"), title, f"{source.name}/{title}{number}")

@@ -1,4 +1,4 @@
-"""troff's escapes as plain characters: `\\fB`, `\\(em`, `\\[u00E9]`, `\\*(lq`. Pure functions, linear in the text."""
+"""Turns troff's escapes into characters: `\\fB`, `\\(em`, `\\[u00E9]`, `\\*(lq`. Pure functions, linear in the text."""
 
 import re
 import unicodedata

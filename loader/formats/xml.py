@@ -65,7 +65,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         return
     if name not in SECTIONS | BLOCKS:
         if name in DROPPED or not "".join(root.itertext()).strip():
-            yield Textless(source.shown, "XML files without text")
+            yield Textless(source.label, "XML files without text")
             return
         raise BadDocument(
             f"XML whose root is <{name[:60]}>: neither DocBook, Mallard nor XHTML; convert it to HTML or plain text"
@@ -75,11 +75,11 @@ def read(source: SourceFile) -> Iterator[Item]:
     if not walk.composer.text and fault:
         raise BadDocument(f"not XML that can be read: {fault}")
     if not walk.composer.text:
-        yield Textless(source.shown, "XML files without text")  # a file that only brings others together
+        yield Textless(source.label, "XML files without text")  # a file that only brings others together
         return
     yield source.composed(walk.composer, walk.title)
     if fault:
-        yield Lost(source.shown, f"it is damaged, and text after that may be missing: {fault}")
+        yield Lost(source.label, f"it is damaged, and text after that may be missing: {fault}")
 
 
 def _root(content: bytes) -> tuple[Any, str]:

@@ -3,35 +3,25 @@
 import io
 import lzma
 import zipfile
-import zlib
 from collections.abc import Iterator
 
 from shardqa.errors import BadDocument
+from shardqa.loader.formats.faults import DAMAGE
 
 MAX_UNPACKED = 1_000_000_000  # bytes of all that a zip file holds, unpacked
 MAX_ENTRIES = 10_000
 MAX_RATIO = 200  # of what an entry unpacks to, past FREE bytes: text is packed to a tenth, tables to a fiftieth
 FREE = 20_000_000  # bytes that may be packed as tightly as they like
-FAULTS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    EOFError,
-    NotImplementedError,
-    ValueError,
-    OSError,
-    RuntimeError,
-)
-"""RuntimeError: an encrypted entry; NotImplementedError: a way of packing that Python does not know."""
+FAULTS = (*DAMAGE, lzma.LZMAError)
 
 
 def check(content: bytes) -> zipfile.ZipFile:
     """The zip file in `content`. Raises BadDocument where it is none or holds more than a file of documents would."""
     try:
-        found = zipfile.ZipFile(io.BytesIO(content))
+        archive = zipfile.ZipFile(io.BytesIO(content))
     except FAULTS as error:
         raise BadDocument(f"not a whole zip file: {error}") from error
-    entries = found.infolist()
+    entries = archive.infolist()
     if len(entries) > MAX_ENTRIES:
         raise BadDocument(f"{len(entries):,} files in it, at most {MAX_ENTRIES:,} are read; split it")
     total = sum(entry.file_size for entry in entries)
@@ -43,7 +33,7 @@ def check(content: bytes) -> zipfile.ZipFile:
                 f"{entry.filename[:80]!r} unpacks to {entry.file_size:,} bytes from {entry.compress_size:,}, "
                 f"more than {MAX_RATIO} times as many; that is no text"
             )
-    return found
+    return archive
 
 
 def content(archive: zipfile.ZipFile, name: str) -> bytes:

@@ -59,7 +59,7 @@ class PageAddress:
 
     @property
     def name(self) -> str:
-        """What its document is called: the address without scheme and escapes."""
+        """The name of its document: the address without scheme and escapes."""
         return self.authority + unquote(self.target)
 
     @property

@@ -1,4 +1,4 @@
-"""Which of the readers reads a page: by the type its server gives, and where that says little, by its address."""
+"""Chooses the reader of a page by the type its server gives, and where that says little, by its address."""
 
 import codecs
 from http.client import HTTPMessage
@@ -45,13 +45,13 @@ ALSO_TOLD = ("utf-8", "utf-16", "utf-32", "iso8859-1", "ascii")  # encodings tha
 
 def format_of(headers: HTTPMessage, path: str) -> Format | None:
     """None for what no reader reads."""
-    told = headers.get_content_type() if "Content-Type" in headers else ""
+    type_ = headers.get_content_type() if "Content-Type" in headers else ""
     by_name = formats.format_of(path)
-    if told in VAGUE:
-        return by_name or (formats.BY_SUFFIX[".txt"] if told == "text/plain" else None)
-    if told in SUFFIXES:
-        return formats.BY_SUFFIX[SUFFIXES[told]]
-    return by_name if told.startswith("text/") or by_name is formats.BY_SUFFIX[".py"] else None
+    if type_ in VAGUE:
+        return by_name or (formats.BY_SUFFIX[".txt"] if type_ == "text/plain" else None)
+    if type_ in SUFFIXES:
+        return formats.BY_SUFFIX[SUFFIXES[type_]]
+    return by_name if type_.startswith("text/") or by_name is formats.BY_SUFFIX[".py"] else None
 
 
 def as_utf8(content: bytes, headers: HTTPMessage) -> bytes:

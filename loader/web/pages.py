@@ -50,11 +50,11 @@ class WebPages:
         self._starts = [PageAddress.parse(url) for url in urls]
         self._prefix = prefix
         self._known = known
-        self._met = set[str]()  # addresses asked for
-        self._gone = set[str]()  # names of pages that are no longer there
-        self._named = set[str]()  # names of pages that a sitemap lists, and of those given
+        self._addresses = set[str]()  # addresses asked for
+        self._missing = set[str]()  # names of pages that are no longer there
+        self._names = set[str]()  # names of pages that a sitemap lists, and of those given
         self._whole = dict[PageAddress, bool]()  # by sitemap given: all that it lists was seen
-        self._pages = self._sitemaps = self._left_out = 0
+        self._pages = self._sitemaps = self._surplus = 0
         self._done = 0  # bytes fetched
 
     def done(self) -> int:
@@ -71,29 +71,29 @@ class WebPages:
             return False
         if (read := self.read.get(origin)) is not None:
             return read.is_complete and id_ not in read.ids
-        if page.name in self._gone:
+        if page.name in self._missing:
             return True
         covered = any(is_whole and _is_below(page, start) for start, is_whole in self._whole.items())
-        return covered and page.name not in self._named
+        return covered and page.name not in self._names
 
     def __iter__(self) -> Iterator[Item]:
         self._fetcher = Fetcher(self._bounds.allow_private, monotonic() + self._bounds.seconds)
         self._robots = Robots(lambda address, most: self._fetcher.get(address, most, lambda _: None))
         for start in self._starts:
-            self._named.add(start.name)
+            self._names.add(start.name)
             yield from self._read(start, start, 0)
-        if self._left_out:
-            reason = f"{self._left_out:,} pages beyond the first {self._bounds.pages:,}; --max-pages reads more"
+        if self._surplus:
+            reason = f"{self._surplus:,} pages beyond the first {self._bounds.pages:,}; --max-pages reads more"
             yield Skipped(", ".join(map(str, self._starts)), reason)
 
     def _read(self, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         """A page, or a sitemap and what it names."""
         url = str(address)
-        if url in self._met:
+        if url in self._addresses:
             return
-        self._met.add(url)
+        self._addresses.add(url)
         if self._pages >= self._bounds.pages:
-            self._left_out += 1
+            self._surplus += 1
             return
         try:
             page = self._fetch(address)
@@ -102,16 +102,16 @@ class WebPages:
                 and _may_be_sitemap(page)
                 and sitemap.is_sitemap(xml := sitemap.unpacked(page.content))
             )
-            found = sitemap.parse(xml) if is_map else None
+            listed = sitemap.parse(xml) if is_map else None
         except NotFetched as fault:
             self._pages += 1
             yield Skipped(url, str(fault))
             return
-        if found is None:
+        if listed is None:
             self._pages += 1
             yield from self._documents(address, page)
         else:
-            yield from self._listed(found, address, start, depth)
+            yield from self._listed(listed, address, start, depth)
 
     def _fetch(self, address: PageAddress) -> Page:
         pause = self._robots.pause(address) if self._pages else 0
@@ -122,21 +122,21 @@ class WebPages:
         most = sitemap.MAX_SITEMAP if _is_xml(address.path) else MAX_PAGE
         return self._fetcher.get(address, most, self._robots.check, headers)
 
-    def _listed(self, found: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
+    def _listed(self, listed: sitemap.Sitemap, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
         self._sitemaps += 1
-        is_filled = bool(found.pages or found.sitemaps)  # an empty one is more often a mistake
+        is_filled = bool(listed.pages or listed.sitemaps)  # an empty one is more often a mistake
         self._whole[start] = self._whole.get(start, True) and is_filled
         if depth >= MAX_DEPTH or self._sitemaps > MAX_SITEMAPS:
             self._whole[start] = False
             reason = f"more than {MAX_SITEMAPS} sitemaps, or {MAX_DEPTH} within one another; give the inner ones"
             yield Skipped(str(address), reason)
             return
-        for url in found.sitemaps:
+        for url in listed.sitemaps:
             before = self._sitemaps
             yield from self._read_listed(url, address, start, depth)
             if self._sitemaps == before:
                 self._whole[start] = False
-        for url in found.pages:
+        for url in listed.pages:
             yield from self._read_listed(url, address, start, depth)
 
     def _read_listed(self, url: str, address: PageAddress, start: PageAddress, depth: int) -> Iterator[Item]:
@@ -145,7 +145,7 @@ class WebPages:
         except BadDocument as fault:
             yield Skipped(str(address), str(fault))
             return
-        self._named.add(listed.name)
+        self._names.add(listed.name)
         if listed.site != start.site:
             yield Skipped(str(listed), f"on another host than {start}; give its own address")
             return
@@ -160,7 +160,7 @@ class WebPages:
             return
         if page.status != 200:
             if page.status in GONE:
-                self._gone.add(address.name)
+                self._missing.add(address.name)
             yield Skipped(url, f"HTTP {page.status}")
             return
         stamp = _stamp(page)

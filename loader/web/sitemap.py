@@ -25,14 +25,14 @@ def unpacked(content: bytes) -> bytes:
         return content
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        found = unpacker.decompress(content, MAX_SITEMAP)
+        xml = unpacker.decompress(content, MAX_SITEMAP)
     except zlib.error as error:
         raise NotFetched(f"not a whole gzip file: {error}") from None
     if unpacker.unconsumed_tail:
         raise NotFetched(f"a sitemap of more than {MAX_SITEMAP:,} bytes")
     if not unpacker.eof:
         raise NotFetched("not a whole gzip file")
-    return found
+    return xml
 
 
 def is_sitemap(content: bytes) -> bool:
@@ -41,7 +41,7 @@ def is_sitemap(content: bytes) -> bool:
 
 def parse(content: bytes) -> Sitemap:
     """Raises NotFetched for what is no XML, or has a document type: entities may unfold without end."""
-    found = Sitemap()
+    addresses = Sitemap()
     stack: list[str] = []
     words: list[str] = []
 
@@ -54,9 +54,9 @@ def parse(content: bytes) -> Sitemap:
         stack.pop()
         words.clear()
         if url and within == ["url", "loc"]:
-            found.pages.append(url)
+            addresses.pages.append(url)
         elif url and within == ["sitemap", "loc"]:
-            found.sitemaps.append(url)
+            addresses.sitemaps.append(url)
 
     def refuse(*_: object) -> None:
         raise NotFetched("a sitemap with a document type; that is none")
@@ -70,4 +70,4 @@ def parse(content: bytes) -> Sitemap:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         raise NotFetched(f"no sitemap: {error}") from None
-    return found
+    return addresses

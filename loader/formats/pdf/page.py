@@ -83,17 +83,17 @@ class TextLine(Words):
 
 def lines(page: pdfium.PdfPage) -> list[TextLine]:
     """Raises PdfiumError."""
-    found: list[TextLine] = []
+    texts: list[TextLine] = []
     text = page.get_textpage()
     try:
         for line in _Characters(text, page.get_rotation()).lines():
-            if found and not found[-1].hyphenated and _goes_on(found[-1], line):
-                _join(found[-1], line)
+            if texts and not texts[-1].hyphenated and _goes_on(texts[-1], line):
+                _join(texts[-1], line)
             else:
-                found.append(line)
+                texts.append(line)
     finally:
         text.close()
-    return found
+    return texts
 
 
 def _goes_on(before: TextLine, after: TextLine) -> bool:
@@ -116,7 +116,7 @@ def _join(before: TextLine, after: TextLine) -> None:
 
 
 class _Characters:
-    """Those of one page, by number. pdfium counts in units of UTF-16, as this does."""
+    """The characters of one page, by number. pdfium counts in units of UTF-16, as this does."""
 
     def __init__(self, text: pdfium.PdfTextPage, rotation: int) -> None:
         self._text = text.raw
@@ -129,7 +129,7 @@ class _Characters:
         start = 0
         for end in [*ENDS.finditer(self.units), None]:
             stop = end.start() if end is not None else len(self.units)
-            words = [self._word(found.start() + start, found.end() + start) for found in _words(self.units[start:stop])]
+            words = [self._word(texts.start() + start, texts.end() + start) for texts in _words(self.units[start:stop])]
             words = [word for word in words if word.text]
             if words:
                 hyphenated = end is not None and BROKEN in end[0]
@@ -139,7 +139,7 @@ class _Characters:
                 start = end.end()
 
     def box(self, n: int) -> tuple[float, float, float, float]:
-        """left, right, bottom, top"""
+        """Returns left, right, bottom, top."""
         raw.FPDFText_GetLooseCharBox(self._text, n, self._to_box)
         box = self._box
         if not self._rotation:

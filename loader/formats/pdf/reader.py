@@ -28,7 +28,7 @@ ENCRYPTED = (raw.FPDF_ERR_PASSWORD, raw.FPDF_ERR_SECURITY)
 
 @dataclass(slots=True)
 class _Pages:
-    """What was read of a file, page by page, and what was not; numbers are from 1."""
+    """Pages of a file that were read, and those that were not; numbers are from 1."""
 
     texts: list[PageText] = field(default_factory=list)
     empty: list[int] = field(default_factory=list)
@@ -47,7 +47,7 @@ def read(source: SourceFile) -> Iterator[Item]:
         yield source.composed(composer, _title(document))
     finally:
         document.close()
-    yield from _lost(source.shown, pages)
+    yield from _lost(source.label, pages)
 
 
 def _open(content: bytes) -> pdfium.PdfDocument:
@@ -65,12 +65,12 @@ def _open(content: bytes) -> pdfium.PdfDocument:
 
 
 def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
-    found = _Pages()
+    pages = _Pages()
     for number in range(1, len(document) + 1):
         try:
             lines, blocks, is_picture = _blocks(document, number)
         except pdfium.PdfiumError as error:
-            found.faults.append((number, _why(error)))
+            pages.faults.append((number, _why(error)))
             blocks = []
         else:
             is_text = legible.is_text(lines)
@@ -78,40 +78,40 @@ def _pages(document: pdfium.PdfDocument, ocr: bool) -> _Pages:
                 lines, blocks = _recognized(document, number)
                 is_text = True
             if is_picture and not lines:
-                found.empty.append(number)
+                pages.empty.append(number)
             elif not is_text:
-                found.illegible.append(number)
-        found.texts.append(paragraphs.page_text(blocks))
-    return found
+                pages.illegible.append(number)
+        pages.texts.append(paragraphs.page_text(blocks))
+    return pages
 
 
 def _blocks(
     document: pdfium.PdfDocument, number: int
 ) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table], bool]:
     """(all lines of a page, the same with tables in the place of their own, whether it has a picture and no lines)"""
-    one = document[number - 1]
+    sheet = document[number - 1]
     try:
-        lines = page.lines(one)
-        return lines, tables.found(lines, lambda: rules(one)), not lines and has_picture(one)
+        lines = page.lines(sheet)
+        return lines, tables.found(lines, lambda: rules(sheet)), not lines and has_picture(sheet)
     finally:
-        one.close()
+        sheet.close()
 
 
 def _recognized(
     document: pdfium.PdfDocument, number: int
 ) -> tuple[list[page.TextLine], list[page.TextLine | tables.Table]]:
-    """The same of a page that is read as a picture of itself."""
-    one = document[number - 1]
+    """Reads a page as a picture of itself, as `_blocks` reads its text."""
+    sheet = document[number - 1]
     try:
-        scale = min(DOTS / 72, MAX_SIDE / max(one.get_size()))
-        lines = [_placed(line, scale) for line in recognition.of_picture(one.render(scale=scale).to_numpy())]
+        scale = min(DOTS / 72, MAX_SIDE / max(sheet.get_size()))
+        lines = [_placed(line, scale) for line in recognition.of_picture(sheet.render(scale=scale).to_numpy())]
         return lines, tables.found(lines, list)
     finally:
-        one.close()
+        sheet.close()
 
 
 def _placed(line: RecognizedLine, scale: float) -> page.TextLine:
-    """Its words share its box by their lengths."""
+    """Gives each word a share of the line's box by its length."""
     each = (line.right - line.left) / len(line.text) / scale
     return page.TextLine(
         [
@@ -138,21 +138,21 @@ def _without_text(pages: _Pages) -> str:
     )
 
 
-def _lost(shown: str, pages: _Pages) -> Iterator[Lost]:
+def _lost(place: str, pages: _Pages) -> Iterator[Lost]:
     if pages.empty:
         yield Lost(
-            shown,
+            place,
             f"no text layer on {_named(pages.empty)}: a picture or a scan? 'shardqa ingest --ocr' reads such pages",
         )
     if pages.illegible:
         yield Lost(
-            shown,
+            place,
             f"{_named(pages.illegible)} may be no text: many of the characters or words there are none; "
             "the fonts do not say which letters they draw, so save it anew; "
             "'shardqa ingest --ocr' reads such pages as pictures",
         )
     for number, why in pages.faults:
-        yield Lost(shown, f"page {number} can't be read: {why}")
+        yield Lost(place, f"page {number} can't be read: {why}")
 
 
 def _why(error: BaseException) -> str:
@@ -177,19 +177,19 @@ def _named(numbers: list[int]) -> str:
 
 def _outline(document: pdfium.PdfDocument) -> dict[int, list[tuple[int, str]]]:
     """Page index -> (level, title) of the outline's entries that point to it, in order."""
-    found: dict[int, list[tuple[int, str]]] = {}
+    outline: dict[int, list[tuple[int, str]]] = {}
     try:
         for count, entry in enumerate(document.get_toc()):
             target = entry.get_dest()
             index = target.get_index() if target is not None else None
             title = one_line(page.clean(entry.get_title()))
             if index is not None and title:
-                found.setdefault(index, []).append((entry.level + 1, title))
+                outline.setdefault(index, []).append((entry.level + 1, title))
             if count >= MAX_OUTLINE:
                 break
     except (pdfium.PdfiumError, ValueError):
-        return found  # an outline is a help, not text: what could be read of it stays
-    return found
+        return outline  # an outline is a help, not text: what could be read of it stays
+    return outline
 
 
 def _title(document: pdfium.PdfDocument) -> str:

@@ -27,7 +27,7 @@ class Rule:
 
 
 def rules(page: pdfium.PdfPage) -> list[Rule]:
-    """Of a page that lies on its side none: its words are turned, its lines are not."""
+    """Finds the rules of a page; of one that lies on its side none: its words are turned, its lines are not."""
     count = raw.FPDFPage_CountObjects(page.raw)
     if count > MAX_OBJECTS or page.get_rotation():
         return []
@@ -83,20 +83,20 @@ def _between(x: float, y: float, other_x: float, other_y: float) -> Iterator[Rul
 
 
 def joined(rules: list[Rule]) -> list[Rule]:
-    """Those that go on in each other as one: each cell may have its own. None of a drawing, which has too many."""
-    found: list[Rule] = []
+    """Joins rules that go on in each other: each cell may have its own. None of a drawing, which has too many."""
+    groups: list[Rule] = []
     for rule in sorted(rules, key=lambda rule: (rule.is_vertical, round(rule.at / NEAR), rule.start)):
-        last = found[-1] if found else None
+        last = groups[-1] if groups else None
         if (
             last is not None
             and last.is_vertical == rule.is_vertical
             and abs(last.at - rule.at) < NEAR
             and rule.start < last.end + NEAR
         ):
-            found[-1] = Rule(last.is_vertical, last.at, last.start, max(last.end, rule.end))
+            groups[-1] = Rule(last.is_vertical, last.at, last.start, max(last.end, rule.end))
         else:
-            found.append(rule)
-    return found if len(found) <= MAX_RULES else []
+            groups.append(rule)
+    return groups if len(groups) <= MAX_RULES else []
 
 
 def has_picture(page: pdfium.PdfPage) -> bool:

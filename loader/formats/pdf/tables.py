@@ -85,9 +85,9 @@ def _side_by_side(lines: list[TextLine]) -> bool:
     return any(_overlap(one, other) and one.right < other.left for one, other in pairwise(lines))
 
 
-def _overlap(one: TextLine | _Cell, other: TextLine | _Cell) -> bool:
-    shared = min(one.top, other.top) - max(one.bottom, other.bottom)
-    return shared > 0.5 * min(one.top - one.bottom, other.top - other.bottom)
+def _overlap(first: TextLine | _Cell, second: TextLine | _Cell) -> bool:
+    shared = min(first.top, second.top) - max(first.bottom, second.bottom)
+    return shared > 0.5 * min(first.top - first.bottom, second.top - second.bottom)
 
 
 # ---- ruled
@@ -131,12 +131,12 @@ def _meeting(rules: list[Rule]) -> list[list[Rule]]:
     return [group for group in groups if len({rule.is_vertical for rule in group}) == 2]
 
 
-def _touch(one: Rule, other: Rule) -> bool:
+def _touch(first: Rule, second: Rule) -> bool:
     """Whether one meets the other at a right angle."""
     return (
-        one.is_vertical != other.is_vertical
-        and other.start - NEAR < one.at < other.end + NEAR
-        and one.start - NEAR < other.at < one.end + NEAR
+        first.is_vertical != second.is_vertical
+        and second.start - NEAR < first.at < second.end + NEAR
+        and first.start - NEAR < second.at < first.end + NEAR
     )
 
 
