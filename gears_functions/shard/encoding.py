@@ -11,15 +11,18 @@ Masters write; the worker's loop only.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from redis import ResponseError
+
 from shardqa import keys
-from shardqa.gears_functions.shard import background
+from shardqa.errors import ShardqaError
 from shardqa.models.embedding import StoredVector
 
 if TYPE_CHECKING:
-    from shardqa.gears_functions.runtime import Argument, Runtime
+    from shardqa.gears_functions.runtime import Argument, KeyEvent, Runtime
     from shardqa.gears_functions.shard.encoder import ShardEncoder
     from shardqa.gears_functions.shard.keyspace_sync import KeyspaceSync
     from shardqa.gears_functions.shard.marks import Marks
@@ -29,6 +32,7 @@ PAGE = 8  # passages read in one tick, and written in one: at most so many are e
 QUIET = 0.2  # seconds without a question after which the next passage is encoded
 PATIENCE = 5.0  # seconds after which one is encoded all the same, so that a busy shard gets done one day
 IDLE = 0.5  # seconds between looks for something to do
+FAILED = 5.0  # seconds after a fault: an index that is being read, a model or slot on its way, memory that is full
 
 
 class Encoding:
@@ -48,8 +52,21 @@ class Encoding:
         self._worked = set[str]()  # corpora that got vectors since their epochs were raised last
 
     def follow(self) -> None:
-        """Begins with the session, and ends with it."""
-        background.go_on(self._runtime, self._sync, keys.ENCODERS, self._work, "passages can't be encoded yet")
+        """Begins with the session, and ends with it: what a watch awaits is cancelled then."""
+        self._runtime.watch(keys.ENCODERS, self._pass_over, self._live)
+
+    async def _pass_over(self, events: Sequence[KeyEvent]) -> None:
+        """Does nothing: `_work` looks for itself."""
+
+    async def _live(self, reason: str) -> None:
+        while True:
+            try:
+                await self._sync.synced()
+                pause = await self._work()
+            except (ResponseError, ShardqaError) as error:
+                self._runtime.log(f"passages can't be encoded yet: {error}", "verbose")
+                pause = FAILED
+            await asyncio.sleep(pause)
 
     async def _work(self) -> float:
         """Encodes a page of each corpus; returns the seconds until the next."""

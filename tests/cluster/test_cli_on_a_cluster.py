@@ -152,7 +152,7 @@ def test_pages_of_a_sitemap_go_in_and_are_asked(run: Run, tmp_path: Path) -> Non
         site.put("/mill", "<title>Mill</title><p>The mill of Brennick was built in 1820 by Ada Holm.</p>", ETag='"1"')
         url = site.url("/sitemap.xml")
         assert "--allow-private" in run("ingest", url, code=1).stderr
-        assert not site.asked
+        assert not site.requests
         first = run("ingest", url, "--allow-private", "--json", code=4).json
         assert (first["documents"], first["reasons"][0]["reason"]) == (1, "HTTP 404")
         again = run("ingest", url, "--allow-private", "--json", code=4).json

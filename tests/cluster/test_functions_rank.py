@@ -8,7 +8,7 @@ from redis.exceptions import ResponseError
 
 from shardqa import keys
 from shardqa.analysis import query
-from shardqa.gears_functions.index import exact
+from tests import exact
 from tests.cluster.shards_client import Shards
 
 TEXTS = {

@@ -22,7 +22,7 @@ def content(package: str, path: str) -> bytes:
 
 
 def folder(package: str) -> Path:
-    """Where its files lie. Skips the test where the package can't be fetched."""
+    """Returns where its files lie. Skips the test where the package can't be fetched."""
     unpacked = FOLDER / package
     if not unpacked.is_dir():
         if shutil.which("apt-get") is None:

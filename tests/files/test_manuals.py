@@ -67,7 +67,7 @@ def test_what_is_searched_is_text(package: str) -> None:
 
 
 def _kind(id_: str, text: str) -> str:
-    """What a passage is; empty for text."""
+    """Classifies a passage; empty for text."""
     if GENERATED.search(id_):
         return "generated"
     if len(LEADERS.findall(text)) >= 3:

@@ -56,7 +56,7 @@ PDFS = [
 
 
 def our_words(content: bytes) -> list[list[str]]:
-    """Of each page."""
+    """Returns the words of each page."""
     document = pdfium.PdfDocument(content)
     return [_of_lines(page.lines(document[number])) for number in range(len(document))]
 

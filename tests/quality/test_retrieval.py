@@ -7,11 +7,11 @@ import pytest
 from bench import retrieval
 from shardqa import keys
 from shardqa.analysis import query
-from shardqa.gears_functions.index import exact
 from shardqa.gears_functions.splitting import split
 from shardqa.models import shipped, squad
 from shardqa.models.metrics import recall_at
 from shardqa.models.tokenizer import Tokenizer
+from tests import exact
 
 QUESTIONS = 1_500  # every seventh of the file
 

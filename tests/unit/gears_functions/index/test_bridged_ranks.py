@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from bench import retrieval
 from shardqa import bridges, filters, keys
 from shardqa.analysis import Query, analyse, query
-from shardqa.gears_functions.index import exact
 from shardqa.gears_functions.index.catalogue import DocumentInfo
 from shardqa.gears_functions.index.corpus_index import Index
+from tests import exact
 
 Passage = tuple[str, str, str]  # key, title, text
 

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from shardqa import keys
 from shardqa.analysis import Query, query
 from shardqa.errors import BadData, BadKey
-from shardqa.gears_functions.index import bm25, corpus_index, exact, pagerank
+from shardqa.gears_functions.index import bm25, corpus_index, pagerank
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.statistics import CorpusStatistics, total
+from tests import exact
 
 Passage = tuple[str, str, str]  # key, title, text
 
