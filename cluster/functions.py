@@ -23,9 +23,9 @@ NAMES = {"numTriggered": "triggered", "numSuccess": "succeeded", "numFailures": 
 
 @dataclass(slots=True)
 class RegisteredFunction:
-    """One registration, summed over the shards that have it."""
+    """One registration, summed over the shards that have it, whatever id each of them gave it."""
 
-    id: str
+    id: str  # on the first shard
     name: str  # its trigger, its keys, or the command it hooks
     description: str | None
     session: str
@@ -33,13 +33,27 @@ class RegisteredFunction:
     mode: str
     status: str  # OK, PAUSED, or inactive on some shard
     shards: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)  # of each of the shards
     counts: Counter[str] = field(default_factory=Counter)  # COUNTS
     # us -> runs that took so long at most, and more than the one before
     histogram: Counter[int] = field(default_factory=Counter)
     last_error: str | None = None
 
     def is_called(self, word: str) -> bool:
-        return word in (self.id, self.name, self.session, self.description)
+        return word in (*self.ids, self.name, self.session, self.description)
+
+    def is_same(self, other: RegisteredFunction) -> bool:
+        """Whether both are one registration, of which no shard has two."""
+        own, its = ((one.session, one.reader, one.name, one.mode, one.description) for one in (self, other))
+        return own == its and not set(self.shards) & set(other.shards)
+
+    def add(self, other: RegisteredFunction) -> None:
+        self.shards += other.shards
+        self.ids += other.ids
+        self.counts.update(other.counts)
+        self.histogram.update(other.histogram)
+        self.status = other.status if self.status == "OK" else self.status
+        self.last_error = other.last_error or self.last_error
 
     def percentile(self, fraction: float) -> float | None:
         """Milliseconds; at most a quarter too high. None before the first run."""
@@ -133,29 +147,36 @@ def _masters(connect: Callable[[str, int], Redis], seed: tuple[str, int]) -> lis
 def registrations(masters: Masters) -> tuple[list[RegisteredFunction], dict[str, str]]:
     """(all of them in the order of their names, what failed)."""
     every = masters.everywhere("RG.DUMPREGISTRATIONS", "WITH", "STATISTICS")
-    functions: dict[str, RegisteredFunction] = {}
+    functions: list[RegisteredFunction] = []
     for shard, reply in every.replies.items():
-        for entry in reply:
-            _add(functions, shard, named(entry))
-    return sorted(functions.values(), key=lambda one: (one.session, one.name, one.id)), every.failed
+        for function in (_parsed(shard, named(entry)) for entry in reply):
+            known = [one for one in functions if one.is_same(function)]
+            first = next((one for one in known if function.id in one.ids), known[0] if known else None)
+            if first is not None:
+                first.add(function)
+            else:
+                functions.append(function)
+    return sorted(functions, key=lambda one: (one.session, one.name, one.id)), every.failed
 
 
-def _add(functions: dict[str, RegisteredFunction], shard: str, entry: Mapping[str, Any]) -> None:
+def _parsed(shard: str, entry: Mapping[str, Any]) -> RegisteredFunction:
+    """A registration as one shard has it."""
     data, statistics, id = named(entry["RegistrationData"]), named(entry.get("Statistics", [])), str(entry["id"])
-    arguments = named(data["args"])
-    function = functions.get(id)
-    if function is None:
-        session = str(entry["PD"]).partition("'sessionName':'")[2].partition("', 'depsList'")[0]
-        status = str(data.get("status", "OK"))
-        function = RegisteredFunction(
-            id, _name_of(arguments), entry["desc"], session, str(entry["reader"]), str(data["mode"]), status
-        )
-        functions[id] = function
-    function.shards.append(shard)
-    function.counts.update({ours: data[theirs] for theirs, ours in NAMES.items()})
-    function.counts["queue"] += statistics.get("queue", 0)
-    function.histogram.update(dict(statistics.get("runHistogramUS", ())))
-    function.last_error = data["lastError"] or function.last_error
+    counts = Counter({ours: int(data[theirs]) for theirs, ours in NAMES.items()})
+    return RegisteredFunction(
+        id=id,
+        name=_name_of(named(data["args"])),
+        description=entry["desc"],
+        session=str(entry["PD"]).partition("'sessionName':'")[2].partition("', 'depsList'")[0],
+        reader=str(entry["reader"]),
+        mode=str(data["mode"]),
+        status=str(data.get("status", "OK")),
+        shards=[shard],
+        ids=[id],
+        counts=counts + Counter(queue=statistics.get("queue", 0)),
+        histogram=Counter(dict(statistics.get("runHistogramUS", ()))),
+        last_error=data["lastError"],
+    )
 
 
 def _name_of(arguments: Mapping[str, Any]) -> str:

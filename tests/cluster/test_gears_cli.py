@@ -177,3 +177,11 @@ def test_functions_of_shardqa_itself_are_not_removed_by_name(
         patched.setattr(gears, "OWN", "cli-own")
         assert "no question is answered without it" in run("rm", "cli:own", code=2)
     assert "unregistered cli:own" in run("rm", "cli:own")
+
+
+def test_functions_that_each_shard_registered_for_itself_are_listed_once(run: Run, cluster: LocalCluster) -> None:
+    registered = json.loads(run("ls", "--json"))["registrations"]
+    own = {(one["reader"], one["name"]): one for one in registered if one["session"] == "shardqa"}
+    assert len(own) == sum(one["session"] == "shardqa" for one in registered) > 5
+    assert {len(one["shards"]) for one in own.values()} == {len(cluster.addresses)}
+    assert {len(set(one["ids"])) for one in own.values()} == {len(cluster.addresses)}

@@ -41,7 +41,7 @@ def functions(incomplete: str) -> list[str]:
         )
     except (ShardqaError, OSError, RedisError):
         return []
-    words = {word for function in registered for word in (function.name, function.session, function.id)}
+    words = {word for function in registered for word in (function.name, function.session, *function.ids)}
     return sorted(word for word in words if word.startswith(incomplete))
 
 

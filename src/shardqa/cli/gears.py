@@ -202,11 +202,11 @@ class OwnFunction(ShardqaError):
 
 
 def _unregister(masters: Masters, function: RegisteredFunction) -> dict[str, str]:
-    """On every shard: one that has it not any more has heard of it from another. What failed, by address."""
+    """Unregisters it on each shard, unless it has heard of that from another. Returns what failed, by address."""
     failed = {}
-    for shard in function.shards:
+    for shard, id in zip(function.shards, function.ids, strict=True):
         try:
-            masters.on(masters.address(shard), "RG.UNREGISTER", function.id)
+            masters.on(masters.address(shard), "RG.UNREGISTER", id)
         except RedisError as error:
             if "does not exist" not in str(error):
                 failed[shard] = str(error)
