@@ -159,3 +159,19 @@ def test_an_epoch_always_rises(previous: int, now: int) -> None:
 def test_the_epoch_of_a_corpus_changes_with_any_shard() -> None:
     assert keys.corpus_epoch({"06S": 1, "5M5": 2}) != keys.corpus_epoch({"06S": 1, "5M5": 3})
     assert keys.corpus_epoch({"06S": 1, "5M5": 2}) == keys.corpus_epoch({"5M5": 2, "06S": 1})
+
+
+@pytest.mark.parametrize(("document", "tag"), [("cia/France", "b0139"), ("handbook.pdf", "b0128"), ("é", "b0062")])
+def test_the_tag_of_a_document_stays_what_it_is(document: str, tag: str) -> None:
+    """Stored keys hold it."""
+    assert keys.bucket(document) == tag
+
+
+def test_the_longest_name_of_a_corpus_is_taken() -> None:
+    assert keys.check_corpus("a" * keys.MAX_CORPUS)
+
+
+def test_the_longest_question_stands_in_its_key_as_it_is() -> None:
+    longest = "a" * keys.MAX_QUESTION_IN_KEY
+    assert keys.question_in_key(longest) == longest
+    assert keys.question_in_key(longest + "a").startswith(keys.HASHED)
