@@ -98,21 +98,9 @@ class SourceFiles:
             yield Skipped(printable(str(file.path)), f"can't be read: {error.strerror}")
             return
         source.ocr = self._ocr
-        yield from self._noted(source, self.read.setdefault(origin, FileRead(file.stamp)))
-
-    def _noted(self, source: SourceFile, read: FileRead) -> Iterator[Item]:
-        """The documents of a file, written down in `read`."""
         self._source = source
-        read.is_complete = False  # until its end
-        whole = True
         try:
-            for item in formats.read(source):
-                if isinstance(item, Document):
-                    read.ids.append(item.id)
-                elif not isinstance(item, Textless):
-                    whole = False
-                yield item
-            read.is_complete = whole
+            yield from self.read.setdefault(origin, FileRead(file.stamp)).noted(formats.read(source))
         finally:
             self._source = None
             source.close()

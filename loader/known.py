@@ -5,13 +5,16 @@ lists with the same origin, so losing it, or the corpus, costs time and nothing 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+from shardqa.loader.source_file import Item, Textless
+from shardqa.schema import Document
 
 MAX_IDS = 10_000  # documents of one file; one with more is read anew each time, and the shards say what is unchanged
 VERSION = 1
@@ -27,6 +30,18 @@ class FileRead:
     stamp: Stamp
     ids: list[str] = field(default_factory=list)
     is_complete: bool = True  # nothing of it was skipped or lost
+
+    def noted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Passes a file's documents on and notes their ids; it is complete at the end of what loses nothing."""
+        self.is_complete = False
+        is_whole = True
+        for item in items:
+            if isinstance(item, Document):
+                self.ids.append(item.id)
+            elif not isinstance(item, Textless):
+                is_whole = False
+            yield item
+        self.is_complete = is_whole
 
 
 def cache_of(cluster: str, corpus: str, prefix: str) -> Path:

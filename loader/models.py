@@ -104,14 +104,14 @@ async def label_of(engine: Engine, node: ClusterNode, key: str) -> str | None:
     if not await retry(lambda: engine.shards.on(node, "EXISTS", key), WORKER_SECONDS):
         return None
     reply = await retry(lambda: engine.shards.on(node, "AI.MODELGET", key, "META"), WORKER_SECONDS)
-    return _fields(reply).get("tag", "")
+    return text(fields(reply).get("tag", ""))
 
 
-def _fields(reply: Any) -> dict[str, str]:
-    """Name/value pairs, whether they came flat (RESP2) or as a map (RESP3)."""
+def fields(reply: Any) -> dict[str, Any]:
+    """Returns name/value pairs, whether they came flat (RESP2) or as a map (RESP3)."""
     pairs = list(reply.items()) if isinstance(reply, dict) else list(zip(reply[::2], reply[1::2], strict=True))
-    return {_text(name): _text(value) for name, value in pairs}
+    return {text(name): value for name, value in pairs}
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

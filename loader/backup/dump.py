@@ -10,7 +10,7 @@ that is noticed, and the backup refused.
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from shardqa.engine.connections import Argument
 from shardqa.errors import BadBackup, BadKey, ShardFailed
 from shardqa.loader import preparation
 from shardqa.loader.backup.file import FORM, Record, RecordKind, Writer
-from shardqa.loader.models import ShardModel
+from shardqa.loader.models import ShardModel, fields, text
 from shardqa.loader.retry import retry
 from shardqa.models import shipped
 
@@ -92,7 +92,7 @@ async def _slots(engine: Engine) -> dict[str, Any]:
     """Returns which master has which slots. Raises BadBackup while some are moving, or served by no node."""
     by_master: dict[str, Any] = {}
     for node in engine.shards.nodes():
-        own = topology.myself(topology.parse(_text(await on(engine, node, "CLUSTER", "NODES"))))
+        own = topology.myself(topology.parse(text(await on(engine, node, "CLUSTER", "NODES"))))
         if own.moving:
             raise BadBackup(f"slots of {own.address} are on their way between shards; wait until they rest")
         by_master[own.id] = own.slots
@@ -107,7 +107,7 @@ async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
     seen = {preparation.SESSION: b""}
     for node in engine.shards.nodes():
         for session in await _sessions(engine, node):
-            id_, code = _text(session["ID"]), _bytes(session["code"])
+            id_, code = text(session["ID"]), _bytes(session["code"])
             if id_ in seen:
                 if id_ != preparation.SESSION and seen[id_] != code:
                     dumped.left_out.append(f"function {id_}: {node.name} has another script of this name")
@@ -122,11 +122,11 @@ async def _functions(engine: Engine, writer: Writer, dumped: Dumped) -> None:
 
 async def _sessions(engine: Engine, node: ClusterNode) -> list[dict[str, Any]]:
     reply = await on(engine, node, "RG.PYDUMPSESSIONS", "CODE")
-    return [{_text(name): value for name, value in zip(s[::2], s[1::2], strict=True)} for s in reply]
+    return [{text(name): value for name, value in zip(s[::2], s[1::2], strict=True)} for s in reply]
 
 
 async def _inactive(engine: Engine, node: ClusterNode) -> list[str]:
-    info = _text(await on(engine, node, "INFO", "shardqa"))
+    info = text(await on(engine, node, "INFO", "shardqa"))
     fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
     named = next((value for name, value in fields.items() if name.endswith("sessions_inactive_ids")), "")
     return [id_ for part in named.split(",") if (id_ := part.strip()) and id_ != preparation.SESSION]
@@ -137,11 +137,11 @@ async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
     own = ShardModel.reader(shipped.NAME, shipped.checked_folder()).label
     seen: dict[str, dict[str, Any]] = {}
     for node in engine.shards.nodes():
-        for key in sorted(_text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):
+        for key in sorted(text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):
             if (name := keys.name_of_model(key)) is None:
                 continue
-            meta = _fields(await on(engine, node, "AI.MODELGET", key, "META"))
-            if name == shipped.NAME and _text(meta["tag"]) == own:
+            meta = fields(await on(engine, node, "AI.MODELGET", key, "META"))
+            if name == shipped.NAME and text(meta["tag"]) == own:
                 continue
             if name in seen:
                 if meta != seen[name]:
@@ -187,7 +187,7 @@ async def _scanned(engine: Engine, node: ClusterNode) -> AsyncIterator[list[byte
     while True:
         cursor, found = await on(engine, node, "SCAN", cursor, "COUNT", SCANNED)
         yield list(dict.fromkeys(found))
-        if _text(cursor) == "0":
+        if text(cursor) == "0":
             return
 
 
@@ -202,7 +202,7 @@ async def _item(engine: Engine, key: bytes, all_keys: bool) -> Found:
         return None if stored is None else Record(RecordKind.SCORING, {"corpus": scores[1], "scores": _bytes(stored)})
     if (parsed := _document(key)) is not None and (record := await _hash(engine, key, parsed)) is not None:
         return record
-    kind = _text(await _on_key(engine, key, "TYPE"))
+    kind = text(await _on_key(engine, key, "TYPE"))
     if kind == "none" or not (all_keys or kind.startswith(OURS) or key.startswith(b"doc:")):
         return None
     content = await _on_key(engine, key, "DUMP")
@@ -247,16 +247,5 @@ async def on(engine: Engine, node: ClusterNode, *command: Argument) -> Any:
     return await retry(lambda: engine.shards.on(node, *command), PATIENCE)
 
 
-def _fields(reply: Any) -> dict[str, Any]:
-    pairs: Sequence[tuple[Any, Any]] = (
-        list(reply.items()) if isinstance(reply, dict) else list(zip(reply[::2], reply[1::2], strict=True))
-    )
-    return {_text(name): value for name, value in pairs}
-
-
 def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

@@ -11,12 +11,16 @@ import pptx
 from lxml import etree
 from pptx.enum.shapes import MSO_SHAPE_TYPE
 from pptx.exc import PythonPptxError
+from pptx.oxml.ns import qn
 
 from shardqa.loader.composer import Composer, one_line
 from shardqa.loader.formats import zipped
 from shardqa.loader.formats.faults import readable
+from shardqa.loader.raised import lowered, raised
 from shardqa.loader.source_file import MAX_BINARY, Item, SourceFile
 
+BREAK = qn("a:br")
+PIECES = (qn("a:r"), BREAK, qn("a:fld"))
 MAX_GROUPS = 20  # groups in groups
 
 
@@ -44,9 +48,27 @@ def _slide(composer: Composer, slide: Any) -> None:
         if getattr(shape, "has_table", False):
             composer.table([[cell.text for cell in row.cells] for row in shape.table.rows])
         elif shape.has_text_frame:
-            composer.block("\n".join(p.text for p in shape.text_frame.paragraphs if p.text.strip()).replace("\v", "\n"))
+            composer.block(_words(shape.text_frame))
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        composer.block(slide.notes_slide.notes_text_frame.text)
+        composer.block(_words(slide.notes_slide.notes_text_frame))
+
+
+def _words(frame: Any) -> str:
+    """Returns the lines of a text frame; what stands above or below the line has its mark."""
+    lines = [_line(paragraph._p) for paragraph in frame.paragraphs]
+    return "\n".join(line for line in lines if line.strip())
+
+
+def _line(paragraph: Any) -> str:
+    text = ""
+    for piece in paragraph.iterchildren(*PIECES):
+        words = "\n" if piece.tag == BREAK else piece.findtext(qn("a:t")) or ""
+        properties = piece.find(qn("a:rPr"))
+        baseline = properties.get("baseline", "0") if properties is not None else "0"
+        if baseline.strip("0%"):
+            words = (lowered if baseline.startswith("-") else raised)(text[-1:], words)
+        text += words
+    return text
 
 
 def _shapes(shapes: Iterable[Any], depth: int) -> Iterator[Any]:

@@ -11,12 +11,11 @@ from time import monotonic, sleep
 from shardqa.errors import BadDocument
 from shardqa.loader import formats
 from shardqa.loader.known import FileRead, KnownFiles, Stamp
-from shardqa.loader.source_file import Item, Skipped, SourceFile, Textless
+from shardqa.loader.source_file import Item, Skipped, SourceFile
 from shardqa.loader.web import content, sitemap
 from shardqa.loader.web.address import NotFetched, PageAddress
 from shardqa.loader.web.fetch import NOT_MODIFIED, Fetcher, Page
 from shardqa.loader.web.robots import Robots
-from shardqa.schema import Document
 
 MAX_PAGES = 1_000  # of one run, those in vain too
 MAX_PAGE = 20_000_000  # bytes
@@ -175,19 +174,7 @@ class WebPages:
             return
         body = content.as_utf8(page.content, page.headers)
         source = SourceFile.of_bytes(body, self._prefix + address.name, url, url, formats.read)
-        yield from self._noted(formats.read(source, format), self.read.setdefault(url, FileRead(stamp)))
-
-    def _noted(self, items: Iterator[Item], read: FileRead) -> Iterator[Item]:
-        """The documents of a page, written down in `read`."""
-        read.is_complete = False  # until its end
-        whole = True
-        for item in items:
-            if isinstance(item, Document):
-                read.ids.append(item.id)
-            elif not isinstance(item, Textless):
-                whole = False
-            yield item
-        read.is_complete = whole
+        yield from self.read.setdefault(url, FileRead(stamp)).noted(formats.read(source, format))
 
 
 def _is_below(page: PageAddress, sitemap: PageAddress) -> bool:

@@ -71,11 +71,6 @@ def test_a_page_without_text_is_skipped_by_name(tmp_path: Path) -> None:
     assert "Empty" in items[0].place if isinstance(items[0], Skipped) else False
 
 
-def test_a_gzipped_file_reads_as_its_content(tmp_path: Path) -> None:
-    write(tmp_path / "mill.txt.gz", gzip.compress("Für die Mühle.".encode()))
-    assert [(d.id, d.text) for d in documents(tmp_path)] == [("mill.txt.gz", "Für die Mühle.\n")]
-
-
 def test_windows_line_ends_and_a_byte_order_mark_are_dropped(tmp_path: Path) -> None:
     path = write(tmp_path / "mill.txt", b"\xef\xbb\xbfone\r\ntwo\r\n")
     assert documents(path)[0].text == "one\ntwo\n"

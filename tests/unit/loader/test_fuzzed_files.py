@@ -8,7 +8,6 @@ import io
 import os
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,6 @@ SMALL = 60_000  # bytes of a file that is damaged: larger ones take long and fin
 FOUND = Path(__file__).parent / "found"
 
 Edit = tuple[int, int, int, bytes]  # which part, where (in thousandths), bytes taken out there, bytes put in
-
-
-@pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    found = Reader()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,14 @@
+"""A reader in a process of its own, for tests of files that may harm it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.loader.reading import Reader
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    process = Reader()
+    yield process
+    process.close()
