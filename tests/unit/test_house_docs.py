@@ -10,6 +10,7 @@ from tests.unit.house import ROOT, sources
 LIST_ITEM = re.compile(r"\s*([*-]|\d+\.)\s")
 COLUMNS = 100  # of prose in Markdown
 README_LINES = 150
+PAGES_LINES = 3_500  # of docs/
 EVENING = 9_000  # lines that tell the way of a question
 SUBJECT = 72  # columns of a commit's first line
 RULE_OF_SUBJECTS = "8a2bbfc6d146b313c04fc52b6f21381463614bc4"
@@ -69,6 +70,12 @@ def test_the_pdfs_of_the_tutorial_are_what_their_script_draws(tmp_path: Path) ->
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_the_pages_stay_few() -> None:
+    pages = [path for path in markdown() if path.parent == ROOT / "docs"]
+    assert len(pages) > 20
+    assert sum(len(path.read_text().splitlines()) for path in pages) <= PAGES_LINES
 
 
 def test_links_between_documents_lead_somewhere() -> None:
