@@ -17,22 +17,19 @@ import selectors
 import socket
 import statistics
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import shared_model
-from modelexecute import TOKENS, connect, direct_session, example, seconds
+from common import direct_session, lone_nodes, port_of, seconds_of
+from modelexecute import TOKENS, example
 from redis import Redis
 
 from shardqa import machine, tensors
-from shardqa.cluster import ports, processes, redis_server
-from shardqa.cluster.redis_server import NodeConfig
 from shardqa.models import shipped
 from shardqa.module.worker import resp
 from shardqa.module.worker.__main__ import NICENESS
@@ -49,25 +46,11 @@ WANTED = {"throughput": 0.93, "tensors": 0.7, "batching": 1.5}
 
 
 @contextmanager
-def node(*arguments: str) -> Iterator[int]:
-    """Yields the port of a node; from here on this process is as nice as the worker: neither is preferred."""
-    # a rewrite and the worker end a moment after their node, and may still write
-    with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
-        port = ports.random_block(1, 1)
-        config = NodeConfig(
-            folder=Path(folder),
-            port=port,
-            bus_port=port + 1,
-            module=redis_server.module_path(),
-            cluster=False,
-            module_arguments=arguments,
-        )
-        process = redis_server.start(config, redis_server.find_server())
+def node(*arguments: str) -> Iterator[Redis]:
+    """Yields a client of a node; from here on this process is as nice as the worker: neither is preferred."""
+    with lone_nodes(arguments=arguments) as (client,):
         os.nice(NICENESS)  # after the server, which would inherit it
-        try:
-            yield port
-        finally:
-            processes.stop([process])
+        yield client
 
 
 def encoded(*words: str | int | bytes) -> bytes:
@@ -90,7 +73,7 @@ def in_turn(sides: Mapping[str, Callable[[], Any]], calls: int = 1) -> dict[str,
     times: dict[str, list[float]] = {side: [] for side in sides}
     for _ in range(ROUNDS):
         for side, work in sides.items():
-            times[side].append(statistics.median(seconds(work) for _ in range(calls)))
+            times[side].append(statistics.median(seconds_of(work) for _ in range(calls)))
     return times
 
 
@@ -147,13 +130,13 @@ def in_threads(session: Any, feed: Mapping[str, Any], count: int) -> None:
 
 def throughput() -> None:
     blob = (shipped.folder() / "model.onnx").read_bytes()
-    with node("THREADS_PER_QUEUE", str(AT_ONCE)) as port:
-        client, session, feed = connect(port), direct_session(blob), example()
+    with node("THREADS_PER_QUEUE", str(AT_ONCE)) as client:
+        session, feed = direct_session(blob), example()
         client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", blob)
         keys = set_tensors(client, feed)
         command: list[str | int] = ["AI.MODELEXECUTE", "m", "INPUTS", len(keys), *keys, "OUTPUTS", 2]
         messages = [encoded(*command, f"start{n}", f"end{n}") for n in range(CLIENTS)]
-        connections = Connections(port, messages)
+        connections = Connections(port_of(client), messages)
         times = in_turn({"direct": lambda: in_threads(session, feed, RUNS), "command": lambda: connections.run(RUNS)})
         connections.close()
     print(f"  AI.MODELEXECUTE, {CLIENTS} connections, against onnxruntime in {AT_ONCE} threads, 1 x {TOKENS} tokens:")
@@ -194,9 +177,8 @@ def tensor_figures() -> None:
         ),
         "AI.TENSORGET BLOB against GET": (encoded("AI.TENSORGET", "t", "BLOB"), encoded("GET", "s"), header),
     }
-    with node() as port:
-        connect(port)
-        send = exchange(port)
+    with node() as client:
+        send = exchange(port_of(client))
         for how, depth in (("one by one", 1), (f"{PIPELINE} in a pipeline", PIPELINE)):
             for name, (ours, plain, expected) in pairs.items():
                 many = partial(repeated, send, expected, depth)
@@ -221,8 +203,8 @@ def batching(runs: int) -> None:
     blob = (shipped.folder() / "model.onnx").read_bytes()
     feeds = mixed()
     names = list(feeds[0])
-    with node("THREADS_PER_QUEUE", str(runs)) as port:
-        client = connect(port)
+    with node("THREADS_PER_QUEUE", str(runs)) as client:
+        port = port_of(client)
         client.execute_command("AI.MODELSTORE", "alone", "ONNX", "CPU", "BLOB", blob)
         words = ("BATCHSIZE", BATCH, "PADDED", len(names), *names)
         client.execute_command("AI.MODELSTORE", "padded", "ONNX", "CPU", *words, "BLOB", blob)
@@ -270,8 +252,8 @@ def graph() -> None:
     feed = example()
     ids = tensors.encode(feed["input_ids"])[2]
     names = list(feed)
-    with node() as port:
-        client, session = connect(port), direct_session(blob)
+    with node() as client:
+        session = direct_session(blob)
         client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", blob)
         set_tensors(client, feed)
         operations: list[tuple[str | int | bytes, ...]] = [
@@ -282,7 +264,7 @@ def graph() -> None:
         asked = [encoded(*operation) for operation in operations]
         words = [word for operation in operations for word in ("|>", *operation)]
         whole = encoded("AI.DAGEXECUTE", "LOAD", len(names) - 1, *names[1:], "PERSIST", 2, "start", "end", *words)
-        send = exchange(port)
+        send = exchange(port_of(client))
         got = len(resp.bulk(bytes(TOKENS * 4)))
         expected = [5, 5, got]
 

@@ -6,20 +6,26 @@ Benches print medians and ratios of things measured in one run, side by side; ab
 import asyncio
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from redis import Redis
+from redis.exceptions import ConnectionError as RedisGone
 
-from shardqa.cluster import local, node, ports
+from shardqa.cluster import local, node, ports, processes, redis_server
 from shardqa.cluster.local import ClusterOptions, LocalCluster
+from shardqa.cluster.redis_server import NodeConfig
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.loader import preparation
 
 ROOT = Path(__file__).parents[1]
+CONNECT_SECONDS = 30.0
 SHARED = Path(os.environ.get("SHARDQA_SHARED", ROOT.parent / "shared"))
 
 
@@ -47,11 +53,61 @@ def temporary_cluster(
 
 
 async def _prepare(settings: Settings) -> None:
-    engine = await Engine.connect(settings)
-    try:
+    async with await Engine.connect(settings) as engine:
         await preparation.prepare(engine)
-    finally:
-        await engine.close()
+
+
+@contextmanager
+def lone_nodes(count: int = 1, arguments: Sequence[str] = ()) -> Iterator[list[Redis]]:
+    """Yields clients of nodes outside cluster mode whose workers are ready; {folder} in an argument is the nodes'."""
+    started: list[Any] = []
+    # a rewrite and the worker end a moment after their node, and may still write
+    with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
+        first = ports.random_block(2 * count, 1)
+        numbers = range(first, first + 2 * count, 2)
+        words = tuple(argument.replace("{folder}", folder) for argument in arguments)
+        try:
+            for port in numbers:
+                place = Path(folder) / str(port)
+                place.mkdir()
+                module = redis_server.module_path()
+                config = NodeConfig(place, port, port + 1, module=module, cluster=False, module_arguments=words)
+                started.append(redis_server.start(config, redis_server.find_server()))
+            yield [ready_client(port) for port in numbers]
+        finally:
+            processes.stop(started)
+
+
+def ready_client(port: int) -> Redis:
+    client = Redis(port=port, socket_timeout=120)
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while True:
+        try:
+            if client.info("shardqa")["shardqa_worker_state"] == "ready":
+                return client
+        except (OSError, RedisGone):
+            assert time.monotonic() < deadline, "redis-server did not start"
+        time.sleep(0.1)
+
+
+def port_of(client: Redis) -> int:
+    return int(client.get_connection_kwargs()["port"])
+
+
+def direct_session(model: bytes) -> Any:
+    """Returns onnxruntime's own session, with one thread as a worker's."""
+    import onnxruntime as ort  # after shardqa, which turns its telemetry off
+
+    settings = ort.SessionOptions()
+    settings.intra_op_num_threads = settings.inter_op_num_threads = 1
+    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return ort.InferenceSession(model, settings, providers=["CPUExecutionProvider"])
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
 
 
 def resident(pid: int) -> float:

@@ -116,11 +116,8 @@ def main(
     """Prints the three ratios."""
 
     async def run() -> None:
-        engine = await Engine.connect(settings_of(cluster))
-        try:
+        async with await Engine.connect(settings_of(cluster)) as engine:
             await measure(engine, encoder, each)
-        finally:
-            await engine.close()
 
     print(f"encoding in the background, {machine.label()}")
     with temporary_cluster(shards=1) as cluster:

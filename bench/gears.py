@@ -9,12 +9,12 @@ one process; a figure is the median of the turns. Absolute numbers only describe
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from statistics import median
 from typing import Any, TypeVar
 
-from common import percentiles, temporary_cluster, worker_pid
+from common import percentiles, seconds_of, temporary_cluster, worker_pid
 from redis import Redis
 from redis.crc import key_slot
 
@@ -70,12 +70,6 @@ def fill(ports: Sequence[int], commands: Iterator[tuple[str, ...]]) -> None:
                     assert not replies.readline().startswith(b"-")
 
 
-def seconds_of(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
 def run(client: Redis, code: str) -> list[Any]:
     results, errors = client.execute_command("RG.PYEXECUTE", code)
     assert not errors, errors
@@ -88,7 +82,7 @@ def count(ports: Sequence[int], keys: int) -> float:
     with Redis(port=ports[0], socket_timeout=None) as client:
         code = "GB('KeysOnlyReader').count().run('bench:key:*')"
         assert run(client, code) == [str(keys).encode()]
-        return keys / median(seconds_of(lambda: run(client, code)) for _ in range(TURNS))
+        return keys / float(median(seconds_of(lambda: run(client, code)) for _ in range(TURNS)))
 
 
 def plain_loop(client: Redis) -> list[bytes]:
@@ -158,7 +152,7 @@ def missed(port: int, gets: int, how: str) -> tuple[list[float], list[float]]:
         assert client.get("bench:miss:0") == b"x"
         for n in range(-gets // 10, gets):
             for times, key in ((plain, f"bench:none:{n}"), (hooked, f"bench:miss:{n}")):
-                seconds = seconds_of(lambda key=key: client.get(key))  # type: ignore[misc]
+                seconds = seconds_of(lambda key=key: client.get(key))
                 if n >= 0:
                     times.append(seconds)
         unregistered(client)

@@ -3,21 +3,13 @@
 The floor of both is one round trip over loopback; the hook adds a command filter and a module command.
 """
 
-import time
-
-from common import percentiles, temporary_cluster
+from common import percentiles, seconds_of, temporary_cluster
 from redis import Redis
 
 from shardqa import keys, machine
 
 ROUNDS = 20_000  # of each kind, after as many tenths to warm up
 VALUE = b'{"spans": "' + b"x" * 2_000 + b'"}'  # about as long as a shard's answer
-
-
-def measure(client: Redis, key: str) -> float:
-    start = time.perf_counter()
-    client.get(key)
-    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -28,7 +20,7 @@ def main() -> None:
         times: dict[str, list[float]] = {hooked: [], plain: []}
         for i in range(-ROUNDS // 10, ROUNDS):
             for key in (hooked, plain) if i % 2 else (plain, hooked):
-                seconds = measure(client, key)
+                seconds = seconds_of(lambda key=key: client.get(key))
                 if i >= 0:
                     times[key].append(seconds)
         calls = client.info("commandstats")

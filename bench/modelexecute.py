@@ -19,19 +19,15 @@ overhead is work, and what is waiting for idle processors to wake.
 
 import os
 import socket
-import tempfile
 import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import direct_session, lone_nodes, port_of, seconds_of
 from redis import Redis
 
 from shardqa import machine, tensors
-from shardqa.cluster import ports, processes, redis_server
-from shardqa.cluster.redis_server import NodeConfig
 from shardqa.models import shipped
 from shardqa.module.worker import resp
 from shardqa.module.worker.__main__ import NICENESS
@@ -44,16 +40,6 @@ BUSY_BLOCKS = 7  # of each side, for the time a run takes with two connections
 BUSY_BLOCK = 40  # runs
 
 
-def direct_session(blob: bytes) -> Any:
-    import onnxruntime as ort  # after shardqa, which turns its telemetry off
-
-    settings = ort.SessionOptions()
-    settings.intra_op_num_threads = 1
-    settings.inter_op_num_threads = 1
-    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return ort.InferenceSession(blob, settings, providers=["CPUExecutionProvider"])
-
-
 def example() -> dict[str, Any]:
     ids = np.random.default_rng(7).integers(1000, 20000, (1, TOKENS))
     return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
@@ -63,12 +49,6 @@ def store(client: Redis, blob: bytes, feed: dict[str, Any]) -> None:
     client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "BLOB", blob)
     for name, array in feed.items():
         client.execute_command("AI.TENSORSET", name, "INT64", 1, TOKENS, "BLOB", tensors.encode(array)[2])
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def sender(port: int, *words: str | int) -> Callable[[], bytes]:
@@ -107,9 +87,10 @@ def busy_ratio(port: int, session: Any) -> float:
         for thread in threads:
             thread.join()
 
-    ratios = [
-        seconds(both) / seconds(lambda: repeat(lambda: session.run(None, feed), BUSY_BLOCK)) for _ in range(BUSY_BLOCKS)
-    ]
+    def direct() -> None:
+        repeat(lambda: session.run(None, feed), BUSY_BLOCK)
+
+    ratios = [seconds_of(both) / seconds_of(direct) for _ in range(BUSY_BLOCKS)]
     return float(np.median(ratios))
 
 
@@ -120,7 +101,7 @@ def measure(session: Any, execute: Callable[[], Any], block: int) -> dict[str, f
     times: dict[str, list[float]] = {side: [] for side in sides}
     for _ in range((RUNS + RUNS // 10) // block):
         for side, work in sides.items():
-            times[side] += [seconds(work) for _ in range(block)]
+            times[side] += [seconds_of(work) for _ in range(block)]
     return {side: float(np.median(spent[RUNS // 10 :])) * 1e3 for side, spent in times.items()}
 
 
@@ -129,7 +110,7 @@ def after_a_run(session: Any, ping: Callable[[], bytes]) -> float:
     feed, times = example(), []
     for _ in range(RUNS // 5):
         session.run(None, feed)
-        times.append(seconds(ping))
+        times.append(seconds_of(ping))
     return float(np.median(times)) * 1e3
 
 
@@ -149,43 +130,21 @@ def check_equal(client: Redis, session: Any) -> None:
 
 def main() -> None:
     blob = (shipped.folder() / "model.onnx").read_bytes()
-    with tempfile.TemporaryDirectory(prefix="shardqa-bench-") as folder:
-        port = ports.random_block(1, 1)
-        config = NodeConfig(
-            folder=Path(folder), port=port, bus_port=port + 1, module=redis_server.module_path(), cluster=False
-        )
-        process = redis_server.start(config, redis_server.find_server())
-        try:
-            os.nice(NICENESS)  # after the server, which would inherit it
-            session = direct_session(blob)
-            client = connect(port)
-            store(client, blob, example())
-            execute = executor(port, session)
-            blocks = [measure(session, execute, BLOCK) for _ in range(ROUNDS)]
-            singly = measure(session, execute, 1)
-            check_equal(client, session)
-            ping = after_a_run(session, sender(port, "PING"))
-            busy = busy_ratio(port, session)
-        finally:
-            processes.stop([process])
+    with lone_nodes() as (client,):
+        os.nice(NICENESS)  # after the server, which would inherit it
+        port, session = port_of(client), direct_session(blob)
+        store(client, blob, example())
+        execute = executor(port, session)
+        blocks = [measure(session, execute, BLOCK) for _ in range(ROUNDS)]
+        singly = measure(session, execute, 1)
+        check_equal(client, session)
+        ping = after_a_run(session, sender(port, "PING"))
+        busy = busy_ratio(port, session)
     print(f"one run of the shipped reader, 1 x {TOKENS} tokens, {RUNS} each, {machine.label()} (wanted <= 1.05x)")
     print_ratio(f"blocks of {BLOCK} in turn", blocks)
     print_ratio("one of each in turn", [singly])
     print(f"  a PING after a direct run: p50 {ping:.3f} ms, {ping / singly['direct']:.3f} of a direct run")
     print(f"  a run with two connections in flight: {busy:.3f} of a direct run")
-
-
-def connect(port: int) -> Redis:
-    """A client of a node that answers and whose worker is ready."""
-    client = Redis(port=port, socket_timeout=60, retry_on_error=[ConnectionError])
-    until = time.monotonic() + 30
-    while True:
-        try:
-            client.ping()
-            return client
-        except OSError:
-            assert time.monotonic() < until, "redis-server did not start"
-            time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -58,8 +58,7 @@ def filler(random: Random) -> str:
 
 
 async def measure(settings: Settings, content: bytes, years: dict[int, str]) -> None:
-    engine = await Engine.connect(settings)
-    try:
+    async with await Engine.connect(settings) as engine:
         start = perf_counter()
         source = SourceFile.of_bytes(content, "towers.pdf", "towers.pdf", "bench:towers.pdf", formats.read)
         for item in formats.read(source):
@@ -72,8 +71,6 @@ async def measure(settings: Settings, content: bytes, years: dict[int, str]) -> 
             right += answer.answer == years[page] and answer.place is not None and answer.place.page == page
         print(f"{PAGES} pages, {len(content) / 1e6:.1f} MB: searchable in {took:.1f} s")
         print(f"answers right, on the right page: {right} of {ASKED}")
-    finally:
-        await engine.close()
 
 
 def main() -> None:

@@ -80,11 +80,8 @@ def sentences() -> list[str]:
 
 
 async def measure(cluster: LocalCluster) -> None:
-    engine = await Engine.connect(settings_of(cluster))
-    try:
+    async with await Engine.connect(settings_of(cluster)) as engine:
         await measure_with(engine, cluster.addresses)
-    finally:
-        await engine.close()
 
 
 async def measure_with(engine: Engine, addresses: list[tuple[str, int]]) -> None:

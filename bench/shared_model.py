@@ -8,22 +8,17 @@ run against onnxruntime's own session, which rearranges the weights into a copy 
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import worker_pid
+from common import direct_session, lone_nodes, port_of, seconds_of, worker_pid
 from onnx import TensorProto, helper, numpy_helper
 from redis import Redis
-from redis.exceptions import ConnectionError as RedisGone
 
 from shardqa import ai
-from shardqa.cluster import ports, processes, redis_server
-from shardqa.cluster.redis_server import NodeConfig
 
-CONNECT_SECONDS = 30.0
 NODES = int(os.environ.get("NODES", "4"))
 WIDTH = 1024
 LAYERS = int(os.environ.get("LAYERS", "105"))  # of 4 MiB each
@@ -45,64 +40,16 @@ def write_model(path: Path) -> None:
     path.write_bytes(made.SerializeToString())
 
 
-@contextmanager
-def nodes(folder: Path) -> Iterator[list[Redis]]:
-    started: list[Any] = []
-    first = ports.random_block(2 * NODES, 1)
-    try:
-        for port in range(first, first + 2 * NODES, 2):
-            (folder / str(port)).mkdir()
-            config = NodeConfig(
-                folder=folder / str(port),
-                port=port,
-                bus_port=port + 1,
-                module=redis_server.module_path(),
-                cluster=False,
-                module_arguments=("MODELS", str(folder / "models"), "MODEL_FILE_BYTES", str(WIDTH)),
-            )
-            started.append(redis_server.start(config, redis_server.find_server()))
-        yield [connected(port) for port in range(first, first + 2 * NODES, 2)]
-    finally:
-        processes.stop(started)
-
-
 def proportional(clients: Sequence[Redis]) -> float:
     """MB of all processes."""
     pids = [int(c.info("server")["process_id"]) for c in clients]
-    pids += [worker_pid(int(c.get_connection_kwargs()["port"])) for c in clients]
+    pids += [worker_pid(port_of(c)) for c in clients]
     lines = [line for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
-def own_session(path: Path) -> Any:
-    import onnxruntime as ort  # after shardqa, which turns its telemetry off
-
-    settings = ort.SessionOptions()
-    settings.intra_op_num_threads = 1
-    settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return ort.InferenceSession(path.read_bytes(), settings, providers=["CPUExecutionProvider"])
-
-
-def connected(port: int) -> Redis:
-    """A client of a node whose worker is ready."""
-    client = Redis(port=port, socket_timeout=120)
-    deadline = time.monotonic() + CONNECT_SECONDS
-    while True:
-        try:
-            if client.info("shardqa")["shardqa_worker_state"] == "ready":
-                return client
-        except (OSError, RedisGone):
-            assert time.monotonic() < deadline, "redis-server did not start"
-        time.sleep(0.1)
-
-
 def median_ms(work: Callable[[], Any]) -> float:
-    times = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times)) * 1e3
+    return 1e3 * float(np.median([seconds_of(work) for _ in range(RUNS)]))
 
 
 def main() -> None:
@@ -111,7 +58,8 @@ def main() -> None:
         write_model(folder / "model.onnx")
         size = (folder / "model.onnx").stat().st_size / (1 << 20)
         rows = np.random.default_rng(1).standard_normal((ROWS, WIDTH)).astype(np.float32)
-        with nodes(folder) as clients:
+        shared_files = ("MODELS", str(folder / "models"), "MODEL_FILE_BYTES", str(WIDTH))
+        with lone_nodes(NODES, shared_files) as clients:
             before = proportional(clients)
             callers = [ai.Client(client) for client in clients]
             outputs = []
@@ -127,7 +75,7 @@ def main() -> None:
             while list((folder / "models").iterdir()) and time.monotonic() < deadline:
                 time.sleep(0.1)
             left = len(list((folder / "models").iterdir()))
-        session = own_session(folder / "model.onnx")
+        session = direct_session((folder / "model.onnx").read_bytes())
         (expected,) = session.run(None, {"y0": rows})
         assert all(np.allclose(output, expected, atol=1e-4) for output in outputs), "all nodes must compute the same"
         own = median_ms(lambda: session.run(None, {"y0": rows}))
