@@ -32,8 +32,6 @@ CHUNK_QUESTIONS = 64  # questions whose rows are batched together; bounds memory
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """A reader's result on a set of questions."""
-
     questions: int
     exact_match: float  # percent
     f1: float  # percent
@@ -67,7 +65,6 @@ class Read:
 
     @property
     def exact_match(self) -> float:
-        """0 or 1."""
         return float(metrics.exact_match(self.answer, self.question.answers)) if self.question.answers else 0.0
 
 

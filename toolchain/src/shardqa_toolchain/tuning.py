@@ -24,8 +24,6 @@ GAIN = 0.9  # share of the time that a form must take at most to be worth anothe
 
 @dataclass(frozen=True, slots=True)
 class ReaderForm:
-    """A way to run the reader."""
-
     name: str
     threads: int
     read: Callable[[Sequence[Row]], list[Logits]]
@@ -49,7 +47,6 @@ class Tried:
 
     @property
     def verdict(self) -> str:
-        """For people."""
         if self.is_exact:
             return "equal"
         return "close" if self.difference <= TOLERANCE else "another reader"

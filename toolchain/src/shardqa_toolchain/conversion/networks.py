@@ -202,7 +202,6 @@ class TorchScriptNetwork:
             raise BadModel(f"{file} can't be loaded: {error}; export it again") from None
 
     def is_halved(self) -> bool:
-        """Whether its weights have 16 bits."""
         return any(value.dtype.itemsize == 2 for value in self.module.parameters())
 
     def outputs(self, batch: Batch) -> Outputs:

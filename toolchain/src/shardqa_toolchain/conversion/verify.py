@@ -70,11 +70,9 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether B may be taken for A."""
         return not self.failures
 
     def as_json(self) -> dict[str, Any]:
-        """For cards."""
         return {"passed": self.passed, **asdict(self), "failures": list(self.failures)}
 
 

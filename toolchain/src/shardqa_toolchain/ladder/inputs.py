@@ -20,8 +20,6 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class LadderQuestion:
-    """A question and the paragraph that it is about."""
-
     question: squad.SquadQuestion
     text: str
 

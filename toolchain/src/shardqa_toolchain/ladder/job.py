@@ -35,7 +35,5 @@ class Job:
 
 
 class LadderServer(Protocol):
-    """Answers questions."""
-
     def answers(self, readings: Sequence[QuestionRows]) -> list[Read]:
         """The best span of each question, in the order given."""

@@ -49,8 +49,6 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """All steps, and what they were measured on."""
-
     machine: str
     inputs: str
     rounds: int
@@ -70,7 +68,6 @@ class Ladder:
         return last.throughput / first.throughput if first and last else None
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json`."""
         return {**asdict(self), "gain": self.gain, "wanted_gain": WANTED_GAIN}
 
 
@@ -95,7 +92,6 @@ def percentiles(seconds: Sequence[float]) -> tuple[float, float]:
 
 
 def rung(step: LadderStep) -> Rung:
-    """A step before anything is measured."""
     return Rung(
         step.name,
         step.what,

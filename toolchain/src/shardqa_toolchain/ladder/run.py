@@ -34,8 +34,6 @@ ScoreSets = dict[str, tuple[Path, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class LadderSettings:
-    """Settings of a run of the ladder."""
-
     checkpoint: Path | None  # trained; a tiny random one when there is none, for trying
     reader: Path | None = None  # the checkpoint in int8; made from it unless given
     # Where the ladder stands: a trained checkpoint; random weights of BERT-base's size unless given.

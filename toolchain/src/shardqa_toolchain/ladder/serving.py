@@ -94,8 +94,6 @@ def _own(folder: Path, bf16: bool) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class NetworkServer:
-    """A network in this process."""
-
     run: Run
     padded_to: int = 0  # every row gets so many tokens; 0: as many as the longest of its batch
 

@@ -17,8 +17,6 @@ BF16_FLAGS = {"amx_bf16", "avx512_bf16"}
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One way of serving."""
-
     name: str
     what: str  # in a few more words
     jobs: tuple[Job, ...]  # a process each, side by side
@@ -29,8 +27,6 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class LadderModels:
-    """The networks of the steps, as folders."""
-
     base: Path
     checkpoint: Path
     exact: Path  # the checkpoint in ONNX, float32

@@ -21,8 +21,6 @@ LABELS = 2  # of a random classifier
 
 @dataclass(frozen=True, slots=True)
 class RandomSizes:
-    """A BERT's shape, all layers alike."""
-
     layers: int
     hidden: int
     heads: int

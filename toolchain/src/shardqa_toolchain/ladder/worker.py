@@ -30,8 +30,6 @@ CHUNK_QUESTIONS = 64  # questions whose rows are batched together for scoring; b
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Times and memory of a process's answers."""
-
     questions: int  # answered
     seconds: float
     times: list[float]  # seconds of each question; empty where they were answered all at once
@@ -49,7 +47,6 @@ class ScoreShares:
 
 
 def main() -> None:
-    """Do the job on stdin."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries may print
     found = json.loads(sys.stdin.readline())

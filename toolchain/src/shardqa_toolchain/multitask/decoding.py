@@ -36,23 +36,17 @@ class SpanResult:
 
 @dataclass(frozen=True, slots=True)
 class AnswerableResult:
-    """Whether the text answers the question."""
-
     probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceResult:
-    """A label of the whole text."""
-
     label: str
     probability: float
 
 
 @dataclass(frozen=True, slots=True)
 class WordsResult:
-    """Labels of words."""
-
     words: tuple[Mark, ...]  # every word with its label
     # Runs of words that are one thing; in the scheme plain every word that is labelled otherwise than O.
     entities: tuple[Mark, ...]

@@ -31,31 +31,23 @@ from shardqa_toolchain.multitask.words import Mark, Words, label_words
 
 @dataclass(frozen=True, slots=True)
 class SpanLabel:
-    """The answer's place."""
-
     pieces: Pieces | None  # None when the text does not say
     answers: tuple[str, ...]  # all that is right to answer; empty when the text does not say
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerableLabel:
-    """Whether the text answers the question."""
-
     yes: bool
     pieces: Pieces | None = None  # where, if the data says
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceLabel:
-    """A label of the whole text."""
-
     label: str
 
 
 @dataclass(frozen=True, slots=True)
 class WordLabels:
-    """A label of each word."""
-
     labels: tuple[str, ...]
 
 
@@ -75,8 +67,6 @@ class TaskExample:
 
 @dataclass(frozen=True, slots=True)
 class LineForm:
-    """The form of a task's files."""
-
     kind: str
     scheme: str
     # The labels that there are: of sequences or words; for the scheme bio the entities' types. Empty: any.
@@ -89,7 +79,6 @@ class LineForm:
 
     @property
     def is_bio(self) -> bool:
-        """Whether words are labelled B-x and I-x."""
         return self.kind == TOKENS and self.scheme == BIO
 
 

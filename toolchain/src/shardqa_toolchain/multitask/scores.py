@@ -23,8 +23,6 @@ Scores = dict[str, float]  # by metric, percent; the first is the task's main on
 
 @dataclass(frozen=True, slots=True)
 class TaskScores:
-    """A task's result on its examples."""
-
     examples: int
     scores: Scores
 

@@ -84,7 +84,6 @@ class TaskSet:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """All outputs of the network."""
         if self.form == CONTROL:
             return (CONTROL_OUTPUT,)
         return tuple(name for task in self.tasks for name in task.outputs)
@@ -97,7 +96,6 @@ class TaskSet:
         return frozenset(name for task in self.tasks if task.kind in (SPAN, TOKENS) for name in task.outputs)
 
     def as_json(self) -> dict[str, Any]:
-        """For ``config.json``."""
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return found
 

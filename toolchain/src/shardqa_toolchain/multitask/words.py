@@ -35,7 +35,6 @@ class Words:
 
     @classmethod
     def of(cls, tokens: PassageTokens) -> Self:
-        """The words of a tokenised text."""
         if not len(tokens):
             empty = np.zeros(0, dtype=np.int64)
             return cls(empty, empty, empty)

@@ -22,8 +22,6 @@ MAX_UPLOAD_BYTES = 50_000_000  # a bigger zip can't be uploaded directly; it goe
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle with its sizes and libraries."""
-
     path: Path
     target: Target
     zipped: int  # bytes of the zip; 0 for a folder

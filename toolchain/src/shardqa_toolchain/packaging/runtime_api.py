@@ -31,8 +31,6 @@ MAX_BYTES = 6_291_556  # Lambda's quota for a request or reply of a synchronous 
 
 @dataclass(frozen=True, slots=True)
 class FunctionReply:
-    """A function's reply to an event."""
-
     payload: Any  # its reply; where it failed, ``{"errorType", "errorMessage", ...}``
     failed: bool
     seconds: float  # from the event to the reply
@@ -64,7 +62,6 @@ class RuntimeApi:
         return FunctionReply(json.loads(body), failed, time.perf_counter() - began)
 
     def close(self) -> None:
-        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
 

@@ -92,14 +92,12 @@ class Process:
         return found
 
     def close(self) -> None:
-        """End the process."""
         self._process.kill()
         self._process.communicate()
 
 
 @contextmanager
 def unpacked(bundle: Path) -> Iterator[Path]:
-    """A Lambda zip's files in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="shardqa-bundle-") as folder:
         with zipfile.ZipFile(bundle) as archive:
             archive.extractall(folder)
@@ -108,7 +106,6 @@ def unpacked(bundle: Path) -> Iterator[Path]:
 
 @contextmanager
 def started(root: Path, python: str) -> Iterator[Process]:
-    """A fresh process over an unpacked bundle."""
     process = Process(root, python)
     try:
         yield process

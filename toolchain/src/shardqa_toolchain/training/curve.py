@@ -24,7 +24,6 @@ class Point:
 
 
 def append(path: Path, point: Point) -> None:
-    """Add a point to a file."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(point)) + "\n")
 

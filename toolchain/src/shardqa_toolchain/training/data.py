@@ -22,8 +22,6 @@ MEASURED_ROWS = 16  # at most so many rows of each file that is only measured on
 
 @dataclass(frozen=True, slots=True)
 class PreparedData:
-    """Data as a run takes it."""
-
     learnt: list[examples.ExampleSource]
     held_out: list[examples.ExampleSource]
     measured: list[examples.ExampleSource]  # from files that are only measured on
@@ -35,7 +33,6 @@ class PreparedData:
         return [row for one in self.learnt for row in learning_rows(one.example, max_row)]
 
     def negative_rows(self, max_row: int) -> list[LearningRow]:
-        """Returns the rows of all negatives."""
         return [row for example in self.negatives for row in learning_rows(example, max_row)]
 
     def held_out_rows(self, max_row: int) -> list[HeldOutRow]:

@@ -210,7 +210,6 @@ def _storing(teaching: Teaching, teachers: Sequence[Path], channels: int) -> Ite
 def distil_task(
     student: SpanReader, teachers: Sequence[SpanReader], prepared: PreparedData, recipe: Recipe
 ) -> DistilTask:
-    """The task of learning from teachers."""
     base = qa.span_task(student, prepared, recipe.data, recipe.schedule.seed)
     pairs = paired(len(student.encoder.layers), len(teachers[0].encoder.layers))
     pupil = Student(student, teachers[0].encoder.sizes.hidden, pairs)

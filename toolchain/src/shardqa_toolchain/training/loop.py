@@ -43,8 +43,6 @@ Rows = TypeVar("Rows", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The length and the speed of learning."""
-
     passes: float = 2.0  # times that the data is gone through; the last may be a part
     tokens: int = 4096  # of a step, padding included
     rate: float = 1e-4  # highest learning rate; it rises linearly over ``warm_up`` and falls linearly to 0
@@ -86,8 +84,6 @@ class TrainingTask(Protocol, Generic[Rows]):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A run's place and its loss."""
-
     step: int
     steps: int
     rows: int  # learnt from since the run was last taken up
@@ -141,7 +137,6 @@ def precision(on: torch.device, kind: str = AUTOMATIC) -> contextlib.AbstractCon
 
 
 def steps_of(task: TrainingTask[Any], schedule: Schedule) -> list[TrainingStep]:
-    """Every batch of a run, in order."""
     steps: list[TrainingStep] = []
     for passed in range(-int(-schedule.passes // 1)):
         batches = plan(task.lengths(passed), schedule.tokens, schedule.seed, passed)

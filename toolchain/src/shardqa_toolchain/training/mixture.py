@@ -63,8 +63,6 @@ class MixtureSource:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Settings of a mixture."""
-
     tokenizer: str = ""  # folder of a reader, whose wordpieces the search counts in
     seed: int = 1
     # SQuAD files for measuring: a paragraph that stands in one of them is never learnt from.

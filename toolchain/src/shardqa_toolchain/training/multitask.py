@@ -62,8 +62,6 @@ class PreparedTasks:
 
 @dataclass(frozen=True, slots=True)
 class MultitaskReport:
-    """A run's data and its end."""
-
     examples: Mapping[str, int]  # learnt from, by task
     rows: int  # that carry them
     faults: tuple[str, ...]  # examples left out, each with its reason

@@ -60,8 +60,6 @@ class TaskEntry:
 
 @dataclass(frozen=True, slots=True)
 class MultitaskRecipe:
-    """A run's settings."""
-
     start: str = ""  # folder of the checkpoint to start from
     # heads: an output for each task, all in one pass; control: one classifier, a row and a control token a task.
     form: str = HEADS
@@ -112,5 +110,4 @@ class MultitaskRecipe:
                 raise BadData(f"{where}: {which} are of the kind {kind}, of which one can be; join their files")
 
     def as_json(self) -> dict[str, Any]:
-        """For cards and reports."""
         return asdict(self)

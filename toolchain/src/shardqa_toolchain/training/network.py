@@ -38,8 +38,6 @@ class LayerSize:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """A BERT's shape."""
-
     vocabulary: int
     positions: int
     types: int

@@ -34,8 +34,6 @@ SAMPLE_TOKENS = 4096  # of a batch in which importance is measured
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A pruning's result."""
-
     form: str  # "structured" or "unstructured"
     parameters_before: int
     parameters_after: int  # those that are left, or are not zero

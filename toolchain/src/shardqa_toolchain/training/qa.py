@@ -22,8 +22,6 @@ PICTURE = "training.png"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A run's data and its end."""
-
     questions: int  # learnt from
     held_out: int  # questions set apart
     negatives: int  # to draw from
@@ -60,7 +58,6 @@ def train(
 
 
 def span_task(network: SpanReader, prepared: PreparedData, data: Data, seed: int) -> SpanTask:
-    """The task of learning spans from prepared data."""
     return SpanTask(
         network,
         prepared.rows(data.max_row),
@@ -90,7 +87,6 @@ def changed(recipe: Recipe) -> dict[str, Any]:
 
 
 def reported(prepared: PreparedData, last: loop.Progress, task: SpanTask) -> Report:
-    """The report of a run that has ended."""
     with loop.measuring(task.trained):
         figures = task.held_out_figures(loop.CPU)
     return Report(

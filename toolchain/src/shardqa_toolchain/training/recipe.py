@@ -10,8 +10,6 @@ from shardqa_toolchain.training.settings import checked, read_toml, section
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The data that is learnt from."""
-
     # SQuAD files and files of evidence lines (.jsonl); paths are relative to where the command is run.
     train: tuple[str, ...] = ()
     negatives: float = 0.1  # hard negatives a pass, as a share of the answerable questions
@@ -38,8 +36,6 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class Teaching:
-    """Settings of distillation."""
-
     teachers: tuple[str, ...] = ()  # folders of checkpoints; several are an ensemble
     # Share of the loss that compares with the teachers' probabilities; the rest compares with the labels.
     soft: float = 0.7
@@ -66,8 +62,6 @@ class Teaching:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A training run's settings."""
-
     start: str = ""  # folder of the checkpoint to start from
     dropout: float = 0.0
     data: Data = field(default_factory=Data)
@@ -85,5 +79,4 @@ class Recipe:
         return section(path, "", cls, {**tables, "data": data, "schedule": schedule, "teaching": teaching})
 
     def as_json(self) -> dict[str, Any]:
-        """For cards and reports."""
         return asdict(self)

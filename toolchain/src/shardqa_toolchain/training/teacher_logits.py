@@ -72,7 +72,6 @@ class TeacherLogits:
         return self._shaped(content, len(row))
 
     def close(self) -> None:
-        """Give the file back."""
         self._file.close()
 
     def _scan(self) -> None:
