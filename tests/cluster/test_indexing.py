@@ -16,7 +16,6 @@ from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, Indexing
 from shardqa.loader import preparation
 from shardqa.schema import Document
-from tests.cluster.shards_client import Shards
 from tests.nodes import settings_of, wait_until
 
 MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon Lindqvist. It ground rye until 1911."
@@ -67,69 +66,52 @@ def reading(two: LocalCluster) -> Iterator[str]:
 
 
 def is_indexing(client: Redis) -> bool:
-    told = tags.description(client)
-    assert told is not None
-    return told.indexing
+    description = tags.description(client)
+    assert description is not None
+    return description.indexing
 
 
 @pytest.fixture
 async def engine(two: LocalCluster, corpus: str) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings_of(two, corpus=corpus))
-    yield engine
-    await engine.close()
+    async with await Engine.connect(settings_of(two, corpus=corpus)) as engine:
+        yield engine
 
 
-def on_the_first(engine: Engine, corpus: str) -> str:
-    """An id of a document that the first shard holds."""
+async def put_on_the_first(engine: Engine, corpus: str) -> None:
+    """Puts a document that the first shard holds."""
     first = engine.shards.nodes()[0]
-    return next(id for n in range(99) if engine.shards.owner(keys.doc(corpus, id := f"mill-{n}")) is first)
+    id = next(id for n in range(99) if engine.shards.owner(keys.doc(corpus, id := f"mill-{n}")) is first)
+    await engine.documents.put(Document(id=id, text=MILL))
 
 
-async def test_the_other_shards_answer(engine: Engine, corpus: str, reading: str) -> None:
-    await engine.documents.put(Document(id=on_the_first(engine, corpus), text=MILL))
-    answer = await engine.ask(QUESTION)
-    assert (answer.answer, answer.partial, answer.failed) == ("1742", True, [reading])
-
-
-async def test_the_answer_is_whole_once_it_is_done(
+async def test_the_other_shards_answer_meanwhile_and_everybody_is_told(
     engine: Engine, corpus: str, two: LocalCluster, reading: str
 ) -> None:
-    await engine.documents.put(Document(id=on_the_first(engine, corpus), text=MILL))
-    gate(two).unlink()
-    await preparation.wait_for_indexes(engine, lambda passages: None)
-    answer = await engine.ask(QUESTION)
-    assert (answer.answer, answer.partial) == ("1742", False)
-
-
-async def test_where_no_other_shard_has_the_corpus_the_fault_names_it(engine: Engine, reading: str) -> None:
     with pytest.raises(ClusterUnavailable, match=reading):
-        await engine.ask(QUESTION)
-
-
-async def test_the_shard_itself_says_how_far_it_is(
-    two: LocalCluster, connect: Callable[[LocalCluster], Shards], reading: str
-) -> None:
-    with second(two) as client, pytest.raises(ResponseError, match=r"^indexing: .* reads its passages .* 0 so far"):
-        client.execute_command("RG.TRIGGER", "Terms", connect(two).corpus, QUESTION)
-
-
-async def test_sizes_without_it_are_said_to_be_partial(engine: Engine, reading: str) -> None:
-    found = await engine.catalogue.corpora()
-    assert (found.partial, found.failed) == (True, [reading])
-
-
-async def test_readiness_tells_of_it(engine: Engine, reading: str) -> None:
+        await engine.ask(QUESTION)  # no other shard has the corpus
+    await put_on_the_first(engine, corpus)
+    answer = await engine.ask(QUESTION)
+    assert (answer.answer, answer.partial, answer.failed) == ("1742", True, [reading])
+    sizes = await engine.catalogue.corpora()
+    assert (sizes.partial, sizes.failed) == (True, [reading])
     (problem,) = await engine.cluster.problems()
     assert problem.startswith(f"{reading}: it reads its passages into its index")
+    with second(two) as client, pytest.raises(ResponseError, match=r"^indexing: .* reads its passages .* 0 so far"):
+        client.execute_command("RG.TRIGGER", "Terms", corpus, QUESTION)
 
 
-async def test_who_waits_for_the_indexes_is_told_and_waits(engine: Engine, two: LocalCluster, reading: str) -> None:
-    told = asyncio.Event()
-    waiting = asyncio.create_task(preparation.wait_for_indexes(engine, lambda passages: told.set()))
-    await told.wait()
+async def test_who_waits_for_the_indexes_is_told_and_gets_whole_answers(
+    engine: Engine, corpus: str, two: LocalCluster, reading: str
+) -> None:
+    await put_on_the_first(engine, corpus)
+    waits = asyncio.Event()
+    waiting = asyncio.create_task(preparation.wait_for_indexes(engine, lambda passages: waits.set()))
+    await waits.wait()
     assert not waiting.done()
     gate(two).unlink()
     await waiting
+    answer = await engine.ask(QUESTION)
+    assert (answer.answer, answer.partial) == ("1742", False)
 
 
 def test_the_fault_is_one_that_passes() -> None:

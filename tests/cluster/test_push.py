@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,41 +33,43 @@ def changed(folder: Path, name: str, **changes: Any) -> Path:
 
 
 def altered(folder: Path) -> Path:
-    """Another network that answers alike: bytes of an unknown field at the end of its file."""
+    """Makes another network that answers alike: bytes of an unknown field at the end of its file."""
     with (folder / "model.onnx").open("ab") as file:
         file.write(b"\xfa\x3e\x00")
     shipped.write_checksums(folder)
     return folder
 
 
-async def asked_of(model: str, settings: Settings, question: str) -> Answer:
+async def answer_of(model: str, settings: Settings, question: str) -> Answer:
     """The answer of an engine that uses that model."""
-    engine = await Engine.connect(settings.model_copy(update={"model": model}))
-    try:
+    async with await Engine.connect(settings.model_copy(update={"model": model})) as engine:
         return await engine.ask(question)
-    finally:
-        await engine.close()
 
 
-async def test_a_pushed_reader_answers_under_its_name(engine: Engine, settings: Settings, reader: Path) -> None:
-    done = await push.push(engine, reader, "pushed-answers")
-    assert len(done.stored) == 3
+async def test_a_pushed_reader_answers_under_its_name_and_is_pushed_once(
+    engine: Engine, settings: Settings, reader: Path
+) -> None:
+    assert len((await push.push(engine, reader, "pushed-answers")).stored) == 3
+    assert (await push.push(engine, reader, "pushed-answers")).stored == []
     await engine.documents.put(Document(id="mill", text="The mill of Brennick was built in 1820 by Ada Holm."))
-    answer = await asked_of("pushed-answers", settings, "When was the mill of Brennick built?")
+    answer = await answer_of("pushed-answers", settings, "When was the mill of Brennick built?")
     assert (answer.answer, answer.model, answer.partial) == ("1820", "pushed-answers", False)
 
 
-async def test_pushing_again_stores_nothing(engine: Engine, reader: Path) -> None:
-    await push.push(engine, reader, "pushed-twice")
-    assert (await push.push(engine, reader, "pushed-twice")).stored == []
+def calibrated_again(folder: Path) -> Path:
+    return changed(folder, "scoring.json", no_answer_below=0.9)
 
 
-async def test_another_reader_of_a_name_is_replaced_only_when_told(engine: Engine, reader: Path) -> None:
-    await push.push(engine, shipped.folder(), "pushed-other")
-    altered(reader)
+@pytest.mark.parametrize("change", [altered, calibrated_again])
+async def test_another_reader_of_a_name_is_replaced_only_when_told(
+    engine: Engine, reader: Path, change: Callable[[Path], Path]
+) -> None:
+    name = f"pushed-{change.__name__.partition('_')[0]}"
+    await push.push(engine, shipped.folder(), name)
     with pytest.raises(BadData, match="--replace"):
-        await push.push(engine, reader, "pushed-other")
-    assert len((await push.push(engine, reader, "pushed-other", replace=True)).stored) == 3
+        await push.push(engine, change(reader), name)
+    if change is altered:
+        assert len((await push.push(engine, reader, name, replace=True)).stored) == 3
 
 
 async def test_a_reader_with_another_tokenizer_is_refused(engine: Engine, reader: Path) -> None:
@@ -91,15 +94,8 @@ async def test_a_pushed_reader_is_scored_as_its_own_scoring_says(
     changed(reader, "scoring.json", answer=even, below={"unsure": 0.5, "balanced": 0.6, "sure": 0.7})
     await push.push(engine, reader, "pushed-scoring")
     await engine.documents.put(Document(id="bridge", text="The bridge of Brennick was built in 1901 by Iva Lund."))
-    answer = await asked_of("pushed-scoring", settings, "When was the bridge of Brennick built?")
+    answer = await answer_of("pushed-scoring", settings, "When was the bridge of Brennick built?")
     assert (answer.score, answer.no_answer) == (0.5, True)
-
-
-async def test_a_reader_that_was_calibrated_again_is_another_one(engine: Engine, reader: Path) -> None:
-    await push.push(engine, shipped.folder(), "pushed-calibrated")
-    changed(reader, "scoring.json", no_answer_below=0.9)
-    with pytest.raises(BadData, match="--replace"):
-        await push.push(engine, reader, "pushed-calibrated")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""Redis refuses writes (memory full, replicas missing): questions are still answered, documents still deleted."""
+"""Redis refuses writes or evicts (memory full, replicas missing): questions are answered, documents deleted."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from redis import Redis, ResponseError
 
-from shardqa.cluster import doctor
+from shardqa.cluster import doctor, node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable
@@ -23,30 +23,24 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "replicas": ({"min-replicas-to-write": 3}, "NOREPLICAS"),
     "disk": ({"save": "3600 1"}, "MISCONF"),
 }
-
-
-@pytest.fixture(scope="module")
-def small(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
-    """A shard whose memory these tests take."""
-    return start_cluster(shards=1)
+CHANGED = {name for config, _ in REFUSALS.values() for name in config}
 
 
 @pytest.fixture
-def redis(small: LocalCluster) -> Iterator[Redis]:
-    host, _, port = small.seed().rpartition(":")
-    with Redis(host=host, port=int(port)) as client:
+def redis(one_shard: LocalCluster) -> Iterator[Redis]:
+    """A client of the shard whose memory these tests take, and give back."""
+    with node.connected(one_shard.state.port) as client:
+        before = {name: client.config_get(name)[name] for name in CHANGED}
         yield client
-        client.config_set("maxmemory", 0)
-        client.config_set("min-replicas-to-write", 0)
-        client.config_set("save", "")
+        for name, value in before.items():
+            client.config_set(name, value)
 
 
 @pytest.fixture
-async def engine(small: LocalCluster, corpus: str, redis: Redis) -> AsyncIterator[Engine]:
-    engine = await Engine.connect(settings_of(small, corpus=corpus, timeout=30, cache_megabytes=0))
-    await engine.documents.put(Document(id="mill", text=MILL))
-    yield engine
-    await engine.close()
+async def engine(one_shard: LocalCluster, corpus: str, redis: Redis) -> AsyncIterator[Engine]:
+    async with await Engine.connect(settings_of(one_shard, corpus=corpus, timeout=30, cache_megabytes=0)) as engine:
+        await engine.documents.put(Document(id="mill", text=MILL))
+        yield engine
 
 
 def refuse(redis: Redis, what: str) -> str:
@@ -62,40 +56,22 @@ def refuse(redis: Redis, what: str) -> str:
 
 
 @pytest.mark.parametrize("what", REFUSALS)
-async def test_a_question_is_answered_where_its_answer_cannot_be_kept(engine: Engine, redis: Redis, what: str) -> None:
-    refuse(redis, what)
-    for _ in range(3):
-        assert (await engine.ask(QUESTION)).answer == "1742"
-
-
-@pytest.mark.parametrize("what", REFUSALS)
-async def test_what_is_refused_is_told_with_its_reason(engine: Engine, redis: Redis, what: str) -> None:
+async def test_questions_are_answered_and_what_is_refused_is_told_with_its_reason(
+    one_shard: LocalCluster, engine: Engine, redis: Redis, what: str
+) -> None:
     assert await engine.cluster.problems() == []
     word = refuse(redis, what)
-    (shard,) = await engine.cluster.shards()
-    assert shard.refuses is not None
-    assert word in shard.refuses
-    assert any(word in problem and "answered" in problem for problem in await engine.cluster.problems())
-
-
-@pytest.mark.parametrize("what", REFUSALS)
-def test_the_doctor_tells_it_too(small: LocalCluster, engine: Engine, redis: Redis, what: str) -> None:
-    word = refuse(redis, what)
-    connect = lambda host, port: Redis(host=host, port=port)  # noqa: E731
-    findings = doctor.cluster(small.seed(), connect, "default", "reader-v2-int8", "seeds")
-    found = [f for f in findings if f.check == "writes"]
-    assert [f.verdict for f in found] == ["bad"]
-    assert word in found[0].found
-    assert found[0].remedy
-
-
-@pytest.mark.parametrize("what", REFUSALS)
-async def test_a_document_that_cannot_be_stored_is_refused_with_the_reason(
-    engine: Engine, redis: Redis, what: str
-) -> None:
-    word = refuse(redis, what)
+    for _ in range(3):
+        assert (await engine.ask(QUESTION)).answer == "1742"  # though it can't be kept
     with pytest.raises(ClusterUnavailable, match=word):
         await engine.documents.put(Document(id="other", text="The kiln was built in 1801."))
+    (shard,) = await engine.cluster.shards()
+    assert word in (shard.refuses or "")
+    assert any(word in problem and "answered" in problem for problem in await engine.cluster.problems())
+    connect = lambda host, port: Redis(host=host, port=port)  # noqa: E731
+    findings = doctor.cluster(one_shard.seed(), connect, "default", "reader-v2-int8", "seeds")
+    (writes,) = (finding for finding in findings if finding.check == "writes")
+    assert (writes.verdict, word in writes.found, bool(writes.remedy)) == ("bad", True, True)
 
 
 async def test_documents_are_deleted_while_memory_is_full(engine: Engine, redis: Redis, corpus: str) -> None:
@@ -119,3 +95,12 @@ async def test_an_epoch_that_memory_had_no_room_for_never_comes_back(engine: Eng
     await engine.documents.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1803."))
     (after,) = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()
     assert before < during < after
+
+
+async def test_where_memory_ends_answers_go_and_documents_stay(engine: Engine, redis: Redis, corpus: str) -> None:
+    redis.config_set("maxmemory", redis.info("memory")["used_memory"] + 3_000_000)
+    for n in range(300):
+        redis.set(f"ask:{corpus}:other:{n}", b"x" * 50_000, ex=3_600)
+    assert redis.info("stats")["evicted_keys"] > 0
+    assert (await engine.ask(QUESTION)).answer == "1742"
+    assert await engine.documents.get(corpus, "mill") is not None

@@ -23,15 +23,10 @@ QUESTION = "When was the mill at Hallow Ford built?"
 LONG = "".join(f"In the year {1000 + n} the miller of Hallow Ford said the harvest was good. " for n in range(900))
 
 
-@pytest.fixture(scope="module")
-def one(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
-    """A shard that these tests may harm."""
-    return start_cluster(shards=1)
-
-
 @pytest.fixture
-def lone(one: LocalCluster, connect: Callable[[LocalCluster], Shards]) -> Shards:
-    return connect(one)
+def lone(one_shard: LocalCluster, connect: Callable[[LocalCluster], Shards]) -> Shards:
+    """A shard that these tests may harm."""
+    return connect(one_shard)
 
 
 def end_worker(client: Any) -> int:
@@ -92,16 +87,16 @@ def test_deleting_in_a_corpus_that_is_none_makes_none(lone: Shards) -> None:
     assert lone.corpus not in reply["corpora"]
 
 
-async def test_a_user_that_does_not_exist_is_refused_with_or_without_a_password(one: LocalCluster) -> None:
+async def test_a_user_that_does_not_exist_is_refused_with_or_without_a_password(one_shard: LocalCluster) -> None:
     for password in (None, "s3cret"):
         with pytest.raises(ClusterUnavailable, match="refuses this user"):
-            await Engine.connect(settings_of(one, user="nobody", password=password))
+            await Engine.connect(settings_of(one_shard, user="nobody", password=password))
 
 
 async def test_more_questions_at_once_than_a_client_usually_has_connections_are_all_answered(
-    one: LocalCluster, corpus: str
+    one_shard: LocalCluster, corpus: str
 ) -> None:
-    engine = await Engine.connect(settings_of(one, corpus=corpus, timeout=60))
+    engine = await Engine.connect(settings_of(one_shard, corpus=corpus, timeout=60))
     try:
         await engine.documents.put(Document(id="mill", text=MILL))
         answers = await asyncio.gather(
@@ -121,13 +116,12 @@ async def until(engine: Engine, holds: Callable[[Answer], bool]) -> None:
     pytest.fail("asked 100 times in vain")
 
 
-async def test_an_engine_forgets_its_answers_when_a_shard_is_flushed(one: LocalCluster, corpus: str) -> None:
-    engine = await Engine.connect(settings_of(one, corpus=corpus, timeout=30))
-    host, _, port = one.seed().rpartition(":")
+async def test_an_engine_forgets_its_answers_when_a_shard_is_flushed(one_shard: LocalCluster, corpus: str) -> None:
+    engine = await Engine.connect(settings_of(one_shard, corpus=corpus, timeout=30))
     try:
         await engine.documents.put(Document(id="mill", text=MILL))
         await until(engine, lambda answer: answer.cache == "process")
-        with Redis(host=host, port=int(port)) as client:
+        with Redis(port=one_shard.state.port) as client:
             client.flushall()
         with pytest.raises(UnknownCorpus):
             await until(engine, lambda answer: answer.answer is None)
