@@ -27,11 +27,8 @@ async def test_after_a_minute_without_questions_the_process_still_answers_from_i
 async def test_a_process_that_has_just_started_answers_from_redis(engine: Engine, settings: Settings) -> None:
     await engine.documents.put(Document(id="mill", text=MILL))
     await engine.ask(QUESTION)
-    other = await Engine.connect(settings)
-    try:
+    async with await Engine.connect(settings) as other:
         answer = await other.ask(QUESTION)
-    finally:
-        await other.close()
     assert answer.cache == "redis"
 
 
@@ -65,10 +62,7 @@ async def test_times_of_an_answer_that_a_shard_kept_are_of_this_request(
     wait_until(lambda: list(shards.client.scan_iter(f"answer:{settings.corpus}:*")), "the shard's answer is stored")
     for final in shards.client.scan_iter(f"ask:{settings.corpus}:*"):
         shards.client.unlink(final)
-    other = await Engine.connect(settings)
-    try:
+    async with await Engine.connect(settings) as other:
         answer = await other.ask(QUESTION)
-    finally:
-        await other.close()
     assert answer.cache is None
     assert [(use.cached, use.us) for use in answer.shards] == [(True, {})]

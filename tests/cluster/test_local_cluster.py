@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from shardqa import topology
-from shardqa.cluster import local, node, ports, processes, redis_server, state, tags
+from shardqa.cluster import local, node, ports, state, tags
 from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.errors import SetupError
-from tests.nodes import free_port
+from tests.nodes import free_port, kill_node
 
 Start = Callable[..., LocalCluster]
 KEY = "{b0001}survivor"
@@ -49,7 +49,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(data: Path) -> Iterator[Start]:
-    """`start(shards=1)`: two masters where not told otherwise; stopped at the end whatever happens."""
+    """`start(shards=1)`; stopped at the end whatever happens."""
 
     def start_(**options: object) -> LocalCluster:
         options = {"port": ports.random_block(4, 4), "bus_offset": 4, **options}
@@ -57,12 +57,6 @@ def start(data: Path) -> Iterator[Start]:
 
     yield start_
     local.stop(data)
-
-
-def test_one_master_alone_is_a_cluster(start: Start) -> None:
-    cluster = start(shards=1)
-    with node.connected(cluster.state.port) as client:
-        assert [n.slot_count() for n in topology.read(client)] == [topology.SLOTS]
 
 
 def test_replicas_follow_their_masters(start: Start) -> None:
@@ -75,44 +69,29 @@ def test_replicas_follow_their_masters(start: Start) -> None:
         assert nodes[3].master == nodes[2].id
 
 
-def test_a_restart_keeps_the_data_and_needs_no_options(start: Start, data: Path) -> None:
+def test_a_cluster_that_is_stopped_killed_or_moved_keeps_its_data(start: Start, data: Path) -> None:
     first = start(shards=2)
     write(first)
+    assert local.start(ClusterOptions(data=data)).started == (), "what runs already is not started"
     assert len(local.stop(data)) == 2
     assert running(first) == []
     second = local.start(ClusterOptions(data=data))
     assert second.addresses == first.addresses
     assert read(second) == b"here"
-
-
-def test_a_cluster_can_move_to_other_ports_with_its_data(start: Start, data: Path) -> None:
-    first = start(shards=2)
-    write(first)
+    victim = [port for _, port in second.addresses].index(owner_port(second))
+    kill_node(second, victim)
+    third = local.start(ClusterOptions(data=data))
+    assert [n.port for n in third.started] == [second.addresses[victim][1]]
+    assert read(third) == b"here"
     local.stop(data)
-    second = start()
-    assert second.state.port != first.state.port
-    assert read(second) == b"here"
+    fourth = start()
+    assert fourth.state.port != first.state.port
+    assert read(fourth) == b"here"
 
 
-def test_a_killed_node_comes_back_with_its_data(start: Start, data: Path) -> None:
-    cluster = start(shards=2)
-    write(cluster)
-    killed = next(n for n in cluster.state.nodes if n.port == owner_port(cluster))
-    assert killed.process is not None
-    processes.kill(killed.process)
-    redis_server.reap()
-    again = local.start(ClusterOptions(data=data))
-    assert [n.port for n in again.started] == [killed.port]
-    assert read(again) == b"here"
-
-
-def test_starting_what_runs_already_starts_nothing(start: Start, data: Path) -> None:
-    start(shards=1)
-    assert local.start(ClusterOptions(data=data)).started == ()
-
-
-def test_another_number_of_shards_than_the_data_has_is_refused(start: Start, data: Path) -> None:
-    start(shards=1)
+def test_one_master_alone_is_a_cluster_and_another_number_of_shards_is_refused(start: Start, data: Path) -> None:
+    with node.connected(start(shards=1).state.port) as client:
+        assert [n.slot_count() for n in topology.read(client)] == [topology.SLOTS]
     with pytest.raises(SetupError, match=r"has 1 shards, asked for 3.*--data"):
         local.start(ClusterOptions(data=data, shards=3))
 

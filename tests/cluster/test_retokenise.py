@@ -1,17 +1,16 @@
 """A corpus is cut anew across the cluster while questions go on being answered."""
 
 import asyncio
-import json
+from collections.abc import Callable
 
 import pytest
-from typer.testing import CliRunner
 
 from shardqa import keys
-from shardqa.cli import app
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.errors import UnknownCorpus
 from shardqa.schema import Document, Retokenised
+from tests.cluster.conftest import Output
 from tests.cluster.shards_client import Shards
 from tests.nodes import wait_until
 
@@ -40,14 +39,12 @@ def spoilt(shards: Shards, documents: list[str]) -> dict[str, bytes]:
 async def test_wrong_word_pieces_are_mended_while_questions_are_answered(engine: Engine, shards: Shards) -> None:
     await filled(engine)
     before = spoilt(shards, ["d3", "d17", "d30"])
-    gone = keys.tokens(shards.corpus, "d5", 0)
-    before[gone] = shards.redis(gone).execute_command("AI.TENSORGET", gone, "BLOB")
-    shards.redis(gone).delete(gone)
-    told: list[Retokenised] = []
+    removed = keys.tokens(shards.corpus, "d5", 0)
+    before[removed] = shards.redis(removed).execute_command("AI.TENSORGET", removed, "BLOB")
+    shards.redis(removed).delete(removed)
 
-    async def run() -> None:
-        async for now in engine.retokenising.run():
-            told.append(now)
+    async def run() -> list[Retokenised]:
+        return [now async for now in engine.retokenising.run()]
 
     running, n = asyncio.create_task(run()), 0
     while n < 5 or not running.done():
@@ -55,20 +52,15 @@ async def test_wrong_word_pieces_are_mended_while_questions_are_answered(engine:
         assert not answer.partial
         assert answer.document, "it is answered from the documents"
         n += 1
-    await running
-    last = told[-1]
+    steps = await running
+    last = steps[-1]
     assert (last.documents, last.done, last.changed, last.failed) == (COUNT, COUNT, 4, 0)
-    assert [now.done for now in told] == sorted(now.done for now in told)
-    found = {name: shards.redis(name).execute_command("AI.TENSORGET", name, "BLOB") for name in before}
-    assert found == before
-
-
-async def test_what_is_right_stays_as_it_is_with_its_answers(engine: Engine, shards: Shards) -> None:
-    await filled(engine)
-    epochs = {tag: n for document in ("d1", "d2", "d3") for tag, n in [shards.tag_of(document)]}
-    told = [now async for now in engine.retokenising.run()]
-    assert (told[-1].done, told[-1].changed) == (COUNT, 0)
-    assert {tag: n for document in ("d1", "d2", "d3") for tag, n in [shards.tag_of(document)]} == epochs
+    assert [now.done for now in steps] == sorted(now.done for now in steps)
+    assert {name: shards.redis(name).execute_command("AI.TENSORGET", name, "BLOB") for name in before} == before
+    epochs = dict(map(shards.tag_of, ("d1", "d2", "d3")))
+    again = (await run())[-1]
+    assert (again.done, again.changed) == (COUNT, 0)
+    assert dict(map(shards.tag_of, ("d1", "d2", "d3"))) == epochs, "what is right stays, with its answers"
 
 
 async def test_a_corpus_that_is_not_there_is_named(engine: Engine) -> None:
@@ -76,14 +68,12 @@ async def test_a_corpus_that_is_not_there_is_named(engine: Engine) -> None:
         _ = [now async for now in engine.retokenising.run("nobody-wrote-this")]
 
 
-def test_the_program_does_it_and_counts(cluster: LocalCluster, shards: Shards) -> None:
+def test_the_program_does_it_and_counts(cluster: LocalCluster, shards: Shards, program: Callable[..., Output]) -> None:
     for n in range(6):
         shards.ingest(f"d{n}", TEXT.format(n=n, year=1900 + n))
     spoilt(shards, ["d2"])
-    done = CliRunner().invoke(app, ["retokenise", shards.corpus, "--json", "--redis", cluster.seed()])
-    assert done.exit_code == 0
-    shown = json.loads(done.stdout)
-    assert (shown["documents"], shown["done"], shown["changed"], shown["failed"]) == (6, 6, 1, 0)
+    counts = program("retokenise", shards.corpus, "--json", "--redis", cluster.seed()).json
+    assert (counts["documents"], counts["done"], counts["changed"], counts["failed"]) == (6, 6, 1, 0)
 
 
 def test_one_document_on_its_own_shard(shards: Shards) -> None:
@@ -101,10 +91,10 @@ def test_a_document_that_fails_is_told_and_the_others_are_done(shards: Shards) -
     first.execute_command("RG.TRIGGER", "Retokenise", shards.corpus, "begin")
 
     def failures() -> list[str]:
-        told = shards.all("RG.TRIGGER", "Retokenise", shards.corpus, "look")
-        if any(part["running"] for part in told) or sum(part["done"] for part in told) < 2:
+        parts = shards.all("RG.TRIGGER", "Retokenise", shards.corpus, "look")
+        if any(part["running"] for part in parts) or sum(part["done"] for part in parts) < 2:
             return []
-        return [error for part in told for error in part["errors"]]
+        return [error for part in parts for error in part["errors"]]
 
     (error,) = wait_until(failures, "the run has ended")
     assert "not UTF-8" in error
