@@ -1,4 +1,4 @@
-"""What tests on a cluster share: the shards by plain commands, the program in this process."""
+"""Fixtures of tests on a cluster: the shards by plain commands, the program in this process."""
 
 import io
 import json

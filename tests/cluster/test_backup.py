@@ -47,13 +47,13 @@ MODEL = Path(__file__).parents[1] / "unit" / "tiny_models.py"
 
 @pytest.fixture(scope="module")
 def three(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
-    found = start_cluster(shards=3)
-    fill(found)
-    return found
+    cluster = start_cluster(shards=3)
+    fill(cluster)
+    return cluster
 
 
 @pytest.fixture(scope="module")
-def one(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
+def single(start_cluster: Callable[..., LocalCluster]) -> LocalCluster:
     return start_cluster(shards=1)
 
 
@@ -143,12 +143,12 @@ def kept_beside(cluster: LocalCluster) -> tuple[list[ApiKey], list[bytes], Any]:
         )
 
 
-def check_same(of: LocalCluster, there: LocalCluster) -> None:
-    assert documents(there) == documents(of)
-    assert kept_beside(there) == kept_beside(of)
+def check_same(of: LocalCluster, restored: LocalCluster) -> None:
+    assert documents(restored) == documents(of)
+    assert kept_beside(restored) == kept_beside(of)
     assert all(kept_beside(of))
-    assert answers(there) == answers(of)
-    with client(there) as redis:
+    assert answers(restored) == answers(of)
+    with client(restored) as redis:
         assert redis.pexpiretime(keys.doc(CORPUS, "by-hand")) == 4_000_000_000_000
         assert redis.execute_command("AI.TENSORGET", "weights", "VALUES") == [1.0, 2.0]
         assert redis.get("somebody-elses") is None
@@ -162,50 +162,50 @@ def empty(cluster: LocalCluster) -> None:
 
 
 def test_three_shards_go_into_one_and_back_with_the_same_answers(
-    three: LocalCluster, one: LocalCluster, dumped: Path, tmp_path: Path
+    three: LocalCluster, single: LocalCluster, dumped: Path, tmp_path: Path
 ) -> None:
-    told = json.loads(run(one, "restore", str(dumped), "--json").stdout)
+    told = json.loads(run(single, "restore", str(dumped), "--json").stdout)
     assert (told["documents"], told["functions"], told["keys"], told["left_out"]) == (len(DOCUMENTS) + 1, 1, 1, [])
     with client(three) as redis:
         redis.delete("somebody-elses")
-    check_same(three, one)
+    check_same(three, single)
     before = answers(three)
     again = tmp_path / "tuesday"
-    run(one, "backup", str(again))
+    run(single, "backup", str(again))
     empty(three)
     run(three, "restore", str(again))
-    check_same(one, three)
+    check_same(single, three)
     assert answers(three) == before
 
 
-def test_a_cluster_that_is_not_empty_is_left_alone_unless_told(one: LocalCluster, dumped: Path) -> None:
-    with client(one) as redis:
+def test_a_cluster_that_is_not_empty_is_left_alone_unless_told(single: LocalCluster, dumped: Path) -> None:
+    with client(single) as redis:
         redis.set("somebody-elses", "1")
-    refused = run(one, "restore", str(dumped), code=1).stderr
+    refused = run(single, "restore", str(dumped), code=1).stderr
     assert "the cluster is not empty" in refused
     assert "--merge" in refused
-    run(one, "restore", str(dumped), "--merge")
-    with client(one) as redis:
+    run(single, "restore", str(dumped), "--merge")
+    with client(single) as redis:
         assert redis.get("somebody-elses") == b"1"
         redis.delete("somebody-elses")
 
 
-def test_kinds_may_be_left_out(one: LocalCluster, dumped: Path) -> None:
-    empty(one)
+def test_kinds_may_be_left_out(single: LocalCluster, dumped: Path) -> None:
+    empty(single)
     words = ("restore", str(dumped), "--without", "api-key", "--without", "setting", "--without", "scoring")
-    assert "0 API keys, 0 settings and 0 scorings" in run(one, *words).stdout
-    assert kept_beside(one) == ([], [], None)
-    run(one, "restore", str(dumped), "--merge")
+    assert "0 API keys, 0 settings and 0 scorings" in run(single, *words).stdout
+    assert kept_beside(single) == ([], [], None)
+    run(single, "restore", str(dumped), "--merge")
 
 
-def test_a_damaged_file_changes_nothing(one: LocalCluster, dumped: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_changes_nothing(single: LocalCluster, dumped: Path, tmp_path: Path) -> None:
     whole = dumped.read_bytes()
-    before = documents(one)
+    before = documents(single)
     for at in (0, 40, len(whole) // 2, len(whole) - 1):
         damaged = tmp_path / f"damaged-{at}"
         damaged.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
-        assert "backup" in run(one, "restore", str(damaged), "--merge", code=1).stderr
-    assert documents(one) == before
+        assert "backup" in run(single, "restore", str(damaged), "--merge", code=1).stderr
+    assert documents(single) == before
 
 
 def test_the_file_is_checked_without_a_cluster(dumped: Path) -> None:
@@ -216,53 +216,53 @@ def test_the_file_is_checked_without_a_cluster(dumped: Path) -> None:
     assert told["about"]["shards"] == 3
 
 
-def test_functions_keep_to_the_user_who_registered_them(one: LocalCluster, dumped: Path) -> None:
-    with client(one) as redis:
+def test_functions_keep_to_the_user_who_registered_them(single: LocalCluster, dumped: Path) -> None:
+    with client(single) as redis:
         redis.execute_command("ACL", "SETUSER", "other", "on", ">word", "~*", "&*", "+@all", target_nodes="primaries")
     words = ("restore", str(dumped), "--merge", "--user", "other", "--password", "word")
-    assert "function kept: it has the rights of default, and this is other" in run(one, *words, code=4).stderr
-    run(one, *words, "--adopt")
-    with client(one) as redis:
+    assert "function kept: it has the rights of default, and this is other" in run(single, *words, code=4).stderr
+    run(single, *words, "--adopt")
+    with client(single) as redis:
         asked = ("RG.PYDUMPSESSIONS", "CODE", "SESSIONS", "kept")
         (session,) = redis.execute_command(*asked, target_nodes=redis.get_primaries()[0])
         assert session[session.index(b"user") + 1] == b"other"
         assert session[session.index(b"code") + 1] == echo("kept").encode()
-    run(one, "restore", str(dumped), "--merge", "--adopt")
+    run(single, "restore", str(dumped), "--merge", "--adopt")
 
 
-def test_all_keys_go_along_when_asked_for(one: LocalCluster, tmp_path: Path) -> None:
-    with client(one) as redis:
+def test_all_keys_go_along_when_asked_for(single: LocalCluster, tmp_path: Path) -> None:
+    with client(single) as redis:
         redis.rpush("somebody-elses", "a", "b")
-        run(one, "backup", str(tmp_path / "b"), "--all-keys")
+        run(single, "backup", str(tmp_path / "b"), "--all-keys")
         redis.delete("somebody-elses")
-        run(one, "restore", str(tmp_path / "b"), "--merge")
+        run(single, "restore", str(tmp_path / "b"), "--merge")
         assert redis.lrange("somebody-elses", 0, -1) == [b"a", b"b"]
         redis.delete("somebody-elses")
 
 
-def test_a_reader_of_ones_own_goes_to_every_shard(three: LocalCluster, one: LocalCluster, tmp_path: Path) -> None:
+def test_a_reader_of_ones_own_goes_to_every_shard(three: LocalCluster, single: LocalCluster, tmp_path: Path) -> None:
     async def stored(engine: Engine) -> list[Any]:
-        found = []
-        for node in engine.shards.nodes():
-            for pair in await engine.shards.on(node, "AI._MODELSCAN"):
-                if b"model:mine:" in pair[0]:
-                    found.append(await engine.shards.on(node, "AI.MODELGET", pair[0], "META", "BLOB"))
-        return found
+        return [
+            await engine.shards.on(node, "AI.MODELGET", pair[0], "META", "BLOB")
+            for node in engine.shards.nodes()
+            for pair in await engine.shards.on(node, "AI._MODELSCAN")
+            if b"model:mine:" in pair[0]
+        ]
 
-    with client(one) as redis:
+    with client(single) as redis:
         (shipped,) = list(redis.scan_iter(match="model:*"))
         tag = shipped.decode().partition("{")[2].rstrip("}")
         blob = redis.execute_command("AI.MODELGET", shipped, "BLOB")
         content = b"".join(blob) if isinstance(blob, list) else blob
         store = ("ONNX", "CPU", "TAG", "mine@1", "BATCHSIZE", 4, "BLOB", content)
         redis.execute_command("AI.MODELSTORE", keys.model("mine", tag), *store)
-    run(one, "backup", str(tmp_path / "b"))
+    run(single, "backup", str(tmp_path / "b"))
     run(three, "restore", str(tmp_path / "b"), "--merge")
-    (original,) = on_engine(one, stored)
+    (original,) = on_engine(single, stored)
     assert on_engine(three, stored) == [original] * 3
 
 
-def test_a_backup_that_is_interrupted_leaves_no_file(one: LocalCluster, tmp_path: Path) -> None:
+def test_a_backup_that_is_interrupted_leaves_no_file(single: LocalCluster, tmp_path: Path) -> None:
     async def interrupted(engine: Engine) -> list[str]:
         scanning, on = asyncio.Event(), engine.shards.on
 
@@ -281,6 +281,6 @@ def test_a_backup_that_is_interrupted_leaves_no_file(one: LocalCluster, tmp_path
             await task
         return there
 
-    (part,) = on_engine(one, interrupted)
+    (part,) = on_engine(single, interrupted)
     assert part.endswith(".part")
     assert list(tmp_path.iterdir()) == []

@@ -90,16 +90,16 @@ async def test_the_second_document_is_read_and_the_explanation_says_how_it_was_f
 
 async def test_a_shard_that_is_asked_without_an_engine_follows_titles_too(engine: Engine) -> None:
     question, corpus = QUESTIONS[1], engine.settings.corpus
-    asked = keys.normalise_question(question)
+    words = keys.normalise_question(question)
     best = dict(expected(engine, question, 2))
-    told: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for node in engine.shards.nodes():
-        shard = record_of(await engine.shards.on(node, "RG.TRIGGER", "Terms", corpus, asked))
-        key = keys.answer(corpus, shard["tag"], shard["epoch"], engine.settings.model, 30, asked)
+        shard = record_of(await engine.shards.on(node, "RG.TRIGGER", "Terms", corpus, words))
+        key = keys.answer(corpus, shard["tag"], shard["epoch"], engine.settings.model, 30, words)
         reply = json.loads(await engine.shards.on(node, "GET", key))
-        told |= {name: passage["rank_score"] for name, passage in reply["passages"].items() if name in best}
-    assert told == {key: score for key, score in best.items() if key in told}
-    assert keys.passage(corpus, "person-1", 0) in told
+        scores |= {name: passage["rank_score"] for name, passage in reply["passages"].items() if name in best}
+    assert scores == {key: score for key, score in best.items() if key in scores}
+    assert keys.passage(corpus, "person-1", 0) in scores
 
 
 async def test_a_corpus_can_have_it_off_and_on_again(engine: Engine) -> None:

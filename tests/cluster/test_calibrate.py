@@ -26,7 +26,7 @@ FITTED = FittedOn(
 
 
 def lenient() -> CorpusScoring:
-    """Of a corpus whose answers are nearly always right."""
+    """The scoring of a corpus whose answers are nearly always right."""
     readers = shipped_scoring()
     own = CorpusScoring.of(readers, readers, FITTED)
     return own.model_copy(update={"answer": {**own.answer, "bias": own.answer["bias"] + 3}})
@@ -64,11 +64,8 @@ async def test_thirty_questions_give_a_corpus_its_own_scores_and_undo_takes_them
 ) -> None:
     before = await filled.ask(QUESTION)
     report = calibrate(settings, str(questions(tmp_path / "questions.jsonl")), "--force")
-    assert (report["stored"], report["scoring"]["fitted"]["answerable"], report["scoring"]["fitted"]["absent"]) == (
-        True,
-        30,
-        30,
-    )
+    fitted = report["scoring"]["fitted"]
+    assert (report["stored"], fitted["answerable"], fitted["absent"]) == (True, 30, 30)
     shown = calibrate(settings)
     assert shown["scoring"]["answer"] == report["scoring"]["answer"]
     async with await Engine.connect(settings) as other:

@@ -77,7 +77,7 @@ def test_a_corpus_is_looked_at_and_dropped(run: Run, cluster: LocalCluster, corp
 
 
 def completed(line: str, cluster: LocalCluster) -> list[str]:
-    """What a shell offers for the third word of the line."""
+    """Gives the words that a shell offers for the third one of the line."""
     words = {"_SHARDQA_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "3"}
     environment = {**os.environ, **words, "SHARDQA_REDIS": cluster.seed()}
     program = str(Path(sys.executable).parent / "shardqa")

@@ -1,4 +1,4 @@
-"""What the index and the epochs go through: a dead worker, a failover, a flush, other numbers of shards."""
+"""Index and epochs through a dead worker, a failover, a flush, other numbers of shards."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def lists(shards: Shards) -> list[list[tuple[str, float]]]:
 
 
 def lists_if_any(shards: Shards) -> list[list[tuple[str, float]]]:
-    """The same, and nothing while a shard does not answer."""
+    """Gives nothing while a shard does not answer."""
     with suppress(RedisError):
         return lists(shards)
     return []

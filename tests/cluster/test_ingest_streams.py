@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from shardqa import keys
-from shardqa.cli import app
 from shardqa.cluster.local import LocalCluster
 from shardqa.loader.preparation import CODE, SESSION
+from tests.cluster.conftest import Output
 from tests.cluster.shards_client import Shards
 from tests.compat.scripts import send
 from tests.nodes import Node, wait_until
@@ -23,31 +22,31 @@ def add(client: Any, stream: str, corpus: str, id: str, text: str, **more: str) 
     client.xadd(stream, {"corpus": corpus, "id": id, "text": text, **more})
 
 
-def there(shards: Shards, document: str) -> bool:
+def is_ingested(shards: Shards, document: str) -> bool:
     return bool(shards.redis(shards.doc(document)).hexists(shards.doc(document), "digest"))
 
 
-def all_there(shards: Shards, count: int) -> bool:
-    return all(there(shards, f"d{n}") for n in range(count))
+def all_are_ingested(shards: Shards, count: int) -> bool:
+    return all(is_ingested(shards, f"d{n}") for n in range(count))
 
 
-def told(shards: Shards) -> dict[str, int]:
+def totals(shards: Shards) -> dict[str, int]:
     """The sum of what the shards tell."""
     replies = shards.all("RG.TRIGGER", "Streams")
     return {name: sum(reply[name] for reply in replies) for name in ("waiting", "done", "failed")}
 
 
 def test_an_entry_becomes_a_document_wherever_that_lies(shards: Shards) -> None:
-    stream, before = "ingest:{anything}", told(shards)
+    stream, before = "ingest:{anything}", totals(shards)
     for n in range(24):
         add(shards.client, stream, shards.corpus, f"d{n}", f"Ferry number {n} sails to Skerrow.", title=f"Ferry {n}")
-    wait_until(lambda: all_there(shards, 24), "all are ingested")
+    wait_until(lambda: all_are_ingested(shards, 24), "all are ingested")
     assert len({shards.tag_of(f"d{n}")[0] for n in range(24)}) == len(shards.nodes()), "they lie on all shards"
     assert shards.passages("d7")[0]["text"] == "Ferry number 7 sails to Skerrow."
     assert shards.passages("d7")[0]["title"] == "Ferry 7"
     wait_until(lambda: shards.client.xlen(stream) == 0, "what is done is taken off the stream")
     after = {"waiting": 0, "done": before["done"] + 24, "failed": before["failed"]}
-    wait_until(lambda: told(shards) == after, "the shards tell of all")
+    wait_until(lambda: totals(shards) == after, "the shards tell of all")
 
 
 def test_a_later_entry_of_the_same_document_wins(shards: Shards) -> None:
@@ -75,7 +74,7 @@ def test_what_can_never_be_a_document_is_put_aside_once_with_its_reason(shards: 
     for n in range(9):  # on every shard
         client.xadd(failing, {"corpus": shards.corpus, "id": f"blank-{n}", "text": "   "})
     add(client, failing, shards.corpus, "good", "The lighthouse was built in 1893.")
-    wait_until(lambda: there(shards, "good"), "what follows is ingested")
+    wait_until(lambda: is_ingested(shards, "good"), "what follows is ingested")
     aside = [entry for _, entry in client.xrange("ingest-failed:{wrong}")]
     reasons = [entry[b"reason"].decode() for entry in aside]
     assert len(aside) == 12
@@ -84,15 +83,16 @@ def test_what_can_never_be_a_document_is_put_aside_once_with_its_reason(shards: 
     assert "colour" in reasons[2]
     assert all(reason.startswith("bad_document: ") for reason in reasons[2:])
     assert (aside[0][b"id"], aside[0][b"stream"]) == (b"nameless", failing.encode())
-    wait_until(lambda: told(shards)["failed"] == 12, "the shard tells of them")
+    wait_until(lambda: totals(shards)["failed"] == 12, "the shard tells of them")
 
 
-def test_the_table_of_nodes_shows_how_far_the_streams_are(cluster: LocalCluster, shards: Shards) -> None:
+def test_the_table_of_nodes_shows_how_far_the_streams_are(
+    cluster: LocalCluster, shards: Shards, program: Callable[..., Output]
+) -> None:
     add(shards.client, "ingest:{shown}", shards.corpus, "shown", "Harbour dues are paid in advance.")
-    wait_until(lambda: there(shards, "shown"), "it is ingested")
-    wait_until(lambda: told(shards)["waiting"] == 0, "it is taken off")
-    shown = CliRunner().invoke(app, ["status", "--json", "--redis", cluster.seed()])
-    rows = json.loads(shown.stdout)
+    wait_until(lambda: is_ingested(shards, "shown"), "it is ingested")
+    wait_until(lambda: totals(shards)["waiting"] == 0, "it is taken off")
+    rows = program("status", "--json", "--redis", cluster.seed()).json
     assert sum(int(row["streams"].split(" done")[0].split()[-1]) for row in rows if "done" in row["streams"]) >= 1
 
 

@@ -54,7 +54,7 @@ def nodes(two: LocalCluster) -> Iterator[list[Redis]]:
 
 @pytest.fixture
 def shards(two: LocalCluster, connect: Callable[[LocalCluster], Shards], corpus: str) -> Shards:
-    """The same by plain commands, with the texts ingested."""
+    """The two shards by plain commands, with the texts ingested."""
     shards = connect(two)
     for name, text in TEXTS.items():
         shards.ingest(name, text, name)
@@ -235,7 +235,7 @@ async def test_a_reader_that_comes_with_slots_that_move_all_at_once_is_dropped_a
 
 
 async def test_a_page_ends_before_documents_that_are_between_shards(nodes: list[Redis], engine: Engine) -> None:
-    """And goes on with them once they have arrived."""
+    """A later page goes on with them once they have arrived."""
     await put_documents(engine)
     order = [one.id for one in (await engine.catalogue.documents()).documents]
     assert sorted(order) == NAMES

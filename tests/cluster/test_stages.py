@@ -70,9 +70,8 @@ async def test_what_is_read_in_stages_is_an_answer_of_reading_all_too(
     """It may be surer of it, having read fewer rivals. A stage's spans that are remembered are those of the whole."""
     staged, all_read = await in_stages.ask(question), await whole.ask(question)
     best = staged.n_best[0]
-    (same,) = (
-        one for one in all_read.n_best if (one.document, one.start, one.end) == (best.document, best.start, best.end)
-    )
+    place = best.document, best.start, best.end
+    (same,) = (other for other in all_read.n_best if (other.document, other.start, other.end) == place)
     assert best == same.model_copy(update={"score": best.score})
     assert best.score >= same.score
     if question == UNSURE:
@@ -97,13 +96,9 @@ async def test_a_stage_that_takes_long_does_not_change_the_answer(
 async def test_the_same_passages_are_read_on_one_shard_as_on_three(
     one_shard: LocalCluster, in_stages: Engine, corpus: str
 ) -> None:
-    one = await filled(settings_of(one_shard, corpus=corpus, timeout=30))
-    try:
+    async with await filled(settings_of(one_shard, corpus=corpus, timeout=30)) as alone:
         for question in (SURE, UNSURE, "Who built the chapel?", "What was the bridge built of?"):
-            on_one, on_three = await one.ask(question), await in_stages.ask(question)
+            on_one, on_three = await alone.ask(question), await in_stages.ask(question)
             assert read(on_one) == read(on_three)
-            assert [c.model_dump(exclude={"shard"}) for c in on_one.n_best] == [
-                c.model_dump(exclude={"shard"}) for c in on_three.n_best
-            ]
-    finally:
-        await one.close()
+            lists = [[c.model_dump(exclude={"shard"}) for c in answer.n_best] for answer in (on_one, on_three)]
+            assert lists[0] == lists[1]

@@ -1,4 +1,4 @@
-"""What shards told of words saves a question its first round, and the second on shards that hold none of its words."""
+"""Memory of terms saves a question its first round, and the second on shards that hold none of its words."""
 
 import asyncio
 from collections import Counter
@@ -62,13 +62,13 @@ async def sent_for(engine: Engine, question: str, monkeypatch: pytest.MonkeyPatc
     return sent
 
 
-async def until_sent(engine: Engine, question: str, wanted: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Again and again, bounded: the subscription may begin late, and end where the machine is busy."""
+async def until_sent(engine: Engine, question: str, expected: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asks again and again, bounded: the subscription may begin late, and end where the machine is busy."""
     for _ in range(100):
-        if (sent := await sent_for(engine, question, monkeypatch)) == Counter(wanted):
+        if (sent := await sent_for(engine, question, monkeypatch)) == Counter(expected):
             return
         await asyncio.sleep(0.1)
-    pytest.fail(f"{question!r} took {sent}, not {wanted}")
+    pytest.fail(f"{question!r} took {sent}, not {expected}")
 
 
 def holders(engine: Engine, *documents: str) -> int:

@@ -34,15 +34,15 @@ def foreground(*words: str, until: str) -> Iterator[tuple["subprocess.Popen[str]
         shardqa(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=ENV, cwd=ROOT
     )
     assert process.stdout is not None
-    said = []
+    output = []
     try:
         for line in process.stdout:
-            said.append(line)
+            output.append(line)
             if until in line:
                 break
         else:
-            pytest.fail(f"{words} ended with {process.wait()} and never said {until!r}:\n{''.join(said)}")
-        yield process, "".join(said)
+            pytest.fail(f"{words} ended with {process.wait()} and never said {until!r}:\n{''.join(output)}")
+        yield process, "".join(output)
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -65,15 +65,15 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, int, int]]:
 def test_the_demonstration_answers_and_ctrl_c_stops_everything_it_started(place: tuple[Path, int, int]) -> None:
     data, port, http = place
     options = ("--data", str(data), "--port", str(port), "--http", str(http), "--shards", "1")
-    with foreground("demo", "seeds/documents", *options, until="INFO shardqa") as (process, said):
-        assert re.search(r"^answer +Marta Ilves", said, re.MULTILINE)
-        assert "lake-ysolde" in said
-        assert said.count("redis-cli") == 3
-        assert f"http://127.0.0.1:{http}/" in said
+    with foreground("demo", "seeds/documents", *options, until="INFO shardqa") as (process, output):
+        assert re.search(r"^answer +Marta Ilves", output, re.MULTILINE)
+        assert "lake-ysolde" in output
+        assert output.count("redis-cli") == 3
+        assert f"http://127.0.0.1:{http}/" in output
         assert (
             get(f"http://127.0.0.1:{http}/v1/ask?q=Who+planned+the+reed+beds&corpus=seeds")["answer"] == "Marta Ilves"
         )
-        commands = re.findall(r"^try +(redis-cli .*)$", said, re.MULTILINE)
+        commands = re.findall(r"^try +(redis-cli .*)$", output, re.MULTILINE)
         replies = [subprocess.run(["sh", "-c", c], capture_output=True, text=True, check=True).stdout for c in commands]
         assert "Marta Ilves" in replies[0]
         assert "passage:seeds:" in replies[1]
@@ -106,8 +106,8 @@ def test_what_was_ingested_is_there_after_a_restart(place: tuple[Path, int, int]
     answer = get(f"http://127.0.0.1:{http}/v1/ask?q=When+was+the+mill+built&corpus=mills")
     assert answer["answer"] == "1820"
     words = ("demo", str(tmp_path / "mill.txt"), *options, "--question", "When was the mill built?", "--json")
-    with foreground(*words, until='"try"') as (_, said):
-        found = json.loads(said.splitlines()[-1])
+    with foreground(*words, until='"try"') as (_, output):
+        found = json.loads(output.splitlines()[-1])
     assert found["answer"]["answer"] == "1820"
     assert found["ingested"]["documents"] == 1
     assert len(found["try"]) == 3

@@ -48,7 +48,6 @@ UNFINISHED = {
     "module",
     "src/shardqa/gears",
     "tests",
-    "tests/cluster",
     "tests/compat",
     "tests/module",
     "tests/unit",
