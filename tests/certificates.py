@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def certificates(folder: Path) -> None:
-    """ca.pem, node.pem and node.key for localhost, client.pem and client.key for whoever calls."""
+    """Makes ca.pem, node.pem and node.key for localhost, client.pem and client.key for whoever calls."""
     _openssl(folder, "req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca")
     (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
     for name, subject in (("node", "localhost"), ("client", "caller")):

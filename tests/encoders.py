@@ -17,7 +17,7 @@ WORDS = 997  # vectors; words share them
 
 
 def write_tiny_encoder(folder: Path, seed: int = 0) -> Path:
-    """Another seed is another encoder."""
+    """Writes the files of an encoder; another seed is another one."""
     folder.mkdir()
     graph = GraphBuilder()
     table = np.random.default_rng(seed).normal(size=(WORDS, WIDTH)).astype(np.float32)

@@ -185,7 +185,7 @@ def process_of(cluster: LocalCluster, number: int) -> ProcessId:
 
 
 def kill_node(cluster: LocalCluster, number: int) -> None:
-    """kill -9 of the n-th node; `local.start` starts it again on its own data."""
+    """Ends the n-th node by kill -9; `local.start` starts it again on its own data."""
     processes.kill(process_of(cluster, number))
     redis_server.reap()
 

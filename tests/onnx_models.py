@@ -7,7 +7,7 @@ from onnx import GraphProto, ModelProto, TensorProto, helper
 
 
 def adder() -> bytes:
-    """sum = a + b of floats, any number of rows."""
+    """A model that adds two lists of floats of any length: sum = a + b."""
     shape = ["n"]
     a, b, total = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("a", "b", "sum"))
     graph = helper.make_graph([helper.make_node("Add", ["a", "b"], ["sum"])], "adder", [a, b], [total])
@@ -16,8 +16,9 @@ def adder() -> bytes:
 
 
 def write_table(path: Path, rows: int, width: int = 1024) -> None:
-    """y = w[x] of a file whose one weight is `rows` times `width` floats, in a sparse file: a model may be larger than
-    what onnx can hold in memory. Row n is all n where n is the first, middle or last one, else 0.
+    """Writes a model y = w[x] whose one weight is `rows` times `width` floats, in a sparse file.
+
+    It may be larger than what onnx can hold in memory. Row n is all n where n is the first, middle or last, else 0.
     """
     x = helper.make_tensor_value_info("x", TensorProto.INT64, ["n"])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", width])
@@ -41,7 +42,7 @@ def write_table(path: Path, rows: int, width: int = 1024) -> None:
 
 
 def _head(number: int, length: int) -> bytes:
-    """Of a field of `length` bytes, as protobuf writes it."""
+    """The head of a field of `length` bytes, as protobuf writes it."""
     out = bytearray()
     for value in (number << 3 | 2, length):
         while value > 0x7F:

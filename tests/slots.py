@@ -45,7 +45,7 @@ def agree(nodes: list[Redis]) -> None:
 
 
 def _view(node: Redis) -> frozenset[tuple[bytes, ...]]:
-    """Of each node its id, its configuration epoch and its settled slots."""
+    """Each node's id, its configuration epoch and its settled slots."""
     lines = [line.split() for line in node.execute_command("CLUSTER", "NODES").splitlines()]
     return frozenset(
         (words[0], words[6], *(part for part in words[8:] if not part.startswith(b"["))) for words in lines

@@ -1,4 +1,4 @@
-"""What tests of RedisGears' Python share."""
+"""Clients that tests of RedisGears' Python share."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""bench/gears.py, small: its figures come out, whatever they are."""
+"""A small run of bench/gears.py: its figures come out, whatever they are."""
 
 import runpy
 from collections.abc import Sequence

@@ -51,7 +51,7 @@ def error_of(client: Redis, *words: str) -> str:
 
 
 def errors_at_once(node: Node, *commands: tuple[str, ...]) -> list[str]:
-    """What as many clients are answered."""
+    """Gives the errors that as many clients get."""
 
     def error(words: tuple[str, ...]) -> str:
         with node.client(decode_responses=True) as client:

@@ -1,4 +1,4 @@
-"""kill -9 of the worker that began a cluster-wide execution, in each of its phases: nothing hangs and nothing stays."""
+"""The worker that began a cluster-wide execution is killed in each of its phases: nothing hangs, nothing stays."""
 
 import threading
 
@@ -25,7 +25,7 @@ PHASES = {
 
 
 def marks(shard: Redis) -> list[str]:
-    """What a function leaves when it has come to where it waits."""
+    """Keys that a function leaves when it has come to where it waits."""
     return [str(key) for key in shard.keys("held:*")]
 
 

@@ -36,13 +36,13 @@ GB().foreach(lambda r: execute('RPUSH', 'node-seen', r['event'] + r['key'] + r['
 
 
 def triggered(client: Redis, name: str) -> list[int]:
-    """How often the registrations of this name were, as INFO says."""
+    """The counts that INFO has of the registrations of this name."""
     lines = [value for value in client.info("shardqa").values() if isinstance(value, dict)]
     return [line["triggered"] for line in lines if line.get("name") == name]
 
 
 def test_a_reader_in_the_manner_of_the_pattern_answers_and_caches(client: Redis) -> None:
-    """tokens of a document + tokens of a question -> a model -> the best place, from inside an async function."""
+    """Tokens of a document + tokens of a question -> a model -> the best place, from inside an async function."""
     ids, mask = (helper.make_tensor_value_info(name, TensorProto.INT64, ["n", "m"]) for name in ("ids", "mask"))
     scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", "m"])
     nodes = [

@@ -17,17 +17,17 @@ from tests.nodes import Node, running_node
 
 CALLS = int(os.environ.get("RANDOM_CALLS", "300"))
 FUNCTIONS = (  # all but those that make futures, which nobody would end
-    *("execute", "log", "hashtag", "configGet", "gearsConfigGet", "override_reply", "flat_error", "get_command"),
-    *("call_next", "runCoroutine", "setFutureResults", "setFutureException", "isAsyncAllow"),
-    *("getGearsSession", "setGearsSession", "gearsCtx", "atomic", "GB", "runtime.call"),
-    *("redisAI.createTensorFromValues", "redisAI.getTensorFromKey", "redisAI.createScriptRunner"),
-)
+    "execute", "log", "hashtag", "configGet", "gearsConfigGet", "override_reply", "flat_error", "get_command",
+    "call_next", "runCoroutine", "setFutureResults", "setFutureException", "isAsyncAllow", "getGearsSession",
+    "setGearsSession", "gearsCtx", "atomic", "GB", "runtime.call", "redisAI.createTensorFromValues",
+    "redisAI.getTensorFromKey", "redisAI.createScriptRunner",
+)  # fmt: skip
 ARGUMENTS = (
-    *("", "'x'", "b'\\xff'", "'\\ud800'", "1", "2**70", "None", "[]", "{}", "'a' * 70000", "*['x'] * 5000", "'\\x00'"),
-    *("float('nan')", "True", "('a', 'b')", "lambda: 1", "'GET', 'x'", "'SET', 'k', ''", "['GET', 'x']", "'warning'"),
-    *("'{x}', 'y'", "'INFO'", "'EVAL', 'return 1', '0'", "'MULTI'", "'SUBSCRIBE', 'x'", "'BLPOP', 'x', '0'"),
-    *("'CLIENT', 'KILL', 'TYPE', 'normal'", "'shardqa.get', 'x'", "'RG.TRIGGER', 'x'", "'AI.TENSORGET', 'x'"),
-)
+    "", "'x'", "b'\\xff'", "'\\ud800'", "1", "2**70", "None", "[]", "{}", "'a' * 70000", "*['x'] * 5000", "'\\x00'",
+    "float('nan')", "True", "('a', 'b')", "lambda: 1", "'GET', 'x'", "'SET', 'k', ''", "['GET', 'x']", "'warning'",
+    "'{x}', 'y'", "'INFO'", "'EVAL', 'return 1', '0'", "'MULTI'", "'SUBSCRIBE', 'x'", "'BLPOP', 'x', '0'",
+    "'CLIENT', 'KILL', 'TYPE', 'normal'", "'shardqa.get', 'x'", "'RG.TRIGGER', 'x'", "'AI.TENSORGET', 'x'",
+)  # fmt: skip
 ENDS = (
     "GB('ShardsIDReader').map(f).run()",
     "GB('CommandReader').map(f).register(trigger='random', mode='{mode}')",
@@ -52,7 +52,7 @@ def script(random: Random) -> str:
     return f"import redisAI\n{kind} f(r):\n    return {wait}{call}\n{end}\n"
 
 
-def said(client: Redis, *words: str) -> Any:
+def attempt(client: Redis, *words: str) -> Any:
     try:
         return send(client, *words)
     except ResponseError as error:
@@ -65,8 +65,8 @@ def test_no_call_ends_the_worker_and_no_registration_stays(node: Node) -> None:
         pid = client.info("shardqa")["shardqa_worker_pid"]
         for _ in range(CALLS):
             code = script(random)
-            said(client, "RG.PYEXECUTE", code, "ID", "random", "UPGRADE")
-            said(client, "RG.TRIGGER", "random")
+            attempt(client, "RG.PYEXECUTE", code, "ID", "random", "UPGRADE")
+            attempt(client, "RG.TRIGGER", "random")
             assert client.info("shardqa")["shardqa_worker_pid"] == pid, code
             for entry in send(client, "RG.DUMPREGISTRATIONS"):
                 assert send(client, "RG.UNREGISTER", entry[1]) == "OK", code

@@ -1,4 +1,4 @@
-"""docs/recipes: what people wrote RedisGears for, on one node and on three shards, with exact results."""
+"""Programs that people wrote RedisGears for (docs/recipes), on one node and on three shards, with exact results."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 from redis import RedisCluster
 
 from shardqa.cluster.local import LocalCluster
-from tests.compat.scripts import send
+from tests.compat.scripts import registrations, send
 from tests.nodes import Node, wait_until
 
 RECIPES = Path(__file__).parents[2] / "docs" / "recipes"
@@ -29,8 +29,8 @@ class Place:
         return send(self.nodes[-1], "RG.PYEXECUTE", (RECIPES / f"{name}.py").read_text(), "ID", name, "UPGRADE")
 
     def registrations(self, name: str) -> list[str]:
-        dumps = [dict(zip(d[::2], d[1::2], strict=True)) for d in send(self.nodes[0], "RG.DUMPREGISTRATIONS")]
-        return [dump["id"] for dump in dumps if f"'sessionName':'{name}'" in dump["PD"]]
+        entries = registrations(self.nodes[0])
+        return [entry["id"] for entry in entries if f"'sessionName':'{name}'" in entry["PD"]]
 
     def trigger(self, name: str, key: str) -> Any:
         """On the shard of the key."""
@@ -120,14 +120,14 @@ def test_word_count(place: Place) -> None:
 def test_inverted_index(place: Place) -> None:
     for n in range(60):
         place.client.hset(f"note:{n}", "text", TEXTS[n % 3])
-    wanted = {word: set[str]() for text in TEXTS for word in re.findall(r"\w+", text.lower())}
+    index = {word: set[str]() for text in TEXTS for word in re.findall(r"\w+", text.lower())}
     for n in range(60):
         for word in re.findall(r"\w+", TEXTS[n % 3].lower()):
-            wanted[word].add(f"note:{n}")
+            index[word].add(f"note:{n}")
     for _ in range(2):  # a second run changes nothing
-        assert place.run("inverted_index") == [[str(len(wanted))], []]
+        assert place.run("inverted_index") == [[str(len(index))], []]
         assert {key: place.client.smembers(key) for key in place.keys("index:*")} == {
-            f"index:{{{word}}}": names for word, names in wanted.items()
+            f"index:{{{word}}}": names for word, names in index.items()
         }
     place.clean("note:*", "index:*")
 

@@ -40,7 +40,7 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 def run(client: Redis) -> Run:
-    """What the lines of a function make of tensors a and b, in `found`; its error is raised."""
+    """Runs lines of a function; gives what they make of tensors a and b, in `found`, or raises their error."""
     if not client.exists("gai:s"):
         send: Any = client.execute_command
         send("AI.MODELSTORE", "gai:m", "ONNX", "CPU", "BLOB", onnx_models.adder())

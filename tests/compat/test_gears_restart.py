@@ -1,4 +1,4 @@
-"""What outlives a worker, a reload, a node and a master: registrations, hooks in their order, and what was removed."""
+"""Registrations, hooks in their order and removals outlive a worker, a reload, a node and a master."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,4 +1,4 @@
-"""Whose rights the functions of a real worker have, and what one tries that wants more."""
+"""Rights that the functions of a real worker have, and attempts of one that wants more."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,8 @@ PUT = "GB('CommandReader').map(lambda r: execute('SET', r[1], 'x')).register(tri
 @pytest.fixture
 def asker(redis_node: Node, client: Redis) -> Iterator[Redis]:
     """A user who may trigger, and set keys of its own."""
-    send(
-        client,
-        "ACL",
-        "SETUSER",
-        "asker",
-        *["reset", "on", "nopass", "~own:*", "+set", "+get", "+shardqa.get", "+rg.trigger"],
-    )
+    rights = ("reset", "on", "nopass", "~own:*", "+set", "+get", "+shardqa.get", "+rg.trigger")
+    send(client, "ACL", "SETUSER", "asker", *rights)
     with redis_node.client(decode_responses=True, username="asker", password="x") as own:
         yield own
 

@@ -43,7 +43,7 @@ def in_force(client: Redis) -> str:
 
 
 def by_doctor(client: Redis) -> dict[str, tuple[str, str]]:
-    """What `shardqa doctor` says of a node's worker: verdict and finding by check."""
+    """Gives verdict and finding of `shardqa doctor` on a node's worker, by check."""
     nothing = frozenset[int](), frozenset[str]()
     place = topology.Node("", "", 0, "master", None, (), *nothing, connected=True)
     return {finding.check: (finding.verdict, finding.found) for finding in doctor._worker(place, client)}

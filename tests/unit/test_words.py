@@ -47,8 +47,6 @@ ON_THE_WIRE = {"asked", "found", "kept", "taken"}
 UNFINISHED = {
     "module",
     "src/shardqa/gears",
-    "tests",
-    "tests/compat",
     "tests/module",
     "tests/unit",
 }
