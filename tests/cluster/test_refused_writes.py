@@ -30,7 +30,7 @@ CHANGED = {name for config, _ in REFUSALS.values() for name in config}
 def redis(one_shard: LocalCluster) -> Iterator[Redis]:
     """A client of the shard whose memory these tests take, and give back."""
     with node.connected(one_shard.state.port) as client:
-        before = {name: client.config_get(name)[name] for name in CHANGED}
+        before = {name: str(client.config_get(name)[name]) for name in CHANGED}
         yield client
         for name, value in before.items():
             client.config_set(name, value)
