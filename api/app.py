@@ -2,6 +2,7 @@
 
 access              outermost: request id, log line, metrics, headers, unforeseen faults
 limits              SendDeadlines: a client that reads no reply is given up
+hosts               CrossOrigin: pages of named origins; before it Starlette's gzip of large replies
 gate                the route that was found says what it needs: hosts, then authentication, then limits (body, place)
 reply_cache         a reply that is kept as bytes goes out here
 routes/ask          everything else: parameters, steps as events
@@ -16,6 +17,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 
 import shardqa
 from shardqa import extras
@@ -24,12 +26,15 @@ from shardqa.api.access import Access
 from shardqa.api.connection import Connection
 from shardqa.api.file_readers import FileReaders
 from shardqa.api.gate import Gate
+from shardqa.api.hosts import CrossOrigin
 from shardqa.api.limits import SendDeadlines
 from shardqa.api.metrics import Metrics
 from shardqa.api.routes import ask, cluster, corpora, documents, files, health, page, search
 from shardqa.api.state import State
 from shardqa.config import Settings
 from shardqa.engine import tracing
+
+LEAST_COMPRESSED = 4_096  # bytes of a reply: to compress an answer would take longer than to find it in a cache
 
 log = logging.getLogger("shardqa.api")
 
@@ -71,7 +76,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,  # ids may end in a slash
         generate_unique_id_function=openapi.operation_id,
-        middleware=[Middleware(Access, metrics=metrics), Middleware(SendDeadlines)],
+        middleware=[
+            Middleware(Access, metrics=metrics),
+            Middleware(SendDeadlines),
+            Middleware(GZipMiddleware, minimum_size=LEAST_COMPRESSED, compresslevel=4),
+            *([Middleware(CrossOrigin, origins=settings.origins)] if settings.origins else []),
+        ],
     )
     app.state.shardqa = state
     problems.install(app)

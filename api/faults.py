@@ -68,6 +68,13 @@ class BodyTooLarge(ShardqaError):
     status = 413
 
 
+class EncodedBody(ShardqaError):
+    """The body has a Content-Encoding."""
+
+    code = "encoded_body"
+    status = 415
+
+
 class NotJson(ShardqaError):
     """The Content-Type is another than application/json."""
 

@@ -48,7 +48,7 @@ class Gate:
     """Host and Origin, then the key, then a place among the requests being served."""
 
     def __init__(self, settings: Settings, connection: Connection, metrics: Metrics) -> None:
-        self._hosts = Hosts(settings.hosts)
+        self._hosts = Hosts(settings.hosts, settings.origins)
         self._authentication = Authentication(settings, connection)
         self.limits = Limits(settings.concurrency, metrics)
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import Scope
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shardqa.api import problems
 from shardqa.api.faults import WrongHost, WrongOrigin
@@ -19,9 +21,10 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Hosts:
-    def __init__(self, names: Iterable[str]) -> None:
-        """`names`: host names besides localhost and addresses, without ports; `*` for any."""
+    def __init__(self, names: Iterable[str], origins: Iterable[str]) -> None:
+        """`names`: host names besides localhost and addresses, without ports; `*` for any. `origins`: of pages."""
         self._names = frozenset(name.lower() for name in names)
+        self._origins = frozenset(origins)
 
     def check(self, scope: Scope) -> None:
         """Raises WrongHost, WrongOrigin."""
@@ -37,7 +40,8 @@ class Hosts:
         if not all(self._is_ours(origin, hosts) for origin in headers.getlist("origin")):
             origin = ", ".join(headers.getlist("origin"))
             raise WrongOrigin(
-                f"a page of {problems.shown(origin)!r} may not write here; name its host in SHARDQA_HTTP_HOSTS"
+                f"a page of {problems.shown(origin)!r} may not write here; name it in SHARDQA_HTTP_ORIGINS, or its "
+                "host in SHARDQA_HTTP_HOSTS"
             )
 
     def _is_known(self, host: str) -> bool:
@@ -56,7 +60,44 @@ class Hosts:
             place = urlsplit(origin).netloc.lower()
         except ValueError:
             return False
-        return place in [host.lower() for host in hosts] or _name(place) in self._names or "*" in self._names
+        is_named = origin.lower() in self._origins or _name(place) in self._names or "*" in self._names
+        return is_named or place in [host.lower() for host in hosts]
+
+
+class CrossOrigin(CORSMiddleware):
+    """CORS for named origins: their pages may read replies, and send what the API takes. Keys go by a header alone."""
+
+    def __init__(self, app: ASGIApp, origins: list[str]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=("GET", "HEAD", "POST", "PUT", "DELETE"),
+            allow_headers=("Authorization", "Content-Type"),
+            expose_headers=("X-Request-Id", "Retry-After", "Location"),
+        )
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        response = super().preflight_response(request_headers)
+        if response.status_code == 200:
+            return response
+        origin, method = (request_headers[name] for name in ("origin", "access-control-request-method"))
+        return _Refusal(
+            WrongOrigin(
+                f"a page of {problems.shown(origin)!r} may not send {problems.shown(method)} with its headers; name it "
+                "in SHARDQA_HTTP_ORIGINS, and send Authorization and Content-Type alone"
+            )
+        )
+
+
+class _Refusal(Response):
+    """A problem that is written once the request is known."""
+
+    def __init__(self, fault: WrongOrigin) -> None:
+        super().__init__(status_code=fault.status)
+        self._fault = fault
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await problems.reply(self._fault, scope)(scope, receive, send)
 
 
 def _name(host: str) -> str:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shardqa.api import problems
 from shardqa.api.connection_limits import owner_of
-from shardqa.api.faults import BodyTooLarge, ClientLeft, ClientStalled, SlowBody
+from shardqa.api.faults import BodyTooLarge, ClientLeft, ClientStalled, EncodedBody, SlowBody
 from shardqa.api.metrics import Metrics
 from shardqa.errors import ShardqaError, TooManyRequests
 
@@ -74,6 +74,9 @@ class Limits:
     async def _serve(self, app: ASGIApp, bound: int, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        coding = headers.get("content-encoding", "identity").strip().lower()
+        if has_body and coding != "identity":
+            raise _Refused(EncodedBody(f"the body is encoded as {coding[:80]!r}; send it as it is"), body_left=True)
         self._check_place(body_left=has_body)
         with self._budget(scope) as budget:
             body = await self._read(receive, bound, headers, budget) if has_body else b""

@@ -47,6 +47,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "document_too_large": ("The document is too large", "Split it into several documents."),
     "duplicate_document": ("One id twice in a request", "Give each document of a request an id of its own."),
     "bad_question": ("The question is no Unicode text", "Encode the question as UTF-8."),
+    "encoded_body": ("The body is compressed", "Send it as it is, without Content-Encoding."),
     "empty_question": ("The question has no words", "Ask with at least one word."),
     "error": ("The request failed", "The detail says what to change."),
     "head_too_large": ("The request's head is too large", "Send fewer and shorter headers."),
@@ -83,7 +84,7 @@ TITLES: Mapping[str, tuple[str, str]] = {
     ),
     "url_too_long": ("The address is too long", "Send the question in the body of POST /v1/ask."),
     "wrong_host": ("Another host's name", "Name this server's host in SHARDQA_HTTP_HOSTS, or use its address."),
-    "wrong_origin": ("Another site's page", "Name the page's host in SHARDQA_HTTP_HOSTS."),
+    "wrong_origin": ("Another site's page", "Name the page's origin in SHARDQA_HTTP_ORIGINS."),
     "no_encoder": ("A shard has no encoder", "Run `shardqa dense push`."),
     "wrong_shard": ("A slot moved meanwhile", "Ask again: the shards are ranked anew."),
 }

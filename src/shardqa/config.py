@@ -2,11 +2,12 @@
 
 import difflib
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -60,6 +61,13 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+ORIGIN = re.compile(r"https?://[^/?#@\s*]+")
+
+
+def _origins(text: str) -> list[str]:
+    return [part.strip().lower().removesuffix("/") for part in text.split(",") if part.strip()]
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SHARDQA_", extra="forbid", hide_input_in_errors=True)
 
@@ -87,7 +95,19 @@ class Settings(BaseSettings):
         "", description="names, with commas, it answers under besides localhost and addresses; * any"
     )
 
+    http_origins: str = Field(
+        "", description="origins, with commas, of other sites' pages that may use the API: https://app.example"
+    )
+
     _tls: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @field_validator("http_origins")
+    @classmethod
+    def check_origins(cls, text: str) -> str:
+        for part in _origins(text):
+            if not ORIGIN.fullmatch(part):
+                raise ValueError(f"{part!r} is no origin; write it as https://app.example")
+        return text
 
     @model_validator(mode="after")
     def take_address_apart(self) -> "Settings":
@@ -115,6 +135,10 @@ class Settings(BaseSettings):
     def hosts(self) -> list[str]:
         """The names in `http_hosts`."""
         return [name for part in self.http_hosts.split(",") if (name := part.strip())]
+
+    @property
+    def origins(self) -> list[str]:
+        return _origins(self.http_origins)
 
     @property
     def credentials(self) -> tuple[str | None, str | None]:

@@ -1,0 +1,115 @@
+"""Pages of other sites, in a real browser: those of named origins may use the API, all others may not."""
+
+import gzip
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from shardqa.cluster.local import LocalCluster
+from shardqa.config import Settings
+from tests.api.browser import Watched
+from tests.api.conftest import Serve, Server, StartApi, problem
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+SCRIPT = """
+async ([url, corpus]) => {
+  const { Client } = await import(`${url}/static/shardqa.js`);
+  const client = new Client({ url, retries: 0 });
+  await client.add({ id: "mill", corpus, text: "Ada Holm built the mill in 1871." });
+  const answer = await client.ask("Who built the mill?", { corpus });
+  const fault = await client.ask("Who?", { corpus: "nowhere" }).catch((problem) => problem.code);
+  const reply = await fetch(`${url}/v1/corpora`, { headers: { Authorization: "Bearer none" } });
+  await client.delete("mill", { corpus });
+  return [answer.answer, fault, reply.headers.get("x-request-id").length];
+}
+"""
+WRITES = """
+async ([url, corpus]) => {
+  const body = JSON.stringify({ id: "mill", corpus, text: "Ada Holm built the mill in 1871." });
+  const headers = { "Content-Type": "application/json" };
+  return await fetch(`${url}/v1/documents`, { method: "POST", body, headers }).catch((error) => error.name);
+}
+"""
+
+
+@pytest.fixture
+def elsewhere(serve: Serve) -> Server:
+    """A site with one page."""
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse("<!doctype html><title>another site</title>")
+
+    return serve(Starlette(routes=[Route("/", page)]))
+
+
+@pytest.fixture
+def open_api(start_api: StartApi, cluster: LocalCluster, elsewhere: Server) -> Server:
+    """An API for the page that is elsewhere."""
+    return start_api(redis=cluster.seed(), timeout=30, http_origins=f"https://app.example, {elsewhere.url}/")
+
+
+def run(browser: "Browser", site: Server, script: str, *arguments: str) -> Any:
+    watched = Watched(browser, site.url)
+    watched.page.goto("/")
+    found = watched.page.evaluate(script, list(arguments))
+    watched.context.close()
+    return found
+
+
+def test_a_page_of_a_named_origin_may_use_the_api(
+    browser: "Browser", elsewhere: Server, open_api: Server, corpus: str
+) -> None:
+    assert run(browser, elsewhere, SCRIPT, open_api.url, corpus) == ["Ada Holm", "unknown_corpus", 36]
+
+
+def test_a_page_of_another_origin_may_neither_read_nor_write(
+    browser: "Browser", elsewhere: Server, api: Server, corpus: str
+) -> None:
+    assert run(browser, elsewhere, WRITES, api.url, corpus) == "TypeError"
+    with api.client() as client:
+        assert client.get("/v1/documents/mill", params={"corpus": corpus}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("origin", "method", "headers"),
+    [
+        ("https://evil.example", "POST", "content-type"),
+        ("https://app.example", "PATCH", "content-type"),
+        ("https://app.example", "POST", "x-other"),
+    ],
+)
+def test_a_preflight_that_is_refused_is_a_problem(open_api: Server, origin: str, method: str, headers: str) -> None:
+    asked = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": headers}
+    with open_api.client() as client:
+        problem(client.options("/v1/ask", headers={"Origin": origin, **asked}), 403, "wrong_origin")
+        reply = client.get("/v1/corpora", headers={"Origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in reply.headers
+
+
+@pytest.mark.parametrize("origin", ["*", "app.example", "https://app.example/page", "null"])
+def test_what_is_no_origin_is_refused_by_name(origin: str) -> None:
+    with pytest.raises(ValueError, match=r"is no origin; write it as https://app\.example"):
+        Settings(http_origins=f"https://good.example,{origin}")
+
+
+def test_a_large_reply_is_compressed_for_those_who_take_it(alone: httpx.Client) -> None:
+    plain, packed = (alone.get("/openapi.json", headers={"Accept-Encoding": coding}) for coding in ("identity", "gzip"))
+    assert "content-encoding" not in plain.headers
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) / 4
+    assert packed.content == plain.content
+    assert "content-encoding" not in alone.get("/healthz", headers={"Accept-Encoding": "gzip"}).headers
+
+
+@pytest.mark.parametrize("path", ["/v1/ask", "/v1/documents"])
+def test_a_compressed_body_is_refused_by_name(alone: httpx.Client, path: str) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    body = gzip.compress(b'{"question": "Who?"}')
+    assert "'gzip'" in problem(alone.post(path, content=body, headers=headers), 415, "encoded_body")["detail"]
