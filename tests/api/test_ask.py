@@ -101,13 +101,6 @@ def test_a_changed_document_changes_the_answer(ask: Ask, put: Put) -> None:
     assert ask("Who founded the mill?")["answer"] == "Rosa Lind"
 
 
-def test_an_address_can_ask_too(ask: Ask, http: httpx.Client, corpus: str) -> None:
-    body = ask("Who cast the bell of the tower?")
-    reply = http.get("/v1/ask", params={"q": "Who cast the bell of the tower?", "corpus": corpus, "n_best": 1})
-    assert reply.json()["answer"] == body["answer"] == "Piet Vermeer"
-    assert len(reply.json()["n_best"]) == 1
-
-
 def test_the_times_add_up_and_the_shards_are_named(ask: Ask) -> None:
     answer = ask("Who founded the mill?")
     timing = answer["timing"]
@@ -163,12 +156,6 @@ def test_any_id_finds_its_document(http: httpx.Client, corpus: str, put: Put, na
     assert http.delete(address, params={"corpus": corpus}).status_code == 204
     problem(http.get(address, params={"corpus": corpus}), 404, "unknown_document")
     problem(http.delete(address, params={"corpus": corpus}), 404, "unknown_document")
-
-
-def test_a_deleted_document_answers_nothing(ask: Ask, http: httpx.Client, corpus: str) -> None:
-    assert ask("Who founded the mill?")["answer"] == "Ada Holm"
-    http.delete("/v1/documents/mill", params={"corpus": corpus})
-    assert "Ada Holm" not in [one["answer"] for one in ask("Who founded the mill?")["n_best"]]
 
 
 def test_a_list_tells_the_outcome_of_each(http: httpx.Client, corpus: str) -> None:

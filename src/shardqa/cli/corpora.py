@@ -9,7 +9,7 @@ from rich.text import Text
 from shardqa.cli.connection import filter_of, with_engine
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import CorpusArgument, CorpusOption, FilterOption, JsonOption, Target, on_cluster
-from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, print_table, say
+from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, print_table, report, say
 from shardqa.engine import Engine
 from shardqa.errors import UnknownDocument
 from shardqa.schema import CorpusInfo, DocumentInfo, Dropping, FoundPassage
@@ -162,10 +162,8 @@ def drop(
         return begun
 
     done = with_engine(settings, work)
-    if as_json:
-        print_json(done.model_dump(mode="json"))
-    else:
-        say(f"dropped {corpus}: {done.removed:,} of {counted(done.documents, 'document')} removed")
+    line = f"dropped {corpus}: {done.removed:,} of {counted(done.documents, 'document')} removed"
+    report(as_json, done.model_dump(mode="json"), line)
 
 
 def _end(failed: list[str], is_something: bool) -> None:

@@ -7,7 +7,7 @@ import typer
 from shardqa.cli.connection import with_engine
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import CorpusArgument, JsonOption, Target, on_cluster
-from shardqa.cli.output import print_json, say
+from shardqa.cli.output import report
 from shardqa.engine import Engine
 from shardqa.engine.catalogue import TRIGGERS, Switch
 
@@ -53,10 +53,8 @@ def set_(
             await engine.catalogue.switch(corpus, name, is_on)
 
     with_engine(target.settings(), work)
-    if as_json:
-        print_json({"corpus": corpus, **chosen})
-        return
-    say(f"corpus {corpus}: {', '.join(f'{name} {_word(is_on)}' for name, is_on in chosen.items())}")
+    words = ", ".join(f"{name} {'on' if is_on else 'off'}" for name, is_on in chosen.items())
+    report(as_json, {"corpus": corpus, **chosen}, f"corpus {corpus}: {words}")
 
 
 def _chosen(choices: list[str]) -> dict[Switch, bool]:
@@ -70,7 +68,3 @@ def _chosen(choices: list[str]) -> dict[Switch, bool]:
             raise WrongSetting(f"{switch!r} stands twice; say {switch}=on or {switch}=off")
         chosen[switch] = is_on
     return chosen
-
-
-def _word(is_on: bool) -> str:
-    return "on" if is_on else "off"

@@ -9,7 +9,7 @@ import typer
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import print_json, say
+from shardqa.cli.output import report
 from shardqa.loader import dense
 from shardqa.loader.models import STORE_SECONDS
 
@@ -29,11 +29,13 @@ def push(
     """
     settings = target.settings(timeout=STORE_SECONDS)
     done = with_engine(settings, lambda engine: dense.push(engine, folder))
-    if as_json:
-        print_json({"encoder": done.label.split()[0], "stored": done.stored})
-        return
-    say(f"encoder {done.label.split()[0]} stored on: {', '.join(done.stored) or 'none, it was there'}")
-    say("passages get their vectors now; 'shardqa corpora' shows how many have one")
+    name = done.label.split()[0]
+    report(
+        as_json,
+        {"encoder": name, "stored": done.stored},
+        f"encoder {name} stored on: {', '.join(done.stored) or 'none, it was there'}",
+        "passages get their vectors now; 'shardqa corpora' shows how many have one",
+    )
 
 
 @app.command()
@@ -43,9 +45,5 @@ def rm(target: Target, as_json: JsonOption = False) -> None:
 
     Example: shardqa dense rm
     """
-    settings = target.settings()
-    gone = with_engine(settings, dense.remove)
-    if as_json:
-        print_json({"removed": gone})
-        return
-    say(f"encoder removed from: {', '.join(gone) or 'none, there was none'}")
+    nodes = with_engine(target.settings(), dense.remove)
+    report(as_json, {"removed": nodes}, f"encoder removed from: {', '.join(nodes) or 'none, there was none'}")

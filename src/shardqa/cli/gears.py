@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from shardqa.cli import completion, gears_run
 from shardqa.cli.gears_run import masters_of
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import PARTLY, print_json, print_table, say
+from shardqa.cli.output import PARTLY, print_json, print_table, report, say
 from shardqa.cluster import functions
 from shardqa.cluster.functions import LogLine, Masters, RegisteredFunction
 from shardqa.errors import ShardqaError
@@ -183,14 +183,9 @@ def rm(
         raise _unknown(name)
     for one in chosen:
         failed |= _unregister(masters, one)
-    removed = [one.id for one in chosen]
-    if as_json:
-        print_json({"unregistered": removed, "executions": ended, "failed": failed})
-    else:
-        for one in chosen:
-            say(f"unregistered {one.name} ({one.id})")
-        for id in ended:
-            say(f"dropped execution {id}")
+    record = {"unregistered": [one.id for one in chosen], "executions": ended, "failed": failed}
+    lines = [f"unregistered {one.name} ({one.id})" for one in chosen]
+    report(as_json, record, *lines, *(f"dropped execution {id}" for id in ended))
     _tell_failed(failed)
 
 

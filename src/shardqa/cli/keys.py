@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from shardqa import filters
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import NOTHING, PARTLY, print_json, print_table, say
+from shardqa.cli.output import NOTHING, PARTLY, print_json, print_table, report, say
 from shardqa.engine import Engine
 from shardqa.engine.api_keys import SCOPES, ApiKey, NewKey
 from shardqa.errors import BadData, UnknownKey
@@ -41,11 +41,10 @@ def create(
     wanted = _wanted(name, scope, corpus, expires, filter, per_minute)
     settings = target.settings()
     made, key = with_engine(settings, lambda engine: engine.api_keys.create(wanted))
-    if as_json:
-        print_json({"key": key, **_shown(made)})
-        return
-    say(f"key {made.id} for {made.name}; send it as 'Authorization: Bearer …'. It is not shown again:")
-    print(key)
+    line = f"key {made.id} for {made.name}; send it as 'Authorization: Bearer …'. It is not shown again:"
+    report(as_json, {"key": key, **_shown(made)}, line)
+    if not as_json:
+        print(key)
 
 
 @app.command("ls")

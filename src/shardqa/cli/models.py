@@ -11,7 +11,7 @@ import typer
 from shardqa.cli import completion
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import out, print_json, print_table, say
+from shardqa.cli.output import out, print_json, print_table, report, say
 from shardqa.cli.prepare import tell
 from shardqa.loader.models import STORE_SECONDS
 
@@ -88,12 +88,8 @@ def add(
     Example: shardqa models add my-reader-int8 --name my-reader
     """
     entry = store_of(store).add(folder, name)
-    if as_json:
-        print_json(_record(entry))
-        return
-    say(
-        f"{', '.join(entry.names)} is {entry.address[:12]} ({entry.kind}, {entry.bytes / 1e6:.1f} MB) in {entry.folder}"
-    )
+    size = f"{entry.kind}, {entry.bytes / 1e6:.1f} MB"
+    report(as_json, _record(entry), f"{', '.join(entry.names)} is {entry.address[:12]} ({size}) in {entry.folder}")
 
 
 @app.command()
@@ -136,10 +132,8 @@ def push(
         check_name(model, "NAME")
         pushed = ShardModel.of_file(model, file, backend, device, batch_size, tag)
         done = with_engine(settings, lambda engine: pushing.push_file(engine, pushed, replace))
-        if as_json:
-            print_json({"model": model, "backend": pushed.backend, "stored": done.stored})
-        else:
-            say(f"model {model} ({pushed.backend}) stored on: {', '.join(done.stored) or 'none, it was there'}")
+        line = f"model {model} ({pushed.backend}) stored on: {', '.join(done.stored) or 'none, it was there'}"
+        report(as_json, {"model": model, "backend": pushed.backend, "stored": done.stored}, line)
         return
     entry = store_of(store).find(model)
     name = as_ or _name_of(entry, model)
@@ -165,10 +159,8 @@ def drop(
 
     settings = target.settings(timeout=STORE_SECONDS)
     gone = with_engine(settings, lambda engine: pushing.drop(engine, name))
-    if as_json:
-        print_json({"model": name, "removed": gone})
-    else:
-        say(f"model {name} removed from: {', '.join(gone) or 'none, it was nowhere'}")
+    line = f"model {name} removed from: {', '.join(gone) or 'none, it was nowhere'}"
+    report(as_json, {"model": name, "removed": gone}, line)
 
 
 @app.command()
@@ -178,10 +170,8 @@ def rm(model: ModelArgument, store: StoreOption = None, as_json: JsonOption = Fa
     Example: shardqa models rm my-reader
     """
     kept = store_of(store).remove(model)
-    if as_json:
-        print_json({"removed": model, "names": kept})
-        return
-    say(f"removed {model}; {f'the model stays as {kept[0]}' if kept else 'its files are gone'}")
+    rest = f"the model stays as {kept[0]}" if kept else "its files are gone"
+    report(as_json, {"removed": model, "names": kept}, f"removed {model}; {rest}")
 
 
 def _name_of(entry: Entry, reference: str) -> str:

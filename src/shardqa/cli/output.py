@@ -60,6 +60,15 @@ def print_records(records: Sequence[Any], as_json: bool, title: str | None = Non
         print_table([name.replace("_", " ") for name in rows[0]], [list(row.values()) for row in rows], title)
 
 
+def report(as_json: bool, record: Any, *lines: str) -> None:
+    """Prints a record as JSON, or lines for the person at the terminal."""
+    if as_json:
+        print_json(record)
+        return
+    for line in lines:
+        say(line)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str | None = None) -> None:
     """A table on a terminal; in a pipe a line of names and a line per row, apart by tabs."""
     cells = [["" if value is None else str(value) for value in row] for row in rows]

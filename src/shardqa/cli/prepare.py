@@ -6,7 +6,7 @@ import typer
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import print_json, say
+from shardqa.cli.output import print_json, report
 from shardqa.cluster import redis_server
 from shardqa.loader import preparation
 from shardqa.loader.models import STORE_SECONDS
@@ -28,11 +28,12 @@ def prepare(
 
 
 def tell(done: preparation.Prepared, as_json: bool) -> None:
-    if as_json:
-        print_json({"reader": done.reader.name, "registered": done.registered, "stored": done.stored})
-        return
-    say(f"functions registered on: {', '.join(done.registered) or 'none, they were there'}")
-    say(f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}")
+    report(
+        as_json,
+        {"reader": done.reader.name, "registered": done.registered, "stored": done.stored},
+        f"functions registered on: {', '.join(done.registered) or 'none, they were there'}",
+        f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}",
+    )
 
 
 def module_path(as_json: JsonOption = False) -> None:

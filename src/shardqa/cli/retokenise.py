@@ -5,7 +5,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import CorpusArgument, JsonOption, Target, on_cluster
-from shardqa.cli.output import PARTLY, err, print_json, say
+from shardqa.cli.output import PARTLY, err, report
 from shardqa.cli.progress import ProgressLines
 from shardqa.engine import Engine
 from shardqa.schema import Retokenised
@@ -22,12 +22,8 @@ def retokenise(
     Example: shardqa retokenise handbook
     """
     done = with_engine(target.settings(), lambda engine: _work(engine, corpus))
-    if as_json:
-        print_json(done.model_dump(mode="json"))
-    else:
-        say(f"corpus {corpus}: {done.done:,} documents, {done.changed:,} of them changed, {done.failed:,} failed")
-        for error in done.errors:
-            say(f"  {error}")
+    line = f"corpus {corpus}: {done.done:,} documents, {done.changed:,} of them changed, {done.failed:,} failed"
+    report(as_json, done.model_dump(mode="json"), line, *(f"  {error}" for error in done.errors))
     if done.failed:
         raise typer.Exit(PARTLY)
 

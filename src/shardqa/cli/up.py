@@ -8,7 +8,7 @@ import typer
 from shardqa.cli import foreground, service
 from shardqa.cli.connection import DEFAULT_DATA
 from shardqa.cli.options import DataOption, JsonOption
-from shardqa.cli.output import print_json, say
+from shardqa.cli.output import print_json, report, say
 from shardqa.cluster.local import ClusterOptions
 
 ShardsOption = Annotated[int | None, typer.Option("--shards", help="Masters; 3 for a new cluster.", show_default=False)]
@@ -64,15 +64,9 @@ def down(data: DataOption = DEFAULT_DATA, as_json: JsonOption = False) -> None:
     Example: shardqa down
     """
     nodes, http = service.stop_all(data)
-    if as_json:
-        print_json({"data": str(data), "nodes": nodes, "http": http})
-        return
-    if not nodes and http is None:
-        say(f"nothing runs from {data}")
-    if http is not None:
-        say(f"stopped the API on port {http}")
-    if nodes:
-        say(f"stopped the nodes on ports {', '.join(map(str, nodes))}")
+    lines = [f"stopped the API on port {http}"] if http is not None else []
+    lines += [f"stopped the nodes on ports {', '.join(map(str, nodes))}"] if nodes else []
+    report(as_json, {"data": str(data), "nodes": nodes, "http": http}, *(lines or [f"nothing runs from {data}"]))
 
 
 def run(options: ClusterOptions, http: int | None, when_ready: Callable[[service.Service], None]) -> None:
