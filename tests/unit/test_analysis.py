@@ -8,7 +8,7 @@ from shardqa.analysis import analyse, query, words
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("form", "other"),
     [
         ("Beyoncé's", "beyonce"),
         ("inventions", "invention"),
@@ -19,8 +19,8 @@ from shardqa.analysis import analyse, query, words
         ("the mill’s wheels", "mill wheel"),
     ],
 )
-def test_forms_of_a_word_are_one_term(one: str, other: str) -> None:
-    assert analyse(one).content == analyse(other).content
+def test_forms_of_a_word_are_one_term(form: str, other: str) -> None:
+    assert analyse(form).content == analyse(other).content
 
 
 def test_decimals_stay_whole() -> None:
@@ -28,7 +28,7 @@ def test_decimals_stay_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("C, C++ and C#.", ["c", "c++", "and", "c#"]),
         ("C++17 and C#7", ["c++", "17", "and", "c#", "7"]),
@@ -42,8 +42,8 @@ def test_decimals_stay_whole() -> None:
         ("10⁵ 10^5 2⁻³ 105 m²", ["10^5", "10^5", "2^-3", "105", "m2"]),
     ],
 )
-def test_marks_that_make_another_word_of_one_stay(text: str, found: list[str]) -> None:
-    assert words(text) == found
+def test_marks_that_make_another_word_of_one_stay(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
 
 
 def test_ideographs_become_overlapping_pairs() -> None:

@@ -1,4 +1,4 @@
-"""Which titles lead from a question's first passages to other documents; integers and merged scores decide alone."""
+"""Titles lead from a question's first passages to other documents; integers and merged scores decide alone."""
 
 from typing import Any
 
@@ -47,11 +47,11 @@ def test_a_document_is_not_led_to_by_its_own_passages() -> None:
 
 
 def test_the_first_passages_are_those_of_all_shards_together() -> None:
-    told: list[tuple[list[tuple[str, float]], list[list[str]]]] = [
+    lists: list[tuple[list[tuple[str, float]], list[list[str]]]] = [
         ([(RIVER, 10.0), (f"{RIVER}1", 9.0), (f"{RIVER}2", 8.0), (f"{RIVER}3", 7.0)], [["a"], ["b"], ["c"]]),
         ([(MILL, 20.0)], [["d"]]),
     ]
-    assert [(one.score, one.words) for one in bridges.first_passages(told)] == [
+    assert [(one.score, one.words) for one in bridges.first_passages(lists)] == [
         (20.0, ("d",)),
         (10.0, ("a",)),
         (9.0, ("b",)),
@@ -60,12 +60,12 @@ def test_the_first_passages_are_those_of_all_shards_together() -> None:
 
 
 def test_counts_of_shards_add_up() -> None:
-    told = [
+    shards = [
         NamedTitles({"ashel": 1, "mill": 1}, {"ashel": 2, "mill": 3}),
         NamedTitles({"ashel": 2}, {"ashel": 3}),
         NamedTitles({}, {}),
     ]
-    assert bridges.counted(told) == NamedTitles({"ashel": 3, "mill": 1}, {"ashel": 5, "mill": 3})
+    assert bridges.counted(shards) == NamedTitles({"ashel": 3, "mill": 1}, {"ashel": 5, "mill": 3})
 
 
 def test_bridges_come_back_from_json_as_they_were() -> None:

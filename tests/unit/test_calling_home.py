@@ -1,4 +1,4 @@
-"""onnxruntime's telemetry is off wherever it is loaded by way of this package."""
+"""The telemetry of onnxruntime is off wherever it is loaded by way of this package."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ LOADERS = {
 
 
 def files_left(code: str, home: Path) -> list[str]:
-    """What Python leaves in its home folder when it runs this, in an environment that says nothing of telemetry."""
+    """Files that Python leaves in its home when it runs this, in an environment that says nothing of telemetry."""
     kept = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     quiet = {name: "" for name in kept if name.startswith("XDG_")}
     subprocess.run([sys.executable, "-c", code], check=True, env={**kept, **quiet, "HOME": str(home)})

@@ -26,29 +26,31 @@ for file in files:
 CLIENT = "import sys; sys.modules['httpx2'] = None; from shardqa import Client"
 
 
-def wanted(parts: list[str]) -> set[str]:
+def needs(parts: list[str]) -> set[str]:
     """All distributions that `pip install shardqa` brings with these extras."""
     todo = [Requirement(line) for line in PROJECT["dependencies"]]
     todo += [Requirement(line) for part in parts for line in PROJECT["optional-dependencies"][part]]
-    found: set[str] = set()
+    names, looked_at = set[str](), set[str]()
     while todo:
-        one = todo.pop()
-        name = canonicalize_name(one.name)
+        requirement = todo.pop()
+        name, extras = canonicalize_name(requirement.name), sorted(requirement.extras)
         if name == "shardqa":
-            todo += [Requirement(line) for part in one.extras for line in PROJECT["optional-dependencies"][part]]
-        elif f"{name}{sorted(one.extras)}" not in found:
-            found |= {name, f"{name}{sorted(one.extras)}"}
-            needs = [Requirement(line) for line in metadata.distribution(name).requires or []]
-            extras = [*one.extras, ""]
-            todo += [n for n in needs if n.marker is None or any(n.marker.evaluate({"extra": e}) for e in extras)]
-    return {name for name in found if "[" not in name}
+            todo += [Requirement(line) for part in extras for line in PROJECT["optional-dependencies"][part]]
+        elif f"{name}{extras}" not in looked_at:
+            names.add(name)
+            looked_at.add(f"{name}{extras}")
+            lines = map(Requirement, metadata.distribution(name).requires or [])
+            todo += [
+                n for n in lines if n.marker is None or any(n.marker.evaluate({"extra": e}) for e in (*extras, ""))
+            ]
+    return names
 
 
 def installed(folder: Path, *parts: str) -> Path:
     """An interpreter that sees shardqa and those distributions only: the files are links to this environment's."""
     venv.create(folder, with_pip=False, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for name in wanted(list(parts)):
+    for name in needs(list(parts)):
         distribution = metadata.distribution(name)
         for top in {file.parts[0] for file in distribution.files or [] if file.parts[0] != ".."}:
             target = Path(str(distribution.locate_file(top)))
@@ -106,13 +108,13 @@ def test_an_extra_brings_what_its_part_imports(tmp_path: Path, extra: str, code:
 def test_the_lock_of_serving_has_what_serving_needs_and_no_more() -> None:
     lines = (ROOT / "requirements.lock").read_text().splitlines()
     locked = {canonicalize_name(line.partition("==")[0]) for line in lines if "==" in line}
-    assert locked == wanted(["api", "cli", "client", "formats"]) | {"setuptools", "wheel"}
+    assert locked == needs(["api", "cli", "client", "formats"]) | {"setuptools", "wheel"}
 
 
 def test_the_lock_of_the_backends_has_each_backend_within_its_extras_bounds() -> None:
     lines = (ROOT / "requirements-backends.lock").read_text().splitlines()
     locked = {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
     for extra in ("tflite", "openvino", "tf"):
-        (wanted_one,) = (Requirement(line) for line in PROJECT["optional-dependencies"][extra])
-        name = "tensorflow-cpu" if wanted_one.name == "tensorflow" else wanted_one.name  # the build without CUDA
-        assert locked[canonicalize_name(name)] in wanted_one.specifier, name
+        (requirement,) = (Requirement(line) for line in PROJECT["optional-dependencies"][extra])
+        name = "tensorflow-cpu" if requirement.name == "tensorflow" else requirement.name  # the build without CUDA
+        assert locked[canonicalize_name(name)] in requirement.specifier, name

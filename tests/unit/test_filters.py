@@ -1,4 +1,4 @@
-"""What a filter means, and what is none."""
+"""Filters: their meaning, and texts that are none."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ DOCUMENT = {
 }
 
 
-def holds(**given: Any) -> bool:
-    return filters.holds(filters.parse(filters.canonical(DocumentFilter(**given))), "Leave", DOCUMENT)
+def holds(**fields: Any) -> bool:
+    return filters.holds(filters.parse(filters.canonical(DocumentFilter(**fields))), "Leave", DOCUMENT)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_the_same_conditions_have_one_spelling() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"metadata": {"year": {}}},
         {"metadata": {"year": {"gte": "soon"}}},
@@ -97,9 +97,9 @@ def test_the_same_conditions_have_one_spelling() -> None:
         {"metadata": {str(n): n for n in range(65)}},
     ],
 )
-def test_what_is_no_filter_is_refused(given: dict[str, Any]) -> None:
+def test_what_is_no_filter_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(BadFilter):
-        filters.canonical(DocumentFilter(**given))
+        filters.canonical(DocumentFilter(**fields))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"year": 1}', '{"metadata": {"a": {"near": 1}}}', '{"metadata": 1}'])

@@ -82,7 +82,7 @@ def test_case_blanks_accents_and_the_end_do_not_make_another_question(other: str
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("question", "other"),
     [
         ("Who created C#?", "Who created C?"),
         ("Who created C++?", "Who created C?"),
@@ -108,8 +108,8 @@ def test_case_blanks_accents_and_the_end_do_not_make_another_question(other: str
         ("Who created C\u200d?", "Who created C?"),
     ],
 )
-def test_questions_that_differ_to_a_reader_have_different_keys(one: str, other: str) -> None:
-    assert keys.normalise_question(one) != keys.normalise_question(other)
+def test_questions_that_differ_to_a_reader_have_different_keys(question: str, other: str) -> None:
+    assert keys.normalise_question(question) != keys.normalise_question(other)
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1))

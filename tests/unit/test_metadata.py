@@ -25,12 +25,12 @@ def nested(levels: int, inner: Any = 7) -> dict[str, Any]:
 
 
 @given(st.dictionaries(st.text(), values, max_size=5))
-def test_what_is_packed_is_unpacked(given_: dict[str, Any]) -> None:
+def test_what_is_packed_is_unpacked(fields: dict[str, Any]) -> None:
     try:
-        packed = metadata.pack("d", given_)
+        packed = metadata.pack("d", fields)
     except BadDocument:
         return
-    assert metadata.unpack(packed) == json.loads(packed) == given_
+    assert metadata.unpack(packed) == json.loads(packed) == fields
 
 
 @pytest.mark.parametrize("levels", [1, 2, metadata.MAX_DEPTH])

@@ -1,4 +1,4 @@
-"""Which errors of Redis end by themselves."""
+"""Some errors of Redis end by themselves."""
 
 import pytest
 from redis import ResponseError

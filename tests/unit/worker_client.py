@@ -82,7 +82,7 @@ class WorkerClient:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is sent meanwhile reaches the worker all at once."""
+        """Everything that is sent meanwhile reaches the worker at once."""
         os.kill(self.pid, signal.SIGSTOP)
         yield
         os.kill(self.pid, signal.SIGCONT)
@@ -94,7 +94,7 @@ class WorkerClient:
         return self._id
 
     def reply(self, id: int) -> Any:
-        """What came for `ask`: RESP as hiredis decodes it (an error as exception object), or TENSORS as its items."""
+        """The reply to `ask`: RESP as hiredis decodes it (an error as exception object), or TENSORS as its items."""
         frame = self.wait(lambda f: f.id == id and f.type in (Type.REPLY, Type.TENSORS))
         return frame.items() if frame.type is Type.TENSORS else decode(frame.payload)
 
@@ -113,13 +113,13 @@ class WorkerClient:
     def miss(self, registration: str, key: Item) -> Any:
         return self.reply(self.ask(Type.MISS, "default", registration, key, b"GET", key))
 
-    def wait(self, wanted: Callable[[Frame], bool]) -> Frame:
+    def wait(self, is_it: Callable[[Frame], bool]) -> Frame:
         """The first frame of this kind, taken out of `seen`."""
         until = time.monotonic() + PATIENCE
         with self._news:
             while True:
                 for frame in self.seen:
-                    if wanted(frame):
+                    if is_it(frame):
                         self.seen.remove(frame)
                         return frame
                 if self._silent or not self._news.wait(until - time.monotonic()):

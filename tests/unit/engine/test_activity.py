@@ -1,4 +1,4 @@
-"""What INFO tells of models, read for /metrics."""
+"""INFO of models, read for /metrics."""
 
 from shardqa.api import model_metrics
 from shardqa.engine.activity import MOST, models_of

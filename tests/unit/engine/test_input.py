@@ -1,4 +1,4 @@
-"""What the engine refuses before it asks any shard."""
+"""The engine refuses questions and documents that are none before it asks any shard."""
 
 import asyncio
 from collections.abc import Collection
@@ -46,55 +46,49 @@ def engine() -> Engine:
 
 
 @pytest.mark.parametrize(
-    ("question", "fault"),
+    ("words", "fault", "text"),
     [
-        ("", EmptyQuestion),
-        (" ?! ", EmptyQuestion),
-        ("who \ud800", BadQuestion),
-        ("x" * (MAX_QUESTION + 1), QuestionTooLong),
-        ("x" * 1_000_000, QuestionTooLong),
+        ({"question": ""}, EmptyQuestion, "has no words"),
+        ({"question": " ?! "}, EmptyQuestion, "has no words"),
+        ({"question": "who \ud800"}, BadQuestion, "lone surrogate"),
+        ({"question": "x" * (MAX_QUESTION + 1)}, QuestionTooLong, f"more than {MAX_QUESTION:,}"),
+        ({"question": "x" * 1_000_000}, QuestionTooLong, f"more than {MAX_QUESTION:,}"),
+        ({"k": 0}, BadLimit, "1 to 100"),
+        ({"k": -1}, BadLimit, "1 to 100"),
+        ({"k": 101}, BadLimit, "1 to 100"),
+        ({"n_best": 0}, BadLimit, "1 to 20"),
+        ({"n_best": 21}, BadLimit, "1 to 20"),
+        ({"min_score": -0.1}, BadLimit, "probability"),
+        ({"min_score": 1.1}, BadLimit, "probability"),
+        ({"min_score": float("nan")}, BadLimit, "probability"),
+        ({"corpus": "Not A Name"}, BadCorpusName, "not of the form"),
     ],
 )
-async def test_a_question_that_is_none_is_refused(engine: Engine, question: str, fault: type[ShardqaError]) -> None:
-    with pytest.raises(fault):
-        await engine.ask(question)
-
-
-@pytest.mark.parametrize("k", [0, -1, 101, 10_000])
-async def test_k_outside_its_range_is_refused_with_the_range(engine: Engine, k: int) -> None:
-    with pytest.raises(BadLimit, match="1 to 100"):
-        await engine.ask("who", k=k)
-
-
-@pytest.mark.parametrize("min_score", [-0.1, 1.1, float("nan")])
-async def test_a_min_score_that_is_no_probability_is_refused(engine: Engine, min_score: float) -> None:
-    with pytest.raises(BadLimit, match="probability"):
-        await engine.ask("who", min_score=min_score)
-
-
-async def test_a_bad_corpus_name_is_refused(engine: Engine) -> None:
-    with pytest.raises(BadCorpusName):
-        await engine.ask("who", corpus="Not A Name")
-
-
-@pytest.mark.parametrize("text", ["", " \n\t", "a\ud800"])
-async def test_a_document_without_text_is_refused(engine: Engine, text: str) -> None:
-    with pytest.raises(BadDocument):
-        await engine.documents.put(Document(id="d", text=text))
-
-
-async def test_a_document_past_the_bound_is_refused_with_both_sizes(engine: Engine) -> None:
-    with pytest.raises(DocumentTooLarge, match=f"{MAX_DOCUMENT:,}"):
-        await engine.documents.put(Document(id="d", text="é" * (MAX_DOCUMENT // 2 + 1)))
+async def test_a_question_that_is_none_is_refused(
+    engine: Engine, words: dict[str, Any], fault: type[ShardqaError], text: str
+) -> None:
+    with pytest.raises(fault, match=text):
+        await engine.ask(**{"question": "who", **words})
 
 
 @pytest.mark.parametrize(
-    "field",
-    [{"title": "\ud800"}, {"source": "\udce9.txt"}, {"metadata": {"by": "\ud800"}}, {"metadata": {"\ud800": 1}}],
+    ("field", "fault", "text"),
+    [
+        ({"text": ""}, BadDocument, "no text"),
+        ({"text": " \n\t"}, BadDocument, "no text"),
+        ({"text": "a\ud800"}, BadDocument, "lone surrogate at character 1"),
+        ({"text": "é" * (MAX_DOCUMENT // 2 + 1)}, DocumentTooLarge, f"{MAX_DOCUMENT:,}"),
+        ({"title": "\ud800"}, BadDocument, "lone surrogate at character"),
+        ({"source": "\udce9.txt"}, BadDocument, "lone surrogate at character"),
+        ({"metadata": {"by": "\ud800"}}, BadDocument, "lone surrogate at character"),
+        ({"metadata": {"\ud800": 1}}, BadDocument, "lone surrogate at character"),
+    ],
 )
-async def test_a_document_with_half_a_character_anywhere_is_refused(engine: Engine, field: dict[str, Any]) -> None:
-    with pytest.raises(BadDocument, match="lone surrogate at character"):
-        await engine.documents.put(Document(id="d", text="t", **field))
+async def test_a_document_that_is_none_is_refused(
+    engine: Engine, field: dict[str, Any], fault: type[ShardqaError], text: str
+) -> None:
+    with pytest.raises(fault, match=text):
+        await engine.documents.put(Document(**{"id": "d", "text": "t", **field}))
 
 
 async def test_a_question_takes_no_longer_than_its_settings_allow() -> None:

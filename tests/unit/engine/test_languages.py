@@ -1,4 +1,4 @@
-"""Which questions are taken for another language than English."""
+"""Questions in another language than English are found."""
 
 import json
 from pathlib import Path

@@ -46,9 +46,9 @@ def candidates_of(replies: list[dict[str, Any]], question: str = "q?") -> list[C
     return merging.candidates_of(replies, question, ranks)
 
 
-def conclusion(asked: MergedCandidates, min_score: float | None, when: AnswerWhen = "balanced") -> Any:
+def conclusion(merged: MergedCandidates, min_score: float | None, when: AnswerWhen = "balanced") -> Any:
     question = Question.of("q?", Settings(n_best=3), answer_when=when, min_score=min_score)
-    return conclude(asked, question, "m", None, [], Timing())
+    return conclude(merged, question, "m", None, [], Timing())
 
 
 def test_candidates_of_all_shards_come_best_first() -> None:

@@ -1,4 +1,4 @@
-"""Which sentences are shown of those that were read."""
+"""Sentences that are shown, of those that were read."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,7 @@ def passage(
 
 
 def reply(tag: str = "a", evidence: EvidenceWeights = PLAIN, **passages: dict[str, Any]) -> dict[str, Any]:
-    """Of passages named by document and number, as d0; the span of each is its likeliest sentence's first word."""
+    """A reply with passages named as d0; the span of each is its likeliest sentence's first word."""
     keyed = {keys.passage("c", name[:1], int(name[1:])): one for name, one in passages.items()}
     best = {key: max(one["sentences"], key=lambda sentence: sentence[2]) for key, one in keyed.items()}
     spans = [
