@@ -19,7 +19,7 @@ SMALL = 40  # documents
 
 
 class BigFirst:
-    """One of 4.9 MB, then small ones."""
+    """One of 3 MB, then small ones."""
 
     total = SMALL + 1
 
@@ -27,7 +27,7 @@ class BigFirst:
         return 0
 
     def __iter__(self) -> Iterator[Item]:
-        yield Document(id="big", text=story(4_900_000))
+        yield Document(id="big", text=story(3_000_000))
         for n in range(SMALL):
             yield Document(id=f"small-{n}", text=f"Small village {n} has {n + 2} mills.")
 

@@ -84,13 +84,6 @@ def completed(line: str, cluster: LocalCluster) -> list[str]:
     return subprocess.run([program], env=environment, capture_output=True, text=True, check=True).stdout.split()
 
 
-def test_running_an_ingest_again_writes_nothing(run: Run) -> None:
-    first = run("ingest", str(SEEDS / "documents"), "--json").json
-    assert first["documents"] >= 40
-    second = run("ingest", str(SEEDS / "documents"), "--json").json
-    assert (second["documents"], second["unchanged"]) == (0, first["documents"])
-
-
 def test_a_folder_is_kept_equal_to_its_files(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
@@ -205,14 +198,21 @@ def test_a_watched_folder_is_followed(cluster: LocalCluster, corpus: str, tmp_pa
 def test_what_can_not_be_ingested_is_told_and_the_rest_goes_in(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "mixed"
     folder.mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text("The password of the mill is Ada.")
     (folder / "a.txt").write_text("The weir roars at night.")
     (folder / "b.bin").write_bytes(b"\x00\x01")
     (folder / "c.txt").write_bytes(b"M\xc3")
     (folder / "d.jsonl").write_text('{"id": "a.txt", "text": "The same id."}\n')
-    done = run("ingest", str(folder), code=4)
-    assert "1 document written, 0 unchanged, 3 skipped" in done.stdout
-    for words in ("b.bin: binary", "c.txt: invalid UTF-8", "the id 'a.txt' was met before"):
-        assert words in done.stderr
+    os.mkfifo(folder / "e.txt")
+    (folder / "f.txt").symlink_to(tmp_path / "outside" / "secret.txt")
+    (folder / "sub").symlink_to(tmp_path / "outside")
+    output = run("ingest", "mixed", code=4)
+    assert "1 document written, 0 unchanged, 6 skipped" in output.stdout
+    assert output.stderr.count("a link, which may lead out of the folder") == 2
+    for words in ("b.bin: binary", "c.txt: invalid UTF-8", "the id 'a.txt' was met before", "a pipe, socket or device"):
+        assert words in output.stderr
+    assert run("ingest", "mixed", "--follow-links", "--json", code=4).json["documents"] == 2
 
 
 def test_files_of_one_name_from_two_folders_do_not_replace_each_other(run: Run, tmp_path: Path) -> None:
@@ -229,24 +229,6 @@ def test_files_of_one_name_from_two_folders_do_not_replace_each_other(run: Run, 
     assert run("ingest", "a/note.txt", "--json").json["documents"] == 1
     run("ingest", "b", "--replace")
     assert run("ask", "When was the mill of b built?", "--json").json["answer"] == "1907"
-
-
-def test_links_out_of_a_folder_are_followed_only_when_asked_for(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret.txt").write_text("The password of the mill is Ada.")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "file.txt").symlink_to(tmp_path / "outside" / "secret.txt")
-    (tmp_path / "folder" / "sub").symlink_to(tmp_path / "outside")
-    refused = run("ingest", "folder", code=1)
-    assert refused.stderr.count("a link, which may lead out of the folder") == 2
-    assert run("ingest", "folder", "--follow-links", "--json").json["documents"] == 2
-
-
-def test_a_pipe_in_a_folder_does_not_hold_the_others_up(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    os.mkfifo(tmp_path / "folder" / "a.txt")
-    (tmp_path / "folder" / "b.txt").write_text("The weir roars.")
-    assert "a pipe, socket or device" in run("ingest", "folder", code=4).stderr
 
 
 def test_status_is_a_line_per_node_with_its_worker_and_slots(run: Run, cluster: LocalCluster) -> None:
@@ -290,19 +272,18 @@ def test_doctor_warns_of_rewrites_that_lose_registrations(run: Run, cluster: Loc
     assert (finding["check"], finding["remedy"]) == ("AOF", "CONFIG SET aof-use-rdb-preamble yes")
 
 
-def test_the_seeds_questions_are_evaluated(run: Run) -> None:
-    run("ingest", str(SEEDS / "documents"))
-    found = run("eval", "retrieval", str(SEEDS / "questions.jsonl"), "--limit", "60", "--json").json
-    assert found["questions"] == 60
-    assert found["recall_at_5"] >= 90
-    answered = run("eval", "ask", str(SEEDS / "questions.jsonl"), "--limit", "24", "--json").json
-    assert answered["questions"] == 24
-    assert answered["right"] >= 60
-
-
-def test_bench_prints_a_row_for_each_kind_and_concurrency(run: Run) -> None:
-    run("ingest", str(SEEDS / "documents"))
+def test_the_seeds_are_ingested_once_evaluated_and_measured(run: Run) -> None:
+    first = run("ingest", str(SEEDS / "documents"), "--json").json
+    assert first["documents"] >= 40
+    again = run("ingest", str(SEEDS / "documents"), "--json").json
+    assert (again["documents"], again["unchanged"]) == (0, first["documents"])
     questions = str(SEEDS / "questions.jsonl")
+    retrieval = run("eval", "retrieval", questions, "--limit", "60", "--json").json
+    assert retrieval["questions"] == 60
+    assert retrieval["recall_at_5"] >= 90
+    answers = run("eval", "ask", questions, "--limit", "24", "--json").json
+    assert answers["questions"] == 24
+    assert answers["right"] >= 60
     rows = run("bench", "ask", "--questions", questions, "--requests", "4", "--concurrency", "1,2", "--json").json
     assert [(row["kind"], row["concurrency"]) for row in rows] == [
         (kind, level) for kind in ("computed", "redis", "process") for level in (1, 2)

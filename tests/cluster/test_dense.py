@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -57,9 +56,9 @@ async def count(engine: Engine) -> int | None:
     return next(one.encoded for one in (await engine.catalogue.corpora()).corpora if one.name == engine.settings.corpus)
 
 
-async def until(what: Callable[[], Awaitable[bool]]) -> None:
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(SECONDS):
-        while not await what():  # noqa: ASYNC110 - of another process
+        while not await holds():  # noqa: ASYNC110 - of another process
             await asyncio.sleep(0.05)
 
 
@@ -77,8 +76,8 @@ async def push(engine: Engine, folder: Path) -> None:
 
 async def hash_of(engine: Engine, document: str) -> dict[bytes, bytes]:
     key = keys.passage(engine.settings.corpus, document, 0)
-    found: dict[bytes, bytes] = await engine.shards.by_key(key, "HGETALL")
-    return found
+    fields: dict[bytes, bytes] = await engine.shards.by_key(key, "HGETALL")
+    return fields
 
 
 async def ranks(engine: Engine, question: str) -> list[tuple[str, float]]:
@@ -110,45 +109,34 @@ async def vector_of(engine: Engine, question: str) -> QuestionVector:
     return terms.statistics.near
 
 
-async def test_passages_are_ranked_by_words_until_they_have_vectors(engine: Engine, encoder: Path) -> None:
-    await dense.remove(engine)
-    before = {question: await ranks(engine, question) for question in QUESTIONS}
-    for question in QUESTIONS:
-        assert before[question] == await ranks_of_one_index(engine, question, None)
-    assert await count(engine) is None
-    await push(engine, encoder)
-    assert [await ranks(engine, question) for question in QUESTIONS] != list(before.values())
-
-
-async def test_without_its_encoder_a_cluster_answers_and_nothing_fails(
+async def test_three_shards_rank_by_vectors_as_one_index_does_once_there_are_any(
     engine: Engine, encoder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await push(engine, encoder)
     await dense.remove(engine)
-    assert await ranks(engine, QUESTIONS[1]) == await ranks_of_one_index(engine, QUESTIONS[1], None)
+    by_words = [await ranks(engine, question) for question in QUESTIONS]
+    assert by_words == [await ranks_of_one_index(engine, question, None) for question in QUESTIONS]
+    assert await count(engine) is None
+    await push(engine, encoder)
+    by_vectors = [await ranks(engine, question) for question in QUESTIONS]
+    vectors = [await vector_of(engine, question) for question in QUESTIONS]
+    assert by_vectors != by_words
+    for question, vector, ranked in zip(QUESTIONS, vectors, by_vectors, strict=True):
+        assert ranked == await ranks_of_one_index(engine, question, vector)
+    await dense.remove(engine)
+    assert [await ranks(engine, question) for question in QUESTIONS] == by_words
     assert [record.getMessage() for record in caplog.records if "Embed" in record.getMessage()] == []
 
 
-async def test_three_shards_rank_by_vectors_as_one_index_does(engine: Engine, encoder: Path) -> None:
+async def test_an_explanation_shows_both_parts_and_a_corpus_can_do_without_and_with_again(
+    engine: Engine, encoder: Path
+) -> None:
     await push(engine, encoder)
-    for question in QUESTIONS:
-        vector = await vector_of(engine, question)
-        assert await ranks(engine, question) == await ranks_of_one_index(engine, question, vector)
-
-
-async def test_an_explanation_shows_both_parts_and_their_sum(engine: Engine, encoder: Path) -> None:
-    await push(engine, encoder)
-    explained = await engine.explain(QUESTIONS[0])
-    best = explained.passages[0]
+    best = (await engine.explain(QUESTIONS[0])).passages[0]
     assert best.why is not None
     assert best.why.cosine is not None
     parts = sum(part.body + part.title for part in best.why.terms) + sum(part.score for part in best.why.pairs)
     assert best.why.near > 0
     assert best.score == best.why.score == pytest.approx(parts + best.why.graph + best.why.near)
-
-
-async def test_a_corpus_can_do_without_and_with_again(engine: Engine, encoder: Path) -> None:
-    await push(engine, encoder)
     with_vectors = await ranks(engine, QUESTIONS[0])
     await engine.catalogue.switch(engine.settings.corpus, "dense", False)
     assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], None)
@@ -179,18 +167,18 @@ async def test_vectors_of_two_encoders_are_never_compared(engine: Engine, encode
     assert await ranks(engine, QUESTIONS[0]) == await ranks_of_one_index(engine, QUESTIONS[0], vector)
 
 
-@pytest.mark.parametrize("damage", [b"", b"x" * 40, b"\0" * 400])
-async def test_a_damaged_vector_is_replaced(engine: Engine, encoder: Path, damage: bytes) -> None:
+async def test_a_damaged_vector_is_replaced(engine: Engine, encoder: Path) -> None:
     await push(engine, encoder)
     whole = (await hash_of(engine, "inn-Quill"))[b"vector"]
-    await engine.documents.delete(engine.settings.corpus, "inn-Quill")
-    await engine.documents.put(Document(id="inn-Quill", title="inn", text=TEXTS["inn-Quill"]))
-    await engine.shards.by_key(keys.passage(engine.settings.corpus, "inn-Quill", 0), "HSET", "vector", damage)
 
     async def is_mended() -> bool:
         return (await hash_of(engine, "inn-Quill"))[b"vector"] == whole
 
-    await until(is_mended)
+    for damage in (b"", b"x" * 40, b"\0" * 400):
+        await engine.documents.delete(engine.settings.corpus, "inn-Quill")
+        await engine.documents.put(Document(id="inn-Quill", title="inn", text=TEXTS["inn-Quill"]))
+        await engine.shards.by_key(keys.passage(engine.settings.corpus, "inn-Quill", 0), "HSET", "vector", damage)
+        await until(is_mended)
 
 
 async def test_a_shard_that_lost_its_encoder_gets_it_from_another(engine: Engine, encoder: Path) -> None:
@@ -228,5 +216,4 @@ async def test_a_passage_deleted_while_it_is_encoded_leaves_nothing(engine: Engi
     await push(engine, encoder)
     for document in list(TEXTS)[:8]:
         await engine.documents.delete(engine.settings.corpus, document)
-    found: list[Any] = [await hash_of(engine, document) for document in list(TEXTS)[:8]]
-    assert found == [{}] * 8
+    assert [await hash_of(engine, document) for document in list(TEXTS)[:8]] == [{}] * 8
