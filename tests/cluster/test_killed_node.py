@@ -6,7 +6,7 @@ import signal
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from copy import copy
 from itertools import count
 from random import Random
@@ -20,6 +20,7 @@ from redis.asyncio.cluster import ClusterNode
 from shardqa import keys
 from shardqa.cluster import local
 from shardqa.cluster.local import ClusterOptions, LocalCluster
+from shardqa.config import Settings
 from shardqa.engine import Engine, cluster_view, connections, liveness
 from shardqa.engine.connections import Shards
 from shardqa.errors import AnswerTimeout, ClusterUnavailable
@@ -137,6 +138,16 @@ async def test_a_node_that_restarts_between_questions_is_missed_by_none_of_them(
     assert await engine.documents.get("towns", towns_on(engine, port_of(doomed, 0))[0]) is not None
     whole = await asyncio.gather(*(engine.ask(question, fresh=True) for question in QUESTIONS))
     assert [(answer.answer, answer.partial) for answer in whole] == [(name, False) for name in NAMES]
+
+
+@pytest.mark.parametrize("harm", [still, down])
+async def test_an_engine_connects_while_a_master_hangs_or_is_down(
+    doomed: LocalCluster, harm: Callable[[LocalCluster, int], AbstractContextManager[str]]
+) -> None:
+    """Nothing replaces it, so it stays among the masters."""
+    with harm(doomed, 0):
+        async with await Engine.connect(Settings(redis=f"127.0.0.1:{port_of(doomed, 1)}")) as engine:
+            assert len(engine.shards.nodes()) == 3
 
 
 async def test_connections_that_end_while_others_take_them_are_passing_faults_at_most(doomed: LocalCluster) -> None:
