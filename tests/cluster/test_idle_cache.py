@@ -14,10 +14,14 @@ MILL = "The mill at Hallow Ford was built in 1742 by the brothers Anders and Jon
 QUESTION = "When was the mill at Hallow Ford built?"
 
 
+@pytest.fixture(autouse=True)
+async def mill(engine: Engine) -> None:
+    await engine.documents.put(Document(id="mill", text=MILL))
+
+
 async def test_after_a_minute_without_questions_the_process_still_answers_from_its_memory(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await engine.documents.put(Document(id="mill", text=MILL))
     await engine.ask(QUESTION)
     later = monotonic() + 2 * epochs.KNOWN_SECONDS
     monkeypatch.setattr(epochs, "monotonic", lambda: later)
@@ -25,17 +29,14 @@ async def test_after_a_minute_without_questions_the_process_still_answers_from_i
 
 
 async def test_a_process_that_has_just_started_answers_from_redis(engine: Engine, settings: Settings) -> None:
-    await engine.documents.put(Document(id="mill", text=MILL))
     await engine.ask(QUESTION)
     async with await Engine.connect(settings) as other:
-        answer = await other.ask(QUESTION)
-    assert answer.cache == "redis"
+        assert (await other.ask(QUESTION)).cache == "redis"
 
 
 async def test_a_document_that_changed_while_nobody_listened_is_answered_anew(
     engine: Engine,
 ) -> None:
-    await engine.documents.put(Document(id="mill", text=MILL))
     assert (await engine.ask(QUESTION)).answer == "1742"
     await engine.epochs.stop()
     engine.epochs.following = False
@@ -45,7 +46,6 @@ async def test_a_document_that_changed_while_nobody_listened_is_answered_anew(
 
 
 async def test_times_of_a_kept_answer_are_of_this_request(engine: Engine, settings: Settings) -> None:
-    await engine.documents.put(Document(id="mill", text=MILL))
     computed = await engine.ask(QUESTION)
     assert computed.timing.read > 0
     assert computed.shards[0].us
@@ -57,7 +57,6 @@ async def test_times_of_a_kept_answer_are_of_this_request(engine: Engine, settin
 async def test_times_of_an_answer_that_a_shard_kept_are_of_this_request(
     engine: Engine, settings: Settings, shards: Shards
 ) -> None:
-    await engine.documents.put(Document(id="mill", text=MILL))
     await engine.ask(QUESTION)
     wait_until(lambda: list(shards.client.scan_iter(f"answer:{settings.corpus}:*")), "the shard's answer is stored")
     for final in shards.client.scan_iter(f"ask:{settings.corpus}:*"):

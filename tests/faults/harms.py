@@ -38,6 +38,14 @@ def _master(subject: Subject, chance: Random) -> Node:
     return chance.choice(subject.masters())
 
 
+def _pair(subject: Subject, chance: Random) -> tuple[Node, Node]:
+    """Gives a master and its replica."""
+    master = _master(subject, chance)
+    replica = subject.replica_of(master)
+    assert replica is not None
+    return master, replica
+
+
 def kill_worker(subject: Subject, chance: Random) -> Harmed:
     port = _master(subject, chance).port
     subject.signal_worker(port, signal.SIGKILL)
@@ -61,9 +69,7 @@ def _taken_over(harmed: Harmed, subject: Subject, replica: Node) -> Callable[[],
 
 def kill_master(subject: Subject, chance: Random) -> Harmed:
     """It comes back once its replica has taken over."""
-    master = _master(subject, chance)
-    replica = subject.replica_of(master)
-    assert replica is not None
+    master, replica = _pair(subject, chance)
     subject.kill(master.port)
     harmed = Harmed("master killed", master.port, monotonic(), mend=subject.restart)
     harmed.watch = _taken_over(harmed, subject, replica)
@@ -80,8 +86,7 @@ def restart_master(subject: Subject, chance: Random) -> Harmed:
 
 
 def kill_replica(subject: Subject, chance: Random) -> Harmed:
-    replica = subject.replica_of(_master(subject, chance))
-    assert replica is not None
+    _, replica = _pair(subject, chance)
     subject.kill(replica.port)
     return Harmed("replica killed", replica.port, monotonic(), mend=subject.restart)
 
@@ -95,25 +100,17 @@ def hang_master(subject: Subject, chance: Random) -> Harmed:
 
 
 def hang_master_long(subject: Subject, chance: Random) -> Harmed:
-    master = _master(subject, chance)
-    replica = subject.replica_of(master)
-    assert replica is not None
+    master, replica = _pair(subject, chance)
     subject.stop_node(master.port)
-    harmed = Harmed(
-        "master hung until its replica took over",
-        master.port,
-        monotonic(),
-        mend=lambda: subject.continue_node(master.port),
-    )
+    name, mend = "master hung until its replica took over", lambda: subject.continue_node(master.port)
+    harmed = Harmed(name, master.port, monotonic(), mend=mend)
     harmed.watch = _taken_over(harmed, subject, replica)
     return harmed
 
 
 def promote(subject: Subject, chance: Random) -> Harmed:
     """CLUSTER FAILOVER: both agree on it."""
-    master = _master(subject, chance)
-    replica = subject.replica_of(master)
-    assert replica is not None
+    master, replica = _pair(subject, chance)
     with subject.client(replica.port) as client:
         client.execute_command("CLUSTER", "FAILOVER")
     harmed = Harmed("replica promoted", master.port, monotonic())
