@@ -10,7 +10,7 @@ HTTP   ?=
 T      ?=
 CORES  := $(shell nproc)
 
-SANITIZED := dag_arguments peers progress redis_ai rights tensors
+SANITIZED := errors scripts_and_graphs peers progress redis_ai rights tensors
 
 RUN_OPTIONS := --data $(DATA) $(if $(SHARDS),--shards $(SHARDS)) $(if $(PORT),--port $(PORT)) $(if $(HTTP),--http $(HTTP))
 export OMP_NUM_THREADS ?= 1

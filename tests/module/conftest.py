@@ -1,5 +1,6 @@
 """Fixtures: servers with the module, alone and with a replica."""
 
+import fcntl
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from .servers import ROOT, Make, Server, replicate, until  # noqa: TID251 (this 
 
 @pytest.fixture(scope="session", autouse=True)
 def _built() -> None:
-    subprocess.run(["make", "-s", "-C", str(ROOT / "module")], check=True)
+    with open(ROOT / "module" / "Makefile") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # pytest-xdist has several of us
+        subprocess.run(["make", "-s", "-C", str(ROOT / "module")], check=True)
 
 
 @pytest.fixture

@@ -22,35 +22,21 @@ from typing import Any
 
 HEADER = struct.Struct("<IBBHQ")
 VERSION = 2
-HELLO, SESSION, START, REQUEST, MISS, EVENT, MODELLOAD, MODELDROP, EXECUTE, CANCEL, CALLED, ROLE, RESYNC = range(1, 14)
-READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS, RELEASE = range(64, 74)
-FORGET = 14
-HOOK = 15
-SYNC = 16
-LOCK, UNLOCK = 75, 76
-PROGRESS = 74
-RAN = 80
-DAG_DONE = 81
-NAMES = {
-    HELLO: "HELLO",
-    SESSION: "SESSION",
-    START: "START",
-    REQUEST: "REQUEST",
-    MISS: "MISS",
-    EVENT: "EVENT",
-    MODELLOAD: "MODELLOAD",
-    MODELDROP: "MODELDROP",
-    EXECUTE: "EXECUTE",
-    CANCEL: "CANCEL",
-    32: "SCRIPT",
-    33: "DAG",
-    CALLED: "CALLED",
-    ROLE: "ROLE",
-    RESYNC: "RESYNC",
-    FORGET: "FORGET",
-    HOOK: "HOOK",
-    SYNC: "SYNC",
+TO_WORKER = (
+    "HELLO SESSION START REQUEST MISS EVENT MODELLOAD MODELDROP EXECUTE CANCEL CALLED ROLE RESYNC FORGET HOOK SYNC"
+)
+NAMES = {**dict(enumerate(TO_WORKER.split(), 1)), 32: "SCRIPT", 33: "DAG"}
+REQUEST, CALLED = 4, 11
+READY, REPLY, TENSORS, CALL, REGISTER, UNREGISTER, WATCH, LOG, STATS, RELEASE, PROGRESS, LOCK, UNLOCK = range(64, 77)
+RAN, DAG_DONE = 80, 81
+NAMED = "*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n"  # the inputs and outputs of a model
+OTHERS_NAMED = "*2\r\n*2\r\n$1\r\np\r\n$1\r\nq\r\n*0\r\n"
+LOADED = {  # what MODELLOAD is answered, by the first word of the file
+    "BAD": "-ERR this is no model\r\n",
+    "TWO": "*2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n",
+    "LONG": f"*2\r\n*1\r\n$65537\r\n{'x' * 65537}\r\n*1\r\n$1\r\ny\r\n",
 }
+DEADLY = {b"KILLER": signal.SIGSEGV, b"HUGE": signal.SIGKILL}  # the second as the kernel ends what has no room
 
 
 def pack(items: list[Any]) -> bytes:
@@ -117,7 +103,7 @@ class FakeWorker:
         faulthandler.register(signal.SIGUSR2, all_threads=True)
         self.inbox: deque[tuple[int, int, bytes]] = deque()
         self.seen: list[list[str]] = []  # frames so far, as text
-        self.held: list[tuple[int, bytes]] = []  # misses that wait for `release`
+        self.open_misses: list[tuple[int, bytes]] = []  # misses that wait for `release`
         self.miss_mode = "answer"
         self.misses = 0
         self.calls = 0
@@ -194,7 +180,7 @@ class FakeWorker:
         self.misses += 1
         _user, registration, key, *_ = unpack(payload)
         if self.miss_mode == "hold":
-            self.held.append((id, key))
+            self.open_misses.append((id, key))
         elif self.miss_mode == "store":
             self.send(REPLY, id, bulk(b"value of " + key))
             session = registration.decode().rpartition("-")[0]  # the request has ended, and its rights with it
@@ -253,7 +239,7 @@ class FakeWorker:
         ids, rest = rest[: int(count)], rest[int(count) :]
         command = rest[1 : int(rest[0]) + 1]
         if self.miss_mode == "hold":
-            self.held.append((id, command[1]))
+            self.open_misses.append((id, command[1]))
         elif self.miss_mode == "die":
             os._exit(5)
         elif self.miss_mode == "keep":
@@ -265,25 +251,14 @@ class FakeWorker:
 
     def on_modelload(self, id: int, payload: bytes) -> None:
         model, *_, blob = unpack(payload)
-        if blob.startswith(b"KILLER") and not os.path.exists("tame"):
-            self.page.show(2, b"model KILLER", subject=int(model))
-            os.kill(os.getpid(), 11)
-        if blob.startswith(b"HUGE") and not os.path.exists("tame"):  # as the kernel ends what has no room
-            self.page.show(2, b"model HUGE", subject=int(model))
-            os.kill(os.getpid(), 9)
-        if blob.startswith(b"BAD"):
-            self.send(REPLY, id, b"-ERR this is no model\r\n")
-        elif blob.startswith(b"SLOW"):
+        word = blob[:20].split(b" ")[0]
+        if word in DEADLY and not os.path.exists("tame"):
+            self.page.show(2, b"model " + word, subject=int(model))
+            os.kill(os.getpid(), DEADLY[word])
+        if word == b"SLOW":
             wait_while_blocked()
-            self.send(REPLY, id, b"*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n")
-        elif blob.startswith(b"LONG"):
-            self.send(REPLY, id, b"*2\r\n*1\r\n$65537\r\n%b\r\n*1\r\n$1\r\ny\r\n" % (b"x" * 65537))
-        elif os.path.exists("other-names"):
-            self.send(REPLY, id, b"*2\r\n*2\r\n$1\r\np\r\n$1\r\nq\r\n*0\r\n")
-        elif blob.startswith(b"TWO"):
-            self.send(REPLY, id, b"*2\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n*2\r\n$1\r\nc\r\n$1\r\nd\r\n")
-        else:
-            self.send(REPLY, id, b"*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n")
+        names = OTHERS_NAMED if os.path.exists("other-names") else NAMED
+        self.send(REPLY, id, LOADED.get(word.decode("latin-1"), names).encode())
 
     def on_execute(self, id: int, payload: bytes) -> None:
         """The identity: outputs are the inputs. The tag of a model tells it to misbehave."""
@@ -483,9 +458,9 @@ class FakeWorker:
         self.send(REPLY, id, b":%d\r\n" % self.misses)
 
     def do_release(self, id: int) -> None:
-        for miss, key in self.held:
+        for miss, key in self.open_misses:
             self.send(REPLY, miss, bulk(b"value of " + key))
-        self.held.clear()
+        self.open_misses.clear()
         self.send(REPLY, id, b"+OK\r\n")
 
     def do_ran(self, id: int, *numbers: bytes) -> None:

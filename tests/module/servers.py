@@ -65,6 +65,7 @@ class Server(Node):
         self.worker = worker
         self.arguments = arguments
         self.name = "shardqa"
+        self.connections: list[Any] = []
         wrapper = folder / "python"
         wrapper.write_text(f"#!/bin/sh\nexec {sys.executable} -I {FAKE}\n")
         wrapper.chmod(0o755)
@@ -109,6 +110,29 @@ class Server(Node):
     def info(self) -> dict[str, Any]:
         found = self.client().info(self.name)
         return {name.removeprefix(f"{self.name}_"): value for name, value in found.items()}
+
+    def send(self, *words: Any, **options: Any) -> Any:
+        """Sends a command and returns its connection, which stays open; nobody reads the reply yet."""
+        connection = self.client(**options).connection_pool.get_connection()
+        connection.send_command(*words)
+        self.connections.append(connection)
+        return connection
+
+    def waiting(self, count: int) -> None:
+        until(lambda: self.info()["waiting_clients"] == count)
+
+    def replaced(self, pid: int) -> None:
+        """Waits for a worker other than this one."""
+        until(lambda: (info := self.info())["worker_state"] == "ready" and info["worker_pid"] not in (0, pid))
+
+    def restarted(self, count: int) -> None:
+        """Waits until so many workers have followed the first."""
+        until(lambda: (info := self.info())["worker_restarts"] == count and info["worker_state"] == "ready", 40)
+
+    def rewrite(self) -> None:
+        """Waits until the append only file is rewritten."""
+        self.client().bgrewriteaof()
+        until(lambda: not self.client().info("persistence")["aof_rewrite_in_progress"])
 
     def order(self, verb: str, *words: Any) -> Any:
         return self.client().execute_command("RG.TRIGGER", verb, *words)

@@ -20,7 +20,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def of_redis_itself(node: Server) -> str:
-    """What the server can do, found out without the module's word for it."""
+    """Returns what the server can do, found out without the module's word for it."""
     info = node.client().info("server")
     if "valkey_version" in info:  # 7.2.4 to modules
         return "own" if int(info["valkey_version"].partition(".")[0]) >= 8 else "standard"

@@ -13,13 +13,8 @@ import redis
 from .servers import Server, in_sync, until  # noqa: TID251 (this package is tests/module)
 
 SECONDS = float(os.environ.get("SHARDQA_CHAOS_SECONDS", "3"))
-EXPECTED = (
-    "TRYAGAIN",
-    "BUSY",
-    "TIMEOUT",
-    "worker",
-    "empty",
-)  # redis-py cuts the code off; the sentences name the worker
+# redis-py cuts the code off; the sentences name the worker
+EXPECTED = ("TRYAGAIN", "BUSY", "TIMEOUT", "worker", "empty")
 
 
 class Load:
@@ -56,8 +51,7 @@ class Load:
             case 5:
                 client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "z" * chance.randrange(1_000_000))
             case 6:
-                connection = self.server.client().connection_pool.get_connection()
-                connection.send_command("GET", key)
+                connection = self.server.send("GET", key)
                 connection.disconnect()
 
     def trouble(self) -> None:

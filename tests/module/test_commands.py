@@ -1,5 +1,6 @@
-"""What the one table of commands promises: documentation, keys, flags, INFO."""
+"""The one table of commands keeps its promises: documentation, keys, flags, INFO."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -8,90 +9,76 @@ import redis
 from .servers import Server  # noqa: TID251 (this package is tests/module)
 
 Pair = tuple[Server, Server]
-COMMANDS = {
-    "ai.tensorset": (-4, [b"t"], ["AI.TENSORSET", "t", "FLOAT", "1"]),
-    "ai.tensorget": (-2, [b"t"], ["AI.TENSORGET", "t"]),
-    "ai.modelset": (-4, [b"m"], ["AI.MODELSET", "m", "ONNX", "CPU", "BLOB", "x"]),
-    "ai.config": (-2, [], ["AI.CONFIG", "GET", "MODEL_CHUNK_SIZE"]),
-    "ai.modelstore": (-6, [b"m"], ["AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x"]),
-    "ai.modelget": (-2, [b"m"], ["AI.MODELGET", "m"]),
-    "ai.modeldel": (2, [b"m"], ["AI.MODELDEL", "m"]),
-    "ai.modelexecute": (-8, [b"m", b"t", b"o"], ["AI.MODELEXECUTE", "m", "INPUTS", "1", "t", "OUTPUTS", "1", "o"]),
-    "ai._modelscan": (1, [], ["AI._MODELSCAN"]),
-    "ai._scriptscan": (1, [], ["AI._SCRIPTSCAN"]),
-    "ai.modelrun": (-3, [b"m", b"t", b"o"], ["AI.MODELRUN", "m", "TIMEOUT", "5", "INPUTS", "t", "OUTPUTS", "o"]),
-    "ai.scriptstore": (-7, [b"s"], ["AI.SCRIPTSTORE", "s", "CPU", "ENTRY_POINTS", "1", "f", "SOURCE", "x"]),
-    "ai.scriptset": (-5, [b"s"], ["AI.SCRIPTSET", "s", "CPU", "SOURCE", "x"]),
-    "ai.scriptget": (-2, [b"s"], ["AI.SCRIPTGET", "s"]),
-    "ai.scriptdel": (2, [b"s"], ["AI.SCRIPTDEL", "s"]),
-    "ai.scriptexecute": (
-        -5,
-        [b"s", b"k", b"t", b"o"],
-        ["AI.SCRIPTEXECUTE", "s", "f", "INPUTS", "1", "t", "ARGS", "1", "a", "KEYS", "1", "k", "OUTPUTS", "1", "o"],
-    ),
-    "ai.scriptrun": (-3, [b"s", b"t", b"u", b"o"], ["AI.SCRIPTRUN", "s", "f", "INPUTS", "t", "$", "u", "OUTPUTS", "o"]),
-    "ai.dagexecute": (
-        -2,
-        [b"a", b"z", b"{r}", b"m"],
-        [
-            *("AI.DAGEXECUTE", "LOAD", "1", "a", "PERSIST", "1", "z", "ROUTING", "{r}", "|>"),
-            *("AI.MODELEXECUTE", "m", "INPUTS", "1", "a", "OUTPUTS", "1", "z"),
-        ],
-    ),
-    "ai.dagexecute_ro": (
-        -2,
-        [b"{r}", b"m"],
-        [
-            *("AI.DAGEXECUTE_RO", "ROUTING", "{r}", "|>"),
-            *("AI.MODELEXECUTE", "m", "INPUTS", "1", "a", "OUTPUTS", "1", "z"),
-        ],
-    ),
-    "ai.dagrun": (-2, [b"z"], ["AI.DAGRUN", "PERSIST", "1", "z", "|>", "AI.TENSORSET", "z", "FLOAT", "1"]),
-    "ai.dagrun_ro": (-2, [b"a"], ["AI.DAGRUN_RO", "LOAD", "1", "a", "|>", "AI.TENSORGET", "a"]),
-    "ai.info": (-2, [b"m"], ["AI.INFO", "m"]),
-    "rg.pyexecute": (-2, [], ["RG.PYEXECUTE", "1"]),
-    "rg.trigger": (-2, [], ["RG.TRIGGER", "x"]),
-    "rg.triggeronkey": (-3, [b"k"], ["RG.TRIGGERONKEY", "x", "k"]),
-    "rg.dumpregistrations": (-1, [], ["RG.DUMPREGISTRATIONS"]),
-    "rg.unregister": (2, [], ["RG.UNREGISTER", "x"]),
-    "rg.clearregistrationsstats": (1, [], ["RG.CLEARREGISTRATIONSSTATS"]),
-    "rg.pauseregistrations": (-2, [], ["RG.PAUSEREGISTRATIONS", "x"]),
-    "rg.unpauseregistrations": (-2, [], ["RG.UNPAUSEREGISTRATIONS", "x"]),
-    "rg.pydumpsessions": (-1, [], ["RG.PYDUMPSESSIONS"]),
-    "rg.pydumpreqs": (1, [], ["RG.PYDUMPREQS"]),
-    "rg.pystats": (1, [], ["RG.PYSTATS"]),
-    "rg.pylogs": (-1, [], ["RG.PYLOGS"]),
-    "rg.pyprofile": (-3, [], ["RG.PYPROFILE", "STATS", "x"]),
-    "rg.dumpexecutions": (-1, [], ["RG.DUMPEXECUTIONS"]),
-    "rg.getexecution": (-2, [], ["RG.GETEXECUTION", "x"]),
-    "rg.getresults": (2, [], ["RG.GETRESULTS", "x"]),
-    "rg.getresultsblocking": (2, [], ["RG.GETRESULTSBLOCKING", "x"]),
-    "rg.dropexecution": (2, [], ["RG.DROPEXECUTION", "x"]),
-    "rg.abortexecution": (2, [], ["RG.ABORTEXECUTION", "x"]),
-    "rg.configget": (-2, [], ["RG.CONFIGGET", "x"]),
-    "rg.configset": (-3, [], ["RG.CONFIGSET", "x", "y"]),
-    "rg.infocluster": (1, [], ["RG.INFOCLUSTER"]),
-    "rg.refreshcluster": (1, [], ["RG.REFRESHCLUSTER"]),
-    "rg._peer": (-4, [], ["RG._PEER", "x", "y", "z"]),
-    "rg._register": (2, [], ["RG._REGISTER", "x"]),
-    "rg._unregister": (2, [], ["RG._UNREGISTER", "x"]),
-    "shardqa.get": (2, [b"k"], ["shardqa.get", "k"]),
-    "shardqa.hook": (-2, [b"k", b"l"], ["shardqa.hook", "MSET", "k", "1", "l", "2"]),
-    "shardqa.hookread": (-2, [b"k"], ["shardqa.hookread", "HGET", "k", "f"]),
-}
-READ_ONLY = {
-    *("ai.scriptget", "ai._scriptscan", "ai.dagexecute_ro", "ai.dagrun_ro"),
-    *("ai.tensorget", "ai.modelget", "ai._modelscan", "ai.info", "rg.dumpregistrations", "shardqa.get"),
-    "shardqa.hookread",
-    *("rg.dumpexecutions", "rg.getexecution", "rg.getresults", "rg.getresultsblocking"),
-    *("rg.pydumpsessions", "rg.pydumpreqs", "rg.pystats", "rg.pylogs", "rg.pyprofile"),
-    *("rg.configget", "rg.infocluster", "rg.refreshcluster"),
-}
+TABLE = """
+-4 stores t AI.TENSORSET t FLOAT 1
+-2 reads t AI.TENSORGET t
+-4 stores m AI.MODELSET m ONNX CPU BLOB x
+-2 writes - AI.CONFIG GET MODEL_CHUNK_SIZE
+-6 stores m AI.MODELSTORE m ONNX CPU BLOB x
+-2 reads m AI.MODELGET m
+2 writes m AI.MODELDEL m
+-8 stores m,t,o AI.MODELEXECUTE m INPUTS 1 t OUTPUTS 1 o
+1 reads - AI._MODELSCAN
+1 reads - AI._SCRIPTSCAN
+-3 stores m,t,o AI.MODELRUN m TIMEOUT 5 INPUTS t OUTPUTS o
+-7 stores s AI.SCRIPTSTORE s CPU ENTRY_POINTS 1 f SOURCE x
+-5 stores s AI.SCRIPTSET s CPU SOURCE x
+-2 reads s AI.SCRIPTGET s
+2 writes s AI.SCRIPTDEL s
+-5 stores s,k,t,o AI.SCRIPTEXECUTE s f INPUTS 1 t ARGS 1 a KEYS 1 k OUTPUTS 1 o
+-3 stores s,t,u,o AI.SCRIPTRUN s f INPUTS t $ u OUTPUTS o
+-2 stores a,z,{r},m AI.DAGEXECUTE LOAD 1 a PERSIST 1 z ROUTING {r} |> AI.MODELEXECUTE m INPUTS 1 a OUTPUTS 1 z
+-2 reads {r},m AI.DAGEXECUTE_RO ROUTING {r} |> AI.MODELEXECUTE m INPUTS 1 a OUTPUTS 1 z
+-2 stores z AI.DAGRUN PERSIST 1 z |> AI.TENSORSET z FLOAT 1
+-2 reads a AI.DAGRUN_RO LOAD 1 a |> AI.TENSORGET a
+-2 reads m AI.INFO m
+-2 writes - RG.PYEXECUTE 1
+-2 neither - RG.TRIGGER x
+-3 writes k RG.TRIGGERONKEY x k
+-1 reads - RG.DUMPREGISTRATIONS
+2 writes - RG.UNREGISTER x
+1 neither - RG.CLEARREGISTRATIONSSTATS
+-2 neither - RG.PAUSEREGISTRATIONS x
+-2 neither - RG.UNPAUSEREGISTRATIONS x
+-1 reads - RG.PYDUMPSESSIONS
+1 reads - RG.PYDUMPREQS
+1 reads - RG.PYSTATS
+-1 reads - RG.PYLOGS
+-3 reads - RG.PYPROFILE STATS x
+-1 reads - RG.DUMPEXECUTIONS
+-2 reads - RG.GETEXECUTION x
+2 reads - RG.GETRESULTS x
+2 reads - RG.GETRESULTSBLOCKING x
+2 neither - RG.DROPEXECUTION x
+2 neither - RG.ABORTEXECUTION x
+-2 reads - RG.CONFIGGET x
+-3 neither - RG.CONFIGSET x y
+1 reads - RG.INFOCLUSTER
+1 reads - RG.REFRESHCLUSTER
+-4 neither - RG._PEER x y z
+2 writes - RG._REGISTER x
+2 writes - RG._UNREGISTER x
+2 reads k shardqa.get k
+-2 writes k,l shardqa.hook MSET k 1 l 2
+-2 reads k shardqa.hookread HGET k f
+"""
+"""Arity, what it does to the keyspace, the keys of an example, and the example."""
 
-NO_KEYSPACE = {  # neither read nor write
-    *("rg.trigger", "rg.dropexecution", "rg.abortexecution", "rg.configset", "rg._peer"),
-    *("rg.clearregistrationsstats", "rg.pauseregistrations", "rg.unpauseregistrations"),
-}
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    arity: int
+    effect: str
+    keys: list[bytes]
+    words: list[str]
+
+    @staticmethod
+    def read(line: str) -> "Command":
+        arity, effect, keys, *words = line.split()
+        return Command(int(arity), effect, [key.encode() for key in keys.split(",") if key != "-"], words)
+
+
+COMMANDS = {command.words[0].lower(): command for command in map(Command.read, TABLE.strip().splitlines())}
 
 
 def as_dict(flat: list[Any]) -> dict[str, Any]:
@@ -105,7 +92,7 @@ def test_the_table_here_is_the_modules_table(shared: Pair) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_documented_with_its_arguments(shared: Pair, name: str) -> None:
-    (_, flat), arity = shared[0].client().execute_command("COMMAND DOCS", name), COMMANDS[name][0]
+    (_, flat), arity = shared[0].client().execute_command("COMMAND DOCS", name), COMMANDS[name].arity
     docs = as_dict(flat)
     assert docs["summary"]
     assert docs["complexity"]
@@ -114,46 +101,40 @@ def test_every_command_is_documented_with_its_arguments(shared: Pair, name: str)
     assert ("arguments" in docs) == (arity != 1)
 
 
-@pytest.mark.parametrize("name", [n for n, (_, keys, _) in COMMANDS.items() if keys])
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.keys])
 def test_the_keys_of_every_command_are_found(shared: Pair, name: str) -> None:
-    _, keys, words = COMMANDS[name]
-    assert [k.encode() for k in shared[0].client().execute_command("COMMAND GETKEYS", *words)] == keys
+    found = shared[0].client().execute_command("COMMAND GETKEYS", *COMMANDS[name].words)
+    assert [key.encode() for key in found] == COMMANDS[name].keys
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_arity_and_flags_are_what_the_command_does(shared: Pair, name: str) -> None:
-    info = shared[0].client().connection_pool.get_connection()
-    info.send_command("COMMAND", "INFO", name)
+    info = shared[0].send("COMMAND", "INFO", name)
     (found,) = info.read_response()
     flags = {f.decode() for f in found[2]}
-    assert found[1] == COMMANDS[name][0]
-    assert ("readonly" in flags) == (name in READ_ONLY)
-    assert ("write" in flags) == (name not in READ_ONLY | NO_KEYSPACE)
-
-
-STORES = [
-    *("ai.tensorset", "ai.modelset", "ai.modelstore", "ai.modelexecute", "ai.modelrun", "ai.scriptset"),
-    *("ai.scriptstore", "ai.scriptexecute", "ai.scriptrun", "ai.dagexecute", "ai.dagrun"),
-]
+    assert found[1] == COMMANDS[name].arity
+    assert ("readonly" in flags) == (COMMANDS[name].effect == "reads")
+    assert ("write" in flags) == (COMMANDS[name].effect in ("writes", "stores"))
 
 
 def test_with_full_memory_commands_that_store_are_refused_and_no_others(server: Server) -> None:
     server.client().config_set("maxmemory", "1")
-    errors = {name: server.error(*words) for name, (_, _, words) in COMMANDS.items() if name in STORES}
+    errors = {name: server.error(*command.words) for name, command in COMMANDS.items() if command.effect == "stores"}
     assert all(error.startswith("OOM") for error in errors.values()), errors
     for words in (["AI.MODELDEL", "m"], ["AI.SCRIPTDEL", "s"], ["AI.TENSORGET", "t"], ["AI.MODELGET", "m"]):
         assert "empty" in server.error(*words)
     assert server.client().execute_command("AI._MODELSCAN") == []
 
 
-@pytest.mark.parametrize("name", sorted(READ_ONLY - {"ai._modelscan", "ai._scriptscan", "rg.dumpregistrations"}))
+@pytest.mark.parametrize(
+    "name", [name for name, command in COMMANDS.items() if command.effect == "reads" and len(command.words) > 1]
+)
 def test_who_may_only_read_a_key_may_use_the_reading_commands(shared: Pair, name: str) -> None:
     client = shared[0].client()
     client.execute_command("AI.TENSORSET", "t", "FLOAT", "1")
     client.execute_command("ACL", "SETUSER", "reader", "reset", "on", ">p", "%R~*", "+@all")
-    words = COMMANDS[name][2]
-    connection = shared[0].client(username="reader", password="p").connection_pool.get_connection()
-    connection.send_command(*words)
+    words = COMMANDS[name].words
+    connection = shared[0].send(*words, username="reader", password="p")
     refused = False
     try:
         connection.read_response()
@@ -163,7 +144,7 @@ def test_who_may_only_read_a_key_may_use_the_reading_commands(shared: Pair, name
     assert "NOPERM" in shared[0].error("AI.TENSORSET", "t", "FLOAT", "1", login=("reader", "p"))
 
 
-@pytest.mark.parametrize("name", [n for n, (arity, *_) in COMMANDS.items() if abs(arity) > 1])
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if abs(command.arity) > 1])
 def test_too_few_arguments_are_an_error(shared: Pair, name: str) -> None:
     assert f"wrong number of arguments for '{name}' command" in shared[0].error(name).lower()
 
@@ -177,16 +158,8 @@ def test_info_shows_link_counters_content_latency_and_worker(shared: Pair) -> No
     assert info["requests"] > 0
     assert info["trigger_count"] > 0
     assert info["trigger_us_p99"] >= info["trigger_us_p50"] > 0
-    for name in (
-        "queue_bytes",
-        "waiting_clients",
-        "hook_hits",
-        "models",
-        "registrations",
-        "miss_us_p99",
-        "execute_us_p50",
-    ):
-        assert name in info
+    assert {"queue_bytes", "waiting_clients", "hook_hits", "models", "registrations"} <= set(info)
+    assert {"miss_us_p99", "execute_us_p50"} <= set(info)
     sections = shared[0].client().execute_command("INFO", "shardqa")
     assert isinstance(sections, dict) or b"# shardqa_link" in sections
 

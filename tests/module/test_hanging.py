@@ -12,14 +12,6 @@ import pytest
 from .servers import Make, Server, until  # noqa: TID251 (this package is tests/module)
 
 
-def replaced(server: Server, pid: int) -> None:
-    def back() -> bool:
-        info = server.info()
-        return info["worker_state"] == "ready" and info["worker_pid"] not in (0, pid)
-
-    until(back, 30)
-
-
 def stop(server: Server) -> int:
     pid = server.worker_pid()
     os.kill(pid, signal.SIGSTOP)
@@ -48,7 +40,7 @@ def test_a_stopped_worker_is_replaced_and_its_clients_are_told_long_before(make:
     assert server.error("RG.TRIGGER", "echo", "x").startswith("TRYAGAIN the worker of this node has not answered for")
     assert server.info()["worker_pid"] == pid  # it still has its two seconds
     assert server.client().set("x", "1")
-    replaced(server, pid)
+    server.replaced(pid)
     info = server.info()
     assert (info["worker_killed_silent"], info["worker_silences"]) == (1, 1)
     assert info["worker_last_end"].startswith("it did not answer")
@@ -82,7 +74,7 @@ def test_a_deadlock_is_replaced_and_named(make: Make) -> None:
     pid = server.worker_pid()
     asked = ask(server, "deadlock")
     assert asked().startswith("TRYAGAIN")
-    replaced(server, pid)
+    server.replaced(pid)
     assert server.info()["worker_last_running"] == "a function that sleeps"
     assert "when the worker ended it was running: a function that sleeps" in server.log
 
@@ -104,7 +96,7 @@ def test_a_worker_that_computes_past_its_deadline_is_replaced_and_named(make: Ma
     server = make(arguments="HEARTBEAT 1000 TIMEOUT 2000")
     pid = server.worker_pid()
     assert server.error("RG.TRIGGER", "compute", 10**12).startswith(("TIMEOUT", "TRYAGAIN"))
-    replaced(server, pid)
+    server.replaced(pid)
     assert server.info()["worker_last_running"] == "a function? that computes"
     assert "it computes" in server.log
     assert "in do_compute" in server.log  # where it was, in its own last words
@@ -115,7 +107,7 @@ def test_a_function_past_its_deadline_costs_a_worker_that_beats(make: Make) -> N
     pid = server.worker_pid()
     assert server.order("show", 1, "a function that swallows interrupts", "0.5") == b"OK"
     until(lambda: server.info()["worker_killed_late"] == 1)
-    replaced(server, pid)
+    server.replaced(pid)
     assert "a function that swallows interrupts is past its deadline" in server.log
 
 
@@ -176,10 +168,6 @@ def runs(server: Server, key: str) -> bool:
     return executed(server, key) == "OK"
 
 
-def wait_ready(server: Server, restarts: int) -> None:
-    until(lambda: server.info()["worker_restarts"] == restarts and server.info()["worker_state"] == "ready")
-
-
 def test_a_model_that_kills_the_worker_twice_is_in_quarantine_and_all_else_goes_on(server: Server) -> None:
     for key in ("one", "two", "three"):
         store(server, key, b"a file")
@@ -203,7 +191,7 @@ def test_a_model_whose_load_gets_the_worker_killed_four_times_is_in_quarantine(s
     store(server, "huge", b"HUGE file")
     server.client().execute_command("AI.TENSORSET", "t", "FLOAT", 1, "VALUES", 1)
     server.kill_worker()
-    wait_ready(server, 5)  # that kill, and four of the loads
+    server.restarted(5)  # that kill, and four of the loads
     assert server.info()["models_quarantined_keys"] == "huge"
     assert "the worker was killed whenever it loaded this model" in executed(server, "huge")
 
@@ -214,7 +202,7 @@ def test_a_model_that_crashes_when_it_runs_is_in_quarantine_after_the_second_tim
     for restarts in (1, 2):
         model = server.seen("MODELLOAD")[-1][2]
         assert server.error("RG.TRIGGER", "crash", "model m", model).startswith("TRYAGAIN")
-        wait_ready(server, restarts)
+        server.restarted(restarts)
         assert "signal 11" in server.info()["worker_last_end"]
         if restarts == 1:
             until(lambda: executed(server, "m") == "OK")
@@ -229,5 +217,5 @@ def test_a_worker_killed_from_outside_blames_no_model_that_runs(server: Server) 
     for restarts in range(1, 7):
         server.order("show", 2, "model m", "3600", server.seen("MODELLOAD")[-1][2])
         server.kill_worker()
-        wait_ready(server, restarts)
+        server.restarted(restarts)
     assert executed(server, "m") == "OK"

@@ -50,26 +50,6 @@ def test_the_next_runs_with_the_clients_rights_and_is_replicated(make: Make) -> 
     assert b"shardqa.hook" not in master.aof()
 
 
-def test_in_transactions_scripts_other_databases_and_on_replicas_redis_runs_it(make: Make) -> None:
-    master = make()
-    replica = replicate(make, master)
-    hook(master, "hset w 1 1", "hgetall r 1 1")
-    wait_on(master, "set w 1 1", events=("set",))
-    client = master.client()
-    pipe = client.pipeline(transaction=True)
-    assert pipe.hset("h:1", "f", "v").hgetall("h:1").set("h:s", 1).execute() == [1, {b"f": b"v"}, True]
-    assert client.eval("return {redis.call('HGETALL', KEYS[1]), redis.call('HSET', KEYS[1], 'g', 'w')}", 1, "h:1") == [
-        [b"f", b"v"],
-        1,
-    ]
-    assert client.eval_ro("return redis.call('HGETALL', KEYS[1])", 1, "h:1") == [b"f", b"v", b"g", b"w"]
-    assert master.client(db=1).hset("h:1", "f", "v") == 1
-    in_sync(master, replica)
-    assert replica.client().hgetall("h:1") == {b"f": b"v", b"g": b"w"}
-    assert replica.error("HSET", "h:1", "f", "v").startswith("READONLY")
-    assert not master.seen("HOOK")
-
-
 @pytest.mark.parametrize("mode", ["answer", "keep"])
 def test_the_client_of_an_event_gets_redis_reply_unless_a_function_says_otherwise(server: Server, mode: str) -> None:
     wait_on(server, "hgetall r 1 1", "mget r 1 -1", events=("keymiss",), mode=mode)
@@ -117,15 +97,6 @@ def test_while_the_worker_is_gone_nothing_has_run(make: Make) -> None:
     assert server.client().mget("h:1") == [b"1"]  # it ran, and its function did not
     assert server.error("INCR", "h:1").startswith("TRYAGAIN")
     assert server.client().mget("h:1") == [b"1"]
-
-
-def test_a_client_that_leaves_cancels_its_hook(server: Server) -> None:
-    hook(server, "hset w 1 1", mode="hold")
-    connection = server.client().connection_pool.get_connection()
-    connection.send_command("HSET", "h:1", "f", "v")
-    until(lambda: server.info()["waiting_clients"] == 1)
-    connection.disconnect()
-    until(lambda: server.seen("CANCEL"))
 
 
 @pytest.mark.parametrize("words", [

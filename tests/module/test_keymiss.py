@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from .servers import Make, Server, in_sync, until  # noqa: TID251 (this package is tests/module)
+from .servers import Server, until  # noqa: TID251 (this package is tests/module)
 
 Pair = tuple[Server, Server]
 
@@ -82,36 +82,10 @@ def test_different_misses_are_computed_each(server: Server) -> None:
     assert server.order("misses") == 10
 
 
-def test_one_waiter_that_leaves_does_not_cancel_the_others(server: Server) -> None:
-    server.hook(mode="hold")
-    leaving, staying = (server.client().connection_pool.get_connection() for _ in range(2))
-    leaving.send_command("GET", "answer:1")
-    staying.send_command("GET", "answer:1")
-    until(lambda: server.info()["waiting_clients"] == 2)
-    leaving.disconnect()
-    until(lambda: server.info()["waiting_clients"] == 1)
-    assert not server.seen("CANCEL")
-    server.order("release")
-    assert staying.read_response() == b"value of answer:1"
-
-
-def test_when_all_waiters_left_the_computation_is_cancelled_and_a_new_one_starts_afresh(server: Server) -> None:
-    server.hook(mode="hold")
-    connection = server.client().connection_pool.get_connection()
-    connection.send_command("GET", "answer:1")
-    until(lambda: server.info()["waiting_clients"] == 1)
-    connection.disconnect()
-    until(lambda: server.info()["pending_misses"] == 0)
-    server.order("misses", "answer")
-    assert server.client().get("answer:1") == b"value of answer:1"
-    assert len(server.seen("CANCEL")) == 1
-
-
 def test_other_clients_are_served_while_a_miss_is_computed(server: Server) -> None:
     server.hook(mode="hold")
-    connection = server.client().connection_pool.get_connection()
-    connection.send_command("GET", "answer:1")
-    until(lambda: server.info()["waiting_clients"] == 1)
+    connection = server.send("GET", "answer:1")
+    server.waiting(1)
     assert server.client().set("x", 1)
     server.order("release")
     assert connection.read_response() == b"value of answer:1"
@@ -121,16 +95,6 @@ def test_the_worker_may_say_that_there_is_nothing(server: Server) -> None:
     server.hook(mode="nil")
     assert server.client().get("answer:1") is None
     assert server.client(protocol=3).get("answer:1") is None
-
-
-def test_a_miss_in_a_transaction_or_a_script_is_nil_and_does_no_harm(server: Server) -> None:
-    server.hook()
-    client = server.client()
-    assert client.pipeline(transaction=True).get("answer:1").set("x", 1).get("x").execute() == [None, True, b"1"]
-    assert client.eval("return redis.call('GET', KEYS[1])", 1, "answer:1") is None
-    assert client.eval("return redis.call('GET', KEYS[1]) == false", 1, "answer:1") == 1
-    assert server.order("misses") == 0
-    assert server.info()["hook_nil_misses"] == 3
 
 
 @pytest.mark.parametrize("value", ["", "12", "-9223372036854775808", "x" * 44, "x" * 45, "x" * 128, "x" * 10_000])
@@ -145,28 +109,6 @@ def test_a_hit_leaves_the_value_as_it_is_in_memory(server: Server, value: str) -
     assert client.eval("return redis.call('GET', KEYS[1])", 1, "answer:1") == value.encode()
     assert (client.object("encoding", "answer:1"), client.memory_usage("answer:1")) == before
     assert server.order("misses") == 0
-
-
-def test_a_hit_in_a_transaction_or_a_script_is_the_value(server: Server) -> None:
-    server.hook()
-    server.client().set("answer:1", "known")
-    assert server.client().pipeline(transaction=True).get("answer:1").execute() == [b"known"]
-    assert server.client().eval("return redis.call('GET', KEYS[1])", 1, "answer:1") == b"known"
-
-
-def test_a_miss_on_a_replica_is_nil(pair: Pair) -> None:
-    master, replica = pair
-    master.hook()
-    in_sync(master, replica)
-    assert replica.info()["hooks"] == 1
-    assert replica.client().get("answer:1") is None
-    assert replica.order("misses") == 0
-    assert replica.client().execute_command("shardqa.get", "answer:1") is None
-
-
-def test_a_miss_in_another_database_is_nil(server: Server) -> None:
-    server.hook()
-    assert server.client(db=3).get("answer:1") is None
 
 
 def test_a_key_of_another_type_is_an_error(server: Server) -> None:
@@ -203,8 +145,7 @@ def test_a_user_needs_the_hook_as_well_and_read_access_is_enough(server: Server)
 
 def test_a_tracking_client_gets_the_reply_before_the_invalidation(server: Server) -> None:
     server.hook(mode="store")
-    connection = server.client(protocol=3).connection_pool.get_connection()
-    connection.send_command("CLIENT", "TRACKING", "ON")
+    connection = server.send("CLIENT", "TRACKING", "ON", protocol=3)
     assert connection.read_response() == b"OK"
     pushed: list[Any] = []
     parser = connection._parser
@@ -235,16 +176,3 @@ def test_an_unregistered_hook_is_gone(server: Server) -> None:
     server.order("unregister", "hooks-1")
     assert server.client().get("answer:1") is None
     assert server.info()["hooks"] == 0
-
-
-def test_the_hook_survives_restarts_from_aof_and_rdb(make: Make) -> None:
-    server = make()
-    server.hook()
-    server.restart()
-    assert server.client().get("answer:1") == b"value of answer:1"
-    server.client().bgrewriteaof()
-    until(lambda: not server.client().info("persistence")["aof_rewrite_in_progress"])
-    server.restart()
-    assert server.client().get("answer:2") == b"value of answer:2"
-    (session,) = server.seen("SESSION")
-    assert session[2:7] == ["hooks", "default", "the code of hooks", "1", "hooks-1"]

@@ -70,51 +70,6 @@ def test_what_the_worker_refuses_is_not_stored(shared: Pair) -> None:
     assert next(f for f in shared[0].seen("MODELLOAD") if f[9] == "bad")[2] in dropped
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["m", "ONNX", "CPU"], "ERR wrong number of arguments for 'AI.MODELSTORE' command"),
-        (["m", "ONNX", "BLOB", "x"], "ERR wrong number of arguments for 'AI.MODELSTORE' command"),
-        (["m", "ONNX", "CPU:123456", "BLOB", "x"], "ERR Invalid DEVICE"),
-        (["m", "TF", "CPU", "BLOB", "x"], "ERR INPUTS not specified for TF"),
-        (["m", "TF", "CPU", "INPUTS", "1", "a", "BLOB", "x"], "ERR OUTPUTS not specified for TF"),
-        (["m", "TF", "CPU", "INPUTS", "x", "a", "BLOB", "x"], "ERR Invalid argument for input_count"),
-        (
-            ["m", "TF", "CPU", "INPUTS", "9", "a", "BLOB", "x"],
-            "ERR number of model inputs does not match the number of given arguments",
-        ),
-        (["m", "ONNX"], "ERR wrong number of arguments for 'AI.MODELSTORE' command"),
-        (["m", "CAFFE", "CPU", "BLOB", "x"], "ERR unsupported backend"),
-        (["m", "ONNX", "TPU", "BLOB", "x"], "ERR Invalid DEVICE"),
-        (["m", "ONNX", "CPU:x", "BLOB", "x"], "ERR Invalid DEVICE"),
-        (["m", "ONNX", "CPU", "BATCHSIZE", "x", "BLOB", "x"], "ERR Invalid argument for BATCHSIZE"),
-        (["m", "ONNX", "CPU", "PADDED", "1", "a", "BLOB", "x"], "ERR PADDED specified without BATCHSIZE"),
-        (
-            ["m", "ONNX", "CPU", "BATCHSIZE", "2", "PADDED", "9", "a", "BLOB", "x"],
-            "ERR Invalid argument for PADDED: give the number of inputs, and their names",
-        ),
-        (["m", "ONNX", "CPU", "MINBATCHSIZE", "2", "BLOB", "x"], "ERR MINBATCHSIZE specified without BATCHSIZE"),
-        (
-            ["m", "ONNX", "CPU", "BATCHSIZE", "2", "MINBATCHTIMEOUT", "2", "BLOB", "x"],
-            "ERR MINBATCHTIMEOUT specified without MINBATCHSIZE",
-        ),
-        (
-            ["m", "ONNX", "CPU", "INPUTS", "1", "a", "BLOB", "x"],
-            "ERR INPUTS argument should not be specified for this backend",
-        ),
-        (
-            ["m", "ONNX", "CPU", "TAG", "t" * 65537, "BLOB", "x"],
-            "ERR key and TAG of a model have at most 65536 bytes; choose shorter ones",
-        ),
-        (["m", "ONNX", "CPU", "TAG", "t"], "ERR Insufficient arguments, missing model BLOB"),
-        (["m", "ONNX", "CPU", "BLOB"], "ERR wrong number of arguments for 'AI.MODELSTORE' command"),
-        (["m", "ONNX", "CPU", "BLAB", "x"], "ERR Invalid argument, expected BLOB"),
-    ],
-)
-def test_modelstore_errors_have_the_known_texts(shared: Pair, words: list[str], error: str) -> None:
-    assert shared[0].error("AI.MODELSTORE", *words) == error
-
-
 def test_running_a_model_writes_its_outputs_and_replicates_them_as_tensors(pair: Pair) -> None:
     master, replica = pair
     store(master)
@@ -135,89 +90,26 @@ def test_statistics_count_what_ran(server: Server) -> None:
     tensor(server)
     execute(server)
     execute(server)
+    info = ("AI.INFO", "m")
     head = [b"key", b"m", b"type", b"MODEL", b"backend", b"ONNX", b"device", b"CPU", b"tag", b"v1"]
-    assert server.client().execute_command("AI.INFO", "m") == [
-        *head,
-        b"duration",
-        2468,
-        b"samples",
-        4,
-        b"calls",
-        2,
-        b"errors",
-        0,
-    ]
-    assert server.client().execute_command("AI.INFO", "m", "RESETSTAT") == b"OK"
-    assert server.client().execute_command("AI.INFO", "m")[-8:] == [
-        b"duration",
-        0,
-        b"samples",
-        0,
-        b"calls",
-        0,
-        b"errors",
-        0,
-    ]
-    assert server.error("AI.INFO", "none") == "ERR cannot find run info for key"
-    assert server.error("AI.INFO", "m", "x") == "ERR unsupported subcommand"
+    numbers = [b"duration", 2468, b"samples", 4, b"calls", 2, b"errors", 0]
+    assert server.client().execute_command(*info) == [*head, *numbers]
+    assert server.client().execute_command(*info, "RESETSTAT") == b"OK"
+    assert server.client().execute_command(*info)[-8:] == [word if isinstance(word, bytes) else 0 for word in numbers]
 
 
 @pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["m", "INPUTS", "1", "t", "OUTPUTS", "1"], "ERR wrong number of arguments for 'AI.MODELEXECUTE' command"),
-        (["m", "INPUTZ", "1", "t", "OUTPUTS", "1", "o"], "ERR INPUTS not specified"),
-        (["m", "INPUTS", "x", "t", "OUTPUTS", "1", "o"], "ERR Invalid argument for input_count"),
-        (["m", "INPUTS", "0", "t", "OUTPUTS", "1", "o"], "ERR Input count must be a positive integer"),
-        (
-            ["m", "INPUTS", "9", "t", "OUTPUTS", "1", "o"],
-            "ERR number of input keys to AI.MODELEXECUTE command does not match the number of given arguments",
-        ),
-        (
-            ["m", "INPUTS", "2", "t", "t", "OUTPUTS", "1", "o"],
-            "Number of keys given as INPUTS here does not match model definition",
-        ),
-        (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "SOON"], "ERR Invalid argument: SOON"),
-        (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "TIMEOUT"], "ERR No value provided for TIMEOUT"),
-        (["m", "INPUTS", "1", "t", "OUTPUTS", "1", "o", "TIMEOUT", "-1"], "ERR Invalid value for TIMEOUT"),
-        (["none", "INPUTS", "1", "t", "OUTPUTS", "1", "o"], "ERR model key is empty"),
-        (["m", "INPUTS", "1", "none", "OUTPUTS", "1", "o"], "ERR tensor key is empty or in a different shard"),
-        (
-            ["m", "INPUTS", "1", "m", "OUTPUTS", "1", "o"],
-            "WRONGTYPE Operation against a key holding the wrong kind of value",
-        ),
-        (
-            ["t", "INPUTS", "1", "t", "OUTPUTS", "1", "o"],
-            "WRONGTYPE Operation against a key holding the wrong kind of value",
-        ),
-    ],
+    ("tag", "error"),
+    [("fail", "ERR the model failed"), ("extra", "number of OUTPUTS"), ("wrong", "contradict their types and shapes")],
 )
-def test_modelexecute_errors_have_the_known_texts(shared: Pair, words: list[str], error: str) -> None:
-    store(shared[0])
-    tensor(shared[0])
-    assert shared[0].error("AI.MODELEXECUTE", *words) == error
-
-
-def test_a_failing_model_is_an_error_and_counted(shared: Pair) -> None:
-    store(shared[0], "m", b"x", "TAG", "fail")
-    tensor(shared[0])
-    assert shared[0].error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o") == "ERR the model failed"
-    assert shared[0].client().execute_command("AI.INFO", "m")[-1] == 1
-
-
-def test_too_many_outputs_are_an_error(shared: Pair) -> None:
-    store(shared[0], "m", b"x", "TAG", "extra")
-    tensor(shared[0])
-    assert "number of OUTPUTS" in shared[0].error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o")
-
-
-def test_outputs_that_contradict_their_shape_are_the_error_of_that_command_alone(server: Server) -> None:
-    store(server, "m", b"x", "TAG", "wrong")
+def test_a_run_that_goes_wrong_is_counted_as_the_error_of_its_command(server: Server, tag: str, error: str) -> None:
+    store(server, "m", b"x", "TAG", tag)
     tensor(server)
-    assert "contradict" in server.error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o")
+    assert error in server.error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o")
+    assert server.client().execute_command("AI.INFO", "m")[-1] == 1
     assert server.client().exists("o") == 0
     info = server.info()
-    assert (info["worker_restarts"], info["unreadable_replies"]) == (0, 1)
+    assert (info["worker_restarts"], info["unreadable_replies"]) == (0, tag == "wrong")
 
 
 def test_an_output_that_cannot_be_written_is_the_error_of_the_command(shared: Pair) -> None:
@@ -225,13 +117,6 @@ def test_an_output_that_cannot_be_written_is_the_error_of_the_command(shared: Pa
     tensor(shared[0])
     shared[0].client().set("taken", "x")
     assert shared[0].error("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "taken").startswith("WRONGTYPE")
-
-
-def test_a_timeout_of_the_client_is_no_error(server: Server) -> None:
-    store(server, "m", b"x", "TAG", "hang")
-    tensor(server)
-    assert execute(server, "m", "TIMEOUT", 50) == b"TIMEDOUT"
-    until(lambda: server.seen("CANCEL"))
 
 
 def test_a_model_that_kills_the_worker_is_loaded_again_and_others_still_run(server: Server) -> None:
@@ -279,7 +164,6 @@ def test_a_deleted_model_is_dropped_by_the_worker_whatever_deleted_it(server: Se
         delete()
         until(lambda: server.info()["models"] == 0)
     assert len(server.seen("MODELDROP")) == 6
-    assert server.error("AI.MODELDEL", "none") == "ERR model key is empty"
 
 
 def test_models_are_listed_with_their_tags_under_their_keys_of_now(server: Server) -> None:
@@ -309,35 +193,6 @@ def test_a_model_reaches_the_replica_and_its_worker(pair: Pair) -> None:
     assert execute(replica) == b"OK"
 
 
-def test_models_survive_every_kind_of_restart(server: Server) -> None:
-    store(server, "m", b"z" * 40_000_000, "TAG", "v1", "BATCHSIZE", 3)
-    digest = server.client().execute_command("DEBUG", "DIGEST")
-    server.restart(9)
-    assert server.client().execute_command("DEBUG", "DIGEST") == digest
-    for preamble in ("yes", "no"):
-        server.client().config_set("aof-use-rdb-preamble", preamble)
-        server.client().bgrewriteaof()
-        until(lambda: not server.client().info("persistence")["aof_rewrite_in_progress"])
-        server.restart(9)
-        assert server.client().execute_command("DEBUG", "DIGEST") == digest
-    assert server.client().execute_command("AI.MODELGET", "m", "META")[7] == 3
-    tensor(server)
-    assert execute(server) == b"OK"
-    assert 40_000_000 < server.client().memory_usage("m") < 60_000_000
-
-
-def test_a_model_renamed_to_a_very_long_key_survives_every_kind_of_restart(server: Server) -> None:
-    store(server)
-    key = b"k" * 70_000
-    server.client().rename("m", key)
-    for preamble in ("yes", "no"):
-        server.client().config_set("aof-use-rdb-preamble", preamble)
-        server.client().bgrewriteaof()
-        until(lambda: not server.client().info("persistence")["aof_rewrite_in_progress"])
-        server.restart(9)
-        assert server.client().execute_command("AI.MODELGET", key, "BLOB") == b"bytes"
-
-
 def test_a_model_whose_names_no_rdb_could_bring_back_is_refused(server: Server) -> None:
     assert "65536 bytes" in server.error("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "LONG names")
     assert server.client().exists("m") == 0
@@ -351,27 +206,13 @@ def test_other_commands_are_served_while_a_model_loads(server: Server) -> None:
     words = ["AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW"]
     thread = threading.Thread(target=lambda: done.append(server.client().execute_command(*words)))
     thread.start()
-    until(lambda: server.info()["waiting_clients"] == 1)
+    server.waiting(1)
     assert server.client().set("x", 1)
     assert not done
     assert server.client().exists("slow") == 0
     server.unblock()
     thread.join(10)
     assert server.client().exists("slow") == 1
-
-
-def test_a_client_that_left_while_its_model_loads_stores_nothing(server: Server) -> None:
-    server.block()
-    connection = server.client().connection_pool.get_connection()
-    connection.send_command("AI.MODELSTORE", "slow", "ONNX", "CPU", "BLOB", "SLOW")
-    until(lambda: server.info()["waiting_clients"] == 1)
-    connection.disconnect()
-    until(lambda: server.info()["waiting_clients"] == 0)
-    server.unblock()
-    until(lambda: server.info()["late_replies"] == 1)
-    assert server.client().exists("slow") == 0
-    assert server.info()["models"] == 0
-    until(lambda: [f[2] for f in server.seen("MODELDROP")] == [server.seen("MODELLOAD")[0][2]])
 
 
 def test_a_transaction_or_a_script_may_store_models_but_run_none(shared: Pair) -> None:
@@ -448,8 +289,6 @@ def test_modelset_stores_as_modelstore_does(shared: Pair) -> None:
     assert client.execute_command(*words) == b"OK"
     load = next(f for f in shared[0].seen("MODELLOAD") if f[9] == "tf")
     assert [load[10][4:], load[11][4:]] == ["\1\0\0\0a\1\0\0\0b", "\1\0\0\0c"]
-    assert shared[0].error("AI.MODELSET", "m", "ONNX").startswith("ERR wrong number of arguments")
-    assert shared[0].error("AI.MODELSET", "m", "ONNX", "CPU") == "ERR Insufficient arguments, missing model BLOB"
     client.delete("old", "tf")
 
 
@@ -457,6 +296,7 @@ def test_a_run_that_times_out_is_an_error_in_the_statistics(server: Server) -> N
     store(server, "m", b"x", "TAG", "hang")
     tensor(server)
     assert execute(server, "m", "TIMEOUT", 20) == b"TIMEDOUT"
+    until(lambda: server.seen("CANCEL"))
     assert server.client().execute_command("AI.INFO", "m")[-4:] == [b"calls", 1, b"errors", 1]
 
 
@@ -465,10 +305,8 @@ def test_runs_that_functions_did_count_in_the_statistics(server: Server) -> None
     model = server.seen("MODELLOAD")[0][2]
     server.order("ran", model, 3, 1000, 12, 1, 999, 5, 5, 5, 5)
     until(lambda: server.client().execute_command("AI.INFO", "m")[-3] == 3)
-    assert server.client().execute_command("AI.INFO", "m")[10:] == [
-        *(b"duration", 1000, b"samples", 12),
-        *(b"calls", 3, b"errors", 1),
-    ]
+    numbers = [b"duration", 1000, b"samples", 12, b"calls", 3, b"errors", 1]
+    assert server.client().execute_command("AI.INFO", "m")[10:] == numbers
 
 
 def test_the_keys_of_an_execution_are_found_even_if_they_look_like_keywords(shared: Pair) -> None:
@@ -552,7 +390,7 @@ def test_a_damaged_model_in_the_append_only_file_is_kept_and_no_worker_is_given_
         assert "the model is damaged" in server.error("AI.MODELEXECUTE", key, "INPUTS", 1, "t", "OUTPUTS", 1, "o")
     assert [f[9] for f in server.seen("MODELLOAD")] == ["whole"]
     server.kill_worker()
-    until(lambda: server.info()["worker_restarts"] == 1 and server.info()["worker_state"] == "ready")
+    server.restarted(1)
     assert [f[9] for f in server.seen("MODELLOAD")] == ["whole"]
     assert execute(server, "whole") == b"OK"
 
@@ -573,13 +411,19 @@ def test_looking_at_models_is_no_use_of_them(server: Server) -> None:
     assert [client.object("freq", key) for key in ("m", "t")] == [count + 1 for count in before]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *("AI.MODELGET m META", "AI.MODELGET m", "AI.INFO m", "AI._MODELSCAN", "AI.TENSORGET t META BLOB"),
-        *("AI.SCRIPTGET s META", "AI._SCRIPTSCAN", "AI.CONFIG GET MODEL_CHUNK_SIZE"),
-    ],
-)
+READING = """
+AI.MODELGET m META
+AI.MODELGET m
+AI.INFO m
+AI._MODELSCAN
+AI.TENSORGET t META BLOB
+AI.SCRIPTGET s META
+AI._SCRIPTSCAN
+AI.CONFIG GET MODEL_CHUNK_SIZE
+"""
+
+
+@pytest.mark.parametrize("words", READING.strip().splitlines())
 def test_replies_of_resp3_are_those_of_resp2(shared: Pair, words: str) -> None:
     """Arrays where RedisAI has arrays, so that its clients read them under either protocol."""
     client = shared[0].client()

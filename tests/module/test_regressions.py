@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .servers import Make, Server, command, in_sync, replicate, until  # noqa: TID251 (this package is tests/module)
+from .servers import Make, Server, command, in_sync, until  # noqa: TID251 (this package is tests/module)
 
 Pair = tuple[Server, Server]
 
@@ -75,7 +75,7 @@ def test_c3_calls_that_only_read_go_on_during_a_pause(server: Server) -> None:
     server.client().set("x", "1")
     server.block()
     thread, results = later(server.order, "read_late", "x")
-    until(lambda: server.info()["waiting_clients"] == 1)
+    server.waiting(1)
     server.client().client_pause(60_000, all=False)
     server.unblock()
     thread.join(10)
@@ -127,30 +127,6 @@ def test_c3_a_shutdown_that_waits_for_a_replica_meets_no_write(pair: Pair) -> No
     assert master.ended() == 0
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["RG.TRIGGER", "echo", "x"],
-        ["RG.TRIGGERONKEY", "echo", "k"],
-        ["RG.PYEXECUTE", "1"],
-        ["RG.DUMPREGISTRATIONS"],
-        ["AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "x"],
-        ["AI.MODELEXECUTE", "m", "INPUTS", "1", "t", "OUTPUTS", "1", "o"],
-        ["BLPOP", "nothing", "0"],
-    ],
-)
-def test_c4_a_command_that_would_wait_does_not_wait_inside_a_call(shared: Pair, words: list[str]) -> None:
-    reply = shared[0].call(words)
-    assert reply.startswith(b"-") or reply in (b"*-1\r\n", b"$-1\r\n")
-
-
-def test_c4_a_hooked_get_inside_a_call_is_a_plain_get(server: Server) -> None:
-    server.hook()
-    assert server.call(["GET", "answer:1"]) == b"$-1\r\n"
-    assert server.call(["shardqa.get", "answer:1"]) == b"$-1\r\n"
-    assert server.order("misses") == 0
-
-
 def test_c5_waiting_commands_in_an_aof_do_not_end_the_server(server: Server) -> None:
     server.hook()
     server.stop()
@@ -198,27 +174,6 @@ def test_c7_a_call_as_a_user_without_permission_is_an_error(shared: Pair) -> Non
     assert shared[0].call(["SET", "free", "1"]) == b"+OK\r\n"
 
 
-def test_c8_a_deadline_ends_in_an_error(make: Make) -> None:
-    server = make(arguments="TIMEOUT 1000")
-    server.hook(mode="hold")
-    assert server.error("GET", "answer:1").startswith("TIMEOUT")
-    assert server.error("RG.TRIGGER", "hang").startswith("TIMEOUT")
-
-
-def test_c9_a_client_that_left_before_the_reply_costs_nothing(pair: Pair) -> None:
-    master, _ = pair
-    master.hook(mode="hold")
-    connections = [master.client().connection_pool.get_connection() for _ in range(5)]
-    for connection in connections:
-        connection.send_command("GET", "answer:1")
-    until(lambda: master.info()["waiting_clients"] == 5)
-    for connection in connections[:4]:
-        connection.disconnect()
-    until(lambda: master.info()["waiting_clients"] == 1)
-    master.order("release")
-    assert connections[4].read_response() == b"value of answer:1"
-
-
 @pytest.mark.parametrize("kind", ["tensor", "model"])
 def test_c10_a_damaged_dump_is_refused_at_any_cut(shared: Pair, kind: str) -> None:
     client = shared[0].client()
@@ -252,22 +207,6 @@ def test_c10_no_changed_byte_of_a_dump_crashes_the_server(shared: Pair, kind: st
     assert client.ping()
 
 
-def test_a_new_replica_gets_everything_by_a_diskless_load(make: Make) -> None:
-    master = make("repl-diskless-sync yes")
-    master.client().execute_command("AI.TENSORSET", "t", "INT32", "3", "VALUES", "1", "2", "3")
-    master.client().execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "bytes")
-    master.hook()
-    replica = replicate(make, master, "repl-diskless-load swapdb")
-    assert replica.client().execute_command("AI.TENSORGET", "t", "VALUES") == [1, 2, 3]
-    digests = [s.client().execute_command("DEBUG", "DIGEST") for s in (master, replica)]
-    assert digests[0] == digests[1]
-    assert replica.info()["registrations"] == 1
-    assert replica.info()["hooks"] == 1
-    until(lambda: any(f[9] == "m" for f in replica.seen("MODELLOAD")))
-    assert ["RESYNC", "0", "loaded"] in replica.seen("RESYNC")
-    assert [f[2:7] for f in replica.seen("SESSION")] == [["hooks", "default", "the code of hooks", "1", "hooks-1"]]
-
-
 def test_sessions_of_another_master_replace_those_of_before(make: Make) -> None:
     first, second = make(), make()
     first.hook(session="old")
@@ -278,41 +217,18 @@ def test_sessions_of_another_master_replace_those_of_before(make: Make) -> None:
     assert first.info()["sessions"] == 1
 
 
-def test_a_reload_keeps_models_tensors_and_registrations(server: Server) -> None:
-    server.hook()
-    client = server.client()
-    client.execute_command("AI.TENSORSET", "t", "INT32", "3", "VALUES", "1", "2", "3")
-    client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "bytes")
-    digest = client.execute_command("DEBUG", "DIGEST")
-    client.execute_command("DEBUG", "RELOAD")
-    assert client.execute_command("DEBUG", "DIGEST") == digest
-    until(lambda: server.info()["models"] == 1)
-    assert client.get("answer:1") == b"value of answer:1"
-    assert client.execute_command("AI.MODELEXECUTE", "m", "INPUTS", 1, "t", "OUTPUTS", 1, "o") == b"OK"
-
-
 def test_clients_that_wait_when_their_node_becomes_a_replica_are_sent_away(pair: Pair) -> None:
     master, replica = pair
     master.hook(mode="hold")
     in_sync(master, replica)
     thread, results = later(master.error, "GET", "answer:1")
-    until(lambda: master.info()["waiting_clients"] == 1)
+    master.waiting(1)
     replica.client().replicaof("NO", "ONE")
     master.client().replicaof("127.0.0.1", replica.port)
     thread.join(10)
     assert results[0].startswith("UNBLOCKED")
-    until(lambda: master.info()["waiting_clients"] == 0)
+    master.waiting(0)
     assert master.info()["pending_misses"] == 0
-
-
-def test_a_killed_client_frees_its_request(server: Server) -> None:
-    connection = server.client().connection_pool.get_connection()
-    connection.send_command("CLIENT", "ID")
-    name = connection.read_response()
-    connection.send_command("RG.TRIGGER", "hang")
-    until(lambda: server.info()["waiting_clients"] == 1)
-    server.client().client_kill_filter(_id=name)
-    until(lambda: server.info()["waiting_clients"] == 0)
 
 
 def test_after_a_shutdown_that_failed_the_worker_is_still_looked_after(make: Make) -> None:
@@ -326,16 +242,6 @@ def test_after_a_shutdown_that_failed_the_worker_is_still_looked_after(make: Mak
     (server.folder / "dump.rdb").rmdir()
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "535822337", "9223372036854775807", "x"])
-def test_a_chunk_size_that_is_refused_changes_nothing(server: Server, size: str) -> None:
-    """Found by torture: 0 was refused and taken all the same, and AI.MODELGET divided by it."""
-    client = server.client()
-    client.execute_command("AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "some bytes")
-    assert server.error("AI.CONFIG", "MODEL_CHUNK_SIZE", size) == "ERR MODEL_CHUNK_SIZE: invalid chunk size"
-    assert client.execute_command("AI.CONFIG", "GET", "MODEL_CHUNK_SIZE") == 511 << 20
-    assert client.execute_command("AI.MODELGET", "m", "BLOB") == b"some bytes"
-
-
 def test_a_worker_that_loads_a_stored_script_anew_does_not_change_it(pair: Pair) -> None:
     """Found by torture: other entry points in its answer were those of the master alone."""
     master, replica = pair
@@ -345,7 +251,7 @@ def test_a_worker_that_loads_a_stored_script_anew_does_not_change_it(pair: Pair)
     stored = client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")
     (master.folder / "other-names").touch()
     master.kill_worker()
-    until(lambda: master.info()["worker_restarts"] == 1 and master.info()["worker_state"] == "ready")
+    master.restarted(1)
     until(lambda: len(master.seen("MODELLOAD")) == 2)
     assert (client.execute_command("AI.SCRIPTGET", "s"), client.execute_command("AI.MODELGET", "m", "META")) == stored
     in_sync(master, replica)

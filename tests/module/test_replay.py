@@ -32,10 +32,6 @@ def last_error(entry: dict[bytes, Any]) -> str:
     return str(dict(zip(data[::2], data[1::2], strict=True))[b"lastError"].decode())
 
 
-def wait_ready(server: Server, restarts: int) -> None:
-    until(lambda: server.info()["worker_restarts"] == restarts and server.info()["worker_state"] == "ready", 40)
-
-
 @pytest.mark.parametrize("evil", ["evil-exit", "evil-loop"])
 def test_a_session_that_ends_the_worker_twice_is_in_quarantine_and_can_be_removed(make: Make, evil: str) -> None:
     server = make(arguments="TIMEOUT 1000 HEARTBEAT 1000")
@@ -43,7 +39,7 @@ def test_a_session_that_ends_the_worker_twice_is_in_quarantine_and_can_be_remove
     register(server, evil)
     register(server, "fine")
     server.kill_worker()
-    wait_ready(server, 3)  # the kill, and two deaths of the session's making
+    server.restarted(3)  # the kill, and two deaths of the session's making
     info = server.info()
     assert (info["sessions"], info["sessions_inactive"], info["sessions_inactive_ids"]) == (3, 1, evil)
     assert info["worker_last_running"] == f"session {evil}"
@@ -65,13 +61,13 @@ def test_a_session_in_quarantine_comes_back_with_a_new_script(make: Make) -> Non
     server = make()
     register(server, "evil-exit")
     server.kill_worker()
-    wait_ready(server, 3)
+    server.restarted(3)
     (server.folder / "tame").touch()
     register(server, "evil-exit")
     assert server.info()["sessions_inactive"] == 0
     assert server.client().get("evil-exit:1") == b"value of evil-exit:1"
     server.kill_worker()
-    wait_ready(server, 4)
+    server.restarted(4)
     assert server.info()["sessions_inactive"] == 0
 
 
@@ -91,7 +87,7 @@ def test_a_worker_killed_from_outside_blames_no_session(server: Server) -> None:
     register(server, "fine")
     for restarts in range(1, 5):
         server.kill_worker()
-        wait_ready(server, restarts)
+        server.restarted(restarts)
     assert server.info()["sessions_inactive"] == 0
 
 

@@ -1,4 +1,4 @@
-"""Whose rights the commands of functions have: the module's part, which a worker can't talk its way around."""
+"""Commands of functions have the rights of a user whom the module knows, whatever a worker says."""
 
 import json
 
@@ -66,8 +66,7 @@ def test_a_script_keeps_its_rights_when_its_client_has_left(server: Server) -> N
     waiting = server.client().connection_pool.get_connection()
     waiting.send_command("RG.TRIGGER", "late")  # the worker stands still
     until(lambda: server.info()["pending_requests"] == 1)
-    connection = server.client().connection_pool.get_connection()
-    connection.send_command("RG.PYEXECUTE", "call", json.dumps([["INCR", "a"]]))
+    connection = server.send("RG.PYEXECUTE", "call", json.dumps([["INCR", "a"]]))
     until(lambda: server.info()["pending_requests"] == 2)
     connection.disconnect()
     until(lambda: server.info()["cancelled"] == 1)
@@ -78,11 +77,9 @@ def test_a_script_keeps_its_rights_when_its_client_has_left(server: Server) -> N
 
 def test_the_rights_of_scripts_that_a_dead_worker_ran_are_gone(server: Server) -> None:
     server.block()
-    waiting = server.client().connection_pool.get_connection()
-    waiting.send_command("RG.TRIGGER", "late")
+    waiting = server.send("RG.TRIGGER", "late")
     until(lambda: server.info()["pending_requests"] == 1)
-    connection = server.client().connection_pool.get_connection()
-    connection.send_command("RG.PYEXECUTE", "call", "[]")
+    connection = server.send("RG.PYEXECUTE", "call", "[]")
     until(lambda: server.info()["scripts"] == 1)
     server.kill_worker()
     until(lambda: server.info()["scripts"] == 0)
@@ -93,15 +90,13 @@ def test_the_rights_of_scripts_that_a_dead_worker_ran_are_gone(server: Server) -
 def test_more_scripts_than_may_wait_are_refused(make: Make) -> None:
     server = make(arguments="MAXPENDING 2")
     server.block()
-    waiting = server.client().connection_pool.get_connection()
-    waiting.send_command("RG.TRIGGER", "late")
+    waiting = server.send("RG.TRIGGER", "late")
     until(lambda: server.info()["pending_requests"] == 1)
     for scripts in (1, 2):
-        connection = server.client().connection_pool.get_connection()
-        connection.send_command("RG.PYEXECUTE", "call", "[]")
+        connection = server.send("RG.PYEXECUTE", "call", "[]")
         until(lambda wanted=scripts: server.info()["scripts"] == wanted)  # type: ignore[misc]
         connection.disconnect()
-        until(lambda: server.info()["waiting_clients"] == 1)
+        server.waiting(1)
     assert server.error("RG.PYEXECUTE", "1").startswith("BUSY")
     server.unblock()
     until(lambda: server.info()["scripts"] == 0)
@@ -166,7 +161,7 @@ def test_misses_of_users_with_other_rights_do_not_share_a_computation(server: Se
     connections = [client.connection_pool.get_connection() for client in clients]
     for connection in connections:
         connection.send_command("GET", "answer:1")
-    until(lambda: server.info()["waiting_clients"] == 3)
+    server.waiting(3)
     assert server.info()["hook_shared_misses"] == 1
     server.order("release")
     assert [connection.read_response() for connection in connections] == [b"value of answer:1"] * 3

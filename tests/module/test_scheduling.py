@@ -1,4 +1,4 @@
-"""Who comes first where processors are scarce: turns of the main thread, niceness of the worker."""
+"""The main thread comes first where processors are scarce: turns of the main thread, niceness of the worker."""
 
 import ctypes
 import os

@@ -46,8 +46,7 @@ def test_a_lock_waits_for_the_end_of_a_pause(make: Make) -> None:
     server.unblock()
     client.execute_command("CLIENT", "PAUSE", "300", "WRITE")
     assert client.get("n") is None
-    waiting = server.client().connection_pool.get_connection()
-    waiting.send_command("RG.TRIGGER", "section", "5", json.dumps([["INCR", "n"]]), json.dumps([["PING"]]))
+    waiting = server.send("RG.TRIGGER", "section", "5", json.dumps([["INCR", "n"]]), json.dumps([["PING"]]))
     assert waiting.read_response()[0].startswith(b"+OK\r\n:1")
 
 

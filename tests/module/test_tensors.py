@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from .servers import Server, in_sync, until  # noqa: TID251 (this package is tests/module)
+from .servers import Server, until  # noqa: TID251 (this package is tests/module)
 
 Pair = tuple[Server, Server]
 
@@ -90,47 +90,6 @@ def test_numbers_that_are_no_numbers_come_back(shared: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["AI.TENSORSET", "t", "FLOAT"], "ERR wrong number of arguments for 'AI.TENSORSET' command"),
-        (["AI.TENSORSET", "t", "FLOAT8", "1"], "ERR invalid data type"),
-        (["AI.TENSORSET", "t", "FLOAT", "-1"], "ERR invalid or negative value found in tensor shape"),
-        (["AI.TENSORSET", "t", "FLOAT", "x"], "ERR invalid or negative value found in tensor shape"),
-        (
-            ["AI.TENSORSET", "t", "FLOAT", "2", "VALUES", "1"],
-            "ERR wrong number of values was given in 'AI.TENSORSET' command",
-        ),
-        (["AI.TENSORSET", "t", "FLOAT", "1", "VALUES", "x"], "ERR invalid value"),
-        (["AI.TENSORSET", "t", "INT8", "1", "VALUES", "300"], "ERR invalid value"),
-        (["AI.TENSORSET", "t", "INT8", "1", "VALUES", "1.5"], "ERR invalid value"),
-        (["AI.TENSORSET", "t", "BOOL", "1", "VALUES", "2"], "ERR invalid value"),
-        (["AI.TENSORSET", "t", "BOOL", "1", "BLOB", "\x02"], "ERR BOOL tensor elements must be 0 or 1"),
-        (["AI.TENSORSET", "t", "STRING", "1", "VALUES", "a\0b"], "ERR C-string value contains null character"),
-        (
-            ["AI.TENSORSET", "t", "STRING", "2", "BLOB", "a\0"],
-            "ERR Number of string elements in data blob does not match tensor length",
-        ),
-        (["AI.TENSORSET", "t", "FLOAT", "1", "BLOB", "123"], "ERR data length does not match tensor shape and type"),
-        (
-            ["AI.TENSORSET", "t", "FLOAT", "1", "BLOB", "1234", "5"],
-            "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command",
-        ),
-        (
-            ["AI.TENSORSET", "t", "FLOAT", "1", "BLOB"],
-            "ERR a single binary string should come after the BLOB argument in 'AI.TENSORSET' command",
-        ),
-        (["AI.TENSORGET", "nothing"], "ERR tensor key is empty or in a different shard"),
-        (["AI.TENSORGET", "t", "FORM"], "ERR unsupported data format"),
-        (["AI.TENSORGET", "t", "BLOB", "VALUES"], "ERR both BLOB and VALUES specified"),
-    ],
-)
-def test_errors_have_the_known_texts(shared: Pair, words: list[str], error: str) -> None:
-    run(shared, "AI.TENSORSET", "t", "INT8", "1")
-    assert shared[0].error(*words).lower() == error.lower()
-    assert run(shared, "AI.TENSORGET", "t", "META") == [b"dtype", b"INT8", b"shape", [1]]
-
-
-@pytest.mark.parametrize(
     "shape", [["4294967296", "4294967296"], ["9223372036854775807", "2"], ["600000000"], ["1"] * 33, ["0"], ["2", "0"]]
 )
 def test_sizes_past_the_bound_are_refused_without_allocating(shared: Pair, shape: list[str]) -> None:
@@ -160,33 +119,6 @@ def test_a_tensor_is_a_key_like_any_other(shared: Pair) -> None:
     client.expire("{t}1", 100)
     assert client.ttl("{t}1") > 0
     client.unlink("{t}1", "{t}3", "{t}4")
-
-
-def test_tensors_reach_the_replica_and_survive_every_kind_of_restart(pair: Pair) -> None:
-    master, replica = pair
-    client = master.client()
-    client.execute_command("AI.TENSORSET", "a", "FLOAT", "2", "VALUES", "1", "2")
-    client.execute_command("AI.TENSORSET", "b", "STRING", "2", "VALUES", "x", "y")
-    client.execute_command("AI.TENSORSET", "scalar", "DOUBLE", "VALUES", "7")
-    in_sync(master, replica)
-    digest = client.execute_command("DEBUG", "DIGEST")
-    assert replica.client().execute_command("DEBUG", "DIGEST") == digest
-    master.restart(9)
-    assert master.client().execute_command("DEBUG", "DIGEST") == digest
-    for preamble in ("yes", "no"):
-        master.client().config_set("aof-use-rdb-preamble", preamble)
-        master.client().bgrewriteaof()
-        until(lambda: not master.client().info("persistence")["aof_rewrite_in_progress"])
-        master.restart(9)
-        assert master.client().execute_command("DEBUG", "DIGEST") == digest
-    assert master.client().execute_command("AI.TENSORGET", "scalar", "META", "VALUES") == [
-        b"dtype",
-        b"DOUBLE",
-        b"shape",
-        [],
-        b"values",
-        [b"7"],
-    ]
 
 
 def test_a_transaction_may_set_tensors(shared: Pair) -> None:

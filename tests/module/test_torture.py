@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from .torture import dumps, rounds  # noqa: TID251 (this package is tests/module)
-from .torture.pair import Found, Pair  # noqa: TID251
+from .torture.pair import Fault, Pair  # noqa: TID251
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def test_a_round_finds_nothing(pair: Pair, name: str) -> None:
     assert not counts.found
 
 
-@pytest.mark.parametrize(("name", "seed"), rounds.kept())
+@pytest.mark.parametrize(("name", "seed"), rounds.known())
 def test_what_was_found_once_is_not_found_again(pair: Pair, name: str, seed: int) -> None:
     rounds.play(pair, name, seed, rounds.Counts())
 
@@ -31,7 +31,7 @@ def test_data_sets_that_differ_are_found(pair: Pair) -> None:
     replica = pair.replica.client()
     replica.config_set("replica-read-only", "no")
     replica.set("only here", 1)
-    with pytest.raises(Found, match="master and replica differ"):
+    with pytest.raises(Fault, match="master and replica differ"):
         pair.check()
     replica.delete("only here")
     replica.config_set("replica-read-only", "yes")

@@ -47,7 +47,6 @@ ON_THE_WIRE = {"asked", "found", "kept", "taken"}
 UNFINISHED = {
     "module",
     "src/shardqa/gears",
-    "tests/module",
     "tests/unit",
 }
 

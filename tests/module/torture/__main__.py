@@ -19,11 +19,11 @@ def main() -> None:
     counts, started = rounds.Counts(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="shardqa-torture-") as folder, rounds.running(Path(folder)) as pair:
 
-        def told() -> str:
+        def report() -> str:
             return f"seeds from {options.seed}\n{rounds.report(pair, counts, time.monotonic() - started)}"
 
         try:
-            for name, seed in rounds.kept():
+            for name, seed in rounds.known():
                 rounds.play(pair, name, seed, counts)
             seed = options.seed
             while time.monotonic() < started + 60 * options.minutes:
@@ -31,9 +31,9 @@ def main() -> None:
                     rounds.play(pair, name, seed, counts)
                 seed += 1
                 if options.log:
-                    options.log.write_text(told() + "\n")
+                    options.log.write_text(report() + "\n")
         finally:
-            print(told(), flush=True)
+            print(report(), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.module.servers import command
 
-from .pair import Pair, Pipes, said  # noqa: TID251 (this package is tests/module)
+from .pair import Pair, Pipes, replies_of  # noqa: TID251 (this package is tests/module)
 
 EDGES = [0, 1, 2, 0x40, 0x80, 0x81, 0xC3, 0xFF]  # bytes that mean something in a dump
 OF_REDIS = 10  # type and module id: of Redis, not of the module
@@ -89,13 +89,13 @@ def used(dump: bytes, number: int) -> list[bytes]:
 
 def originals(pair: Pair) -> list[bytes]:
     stored = [line.split(" ") for line in STORED]
-    replies = said(pair.master, *stored, *(["DUMP", words[1]] for words in stored))
+    replies = replies_of(pair.master, *stored, *(["DUMP", words[1]] for words in stored))
     assert all(reply == b"OK" for reply in replies[: len(stored)]), replies
     return [bytes(reply) for reply in replies[len(stored) :]]
 
 
 class Sweep:
-    """Where the rounds are; None once every way was gone."""
+    """The place where the rounds are: `left` is None once every way was tried."""
 
     def __init__(self) -> None:
         self.left: Iterator[bytes] | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.nodes import wait_until
 
 from .dumps import EDGES, STORED  # noqa: TID251 (this package is tests/module)
-from .pair import PATIENCE, Found, Pair, Tortured, said  # noqa: TID251
+from .pair import PATIENCE, Fault, Pair, Tortured, replies_of  # noqa: TID251
 
 MODULE_AUX = 0xF7  # opcode of what a module saves beside the keys
 MODULE_VALUE = 0x07  # type of a key's value
@@ -28,10 +28,10 @@ def saved(folder: Path) -> bytes:
     """A file with all that the module stores."""
     node = Tortured(folder / "origin", *OPTIONS).start()
     try:
-        said(node, *(line.split(" ") for line in STORED))
+        replies_of(node, *(line.split(" ") for line in STORED))
         node.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get r 1 1"]])
         node.register("other", ["other-1", "CommandReader", "", "echo", [], [], []])
-        said(node, ["SAVE"])
+        replies_of(node, ["SAVE"])
         return (node.folder / "dump.rdb").read_bytes()
     finally:
         node.stop()
@@ -60,7 +60,7 @@ def damaged(chance: random.Random, rdb: bytes, places: list[int]) -> bytes:
 
 
 def load(folder: Path, rdb: bytes) -> None:
-    """Raises Found where the node crashes, or takes what it can't keep."""
+    """Raises Fault where the node crashes, or takes what it can't keep."""
     node = Tortured(folder, *OPTIONS, worker=False)
     (folder / "dump.rdb").write_bytes(rdb)
     node.launch()
@@ -72,11 +72,11 @@ def load(folder: Path, rdb: bytes) -> None:
         node.kill() if refuses(node) else node.stop()
     assert node.process is not None
     if reported := node.reported():
-        raise Found(reported)
+        raise Fault(reported)
     if DUPLICATED in node.log:
         return
     if node.process.returncode not in (0, 1, -9 if refuses(node) else 0) or "BUG REPORT" in node.log:
-        raise Found(f"redis-server ended with {node.process.returncode}:\n{node.log[-4000:]}")
+        raise Fault(f"redis-server ended with {node.process.returncode}:\n{node.log[-4000:]}")
 
 
 def has_ended(node: Tortured) -> bool:
@@ -98,16 +98,18 @@ def listens(node: Tortured) -> bool:
 
 
 def use(node: Tortured) -> None:
-    """What it took is listed, dumped, and the same after it was saved and loaded again."""
+    """All that it took is listed, dumped, and the same after it was saved and loaded again."""
     keys = [line.split(" ")[1] for line in STORED]
     commands = [[name, key, "META"] for key in keys for name in ("AI.TENSORGET", "AI.MODELGET", "AI.SCRIPTGET")]
-    before, *_ = said(node, ["DEBUG", "DIGEST"], ["RG.DUMPREGISTRATIONS"], *(["DUMP", key] for key in keys), *commands)
+    before, *_ = replies_of(
+        node, ["DEBUG", "DIGEST"], ["RG.DUMPREGISTRATIONS"], *(["DUMP", key] for key in keys), *commands
+    )
     try:
-        after = said(node, ["DEBUG", "RELOAD"], ["DEBUG", "DIGEST"])[1]
+        after = replies_of(node, ["DEBUG", "RELOAD"], ["DEBUG", "DIGEST"])[1]
     except OSError as error:
-        raise Found(f"what was taken can't be saved and loaded again: {error}\n{node.log[-2000:]}") from error
+        raise Fault(f"what was taken can't be saved and loaded again: {error}\n{node.log[-2000:]}") from error
     if before != after:
-        raise Found(f"what was taken is another data set once it was saved: {before!r} and {after!r}")
+        raise Fault(f"what was taken is another data set once it was saved: {before!r} and {after!r}")
 
 
 def play(_pair: Pair, chance: random.Random, steps: int) -> int:

@@ -1,4 +1,4 @@
-"""What a hostile worker may send. Most frames are whole, and wrong in what they say; now and then one breaks the
+"""Frames of a hostile worker. Most frames are whole, and wrong in what they say; now and then one breaks the
 stream, which costs the worker and with it what was sent after it."""
 
 import random
@@ -9,49 +9,58 @@ from collections.abc import Callable
 from tests.module.fake_worker import pack
 from tests.module.servers import command, until
 
-from .pair import PATIENCE, Pair, read, said  # noqa: TID251 (this package is tests/module)
+from .pair import PATIENCE, Pair, read, replies_of  # noqa: TID251 (this package is tests/module)
 from .vectors import Vocabulary, bent, raw, register_hooks  # noqa: TID251
 from .worker import PLACEHOLDERS  # noqa: TID251
 
 HEADER = struct.Struct("<IBBHQ")
 BATCH = 250  # frames sent at once
-HANGING = [
-    ["RG.TRIGGER", "hang"],
-    ["RG.TRIGGERONKEY", "hang", "t"],
-    ["RG.PYEXECUTE", "do_nothing"],
-    ["AI.MODELSTORE", "h", "ONNX", "CPU", "BLOB", "HANG"],
-    ["AI.SCRIPTSTORE", "h", "CPU", "ENTRY_POINTS", "1", "f", "SOURCE", "HANG"],
-    ["AI.MODELEXECUTE", "m", "INPUTS", "1", "t", "OUTPUTS", "1", "u", "TIMEOUT", "1999"],
-    [
-        "AI.DAGEXECUTE",
-        "LOAD",
-        "1",
-        "t",
-        "PERSIST",
-        "1",
-        "u",
-        "TIMEOUT",
-        "1999",
-        "|>",
-        "AI.TENSORSET",
-        "u",
-        "FLOAT",
-        "1",
-    ],
-    ["RG.DUMPREGISTRATIONS"],
-    ["GET", "answer:hang"],
-    ["HSET", "hooked:hang", "f", "v"],
-]
+HANGING = """
+RG.TRIGGER hang
+RG.TRIGGERONKEY hang t
+RG.PYEXECUTE do_nothing
+AI.MODELSTORE h ONNX CPU BLOB HANG
+AI.SCRIPTSTORE h CPU ENTRY_POINTS 1 f SOURCE HANG
+AI.MODELEXECUTE m INPUTS 1 t OUTPUTS 1 u TIMEOUT 1999
+AI.DAGEXECUTE LOAD 1 t PERSIST 1 u TIMEOUT 1999 |> AI.TENSORSET u FLOAT 1
+RG.DUMPREGISTRATIONS
+GET answer:hang
+HSET hooked:hang f v
+"""
 # sections that the worker opens; those of triggers in transactions and scripts are numbered from the last on
 SECTIONS = [*[b"2"] * 12, b"0", b"1", b"3", b"", b"-2", b"x", b"281474976710655", b"281474976710656"]
 REPLIES = [
-    *(b"+OK\r\n", b"*1\r\n:5\r\n", b"-ERR no\r\n", b"$5\r\nab\r\n", b"*9\r\n", b"", b"*2\r\n*0\r\n*0\r\n", b"$-1\r\n"),
-    *(b"*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n", b"%1\r\n+a\r\n:1\r\n", b"_\r\n", b"#t\r\n", b",1.5\r\n"),
-    *(b"*1\r\n" * 20 + b":1\r\n", b"=5\r\ntxt:a\r\n", b"(12345678901234567890\r\n", b"-KEEP\r\n"),
+    b"+OK\r\n",
+    b"*1\r\n:5\r\n",
+    b"-ERR no\r\n",
+    b"$5\r\nab\r\n",
+    b"*9\r\n",
+    b"",
+    b"*2\r\n*0\r\n*0\r\n",
+    b"$-1\r\n",
+    b"*2\r\n*1\r\n$1\r\nx\r\n*1\r\n$1\r\ny\r\n",
+    b"%1\r\n+a\r\n:1\r\n",
+    b"_\r\n",
+    b"#t\r\n",
+    b",1.5\r\n",
+    b"*1\r\n" * 20 + b":1\r\n",
+    b"=5\r\ntxt:a\r\n",
+    b"(12345678901234567890\r\n",
+    b"-KEEP\r\n",
 ]
 LAYOUTS = [
-    *(b"FLOAT 1", b"INT8 2;INT8 2", b"FLOAT 1,1", b"STRING 2", b"", b";", b"FLOAT -1", b"FLOAT 9223372036854775807"),
-    *(b"FLOAT 4294967296,4294967296", b"NOTHING 1", b"FLOAT", b"BOOL 0"),
+    b"FLOAT 1",
+    b"INT8 2;INT8 2",
+    b"FLOAT 1,1",
+    b"STRING 2",
+    b"",
+    b";",
+    b"FLOAT -1",
+    b"FLOAT 9223372036854775807",
+    b"FLOAT 4294967296,4294967296",
+    b"NOTHING 1",
+    b"FLOAT",
+    b"BOOL 0",
 ]
 RIGHTS = [b"", b"sfuzz", b"shooks", b"r1", b"r", b"s", b"x9", b"r99999999999999999999"]
 RESTS = [b"", b"1", b"0", b"-1", b"99999999999999999999", b"x", b"\xff" * 8]
@@ -156,21 +165,22 @@ def breaking(chance: random.Random, vocabulary: Vocabulary) -> bytes:
 
 def hang(pair: Pair) -> list[socket.socket]:
     """Clients whose requests the worker does not answer by itself."""
-    said(
+    replies_of(
         pair.master,
-        *(["DEL", "m", "t"], ["AI.TENSORSET", "t", "FLOAT", "1", "VALUES", "1"]),
+        ["DEL", "m", "t"],
+        ["AI.TENSORSET", "t", "FLOAT", "1", "VALUES", "1"],
         ["AI.MODELSTORE", "m", "ONNX", "CPU", "BLOB", "file"],
     )
     clients = []
-    for waiting in HANGING:
+    for waiting in HANGING.strip().splitlines():
         client = socket.create_connection(("127.0.0.1", pair.master.port), PATIENCE)
-        client.sendall(command(*waiting))
+        client.sendall(command(*waiting.split()))
         clients.append(client)
     return clients
 
 
 def beside(chance: random.Random) -> list[bytes]:
-    """What goes to the module's other channels: requests for connections, whole and not, and a slot of the page."""
+    """Returns requests for connections, whole and not, and a slot of the page: what the other channels get."""
     requests = [
         chance.randbytes(8) + chance.choice((b"f", b"\0")) * 40,
         chance.randbytes(chance.choice((1, 47, 49, 999))),
@@ -198,7 +208,7 @@ def play(pair: Pair, chance: random.Random, steps: int) -> int:
 
 
 def life(pair: Pair, chance: random.Random, vocabulary: Vocabulary, steps: int) -> int:
-    """Of one worker: it ends by a frame that breaks the stream, where one does."""
+    """Plays the life of one worker: it ends by a frame that breaks the stream, where one does."""
     until(lambda: pair.master.info()["worker_state"] == "ready", PATIENCE)
     clients = hang(pair)
     with socket.create_connection(("127.0.0.1", pair.master.port), PATIENCE) as connection:

@@ -1,4 +1,4 @@
-"""What is attacked: a master and its replica, each with an append only file, and how one sees that they stand."""
+"""The nodes under attack: a master and its replica, each with an append only file, and how one sees that they stand."""
 
 import os
 import shlex
@@ -20,7 +20,7 @@ CONNECTIONS = 16  # so that a client that waits for the worker holds up no other
 PATIENCE = 300.0  # seconds; a sanitizer is slow, and machines are shared
 
 
-class Found(AssertionError):
+class Fault(AssertionError):
     """A crash, a sanitizer's report, or data sets that differ."""
 
 
@@ -48,7 +48,7 @@ class Pair:
         return info["worker_state"] == "ready" and not busy
 
     def check(self) -> None:
-        """Raises Found where the two differ, or the file from memory."""
+        """Raises Fault where the two differ, or the file from memory."""
         self.healthy()
         self.settle()
         before = digest(self.master)
@@ -59,7 +59,7 @@ class Pair:
         self.healthy()
 
     def restart(self) -> None:
-        """The same after a restart from the file."""
+        """Raises Fault where the file gives another data set after a restart."""
         before = digest(self.master)
         self.deaths += self.master.info()["worker_restarts"]
         self.master.restart()
@@ -67,9 +67,9 @@ class Pair:
         self.follow()
         self.healthy()
 
-    def equal(self, one: object, other: object, otherwise: str) -> None:
-        if one != other:
-            raise Found(f"{otherwise}: {one} and {other}")
+    def equal(self, left: object, right: object, otherwise: str) -> None:
+        if left != right:
+            raise Fault(f"{otherwise}: {left} and {right}")
         self.compared += 1
 
     def rewrite(self) -> None:
@@ -79,7 +79,7 @@ class Pair:
         client.bgrewriteaof()
         until(lambda: not rewriting(client.info("persistence")), PATIENCE)
         if client.info("persistence")["aof_last_bgrewrite_status"] != "ok":
-            raise Found(f"the append only file can't be rewritten:\n{self.master.log[-2000:]}")
+            raise Fault(f"the append only file can't be rewritten:\n{self.master.log[-2000:]}")
 
     def healthy(self) -> None:
         for server in (self.master, self.replica):
@@ -118,22 +118,22 @@ class Tortured(Server):
         super().launch()
 
     def healthy(self) -> None:
-        """Raises Found when it has ended, or a sanitizer has said something."""
+        """Raises Fault when it has ended, or a sanitizer has said something."""
         if self.process is None or self.process.poll() is not None:
-            raise Found(f"redis-server ended:\n{self.log[-4000:]}\n{self.reported()}")
+            raise Fault(f"redis-server ended:\n{self.log[-4000:]}\n{self.reported()}")
         if "BUG REPORT" in self.log:
-            raise Found(self.log[-4000:])
+            raise Fault(self.log[-4000:])
         if reported := self.reported():
-            raise Found(reported)
+            raise Fault(reported)
 
     def reported(self) -> str:
-        """Of the sanitizers; an allocation that they refused is but a warning."""
+        """Returns a report of the sanitizers, or nothing; an allocation that they refused is but a warning."""
         said = [path.read_text(errors="replace") for path in self.folder.glob("asan*")] + [self.log]
         return next((text[:8000] for text in said if "ERROR: AddressSanitizer" in text or "runtime error:" in text), "")
 
 
 def digest(server: Server) -> tuple[Any, ...]:
-    """Of the keys, and what is registered."""
+    """Returns what stands for the keys, and counts of what is registered."""
     info = server.info()
     keys = server.client(socket_timeout=PATIENCE).execute_command("DEBUG", "DIGEST")
     return keys, info["sessions"], info["registrations"], info["hooks"]
@@ -163,20 +163,20 @@ class Pipes:
 
 
 def read(connection: socket.socket, count: int) -> list[Any]:
-    """So many replies; errors are items."""
+    """Reads so many replies; errors are items."""
     reader = hiredis.Reader()
     replies: list[Any] = []
     while len(replies) < count:
         received = connection.recv(1 << 20)
         if not received:
-            raise Found(f"a connection ended after {len(replies)} of {count} replies")
+            raise Fault(f"a connection ended after {len(replies)} of {count} replies")
         reader.feed(received)
         while (reply := reader.gets()) is not False:
             replies.append(reply)
     return replies
 
 
-def said(server: Server, *commands: Sequence[Any]) -> list[Any]:
+def replies_of(server: Server, *commands: Sequence[Any]) -> list[Any]:
     """The replies to these on a connection of their own."""
     with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as connection:
         connection.sendall(b"".join(command(*words) for words in commands))

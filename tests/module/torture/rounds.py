@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import dumps, files, frames, vectors  # noqa: TID251 (this package is tests/module)
-from .pair import Found, Pair  # noqa: TID251
+from .pair import Fault, Pair  # noqa: TID251
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 Play = Callable[[Pair, random.Random, int], int]
@@ -38,7 +38,7 @@ class Counts:
     found: list[str] = field(default_factory=list)
 
 
-def kept() -> list[tuple[str, int]]:
+def known() -> list[tuple[str, int]]:
     lines = [line.split() for line in SEEDS.read_text().splitlines() if line and not line.startswith("#")]
     return [(name, int(seed)) for name, seed, *_ in lines]
 
@@ -72,13 +72,13 @@ def cause(pair: Pair, error: BaseException) -> BaseException:
     time.sleep(1)  # a server that is about to end
     try:
         pair.healthy()
-    except Found as found:
+    except Fault as found:
         return found
     return error
 
 
 def crashes(counts: Counts) -> tuple[int, int]:
-    """Of the server, and reports of sanitizers."""
+    """Counts crashes of the server, and reports of sanitizers."""
     reports = sum("Sanitizer" in found or "runtime error" in found for found in counts.found)
     return sum("ended:" in found or "BUG REPORT" in found for found in counts.found), reports
 
@@ -103,4 +103,4 @@ def report(pair: Pair, counts: Counts, wall: float) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["FUZZERS", "Counts", "Found", "kept", "play", "report", "running"]
+__all__ = ["FUZZERS", "Counts", "Fault", "known", "play", "report", "running"]

@@ -100,7 +100,7 @@ def raw(words: list[str]) -> Words:
 
 
 class Vocabulary:
-    """What the random commands of one round are made of, as RESP."""
+    """Words and commands that the random commands of one round are made of, as RESP."""
 
     def __init__(self, chance: random.Random) -> None:
         odd = [chance.randbytes(chance.randrange(40)) for _ in range(40)]
@@ -148,7 +148,7 @@ def batch(chance: random.Random, vocabulary: Vocabulary) -> list[bytes]:
 
 
 def register_hooks(pair: Pair) -> None:
-    """Of misses of `answer:*`, commands on `hooked:*`, events of `caused:*`; triggers that a script waits for."""
+    """Registers hooks of misses, commands and events, and triggers that a script waits for."""
     pair.master.register("hooks", ["hooks-1", "KeysReader", "answer:*", "", ["keymiss"], [], ["get r 1 1"]])
     pair.master.register(
         "commands",
