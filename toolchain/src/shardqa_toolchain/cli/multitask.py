@@ -11,12 +11,10 @@ import typer
 from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table, say
 from shardqa_toolchain.cli.needs import need
-from shardqa_toolchain.cli.training import SkipOption, WorkOption, progress_bar, work_beside
+from shardqa_toolchain.cli.training import SkipOption, WorkOption, progress_bar, say_faults, work_beside
 
 if TYPE_CHECKING:
     from shardqa_toolchain.training.multitask import MultitaskReport
-
-MAX_FAULTS = 10  # examples left out that are named; the others are counted
 
 
 def train_multitask(
@@ -52,10 +50,7 @@ def _tell(report: MultitaskReport, out: Path, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(report), "out": str(out)})
         return
-    for fault in report.faults[:MAX_FAULTS]:
-        say(f"left out: {fault}")
-    if len(report.faults) > MAX_FAULTS:
-        say(f"left out: {len(report.faults) - MAX_FAULTS} more")
+    say_faults(report.faults)
     learnt = ", ".join(f"{name} {count}" for name, count in report.examples.items())
     say(f"{report.rows} rows ({learnt}), {report.steps} steps, loss {report.loss:.3f}")
     print_table(

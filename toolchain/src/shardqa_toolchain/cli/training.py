@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from shardqa_toolchain.training import loop
     from shardqa_toolchain.training.qa import Report
     from shardqa_toolchain.training.recipe import Recipe
+
+MAX_FAULTS = 10  # examples left out that are named; the others are counted
 
 train_app = typer.Typer(help="Fine-tune a checkpoint.", no_args_is_help=True)
 
@@ -304,14 +306,18 @@ def progress_bar() -> Iterator[Callable[[loop.Progress], None]]:
         yield report
 
 
+def say_faults(faults: Sequence[str]) -> None:
+    for fault in faults[:MAX_FAULTS]:
+        say(f"left out: {fault}")
+    if len(faults) > MAX_FAULTS:
+        say(f"left out: {len(faults) - MAX_FAULTS} more")
+
+
 def tell(report: Report, out: Path, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(report), "out": str(out)})
         return
-    for fault in report.faults[:10]:
-        say(f"left out: {fault}")
-    if len(report.faults) > 10:
-        say(f"left out: {len(report.faults) - 10} more")
+    say_faults(report.faults)
     held_out = "nothing held out" if report.held_out_loss is None else f"held out {report.held_out_loss:.3f}"
     say(f"{report.questions} questions, {report.steps} steps, loss {report.loss:.3f}, {held_out}")
     say(f"wrote {out}; next: shardqa-models quantize {out} --out {out}-int8")
