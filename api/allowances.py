@@ -20,6 +20,7 @@ from shardqa.errors import ShardqaError
 
 EXCHANGE = 1.0  # seconds
 MINUTE = 60
+HAIR = 1e-6  # seconds that rounding may hide: at the very moment a request is still one too many
 
 log = logging.getLogger("shardqa.api")
 
@@ -55,7 +56,7 @@ class RequestCount:
             before, until = current, MINUTE - past
             past = 0.0
         faded = MINUTE * (1 - left / before) if before else 0.0  # seconds of a minute after which enough of it is gone
-        return math.floor(until + max(0.0, faded - past)) + 1
+        return math.floor(until + max(0.0, faded - past) + HAIR) + 1
 
 
 class Allowances:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from shardqa.api.allowances import RequestCount
@@ -88,6 +88,7 @@ def test_a_key_has_a_number_of_requests_a_minute(locked: Server, filled: str, ke
     assert 1 < int(reply.headers["retry-after"]) <= 120
 
 
+@example(limit=15, before=18, current=0, second=0.0)
 @given(limit=st.integers(1, 50), before=st.integers(0, 99), current=st.integers(0, 99), second=st.floats(0, 59.9))
 def test_a_key_is_good_again_after_the_seconds_of_retry_after_and_no_earlier(
     limit: int, before: int, current: int, second: float
