@@ -21,7 +21,7 @@ import orjson
 from shardqa import checks, keys, places
 from shardqa.config import MAX_K, MAX_N_BEST
 from shardqa.errors import BadKey, BadLimit, BadModel, ClusterUnavailable, WrongShard
-from shardqa.models import evidence, metrics, reader, sentences
+from shardqa.models import evidence, metrics, reader, sentences, span_edges
 from shardqa.models.scoring import shipped_scoring
 
 if TYPE_CHECKING:
@@ -367,20 +367,16 @@ def _reading(
     offsets = pieces.offsets
     numbers = sentences.numbers(passage.text, offsets)
     best = reader.best_spans(starts, ends, row.passage, SPANS_PER_PASSAGE, sentences=numbers)
-    spans = [
-        PassageSpan(
-            passage,
-            int(offsets[span.start_token, 0]),
-            int(offsets[span.end_token, 1]),
-            span.logit,
-            null,
-            evidence.own(offsets, numbers, span),
-        )
-        for span in best
-    ]
-    spans = [span for span in spans if metrics.normalize(passage.text[span.start : span.end])]
+    spans: dict[tuple[int, int], PassageSpan] = {}  # by their characters, best first: two may be widened to the same
+    for span in best:
+        start, end = int(offsets[span.start_token, 0]), int(offsets[span.end_token, 1])
+        start, end = span_edges.widened(passage.text, start, end)
+        if metrics.normalize(passage.text[start:end]):
+            begin, stop = evidence.own(offsets, numbers, span)
+            own = (min(begin, start), max(stop, end))
+            spans.setdefault((start, end), PassageSpan(passage, start, end, span.logit, null, own))
     likeliest = evidence.likeliest(starts[row.passage], ends[row.passage], offsets, numbers, best)
-    return PassageReading(passage, null, spans, likeliest)
+    return PassageReading(passage, null, list(spans.values()), likeliest)
 
 
 def _score(scoring: Scoring, span: PassageSpan, best_rank: float) -> float:
