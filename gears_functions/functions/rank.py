@@ -65,7 +65,7 @@ class Rank:
         query = analysis.query(question)
         statistics = self._terms.statistics(corpus, query, "".join(view))
         titled = self._sync.index(corpus).titled(query, "".join(view))
-        return self._reply(epoch=epoch, titled=titled, analysis=analysis.fingerprint(), **statistics.record())
+        return self._reply(epoch=epoch, titled=titled, **statistics.record())
 
     async def rank(self, record: Record) -> str:
         usage = "Rank <corpus> <question> <limit> [<statistics> [<filter>]]"

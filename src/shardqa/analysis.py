@@ -14,7 +14,6 @@ import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import Stemmer
 
@@ -142,16 +141,3 @@ def query(question: str) -> Query:
     analysed = analyse(question)
     pairs = dict.fromkeys(itertools.pairwise(analysed.content))
     return Query(tuple(dict.fromkeys(analysed.content or analysed.stop)), tuple(pairs))
-
-
-PROBE = (
-    "The mills' Beyoncé wasn't C++ 17, C#, F♯ or .NET; 10⁵ Straßen, 1,234.5 ＡＢＣ of 東京都の水車, "
-    "generously running U.S."
-)
-
-
-@functools.cache
-def fingerprint() -> str:
-    """Identifies how this process makes terms: two that differ in it must not take each other's."""
-    parts = [*query(PROBE).names, *sorted(STOP_WORDS), unicodedata.unidata_version]
-    return blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()

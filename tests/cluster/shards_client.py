@@ -65,7 +65,7 @@ class Shards:
         total: dict[str, Any] = {"df": {}, "cf": {}}
         for reply in self.all("RG.TRIGGER", "Terms", self.corpus, question):
             for name, value in reply.items():
-                if name in ("tag", "epoch", "titled", "analysis"):
+                if name in ("tag", "epoch", "titled"):
                     continue
                 if isinstance(value, dict):
                     for term, count in value.items():

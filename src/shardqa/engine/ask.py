@@ -152,7 +152,7 @@ class Asking:
         for ranking in range(1, RANKINGS + 1):
             with span("retrieve", k=question.k):
                 if terms is None or ranking > 1:
-                    terms = await self._ranking.terms(question, anew=question.fresh or ranking > 1)
+                    terms = await self._ranking.terms(question)
                 progress.terms(terms)
                 ranked = await self._ranking.rank(question, question.k, terms)
                 progress.ranked(ranked)

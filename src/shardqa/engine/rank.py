@@ -2,25 +2,41 @@
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Self
 from zlib import crc32
 
-from shardqa import analysis, keys, request
+from shardqa import keys, request
 from shardqa.bridges import FIRST, Bridges, first_passages
 from shardqa.description import record_of
 from shardqa.engine.bridging import Bridge
 from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.epochs import Epochs
-from shardqa.engine.term_memory import TermMemory, TermsReply
 from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownCorpus
 from shardqa.question import Question
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
 
-TERM_MEGABYTES = 16  # for the shards' numbers of words: some 10,000 words of three shards
+
+@dataclass(frozen=True, slots=True)
+class TermsReply:
+    """A shard's numbers of a question's terms."""
+
+    node: str
+    tag: str
+    epoch: int
+    statistics: CorpusStatistics
+    titled: Mapping[str, int]  # passages by term that their title holds
+
+    @classmethod
+    def parse(cls, node: str, reply: dict[str, Any]) -> Self:
+        return cls(node, str(reply["tag"]), int(reply["epoch"]), CorpusStatistics.parse(reply), reply["titled"])
+
+    @property
+    def has_none(self) -> bool:
+        """Whether no passage of the shard can rank by words: none holds one of the question's, in text or title."""
+        return not any(self.statistics.df.values()) and not any(self.titled.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +48,6 @@ class ShardTerms:
     failed: list[str]  # nodes that did not
     ms: float
     wordless: frozenset[str] = frozenset()  # nodes that hold no word of the question, and need not be asked more
-    is_remembered: bool = False  # some of it comes from an earlier question
     titled: frozenset[str] = frozenset()  # nodes whose documents have titles
 
 
@@ -89,10 +104,9 @@ class Ranking:
     def __init__(self, shards: Shards, epochs: Epochs) -> None:
         self._shards = shards
         self._epochs = epochs
-        self.memory = TermMemory(TERM_MEGABYTES)
         self._encoded = set[str]()  # corpora of which enough passages had vectors when they were asked last
 
-    async def terms(self, question: Question, anew: bool = False) -> ShardTerms:
+    async def terms(self, question: Question) -> ShardTerms:
         """The statistics of the documents that the question's view shows. Where passages have vectors, the question's
         own is asked for beside the terms: so it takes next to no time.
 
@@ -101,7 +115,7 @@ class Ranking:
         start = perf_counter()
         vector = asyncio.create_task(self._vector(question)) if question.corpus in self._encoded else None
         try:
-            terms = await self._statistics(question, anew)
+            terms = await self._statistics(question)
             if terms.statistics.encoders:
                 self._encoded.add(question.corpus)
                 compared = terms.statistics.compared(await (vector or self._vector(question)))
@@ -128,48 +142,27 @@ class Ranking:
                 return vector
         return None
 
-    async def _statistics(self, question: Question, anew: bool) -> ShardTerms:
-        """Asks the shards whose numbers are not remembered at the epochs known; all of them with `anew`, or for a view.
-
-        A shard that has just said that it holds no word of the question is passed over from here on; one that said so
-        before is not: the next round shows whether its epoch still stands.
-        """
+    async def _statistics(self, question: Question) -> ShardTerms:
+        """Asks all shards; one that holds no word of the question is passed over from here on."""
         start, corpus = perf_counter(), question.corpus
-        remembered = [] if anew or question.view else self._remembered(question)
         with self._epochs.reading(corpus) as reading:
             words = ("RG.TRIGGER", "Terms", corpus, question.text, *([question.view] if question.view else []))
-            replies = await self._shards.everywhere(*words, but={terms.node for terms in remembered})
-            values, failed = values_and_failures(replies, record_of, bool(remembered))
-            new = [TermsReply.parse(node, reply) for node, reply in values]
-            if {terms.tag for terms in new}.intersection(terms.tag for terms in remembered):
-                return await self._statistics(question, True)  # a tag has moved
-            every = [*remembered, *new]
+            values, failed = values_and_failures(await self._shards.everywhere(*words), record_of)
+            every = [TermsReply.parse(node, reply) for node, reply in values]
             statistics = total(terms.statistics for terms in every)
             if statistics.documents == 0:
                 raise _no_documents(corpus, failed)
             epochs = {terms.tag: terms.epoch for terms in every}
-            if not failed and not remembered:
+            if not failed:
                 self._epochs.learn(reading, epochs)
-        for terms in () if question.view else new:
-            self.memory.remember(corpus, terms)
         return ShardTerms(
             statistics,
             epochs,
             failed,
             since(start),
-            wordless=frozenset(terms.node for terms in new if terms.has_none and not statistics.vectors),
-            is_remembered=bool(remembered),
+            wordless=frozenset(terms.node for terms in every if terms.has_none and not statistics.vectors),
             titled=frozenset(terms.node for terms in every if terms.statistics.titles),
         )
-
-    def _remembered(self, question: Question) -> list[TermsReply]:
-        epochs = self._epochs.known(question.corpus)
-        if epochs is None:
-            return []
-        known = self.memory.recall(question.corpus, epochs, analysis.query(question.text))
-        nodes = {str(node.name) for node in self._shards.nodes()} if known else set[str]()
-        times = Counter(terms.node for terms in known)
-        return [terms for terms in known if terms.node in nodes and times[terms.node] == 1]
 
     async def rank(self, question: Question, limit: int, terms: ShardTerms | None = None) -> RankedList:
         """The best `limit` passages of all shards. Two rounds: corpus-wide statistics first, so that the order is
@@ -181,11 +174,11 @@ class Ranking:
         """
         terms = terms or await self.terms(question)
         ranked, is_current = await self._ranked(question, limit, terms)
-        if is_current or not (terms.is_remembered or terms.wordless):
+        if is_current or not terms.wordless:
             return ranked
-        # Something changed since the first round: what was remembered, or passed over, may be another by now.
-        again = await self.terms(question, anew=True)
-        everyone = replace(again, ms=terms.ms + again.ms, wordless=frozenset(), is_remembered=False)
+        # Something changed since the first round: a shard that was passed over may hold a word by now.
+        again = await self.terms(question)
+        everyone = replace(again, ms=terms.ms + again.ms, wordless=frozenset())
         ranked, _ = await self._ranked(question, limit, everyone)
         return ranked
 
