@@ -88,7 +88,7 @@ static void counter_section(RedisInfoCtx *ctx) {
  * '?'. */
 struct word_list {
     char text[1024];
-    size_t length;
+    size_t length; /* bytes of text in use */
     long long count; /* also of those that had no room */
 };
 

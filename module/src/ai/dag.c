@@ -27,12 +27,12 @@
 #define TOO_LARGE "ERR the tensors of the DAG have more than 1 GiB together; split it"
 
 struct header {
-    bool read_only;
+    bool read_only; /* AI.DAGEXECUTE_RO, AI.DAGRUN_RO */
     bool deprecated; /* AI.DAGRUN: LOAD, PERSIST and ROUTING may all be absent */
-    struct span load;
+    struct span load; /* names in argv, as the next */
     struct span persist;
     int routing; /* index in argv; 0: none */
-    long long timeout_ms;
+    long long timeout_ms; /* 0: none was given */
     int first; /* index of the first |> */
 };
 
@@ -46,14 +46,14 @@ struct dag {
 
 /* One command on its way into a frame. */
 struct builder {
-    RedisCtx *ctx;
+    RedisCtx *ctx; /* of the client; borrowed, as are the next */
     RedisString **argv;
     int argc;
     struct header header;
     struct frame_writer w; /* its buffer is owned until the frame is sent */
     struct dag *dag;       /* owned until the pending has it */
     RedisDict *scope;      /* names that hold a tensor so far */
-    char error[RUN_ERROR];
+    char error[RUN_ERROR]; /* what the client is replied where building failed */
 };
 
 /* Keeps the error for the reply. Always false, for `return fail(…)`. */

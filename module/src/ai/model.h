@@ -31,30 +31,30 @@ enum model_state {
  * dropped on the main thread, ever frees the model. */
 struct model {
     struct model *next; /* in ai.models */
-    atomic_long references;
+    atomic_long references; /* any thread; see above */
     uint64_t id;        /* names this object to the worker; a key that is overwritten gets a new object */
     char *key;          /* owned; where it was stored or moved to last */
-    size_t key_length;
+    size_t key_length; /* bytes */
     enum model_kind kind;
     char *backend;      /* owned, as are the next two */
     char *device;       /* as it was given */
     char *tag;          /* any bytes */
-    size_t tag_length;
-    long long batch_size;
-    long long min_batch_size;
+    size_t tag_length; /* bytes */
+    long long batch_size; /* rows; 0: runs are not joined */
+    long long min_batch_size; /* rows that a run waits for; 0: for none */
     long long min_batch_timeout; /* ms */
     struct words padded;  /* inputs whose second dimension is a sequence that may be padded */
     struct words inputs;  /* unknown (empty) until a worker has loaded it; of a script: its entry points */
-    struct words outputs;
+    struct words outputs; /* as inputs */
     struct blob *blob;    /* one reference; of a script: its source */
-    enum model_state state;
+    enum model_state state; /* what the running worker has of it */
     int blame;            /* points for deaths of the worker; BLAME_MOST bar it */
     int load_kills;       /* SIGKILLs from outside while it was loaded, one after another; LOAD_KILLS_MOST bar it */
     char *error;          /* owned; of MODEL_FAILED and MODEL_BARRED */
     long long calls;      /* statistics of AI.INFO, of this process */
-    long long duration_us;
-    long long samples;
-    long long errors;
+    long long duration_us; /* of all runs, in the worker */
+    long long samples; /* rows of first inputs */
+    long long errors; /* runs that failed; among `calls` */
 };
 
 #define AI_REFUSAL "ERR Cannot run RedisAI command within a transaction or a LUA script"

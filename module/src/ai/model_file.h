@@ -25,7 +25,7 @@ struct model_file {
 struct blob_writer {
     struct buffer heap; /* owned; empty while `fd` is there */
     int fd;             /* of a file without a name yet; -1: none */
-    size_t length;
+    size_t length; /* bytes so far */
 };
 
 void model_files_sweep(void); /* once, when the module is loaded */

@@ -30,7 +30,7 @@ size_t model_most_words(const struct model *model);
 
 /* A command's arguments on their way through the functions that read them. */
 struct arguments {
-    RedisString **argv;
+    RedisString **argv; /* of the command; borrowed */
     int argc;
     int at;       /* the next one */
     bool counted; /* names come with their number before */

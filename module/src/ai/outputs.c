@@ -7,10 +7,10 @@
 #include "core/call.h"
 
 struct output {
-    const struct dtype *dtype;
+    const struct dtype *dtype; /* static */
     long long shape[TENSOR_MAX_RANK];
     int rank;
-    struct frame_bytes data;
+    struct frame_bytes data; /* borrowed from the frame */
 };
 
 /* The text up to `end` or to the layout's own, which is taken off it. */

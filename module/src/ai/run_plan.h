@@ -15,14 +15,14 @@ struct span {
 };
 
 struct run_plan {
-    bool script;
+    bool script; /* AI.SCRIPTEXECUTE, AI.SCRIPTRUN */
     bool counted; /* MODELEXECUTE, SCRIPTEXECUTE */
     int key;      /* index in argv of the model's or script's key; function: of a script's */
     int function;
     struct span inputs; /* of SCRIPTRUN with the `$` among them */
-    struct span outputs;
-    struct span keys;
-    struct span args;
+    struct span outputs; /* keys, or names in a DAG */
+    struct span keys; /* that a script may touch */
+    struct span args; /* words for a script */
     int dollar; /* index of SCRIPTRUN's `$`, behind which the inputs are one list; 0: none */
     long long timeout_ms; /* 0: none was given */
 };

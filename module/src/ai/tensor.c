@@ -45,10 +45,10 @@ struct tensor *tensor_open(RedisCtx *ctx, RedisString *name) {
 /* ---- AI.TENSORSET ---- */
 
 struct setting {
-    const struct dtype *dtype;
+    const struct dtype *dtype; /* static */
     long long shape[TENSOR_MAX_RANK];
     int rank;
-    size_t elements;
+    size_t elements; /* the product of the shape */
     struct buffer data; /* owned until the tensor takes it */
 };
 

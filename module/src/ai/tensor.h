@@ -9,10 +9,10 @@
 #include "core/redis_api.h"
 
 struct tensor {
-    const struct dtype *dtype;
+    const struct dtype *dtype; /* static */
     int rank;         /* number of dimensions; 0: one element */
     long long *shape; /* owned, `rank` numbers */
-    size_t bytes;
+    size_t bytes; /* of data */
     char *data; /* owned, little endian, C order; STRING: NUL-terminated strings one after another */
 };
 

@@ -26,14 +26,14 @@ enum activity_end {
 
 /* docs/frames.md; little endian like the frames. */
 struct activity_slot {
-    uint32_t kind;
+    uint32_t kind; /* enum activity_kind */
     uint32_t thread;      /* the kernel's id of the thread that computes */
     uint64_t request;     /* id of the frame it computes for; 0: none */
     uint64_t subject;     /* ACTIVITY_MODEL: the model's id */
     uint64_t deadline_us; /* of CLOCK_MONOTONIC; 0: none */
     uint32_t length;      /* bytes of name */
     uint32_t unused;
-    char name[ACTIVITY_NAME];
+    char name[ACTIVITY_NAME]; /* of the function or model, not trusted; for the log and INFO */
     uint32_t spare;
 };
 

@@ -48,9 +48,9 @@ static const struct argument {
     const char *(*read_text)(char **field, const RedisString *value); /* NULL: it is a choice or a number */
     const char *words;                                                /* of a choice, with | between; else NULL */
     const char *unit;                                                 /* of a number, as are the rest */
-    long long least, most, initial;
-    const char *zero, *hello;
-    const char *meaning;
+    long long least, most, initial; /* in `unit`; initial also of a choice */
+    const char *zero, *hello; /* see arguments.h */
+    const char *meaning; /* for the error */
 } ALL[] = {
 #define NUMBER_ROW(a, f, u, l, m, i, z, h, w) {.name = a, .field = offsetof(struct module_arguments, f), .unit = u, .least = l, .most = m, .initial = i, .zero = z, .hello = h, .meaning = w},
 #define CHOICE_ROW(a, f, o, i, w) {.name = a, .field = offsetof(struct module_arguments, f), .words = o, .initial = i, .meaning = w},

@@ -9,7 +9,7 @@
 struct model_file; /* of who has mapped a file */
 
 struct blob {
-    atomic_long references;
+    atomic_long references; /* any thread */
     size_t length;                   /* bytes */
     char *data;                      /* owned; a file's mapping where `file` is set */
     struct model_file *file;         /* owned; NULL: in memory */

@@ -62,7 +62,7 @@ static const char *const OWN_CONFIG[] = {"masteruser", "masterauth", NULL};
 struct call {
     struct frame_bytes name;
     RedisString **argv; /* owned; without the name */
-    size_t argc;
+    size_t argc; /* words of argv */
 };
 
 /* Takes the next command off the frame. False where the frame is malformed; then nothing is

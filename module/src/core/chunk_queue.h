@@ -13,7 +13,7 @@ struct chunk {
     struct chunk *next;
     char *data;        /* owned unless `blob` is set */
     struct blob *blob; /* referenced: big model files are sent from where they lie */
-    size_t length;
+    size_t length; /* bytes */
     bool patient;      /* may wait for others to be sent with it */
 };
 

@@ -75,7 +75,7 @@ void frame_header(char header[FRAME_HEADER], enum frame_type type, uint64_t id, 
  * the end. */
 struct frame_writer {
     struct buffer buffer; /* owned; taken over by whoever sends the frame */
-    uint32_t items;
+    uint32_t items; /* so far */
     size_t elsewhere; /* bytes of the payload that are sent from another place (frame_item_elsewhere) */
 };
 
@@ -89,7 +89,7 @@ void frame_end(struct frame_writer *writer);
 
 /* Reading a list payload. */
 struct frame_list {
-    const char *at;
+    const char *at; /* borrowed from the payload, as is the next */
     const char *end;
     uint32_t left; /* items not read yet */
 };

@@ -8,8 +8,8 @@
 enum { LATENCY_BUCKETS = 160 }; /* four per power of two up to 2^40 us */
 
 struct latency {
-    uint64_t counts[LATENCY_BUCKETS];
-    uint64_t total;
+    uint64_t counts[LATENCY_BUCKETS]; /* durations that fell into each */
+    uint64_t total; /* how many were counted */
     uint64_t sum_us;
 };
 

@@ -17,8 +17,8 @@
 
 struct outcome {
     long references; /* main thread only */
-    size_t length;
-    char resp[];
+    size_t length; /* bytes of resp */
+    char resp[]; /* one whole value */
 };
 
 /* A reply that several clients may share. */

@@ -8,17 +8,17 @@
 
 struct waiter {
     struct waiter *next;
-    RedisBlocked *client;
+    RedisBlocked *client; /* Redis' until it is unblocked */
     struct pending *pending; /* its owner */
     RedisTimer timer;        /* valid while `timed` */
-    bool timed;
+    bool timed; /* it has a deadline that has not passed */
     long long timeout_ms; /* of that timer */
     bool plus_timedout; /* RedisAI's way: past the deadline reply +TIMEDOUT, not an error */
 };
 
 /* A request under way. Who makes one says by callbacks what is particular about it. */
 struct pending {
-    uint64_t id;
+    uint64_t id; /* also of its frames */
     uint64_t started_us;      /* monotonic */
     struct waiter *waiters;   /* owned; none: the module itself asked */
     enum frame_type answer;   /* the frame besides REPLY that answers it (TENSORS, DAG_DONE); 0: none does */
@@ -27,10 +27,10 @@ struct pending {
     bool renewable;           /* PROGRESS gives those who wait their whole time again */
     struct latency *latency;  /* borrowed; the histogram that its time counts in, NULL: none */
     char *flight;             /* owned key in shardqa.flights, or NULL */
-    size_t flight_length;
+    size_t flight_length; /* bytes */
     char *user;               /* owned; whose rights what runs for it has, NULL: nobody's */
     void *data;               /* owned, by free_data; what the callbacks need */
-    void (*free_data)(void *);
+    void (*free_data)(void *); /* NULL: there is nothing to free */
     void (*on_reply)(struct pending *, const char *resp, size_t length); /* ends the request; NULL: all who wait get the reply */
     void (*on_timeout)(struct pending *);  /* NULL, or called when a deadline passes */
     void (*on_fatality)(struct pending *); /* NULL, or called when the worker ended by what it did for this request */

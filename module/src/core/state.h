@@ -60,7 +60,7 @@ struct worker_link {
     bool gathering;             /* `out` is written when that timer ends, or sooner */
     long long backoff_ms;       /* until the next start */
     RedisTimer restart_timer;   /* valid while restart_armed */
-    bool restart_armed;
+    bool restart_armed; /* a start of the worker is due */
     long long restarts;         /* starts after the first */
     uint64_t ready_since_us;    /* monotonic */
     char versions[512];         /* "python 3.11.7 onnxruntime=…" of READY */
@@ -76,7 +76,7 @@ struct deferred {
 struct deferred_queue {
     struct deferred *first; /* owned, with all that follow */
     struct deferred *last;
-    size_t bytes;
+    size_t bytes; /* of payloads; past DEFERRED_LIMIT reading stops */
 };
 
 /* What the module knows of its worker's heartbeat (activity.c). */
@@ -101,7 +101,7 @@ enum { PEERS_MOST = 64 };
 /* Connections to other nodes on their way (peers.c). */
 struct peers {
     int fd; /* our end; -1: none */
-    int count;
+    int count; /* entries of under_way */
     struct {
         char id[8]; /* of the request */
         int fd;     /* owned */
@@ -116,10 +116,10 @@ struct counters {
     long long requests;         /* RG.* commands sent to the worker */
     long long executes;         /* AI.MODELEXECUTE */
     long long calls;            /* commands run for the worker */
-    long long call_frames;
+    long long call_frames; /* CALL frames, each of one or more calls */
     long long events;           /* EVENT frames */
     long long events_lost;      /* dropped because the queue was full; a RESYNC followed */
-    long long timeouts;
+    long long timeouts; /* clients whose deadline passed */
     long long cancelled;        /* clients that left */
     long long busy;             /* refused: MAXPENDING or queue full */
     long long failed_by_worker; /* answered TRYAGAIN because the worker died or was silent */
@@ -130,7 +130,7 @@ struct counters {
     long long sections_closed;  /* … and ended it at its deadline */
     long long late_replies;     /* replies to requests that were gone */
     long long unreadable_replies; /* … that were no RESP, or outputs that contradict themselves */
-    long long ticks;
+    long long ticks; /* turns of Redis' loop */
 };
 
 enum {
@@ -147,20 +147,20 @@ struct shardqa {
     struct peers peers;
 
     int valkey;            /* its version, a byte each of major, minor and patch; 0: the server is Redis */
-    enum acl_categories acl;
+    enum acl_categories acl; /* found at load */
     char node_id[41];      /* hex, NUL at the end */
-    bool cluster;
+    bool cluster; /* cluster-enabled */
     bool master;           /* role, kept by the role event */
     bool loaded;           /* the first tick came: the keyspace is in memory */
     bool keyspace_loaded;  /* another data set is in memory since the last tick */
-    bool shutting_down;
+    bool shutting_down; /* no worker is started */
     int calling;           /* > 0 while a command runs that we started */
 
     RedisDict *pending;    /* request id (8 bytes big endian) -> struct pending, owned */
     RedisDict *scripts;    /* request id -> user (owned) of each RG.PYEXECUTE that the worker has not released */
     RedisDict *waiters;    /* RedisBlocked pointer -> struct waiter (owned by its pending) */
     RedisDict *flights;    /* registration NUL key -> struct pending of the miss under way */
-    uint64_t last_id;
+    uint64_t last_id; /* of the youngest request */
     long long waiting;     /* blocked clients */
     struct deferred_queue deferred;
 
@@ -169,11 +169,11 @@ struct shardqa {
     RedisDict *worker_stats; /* name -> value text (owned) of STATS frames */
 
     struct counters counters;
-    struct latency execute_latency;
+    struct latency execute_latency; /* from a client's command to its reply, as the next two */
     struct latency miss_latency;
     struct latency trigger_latency;
     struct latency frame_latency; /* processor time of the main thread for each frame of the worker */
-    uint64_t longest_frame_us;
+    uint64_t longest_frame_us; /* processor time */
     const char *longest_frame; /* its type, static text; NULL: none came yet */
 };
 

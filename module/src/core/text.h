@@ -10,7 +10,7 @@
 
 struct prefix {
     struct prefix *next;
-    size_t length;
+    size_t length; /* bytes of text */
     bool exact; /* the pattern had no '*' at its end: the key must be equal */
     char text[];
 };

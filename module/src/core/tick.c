@@ -172,8 +172,8 @@ static struct deferred *take_deferred(void) {
 /* ---- the tick ---- */
 
 struct budget {
-    uint64_t until_us;
-    int frames;
+    uint64_t until_us; /* monotonic */
+    int frames; /* that may still be handled */
     uint64_t misses_before; /* misses answered before this tick */
 };
 

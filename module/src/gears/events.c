@@ -57,11 +57,11 @@ static const char *type_of_event(RedisCtx *ctx, int class, const char *event, Re
 
 struct happening {
     RedisCtx *ctx;
-    int class;
+    int class; /* NOTIFY_… */
     const char *event;
     RedisString *key;
     const char *text; /* of the key */
-    size_t length;
+    size_t length; /* bytes of text */
     const char *type; /* NULL until somebody asks */
 };
 

@@ -39,7 +39,7 @@ static int positions(RedisCtx *ctx, RedisString **argv, int argc) {
 
 /* Its reply as RESP of the client's version. */
 static void run(RedisCtx *ctx, RedisString **argv, int argc, bool reads, struct buffer *resp) {
-    size_t length;
+    size_t length; /* bytes of resp */
     const char *name = redis.StringPtrLen(argv[0], &length);
     bool nobody = redis.GetContextFlags(ctx) & (CTX_REPLICATED | CTX_LOADING); /* its client has no user */
     const char *flags = nobody ? (reads ? "!ESMW0v" : "!ESM0v") : reads ? "!ESMCW0v" : "!ESMC0v";

@@ -15,15 +15,15 @@ struct caused_event {
     char *registration; /* id; owned, as are the next two */
     char *event;
     char *key;
-    size_t key_length;
+    size_t key_length; /* bytes */
     const char *type; /* static */
 };
 
 /* While a command runs whose client may wait. */
 struct caused_events {
-    const struct hook *hook;
+    const struct hook *hook; /* that the command met; borrowed */
     struct caused_event *first; /* owned, in their order */
-    struct caused_event **end;
+    struct caused_event **end; /* where the next one is put */
 };
 
 void note_caused_event(struct caused_events *events, const struct registration *registration, const char *event, const char *key, size_t length, const char *type);

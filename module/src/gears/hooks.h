@@ -19,9 +19,9 @@ struct key_text {
 };
 
 struct hook {
-    bool writes;
+    bool writes; /* else the command only reads */
     int first, last; /* places of its keys in the command; 0: none has a place of its own */
-    size_t count;
+    size_t count; /* registrations */
     struct registration **registrations; /* owned array; what it names is the registry's. The oldest first */
 };
 

@@ -18,7 +18,7 @@ struct registration {
     char *trigger;         /* owned; of a CommandReader, else "" */
     char *id;              /* owned; "" once unregistered: its place in the session's code must be kept */
     bool sync;             /* mode='sync': its trigger may hold a transaction or a script */
-    bool keys_reader;
+    bool keys_reader; /* else a CommandReader or StreamReader */
     struct words commands; /* that it hooks (hooks.h) */
     bool hooks_get;        /* the misses of GET, and no other event of it: shardqa.get */
     bool wants_events;     /* a KeysReader that is no hook, or a StreamReader */
@@ -26,14 +26,14 @@ struct registration {
     struct words events;    /* empty: all */
     struct words key_types; /* empty: all */
     struct buffer items;    /* owned: its list items behind the id as they came, for saving and replication */
-    uint32_t item_count;
+    uint32_t item_count; /* list items in `items` */
 };
 
 struct session {
     char *id;                  /* owned, as are user and code */
     char *user;                /* functions run as this user */
     char *code;
-    size_t code_length;
+    size_t code_length; /* bytes */
     struct registration *first; /* owned, in the order of the code */
     char *inactive;            /* owned; why no worker has its functions; NULL: it has, or will have */
     int deaths;                /* of workers that ran it again; DEATHS_MOST put it into quarantine */
