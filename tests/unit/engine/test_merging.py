@@ -10,9 +10,10 @@ from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.config import Settings
 from shardqa.engine import merging
 from shardqa.engine.merging import conclude, lines_of
+from shardqa.filters import View
 from shardqa.models.scoring import WIDEST, AnswerWeights, Scoring, Signals, SpanWeights
 from shardqa.question import Question
-from shardqa.schema import Candidate, MergedCandidates, Part, Timing
+from shardqa.schema import Candidate, MergedCandidates, Part, ShardUse, Timing
 
 Span = tuple[dict[str, Any], float]  # and the rank score of its passage
 
@@ -150,3 +151,11 @@ def test_min_score_decides_between_answer_and_refusal(min_score: float, refused:
     assert answer.no_answer is refused
     assert (answer.answer is None) is refused
     assert len(answer.n_best) == 1
+
+
+def test_whom_documents_are_hidden_from_sees_neither_times_nor_keys_of_shards() -> None:
+    use = ShardUse(node="a:1", tag="06S", passages=1, cached=False, key="answer:c:{06S}:7", us={"run": 5})
+    merged = MergedCandidates(candidates=[], below=SCORING.below, shards=[use])
+    for view, expected in ((None, use), (View(title="T"), use.model_copy(update={"us": {}, "key": ""}))):
+        question = Question.of("q?", Settings(), filter=view)
+        assert conclude(merged, question, "m", None, [], Timing()).shards == [expected]
