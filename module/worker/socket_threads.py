@@ -43,7 +43,11 @@ class SocketThreads:
 
     def handle(self, arrived: Iterable[Frame]) -> list[Work]:
         """Handles frames in order; returns what they leave to do."""
-        works = [work for frame in arrived if (work := self._handle(frame)) is not None]
+        works = []
+        for frame in arrived:  # no comprehension: it would be a frame more on each way to a function
+            work = self._handle(frame)
+            if work is not None:
+                works.append(work)
         self._handled()
         return works
 

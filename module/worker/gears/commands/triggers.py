@@ -32,7 +32,11 @@ class Triggers:
         if registration is None:
             return resp.error("ERR subcommand not found")
         registration.enter(run)
-        results = await self._runs.run(run, registration, [record])
+        if registration.in_order:
+            async with self._runs.turn(registration):
+                results = await self._runs.run(run, registration, [record])
+        else:
+            results = await self._runs.run(run, registration, [record])
         if results is None:
             return resp.error(run.errors[0])
         return resp.encode(results if run.reply is Unset.UNSET else run.reply)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 from typing import Any
 
 from shardqa.module.worker.gears.pipeline.chain import Chain, Suspended
+from shardqa.module.worker.gears.pipeline.execution_list import Execution
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
 from shardqa.module.worker.gears.pipeline.run import Run
 from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
@@ -52,19 +53,25 @@ class RegistrationRuns:
 
         `listed`: RG.DUMPEXECUTIONS lists it, as nobody waits for its results. `in_queue`: the caller counts it there.
         """
-        with self._queued(registration, in_queue):
-            async with self._turn(registration):
-                with self._counted(run, registration, perf_counter()) as errors:
-                    plan, session = registration.plan(records), self._sessions.get(registration.session)
-                    if session is not None and not plan.local and self._cluster.enabled:
-                        results, failures = await self._run_across(session, run, plan, registration.id)
-                        errors += failures
-                    else:
-                        with self._listed(run, registration, plan, listed) as results:
-                            chain = Chain(run, plan.all_steps())
-                            results += await chain.feed(plan.argument)
-                            results += await chain.end()
-                        errors += run.errors
+        with self._counted(run, registration, perf_counter(), in_queue) as errors:
+            plan, session = registration.plan(records), self._sessions.get(registration.session)
+            if session is not None and not plan.local and self._cluster.enabled:
+                results, failures = await self._run_across(session, run, plan, registration.id)
+                errors += failures
+                return None if errors else results
+            results = []
+            execution: Execution | None = None
+            chain = Chain(run, plan.all_steps())
+            if listed:
+                execution = self._executions.begin(
+                    registration.session, run, plan, kept=True, registration=registration.id
+                )
+            try:
+                results = await chain.feed(plan.argument) + await chain.end()
+            finally:
+                if execution is not None:
+                    self._executions.finished(execution, results)
+            errors += run.errors if execution is None else execution.errors
         return None if errors else results
 
     def is_plain(self, registration: Registration) -> bool:
@@ -76,56 +83,43 @@ class RegistrationRuns:
 
     async def finish(self, plain: PlainRun, suspended: Suspended, in_queue: bool = False) -> list[Any] | None:
         """Goes on with a plain run that has something to await; returns None when a step failed."""
-        with (
-            self._queued(plain.registration, in_queue),
-            self._counted(plain.run, plain.registration, plain.started) as errors,
-        ):
+        with self._counted(plain.run, plain.registration, plain.started, in_queue) as errors:
             results = await plain.chain.resume(suspended)
             errors += plain.run.errors
         return None if errors else results
 
-    def _turn(self, registration: Registration) -> AbstractAsyncContextManager[None]:
-        if not (registration.in_order and registration.trigger):
-            return nullcontext()
-        return self._turns.setdefault(registration.id, asyncio.Lock())
-
-    @contextmanager
-    def _queued(self, registration: Registration, elsewhere: bool) -> Iterator[None]:
-        self._running[registration.id] += not elsewhere
+    @asynccontextmanager
+    async def turn(self, registration: Registration) -> AsyncIterator[None]:
+        """Waits for the runs before, of a registration that is inorder."""
+        lock = self._turns.setdefault(registration.id, asyncio.Lock())
+        self._running[registration.id] += 1
+        try:
+            await lock.acquire()
+        finally:
+            self._running[registration.id] -= 1
         try:
             yield
         finally:
-            self._running[registration.id] -= not elsewhere
+            lock.release()
 
     @contextmanager
-    def _counted(self, run: Run, registration: Registration, started: float) -> Iterator[list[str]]:
+    def _counted(self, run: Run, registration: Registration, started: float, in_queue: bool) -> Iterator[list[str]]:
         """Yields the list of the run's errors, to be filled in."""
         statistics, errors = registration.statistics, list[str]()
         statistics.trigger()
         self._registrations.prepare(registration, run)
+        self._running[registration.id] += not in_queue
         try:
             yield errors
         except BaseException as error:
             statistics.broken(run, error)
             raise
         finally:
+            self._running[registration.id] -= not in_queue
             self._registrations.has_run(registration)
         statistics.finished(started, errors[0] if errors else None)
         if errors:
             self._log.error(errors[0], run.name)
-
-    @contextmanager
-    def _listed(self, run: Run, registration: Registration, plan: RunPlan, listed: bool) -> Iterator[list[Any]]:
-        """Yields the list of the results, to be filled in."""
-        results: list[Any] = []
-        if not listed:
-            yield results
-            return
-        execution = self._executions.begin(registration.session, run, plan, kept=True, registration=registration.id)
-        try:
-            yield results
-        finally:
-            self._executions.finished(execution, results)
 
     def _forget(self, registration: Registration) -> None:
         self._turns.pop(registration.id, None)

@@ -28,6 +28,26 @@ def test_a_trigger_gets_name_and_arguments_as_its_record(worker: WorkerClient) -
     assert worker.request("RG.TRIGGER", "words", "a b", "ü") == [[b"words", b"a b", "ü".encode()]]
 
 
+STACK = """
+import sys
+def names():
+    frame, files = sys._getframe(1), []
+    while frame is not None:
+        files += [frame.f_code.co_name] * ('/module/worker/' in frame.f_code.co_filename)
+        frame = frame.f_back
+    return len(files)
+async def coroutine(r): return names()
+def plain(r): return names()
+"""
+
+
+@pytest.mark.parametrize(("function", "frames"), [("coroutine", 8), ("plain", 2)])
+def test_few_frames_lie_between_the_loop_and_a_function(worker: WorkerClient, function: str, frames: int) -> None:
+    """With three of the thread that reads, and the five that wait for a plain function, ten at most."""
+    command(worker, f"stack-{function}", f".map({function})", STACK)
+    assert worker.request("RG.TRIGGER", f"stack-{function}") == [str(frames).encode()]
+
+
 def test_arguments_that_are_not_utf8_stay_bytes(worker: WorkerClient) -> None:
     command(worker, "bytes", ".map(lambda r: [type(x).__name__ for x in r])")
     assert worker.request("RG.TRIGGER", "bytes", "text", b"\xff") == [b"['str', 'str', 'bytes']"]
