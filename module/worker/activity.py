@@ -51,7 +51,7 @@ class Activity:
         seconds: float = 0,
         interrupt: Callable[[], None] | None = None,
     ) -> int:
-        """What the calling thread does from now on, for at most `seconds` (0: for ever). Give the slot to `end`."""
+        """Shows the work of the calling thread, for at most `seconds` (0: for ever). Give the slot to `end`."""
         try:
             slot = self._free.pop()
         except IndexError:

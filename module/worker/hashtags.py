@@ -17,13 +17,13 @@ def slot_of_tag(tag: str) -> int:
 @functools.cache
 def tags() -> tuple[str, ...]:
     """The tag of every slot, by slot; built once (three characters reach every slot)."""
-    found: dict[int, str] = {}
+    by_slot: dict[int, str] = {}
     for length in (1, 2, 3):
         for letters in itertools.product(ALPHABET, repeat=length):
             tag = "".join(letters)
-            found.setdefault(slot_of_tag(tag), tag)
-    assert len(found) == SLOTS
-    return tuple(found[slot] for slot in range(SLOTS))
+            by_slot.setdefault(slot_of_tag(tag), tag)
+    assert len(by_slot) == SLOTS
+    return tuple(by_slot[slot] for slot in range(SLOTS))
 
 
 def tag_of_slot(slot: int) -> str:

@@ -1,4 +1,4 @@
-"""pip, outside the sandbox: a process that begins before the walls are up and installs what scripts require.
+"""The process of pip, outside the sandbox: one that begins before the walls are up and installs what scripts require.
 
 It takes names and versions of packages alone, and wheels alone, so nothing that is installed runs code here. It ends
 with the worker.
@@ -83,9 +83,9 @@ def _end_with_parent() -> None:
     sandbox.libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def _answer(asked: dict[str, Any], source: str) -> str:
+def _answer(order: dict[str, Any], source: str) -> str:
     """Empty, or why it failed."""
-    name, requirements = str(asked["folder"]), [str(one) for one in asked["requirements"]]
+    name, requirements = str(order["folder"]), [str(one) for one in order["requirements"]]
     try:
         check(requirements)
         if not NAME.fullmatch(name):

@@ -65,7 +65,7 @@ class Link:
 
     def _complete_frames(self) -> list[Frame] | None:
         """Takes the whole frames out of what was received; None when the socket ends within a long one."""
-        found: list[Frame] = []
+        complete: list[Frame] = []
         size, at, data = frames.HEADER.size, 0, self._begun
         while len(data) - at >= size:
             length, type, id = frames.decode_header(data, at)
@@ -76,10 +76,10 @@ class Link:
                     return None
             if end > len(data):
                 break
-            found.append(Frame(type, id, data[at + size : end]))
+            complete.append(Frame(type, id, data[at + size : end]))
             at = end
         self._begun = data[at:]
-        return found
+        return complete
 
     def _rest(self, start: bytes, length: int) -> bytes:
         """A long frame that begins with `start`, whole; shorter when the socket ends."""

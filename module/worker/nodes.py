@@ -1,4 +1,4 @@
-"""What this node knows of its cluster: its tag, and ordinary connections to the other masters.
+"""The cluster as this node knows it: its tag, and ordinary connections to the other masters.
 
 The topology is read through the module once a second (and when the role changes), so `hashtag()` costs nothing
 and is at most a second behind. Connections belong to the event loop's thread.
@@ -75,7 +75,7 @@ class Cluster:
         return [node for node in self._nodes or () if node.role == "master" and node.slots and node.id != own]
 
     async def ask_peers(self, command: Sequence[Argument], patience: float = REPLY_TIMEOUT) -> list[Any | Exception]:
-        """The same command on every other master at once; what fails is an exception in its place."""
+        """Sends a command to every other master at once; what fails is an exception in its place."""
         nodes = await self.other_masters()
         return list(await asyncio.gather(*(self.ask(node, command, patience) for node in nodes)))
 
@@ -84,7 +84,7 @@ class Cluster:
         return first([await self.ask(await self._owner(key), command, OWNER_TIMEOUT)])
 
     async def send_to_owner(self, key: str, command: Sequence[Any], patience: float) -> Any:
-        """The same for a command with files in it (streaming.py). Raises ResponseError."""
+        """Sends a command with files in it (streaming.py). Raises ResponseError."""
         node = await self._owner(key)
 
         async def send(client: Redis) -> Any:
@@ -168,7 +168,7 @@ class Cluster:
         return client
 
     def _way_to(self, node: Node) -> dict[str, Any]:
-        """How a connection is made, for redis-py's pool."""
+        """Returns the options of redis-py's pool by which it makes a connection."""
         if self._connecting is None:
             return {}
         return {"connection_class": PeerConnection, "connecting": self._connecting, "node": node}

@@ -22,7 +22,7 @@ class Connecting:
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._channel.setblocking(False)
-        self._asked: dict[int, asyncio.Future[socket.socket]] = {}
+        self._requests: dict[int, asyncio.Future[socket.socket]] = {}
         self._count = 0
         self._reading = False
 
@@ -39,12 +39,12 @@ class Connecting:
             self._reading = True
         self._count += 1
         id = self._count
-        self._asked[id] = loop.create_future()
+        self._requests[id] = loop.create_future()
         try:
             self._channel.send(struct.pack("<Q", id) + node.id.encode().ljust(NODE_ID)[:NODE_ID])
-            return await self._asked[id]
+            return await self._requests[id]
         finally:
-            del self._asked[id]
+            del self._requests[id]
 
     def _answered(self) -> None:
         data, descriptors, _, _ = socket.recv_fds(self._channel, ANSWER.size, 1)
@@ -53,10 +53,10 @@ class Connecting:
             return
         id, error = ANSWER.unpack(data)
         opened = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-        waiting = self._asked.get(id)
+        waiting = self._requests.get(id)
         if waiting is None or waiting.done():  # who asked has given up
-            for one in opened:
-                one.close()
+            for connection in opened:
+                connection.close()
         elif error or not opened:
             waiting.set_exception(OSError(error, os.strerror(error)))
         else:
@@ -64,7 +64,7 @@ class Connecting:
 
 
 class PeerConnection(Connection):
-    """redis-py's, over a socket that the module has connected."""
+    """A connection of redis-py over a socket that the module has connected."""
 
     def __init__(self, *, connecting: Connecting, node: Node, **options: Any) -> None:
         super().__init__(**options)

@@ -1,4 +1,4 @@
-"""What the worker may do to the machine: read its own code and models, compute, and talk over TCP. Closed before any
+"""The walls around the worker, which may read its own code and models, compute, and talk over TCP. Closed before any
 thread or function begins, and for good.
 
 Functions are code that somebody brought, in a process with Redis' uid: unconfined it could start programs, change the
@@ -46,11 +46,10 @@ FILES = 4096  # descriptors that may be open at once
 OOM_SCORE = 500  # of 1000: the kernel takes the worker before Redis
 
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/proc", "/sys", "/opt/cuda")
-SETTINGS = (  # of libraries: /etc as a whole would show redis.conf and its passwords
-    *("/etc/ld.so.cache", "/etc/localtime", "/etc/timezone", "/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf"),
-    *("/etc/host.conf", "/etc/gai.conf", "/etc/passwd", "/etc/group", "/etc/os-release", "/etc/mime.types"),
-    *("/etc/ssl/certs", "/dev/urandom", "/dev/random", "/dev/zero"),
-)
+ETC = ["ld.so.cache", "localtime", "timezone", "hosts", "resolv.conf", "nsswitch.conf", "host.conf", "gai.conf"]
+ETC += ["passwd", "group", "os-release", "mime.types", "ssl/certs"]
+# of libraries: /etc as a whole would show redis.conf and its passwords
+SETTINGS = (*(f"/etc/{name}" for name in ETC), "/dev/urandom", "/dev/random", "/dev/zero")
 DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/dri", "/dev/kfd")  # written, too
 
 PR_SET_DUMPABLE = 4
@@ -82,9 +81,9 @@ def confine(environment: Mapping[str, str]) -> str:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _prefer_for_oom()
-    asked = [wall for wall in (_user(libc, environment.get(USER, "")), _memory(environment.get(MEMORY, ""))) if wall]
+    limits = [wall for wall in (_user(libc, environment.get(USER, "")), _memory(environment.get(MEMORY, ""))) if wall]
     if environment.get(VARIABLE, "yes") == "no":
-        return " ".join(["off", *asked])
+        return " ".join(["off", *limits])
     walls: list[str] = []
     any_network = environment.get(NETWORK) == "any"
     if any_network:
@@ -106,11 +105,11 @@ def confine(environment: Mapping[str, str]) -> str:
         except Missing as error:
             walls.append(f"{name}:missing({error})")
             print(f"sandbox: {name} is not in force: {error}", file=sys.stderr)
-    return " ".join([*walls, *asked])
+    return " ".join([*walls, *limits])
 
 
 def _ask_for_names_over_tcp() -> None:
-    """glibc asks the servers of /etc/resolv.conf by datagrams otherwise, which no wall lets through."""
+    """Keeps glibc from asking the servers of /etc/resolv.conf by datagrams, which no wall lets through."""
     os.environ["RES_OPTIONS"] = f"{os.environ.get('RES_OPTIONS', '')} use-vc".strip()
 
 
@@ -125,15 +124,15 @@ def libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def become_user(wanted: str) -> None:
+def become_user(ids: str) -> None:
     """`uid:gid`; empty: stays who it is. Raises OSError."""
-    _user(libc(), wanted)
+    _user(libc(), ids)
 
 
-def _user(libc: ctypes.CDLL, wanted: str) -> str:
-    if not wanted:
+def _user(libc: ctypes.CDLL, ids: str) -> str:
+    if not ids:
         return ""
-    user, group = map(int, wanted.split(":"))
+    user, group = map(int, ids.split(":"))
     os.setgroups([])
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)
@@ -141,16 +140,16 @@ def _user(libc: ctypes.CDLL, wanted: str) -> str:
     return f"user:{user}"
 
 
-def _memory(wanted: str) -> str:
-    if wanted in ("", "0"):
+def _memory(megabytes: str) -> str:
+    if megabytes in ("", "0"):
         return ""
-    limit = int(wanted) << 20
+    limit = int(megabytes) << 20
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    return f"memory:{wanted}MB"
+    return f"memory:{megabytes}MB"
 
 
 def _network(walls: list[str], any_network: bool) -> str:
-    """What the walls before it made of the network."""
+    """Says how open the walls before it left the network."""
     if any_network:
         return ":any"
     versions = [int(wall.removeprefix("landlock")) for wall in walls if wall.removeprefix("landlock").isdigit()]
@@ -188,7 +187,7 @@ def _limits() -> str:
 
 
 def own_folders() -> list[str]:
-    """Where the interpreter and the packages are; a checkout's package consists of links to other folders."""
+    """Returns the folders of the interpreter and packages; a checkout's package is links to other folders."""
     import shardqa
 
     found = {sys.prefix, sys.base_prefix, *sys.path}
@@ -253,7 +252,7 @@ def _seccomp(libc: ctypes.CDLL, any_network: bool) -> str:
 
 
 def _without_complaint(copy: Callable[..., None]) -> Callable[..., None]:
-    """shutil.copy and its like go on: their copies have the modes and times of new files, as all in here have."""
+    """Lets shutil.copy and its like go on: their copies have the modes and times of new files, as all in here have."""
 
     @wraps(copy)
     def tried(*arguments: object, **named: object) -> None:

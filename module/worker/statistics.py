@@ -45,7 +45,7 @@ class WorkerStatistics:
             self._times.setdefault(name, deque(maxlen=RECENT)).append(microseconds)
 
     def changes(self) -> list[str]:
-        """name, value, … of everything when anything differs from the last time, else nothing."""
+        """Returns name, value, … of everything when anything differs from the last time, else nothing."""
         with self._lock:
             now = {name: str(value) for name, value in self._values.items()}
             for name, times in self._times.items():

@@ -83,7 +83,7 @@ Line = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Of one argument: its bits below `mask` are one of `values`."""
+    """A condition on one argument: its bits below `mask` are one of `values`."""
 
     argument: int
     values: tuple[int, ...]
@@ -145,7 +145,7 @@ def _opened(flags: int) -> tuple[Bits, ...]:
 
 
 def numbers(table: str, column: int) -> dict[str, int]:
-    """Of the calls that this machine has."""
+    """Returns the numbers of the calls that this machine has."""
     found = (entry.split() for entry in table.split(","))
     return {words[0]: int(words[1 + column]) for words in found if words and words[1 + column] != "-"}
 

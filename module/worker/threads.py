@@ -102,7 +102,7 @@ class Threads:
         self.loop.call_soon_threadsafe(self.task, coroutine)
 
     def task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """The same inside the loop's thread."""
+        """Starts a coroutine from the loop's thread."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -124,7 +124,7 @@ class Threads:
         return await self.in_turn(work.group, _broken_by, self.activity, work, function, *args)
 
     async def in_turn(self, group: str, function: Callable[..., T], *args: Any) -> T:
-        """The same for a function that sees to its breaking off itself, as one of its group."""
+        """Runs a function that sees to its breaking off itself on the pool, as one of its group."""
         context = contextvars.copy_context()
         turns = self._turns.get(group)
         if turns is None:

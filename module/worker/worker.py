@@ -128,7 +128,7 @@ class Worker:
             return None
 
     def handled(self) -> None:
-        """What came together is handled: the loop gets the events of it in one go, and in their place."""
+        """Ends what came together: the loop gets the events of it in one go, and in their place."""
         if self._arrived:
             events, self._arrived = self._arrived, []
             self._threads.loop.call_soon_threadsafe(self._registered_events, events)

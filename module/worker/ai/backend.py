@@ -1,4 +1,4 @@
-"""What runs a model. Each library is imported by the first model that needs it, so a worker without models starts fast.
+"""The libraries that run models. The first model that needs one imports it: a worker without starts fast.
 
 A loaded model is used by one thread at a time (ai/batching.py); runs release the interpreter's lock.
 """
@@ -26,8 +26,19 @@ from shardqa.tensors import Array
 ONNX_TYPES = frozenset(
     f"tensor({name})"
     for name in (
-        *("float", "double", "float16", "bool", "string"),
-        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        "float",
+        "double",
+        "float16",
+        "bool",
+        "string",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
     )
 )
 LIBRARIES_OF_TENSORFLOW = (
@@ -227,16 +238,16 @@ def _import_tensorflow() -> None:
 
 
 def versions() -> list[str]:
-    """name=version of every backend's package that is installed."""
-    found: list[str] = []
+    """Returns name=version of every backend's package that is installed."""
+    lines: list[str] = []
     for package in dict.fromkeys(PACKAGES.values()):
         for name in (package, *OTHER_BUILDS.get(package, ())):
             try:
-                found.append(f"{package}={metadata.version(name)}")
+                lines.append(f"{package}={metadata.version(name)}")
                 break
             except metadata.PackageNotFoundError:
                 continue
-    return found
+    return lines
 
 
 def _providers(ort: Any, device: str) -> list[Any]:

@@ -89,8 +89,8 @@ class Expired(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ShownActivity:
-    """How the module sees the model at work (activity.py)."""
+class ModelActivity:
+    """A model at work, as the module sees it (activity.py)."""
 
     activity: Activity
     name: bytes
@@ -111,12 +111,12 @@ class LoadedModel:
         load: Callable[[], Model],
         batching: Batching,
         loaded: Callable[["LoadedModel", ModelError | None], None],
-        shown: ShownActivity,
+        activity: ModelActivity,
         id: bytes = b"",
         concurrency: int = 1,
         padded: Sequence[str] = (),
     ) -> None:
-        self._shown = shown
+        self._activity = activity
         self._load: Callable[[], Model] | None = load  # gone once it was called: it holds the model's file
         self._batching = batching
         self._loaded = loaded
@@ -194,7 +194,7 @@ class LoadedModel:
     def _live(self) -> None:
         load, self._load = self._load, None
         assert load is not None
-        slot = self._shown.begin()
+        slot = self._activity.begin()
         try:
             model = load()
             self._padding = padding_of(self._padded, model)
@@ -205,7 +205,7 @@ class LoadedModel:
         else:
             self._loaded(self, None)
         finally:
-            self._shown.end(slot)
+            self._activity.end(slot)
         del load
         release_freed()
         if self._model is not None and self._model.concurrent and self._concurrency > 1:
@@ -246,7 +246,7 @@ class LoadedModel:
                 self._turns.release()
 
     def _next(self) -> list[Request]:
-        """The next requests to run together; empty when there is none after all."""
+        """Returns the next requests to run together; empty when there is none after all."""
         self._arrive(0)
         if not self._waiting or self._dropped:
             return []
@@ -365,12 +365,12 @@ class LoadedModel:
         waited_for = [request for request in batch if not request.cancelled]
         if not waited_for:  # cancelled before it ran: who did that found no run to end
             self._model.terminate(options)
-        slot = self._shown.begin()
+        slot = self._activity.begin()
         try:
             call = batch[0].call
             return self._model.run(arrays, options) if call is None else cast(Any, self._model).call(call, arrays)
         finally:
-            self._shown.end(slot)
+            self._activity.end(slot)
 
     def _make_ready(self) -> None:
         """For the next run, once this one is answered."""

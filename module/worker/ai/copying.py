@@ -32,7 +32,7 @@ async def copy_model(cluster: Cluster, models: Models, call: Call, key: str, to:
 
 
 async def _read(models: Models, call: Call, key: str) -> tuple[Mapping[bytes, Any], list[Part]]:
-    """What META says and the file it says it of."""
+    """Returns the fields of META and the pieces of the file."""
     path = models.file_of(key)
     if path is None:
         meta = _meta(await call("AI.MODELGET", key, "META", "BLOB"))

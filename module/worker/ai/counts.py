@@ -1,4 +1,4 @@
-"""What a model did since it was loaded, for INFO: any thread that runs it adds, nobody waits for a lock."""
+"""Counts of a model since it was loaded, for INFO: any thread that runs it adds, nobody waits for a lock."""
 
 from __future__ import annotations
 

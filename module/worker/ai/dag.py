@@ -32,7 +32,7 @@ LOADED = -1  # stands for the operation that made a loaded tensor
 @dataclass(frozen=True, slots=True)
 class Get:
     name: str
-    wanted: int
+    fields: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ def read(payload: bytes, context: str) -> Dag:
         last[name] = LOADED
     for index in range(items.number()):
         operation, made = _operation(items, context, dag, index)
-        wanted = [operation.name] if isinstance(operation, Get) else operation.inputs if operation else ()
-        dag.sources.append({name: last[name] for name in wanted})
+        fields = [operation.name] if isinstance(operation, Get) else operation.inputs if operation else ()
+        dag.sources.append({name: last[name] for name in fields})
         dag.operations.append(operation)
         last |= dict.fromkeys(made, index)
     dag.persist = [(last[name], name) for name in items.texts()]
@@ -117,7 +117,7 @@ def read(payload: bytes, context: str) -> Dag:
 
 
 def _operation(items: _Items, context: str, dag: Dag, index: int) -> tuple[Get | ModelRun | None, Sequence[str]]:
-    """The next operation, and the names it sets."""
+    """Reads the next operation, and the names it sets."""
     kind = items.item()
     if kind == b"set":
         name, layout = items.text(), items.item()
@@ -169,7 +169,7 @@ class DagExecution:
         return [] if self.failed else [self._dag.values[key] for key in self._dag.persist]
 
     def got(self) -> list[Array]:
-        """What its gets got, once it has ended well."""
+        """Returns the tensors of its gets, once it has ended well."""
         pairs = zip(self._dag.operations, self._dag.sources, strict=True)
         return [self._dag.values[sources[one.name], one.name] for one, sources in pairs if isinstance(one, Get)]
 
@@ -199,7 +199,7 @@ class DagExecution:
         operation, sources = self._dag.operations[index], self._dag.sources[index]
         if isinstance(operation, Get):
             self._results[index] = tensor_reply(
-                self._dag.values[sources[operation.name], operation.name], operation.wanted
+                self._dag.values[sources[operation.name], operation.name], operation.fields
             )
             return
         assert operation is not None
@@ -233,19 +233,19 @@ class DagExecution:
             self._results[index] = resp.error(text)
 
 
-def tensor_reply(array: Array, wanted: int) -> bytes:
+def tensor_reply(array: Array, fields: int) -> bytes:
     """RESP of AI.TENSORGET. Arrays that Redis has no type for are an error reply."""
     try:
         dtype, _, data = tensors.encode(array)
     except BadTensor as error:
         return resp.error(f"ERR {error}")
-    shown = resp.encode(_values(array)) if wanted & VALUES else resp.bulk(data)
-    if not wanted & META:
-        return shown
+    value = resp.encode(_values(array)) if fields & VALUES else resp.bulk(data)
+    if not fields & META:
+        return value
     meta = resp.bulk(b"dtype") + resp.bulk(dtype.encode()) + resp.bulk(b"shape") + resp.encode(list(array.shape))
-    if not wanted & (BLOB | VALUES):
+    if not fields & (BLOB | VALUES):
         return b"*4\r\n" + meta
-    return b"*6\r\n" + meta + resp.bulk(b"values" if wanted & VALUES else b"blob") + shown
+    return b"*6\r\n" + meta + resp.bulk(b"values" if fields & VALUES else b"blob") + value
 
 
 def _values(array: Array) -> list[Any]:

@@ -21,7 +21,7 @@ MOST_ZEROS = 1 << 20  # elements of a tensor without values
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """Of a model, or of a script where it names a function."""
+    """A run of a model, or of a script where it names a function."""
 
     key: str
     function: str | None
@@ -119,19 +119,19 @@ def _operation(words: Sequence[str]) -> Step:
     if not words:
         raise ResponseError("ERR DAG is empty")
     name, *rest = words
-    given = iter(rest)
+    arguments = iter(rest)
     try:
         match name.upper():
             case "AI.TENSORGET":
-                return Get(next(given), BLOB)
+                return Get(next(arguments), BLOB)
             case "AI.TENSORSET":
-                return _set(next(given), list(given))
+                return _set(next(arguments), list(arguments))
             case "AI.MODELEXECUTE":
-                key, lists = next(given), _lists(given, ("INPUTS", "OUTPUTS"))
+                key, lists = next(arguments), _lists(arguments, ("INPUTS", "OUTPUTS"))
                 return RunStep(key, None, lists["INPUTS"], lists["OUTPUTS"])
             case "AI.SCRIPTEXECUTE":
-                key, function = next(given), next(given)
-                lists = _lists(given, ("KEYS", "INPUTS", "ARGS", "OUTPUTS"))
+                key, function = next(arguments), next(arguments)
+                lists = _lists(arguments, ("KEYS", "INPUTS", "ARGS", "OUTPUTS"))
                 return RunStep(key, function, lists["INPUTS"], lists["OUTPUTS"], lists["KEYS"], lists["ARGS"])
     except BadTensor as error:
         raise ResponseError(f"ERR {error}") from None
@@ -142,12 +142,12 @@ def _operation(words: Sequence[str]) -> Step:
 
 def _lists(words: Iterator[str], known: Sequence[str]) -> dict[str, list[str]]:
     """`INPUTS 2 a b OUTPUTS 1 c`. Raises StopIteration, ValueError."""
-    found: dict[str, list[str]] = {word: [] for word in known}
+    lists: dict[str, list[str]] = {word: [] for word in known}
     for word in words:
-        if word.upper() not in found:
+        if word.upper() not in lists:
             raise ResponseError(f"ERR Invalid argument: {word}")
-        found[word.upper()] = [next(words) for _ in range(int(next(words)))]
-    return found
+        lists[word.upper()] = [next(words) for _ in range(int(next(words)))]
+    return lists
 
 
 def _set(name: str, words: list[str]) -> SetStep:

@@ -31,7 +31,7 @@ class ModelError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What an EXECUTE frame asks for, but for the data."""
+    """An EXECUTE frame without its data."""
 
     model: bytes  # the module's id
     timeout: int  # milliseconds; 0: none
@@ -64,7 +64,7 @@ def _array(input: Input, data: bytes) -> Array:
 
 @functools.lru_cache(maxsize=KEPT)
 def _order(head: bytes) -> Order:
-    """Of `model id, timeout, n outputs, layout`, with spaces between. Raises BadTensor, MalformedFrame."""
+    """Reads `model id, timeout, n outputs, layout`, with spaces between. Raises BadTensor, MalformedFrame."""
     words = head.split(b" ", 3)
     if len(words) != 4 or not words[1].isdigit() or not words[2].isdigit():
         raise MalformedFrame(f"EXECUTE begins with {head[:100]!r}")
@@ -84,7 +84,7 @@ Described = tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """What follows from types and shapes of outputs, for their TENSORS frame."""
+    """The parts of a TENSORS frame that follow from types and shapes of outputs."""
 
     described: Described
     layout: bytes

@@ -21,7 +21,7 @@ from shardqa.module.worker import resp
 from shardqa.module.worker.activity import Activity
 from shardqa.module.worker.ai import dag, messages
 from shardqa.module.worker.ai.backend import File, ModelError
-from shardqa.module.worker.ai.batching import Expired, LoadedModel, Request, Result, ShownActivity, batching_of, loader
+from shardqa.module.worker.ai.batching import Expired, LoadedModel, ModelActivity, Request, Result, batching_of, loader
 from shardqa.module.worker.ai.scripts import Reach, ScriptCall
 from shardqa.module.worker.calls import Calls, Rights, first
 from shardqa.module.worker.frames import Frame, PayloadTooLarge, Type, unpack
@@ -71,7 +71,7 @@ class Models:
         self._models: dict[bytes, LoadedModel] = {}  # by the module's model id
         self._keys: dict[bytes, bytes] = {}  # by it, too
         self._files: dict[bytes, Path] = {}  # by it, of those that lie in a file
-        self._gone: list[bytes] = []  # keys of models that were dropped since statistics were sent
+        self._dropped: list[bytes] = []  # keys of models that were dropped since statistics were sent
         self._ids: dict[str, list[bytes]] = {}  # key -> ids of its loaded models, the one stored last at the end
         self._loading = 0
         self._computing = computing or threading.Lock()  # held by the reading thread that computes: the other one reads
@@ -104,8 +104,8 @@ class Models:
 
         load = loader(file, self._threads, Reach(self._call_redis, self._run_for_script))
         with self._lock:
-            shown = ShownActivity(self._activity, b"model " + key, _number(id))
-            self._models[id] = LoadedModel(load, batching, loaded, shown, id, self._runs, _names(padded))
+            activity = ModelActivity(self._activity, b"model " + key, _number(id))
+            self._models[id] = LoadedModel(load, batching, loaded, activity, id, self._runs, _names(padded))
             self._keys[id] = key
             if lies_in is not None:
                 self._files[id] = lies_in
@@ -118,7 +118,7 @@ class Models:
             model = self._models.pop(id, None)
             self._files.pop(id, None)
             if id in self._keys:
-                self._gone.append(self._keys.pop(id))
+                self._dropped.append(self._keys.pop(id))
             left = {key: [other for other in ids if other != id] for key, ids in self._ids.items()}
             self._ids = {key: ids for key, ids in left.items() if ids}
         if model is not None:
@@ -222,7 +222,7 @@ class Models:
             graph.cancel()
 
     async def run(self, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
-        """Of functions: inputs and outputs by name. Raises redis.ResponseError."""
+        """Runs a model for a function, with inputs and outputs by name. Raises redis.ResponseError."""
         model = self.at(key)
         names = list(model.outputs)
         missing = [name for name in outputs if name not in names]
@@ -260,7 +260,7 @@ class Models:
             raise
 
     async def run_graph(self, ordered: dag.Dag) -> dag.DagExecution:
-        """Of functions: at its end."""
+        """Runs a graph for a function, to its end."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
@@ -288,7 +288,7 @@ class Models:
         return model
 
     def file_of(self, key: str) -> Path | None:
-        """Where the model stored at a key lies; None: in memory. Raises redis.ResponseError."""
+        """Returns the file of the model stored at a key; None: it is in memory. Raises redis.ResponseError."""
         with self._lock:
             ids = list(self._ids.get(key, ()))
         if not ids:
@@ -329,11 +329,11 @@ class Models:
             self._link.send_list(Type.RAN, 0, items)
 
     def tell(self) -> None:
-        """What INFO shows of each model."""
+        """Sends the fields that INFO shows of each model."""
         with self._lock:
-            gone, self._gone = self._gone, []
+            dropped, self._dropped = self._dropped, []
             models = [(self._keys[id], model) for id, model in self._models.items() if id in self._keys]
-        for key in gone:
+        for key in dropped:
             self._statistics.set(_field(key), "")
         for key, model in models:
             if text := model.counts.text():
@@ -364,8 +364,8 @@ class Models:
 
         return done
 
-    def _send_tensors(self, id: int, wanted: int, result: Result) -> None:
-        if wanted != len(result.outputs):
+    def _send_tensors(self, id: int, outputs: int, result: Result) -> None:
+        if outputs != len(result.outputs):
             text = "ERR Number of keys given as OUTPUTS here does not match model definition"
             self._link.send(Type.REPLY, id, resp.error(text))
             return

@@ -27,7 +27,7 @@ class Padding:
     cuts: Sequence[Sequence[int] | None]  # per output: the dimensions to cut; None: those that are as long
 
     def length_of(self, arrays: Sequence[Array]) -> int | None:
-        """Of a request's sequences; None where they differ, or have none."""
+        """Returns the length of a request's sequences; None where they differ, or have none."""
         found = {arrays[i].shape[AXIS] if arrays[i].ndim > AXIS else None for i in self.inputs if i < len(arrays)}
         return found.pop() if len(found) == 1 else None
 
@@ -52,7 +52,7 @@ class Padding:
 
 
 def padding_of(names: Sequence[str], model: Any) -> Padding | None:
-    """What PADDED asks for, of a loaded model. Raises ModelError."""
+    """Returns the padding that PADDED asks of a loaded model. Raises ModelError."""
     if not names:
         return None
     inputs = list(model.inputs)
@@ -66,8 +66,11 @@ def padding_of(names: Sequence[str], model: Any) -> Padding | None:
 
 
 def of_like_lengths(sizes: Sequence[tuple[int, int | None]], most: int, least: int) -> list[int]:
-    """Which requests run with the first, by their rows and lengths: those nearest in length, as long as filling is a
-    small share, or fewer than `least` rows are there, and at most `most` rows."""
+    """Chooses the requests that run with the first, by their rows and lengths.
+
+    Those nearest in length do, as long as filling is a small share, or fewer than `least` rows are there, and at most
+    `most` rows.
+    """
     rows, longest = sizes[0][0], sizes[0][1] or 0
     chosen, real = [0], rows * longest
     own = longest

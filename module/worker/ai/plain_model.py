@@ -1,4 +1,4 @@
-"""What models of libraries share that run one request at a time and can't be interrupted."""
+"""The common part of models of libraries that run one request at a time and can't be interrupted."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class MessageField(NamedTuple):
 
 
 def fields(data: Data, at: int, end: int) -> Iterator[MessageField]:
-    """Of the message that stands there. Raises BadProtobuf."""
+    """Yields the fields of the message at this place. Raises BadProtobuf."""
     while at < end:
         start = at
         tag, at = _number(data, at, end)

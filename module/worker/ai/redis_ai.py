@@ -6,7 +6,7 @@ are read and written through Redis as the function's user, so what is set replic
 """
 
 import types
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -164,7 +164,7 @@ class Keyspace:
         return DagRunner(self._run_graph)
 
     async def _run_graph(self, runner: DagRunner) -> list[Tensor]:
-        """What its gets got, in their order."""
+        """Returns the tensors of its gets, in their order."""
         rights = await self._allowed(
             _read_model(step.key) if step.function is None else _run_script(step.key, step.function)
             for step in runner.steps
@@ -246,14 +246,14 @@ def module(calls: Calls, threads: Threads, models: Models) -> types.ModuleType:
     """The module `redisAI` of this worker."""
     made = types.ModuleType("redisAI", "Tensors, models and scripts of this shard, as RedisAI has them for RedisGears.")
     keyspace = Keyspace(calls, threads, models)
-    for function in (
-        *(createTensorFromValues, createTensorFromBlob, tensorToFlatList, tensorGetDataAsBlob, tensorGetDims),
-        *(createModelRunner, modelRunnerAddInput, modelRunnerAddOutput),
-        *(createScriptRunner, scriptRunnerAddInput, scriptRunnerAddInputList, scriptRunnerAddOutput),
-        *(keyspace.setTensorInKey, keyspace.msetTensorsInKeyspace),
-        *(keyspace.getTensorFromKey, keyspace.mgetTensorsFromKeyspace),
-        *(keyspace.modelRunnerRunAsync, keyspace.modelRunnerRun),
-        *(keyspace.scriptRunnerRunAsync, keyspace.scriptRunnerRun, keyspace.createDAGRunner),
-    ):
+    functions: list[Callable[..., Any]] = [createTensorFromValues, createTensorFromBlob]
+    functions += [tensorToFlatList, tensorGetDataAsBlob, tensorGetDims]
+    functions += [createModelRunner, modelRunnerAddInput, modelRunnerAddOutput]
+    functions += [createScriptRunner, scriptRunnerAddInput, scriptRunnerAddInputList, scriptRunnerAddOutput]
+    functions += [keyspace.setTensorInKey, keyspace.msetTensorsInKeyspace]
+    functions += [keyspace.getTensorFromKey, keyspace.mgetTensorsFromKeyspace]
+    functions += [keyspace.modelRunnerRunAsync, keyspace.modelRunnerRun]
+    functions += [keyspace.scriptRunnerRunAsync, keyspace.scriptRunnerRun, keyspace.createDAGRunner]
+    for function in functions:
         setattr(made, function.__name__, function)
     return made

@@ -1,4 +1,4 @@
-"""What a script is called with, and what it may call. Imports no torch: frames are read where nothing may take long."""
+"""The call of a script, and those that it may make. Imports no torch: frames are read where nothing may take long."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class ScriptCall:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What scripts may call. Both raise an exception with the text for the script."""
+    """The calls that scripts may make. Both raise an exception with the text for the script."""
 
     execute: Callable[[str, Sequence[str]], Any]  # context, command
     run_model: Callable[[str, str, Sequence[Array]], list[Array]]  # context, key, inputs

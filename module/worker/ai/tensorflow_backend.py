@@ -53,7 +53,7 @@ def _place(device: str) -> str:
 
 
 def _bound_threads(threads: int) -> None:
-    """Of the whole process; later models find them set."""
+    """Bounds the threads of the whole process; later models find them set."""
     if tf.config.threading.get_intra_op_parallelism_threads() != threads:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)

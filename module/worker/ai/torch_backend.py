@@ -110,7 +110,7 @@ class TorchScript:
 
 
 def _untyped(function: Any) -> Any:
-    """torch declares no types for it."""
+    """Hides that torch declares no types for it."""
     return function
 
 
@@ -232,7 +232,7 @@ def _to_array(tensor: torch.Tensor) -> Array:
 
 
 def _guarded(function: Callable[[], Any]) -> list[Array]:
-    """What a function of TorchScript gives, as arrays. Raises ModelError."""
+    """Returns the results of a function of TorchScript as arrays. Raises ModelError."""
     try:
         with torch.inference_mode():
             given = function()
@@ -245,7 +245,7 @@ def _guarded(function: Callable[[], Any]) -> list[Array]:
 
 
 def _outputs(schema: Any) -> int:
-    """How many tensors `forward` returns; 0 where its type does not say."""
+    """Returns the number of tensors that `forward` gives; 0 where its type does not say."""
     kinds = [value.type for value in schema.returns]
     if len(kinds) == 1 and kinds[0].kind() == "TupleType":
         kinds = kinds[0].elements()

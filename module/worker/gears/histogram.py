@@ -1,4 +1,4 @@
-"""How long runs took: counts in buckets, four for each doubling, as the module's own (module/src/core/latency.h).
+"""The times of runs: counts in buckets, four for each doubling, as the module's own (module/src/core/latency.h).
 
 A percentile is the top of its bucket, so at most a quarter too high. Sums of histograms are histograms.
 """
@@ -43,12 +43,12 @@ class RunHistogram:
 
 
 def up_to(pairs: Sequence[Sequence[int]], microseconds: int) -> int:
-    """How many took so long at most."""
+    """Counts the times up to a bound."""
     return sum(count for top, count in pairs if top <= microseconds)
 
 
 def percentile(pairs: Sequence[Sequence[int]], fraction: float) -> int:
-    """Of pairs in the order of their tops; us, 0 where there are none."""
+    """Returns the us that this fraction of the times stay below, by pairs in the order of their tops; 0 without any."""
     wanted, seen = int(fraction * sum(count for _, count in pairs)), 0
     for top, count in pairs:
         seen += count

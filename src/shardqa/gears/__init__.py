@@ -1,4 +1,4 @@
-"""What a script of RG.PYEXECUTE finds as globals, to be imported by scripts and by their tests; typed in __init__.pyi.
+"""The globals of a script of RG.PYEXECUTE, to be imported by scripts and by their tests; typed in __init__.pyi.
 
 In the worker another module stands in this one's place (script_module.py of the worker). Here GB only
 records what it is told, and `shardqa.gears.local` runs that; the other names work in functions that it runs.

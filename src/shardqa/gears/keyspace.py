@@ -290,7 +290,7 @@ def _shown(value: Value) -> Any:
 
 
 def _number(id: bytes, whole: int) -> tuple[int, int]:
-    """Of a message's id, or `-` and `+`."""
+    """Reads a message's id, or `-` and `+`."""
     if id in (b"-", b"+"):
         return (0, 0) if id == b"-" else (1 << 63, 1 << 63)
     milliseconds, _, number = id.partition(b"-")

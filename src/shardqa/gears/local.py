@@ -93,7 +93,7 @@ class LocalShard:
 
     @property
     def keys(self) -> dict[str, Any]:
-        """What the key space in memory holds now."""
+        """The contents of the key space in memory."""
         return self._space.as_dict()
 
     def run(self, what: What, records: Iterable[Any] | None = None, *, convert: bool = False) -> LocalResult:
@@ -111,7 +111,7 @@ class LocalShard:
         return self._wait(self._command("RG.TRIGGER", name, *arguments))
 
     def event(self, event: str, key: str) -> list[LocalResult]:
-        """What the registrations of this key give to an event of it ('hset', 'del' …), in their order."""
+        """Returns what the registrations of this key give to an event of it ('hset', 'del' …), in their order."""
         return self._wait(self._event(event, key))
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -157,14 +157,14 @@ class LocalShard:
         return _decoded(await self._gears.commands.run(run, name, encoded))
 
     async def _event(self, event: str, key: str) -> list[LocalResult]:
-        found = []
+        results = []
         for registration in list(self._gears.registry.registrations):
             if registration.reader == "KeysReader" and not registration.commands and _wants(registration, event, key):
                 kind = self._gears.inner.execute(RIGHTS, ("TYPE", key)).decode()
                 events = [KeyEvent(event, key, kind)]
                 (record,) = await event_records(self._io.calls, RIGHTS, events, registration.read_value)
-                found.append(await self._registered(registration, [record], False))
-        return found
+                results.append(await self._registered(registration, [record], False))
+        return results
 
 
 def _wants(registration: Registration, event: str, key: str) -> bool:
@@ -222,7 +222,7 @@ class _LocalLink:
         self.answered: Callable[[Frame], None] | None = None  # takes CALLED
         self._answer = answer
         self._logged = logged
-        self._one = threading.RLock()  # a section keeps it: no other thread's command comes between
+        self._section = threading.RLock()  # a section keeps it: no other thread's command comes between
 
     def send_list(self, type: Type, id: int, items: Iterable[bytes | str]) -> None:
         encoded = (item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item for item in items)
@@ -232,7 +232,7 @@ class _LocalLink:
         if type is Type.LOG:
             self._logged.append(frames.unpack(payload)[1].decode("utf-8", "replace"))
         elif type in (Type.LOCK, Type.UNLOCK):
-            self._one.acquire() if type is Type.LOCK else self._one.release()
+            self._section.acquire() if type is Type.LOCK else self._section.release()
             self._tell(id, resp.OK)
         elif type is Type.CALL:
             self._tell(id, self._called(frames.unpack(payload)))
@@ -242,9 +242,9 @@ class _LocalLink:
         self.answered(Frame(Type.CALLED, id, reply))
 
     def _called(self, items: list[bytes]) -> bytes:
-        """Of a CALL: rights, flags, n, then per command argc and its words."""
+        """Answers a CALL: rights, flags, n, then per command argc and its words."""
         checks, rest, replies = items[1] == CHECK, iter(items[3:]), b""
-        with self._one:
+        with self._section:
             for _ in range(int(items[2])):
                 command = [next(rest) for _ in range(int(next(rest)))]
                 replies += resp.OK if checks else _encoded(self._answer, command)

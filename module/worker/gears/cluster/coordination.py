@@ -77,16 +77,18 @@ class Coordination:
         self._parts[execution.id] = part
         self._finished[execution.id] = {node.id: asyncio.Event() for node in others}
         try:
-            return await self._lead(part, others, payload, execution.kept)
+            return await self._lead(part, others, payload, execution.keeps_results)
         except BaseException:
             self._threads.task(self._end_everywhere(execution.id, others))
             raise
         finally:
             del self._parts[execution.id], self._finished[execution.id]
 
-    async def _lead(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> list[Any]:
+    async def _lead(
+        self, part: ExecutionPart, others: Sequence[Node], payload: bytes, keeps_results: bool
+    ) -> list[Any]:
         if others:
-            await self._start_others(part, others, payload, kept)
+            await self._start_others(part, others, payload, keeps_results)
         watch = self._threads.task(self._watch_others(part, others)) if others else None
         try:
             results = await part_results(part)
@@ -97,9 +99,11 @@ class Coordination:
             if watch is not None:
                 watch.cancel()
 
-    async def _start_others(self, part: ExecutionPart, others: Sequence[Node], payload: bytes, kept: bool) -> None:
+    async def _start_others(
+        self, part: ExecutionPart, others: Sequence[Node], payload: bytes, keeps_results: bool
+    ) -> None:
         members = json.dumps([asdict(member) for member in part.members])
-        order = (part.id, PYTHON, part.session.id, part.run.rights.user, int(kept), members, payload)
+        order = (part.id, PYTHON, part.session.id, part.run.rights.user, int(keeps_results), members, payload)
         for node, reply in zip(others, await self._peers.send_all(others, "RUN", *order), strict=True):
             if isinstance(reply, BaseException):
                 await self._lose(part, others, node, reply)
@@ -116,17 +120,17 @@ class Coordination:
     async def _watch_others(self, part: ExecutionPart, others: Sequence[Node]) -> None:
         """Until cancelled."""
         clock = asyncio.get_running_loop().time
-        heard = dict.fromkeys((node.id for node in others), clock())
+        answer_times = dict.fromkeys((node.id for node in others), clock())
         while True:
             await asyncio.sleep(ALIVE_EVERY)
             left = [node for node in others if not self._finished[part.id][node.id].is_set()]
             for node, reply in zip(left, await self._peers.send_all(left, "ALIVE", part.id), strict=True):
                 if reply == 1:
-                    heard[node.id] = clock()
+                    answer_times[node.id] = clock()
                 elif reply == 0 and not self._finished[part.id][node.id].is_set():
                     why = ResponseError(f"ERR shard {node.address} lost its part: its worker was started anew")
                     await self._lose(part, others, node, why)
-                elif clock() - heard[node.id] > GONE_AFTER:
+                elif clock() - answer_times[node.id] > GONE_AFTER:
                     why = ResponseError(f"ERR shard {node.address} left the execution: {reply}")
                     await self._lose(part, others, node, why)
 
@@ -163,7 +167,7 @@ class Coordination:
         return resp.NIL if records is None else resp.bulk(pack(session, records))
 
     async def _on_run(self, sender: str, arguments: list[bytes]) -> bytes:
-        id, python, session_id, _user, kept, members = (
+        id, python, session_id, _user, keeps_results, members = (
             text.decode("utf-8", "surrogateescape") for text in arguments[:6]
         )
         request = current()  # the module took its user from the message
@@ -180,7 +184,7 @@ class Coordination:
         except BaseException as error:  # noqa: BLE001 - of whatever a pickle of a user's objects runs
             return resp.error(describe(error))
         shards = tuple(Member(m["id"], tuple((a, b) for a, b in m["slots"])) for m in json.loads(members))
-        execution = self._executions.begin(session.id, run, plan, kept=kept == "1", id=id)
+        execution = self._executions.begin(session.id, run, plan, keeps_results=keeps_results == "1", id=id)
         part = ExecutionPart(session, execution, shards, sender, self._links)
         self._parts[id] = part
         request.hold()
@@ -216,8 +220,8 @@ class Coordination:
 
     async def _watch_initiator(self, part: ExecutionPart) -> None:
         clock = asyncio.get_running_loop().time
-        heard = clock()
-        while clock() - heard < GONE_AFTER:
+        answer_time = clock()
+        while clock() - answer_time < GONE_AFTER:
             await asyncio.sleep(ALIVE_EVERY)
             node = await self._cluster.node_of(part.initiator)
             if node is None:
@@ -225,7 +229,7 @@ class Coordination:
             try:
                 if await self._peers.send(node, "ALIVE", part.id) == 0:
                     break
-                heard = clock()
+                answer_time = clock()
             except ResponseError:
                 continue
         part.run.cancel()
@@ -273,7 +277,7 @@ class Coordination:
 
 
 async def part_results(part: ExecutionPart) -> list[Any]:
-    """What `part.results()` gives; of several failures at once the first."""
+    """Returns the results of a part. Raises the first of several failures at once."""
     try:
         return await part.results()
     except BaseExceptionGroup as group:

@@ -1,4 +1,4 @@
-"""What a script registers is registered on every master, as in RedisGears, under the same ids.
+"""Registrations on every master, as in RedisGears, under the same ids.
 
 First all shards are asked to PREPARE: they read the functions (which travel as those of runs do), check ids and
 triggers and run onRegistered. When all agreed they are told to COMMIT, else to DISCARD, and nothing has changed. A

@@ -32,14 +32,14 @@ class Out(Protocol):
 
 
 class Inbox:
-    """What other shards, and this one, send to one stage here."""
+    """The records that all shards send to one stage of this one."""
 
     def __init__(self, sources: Iterable[str]) -> None:
         self._open = set(sources)  # node ids that still send
         self._batches: deque[list[Any]] = deque()
         self._records = 0
         self._changed = asyncio.Event()
-        self._taken = asyncio.Event()
+        self._room = asyncio.Event()
 
     def is_full(self) -> bool:
         return self._records >= ROOM
@@ -62,7 +62,7 @@ class Inbox:
             while self._batches:
                 batch = self._batches.popleft()
                 self._records -= len(batch)
-                self._taken.set()
+                self._room.set()
                 yield batch
             if not self._open:
                 return
@@ -71,8 +71,8 @@ class Inbox:
 
     async def wait_for_room(self) -> None:
         while self.is_full():
-            self._taken.clear()
-            await self._taken.wait()
+            self._room.clear()
+            await self._room.wait()
 
 
 class Near:
@@ -127,13 +127,13 @@ class Far:
         tries = 0
         while not self._lost():
             try:
-                said = await self._send(last, records)
+                verdict = await self._send(last, records)
             except Exception as error:  # noqa: BLE001 - what a record's own pickling raises, or the connection
                 self._failed(error)
                 return
-            if said == TAKEN:
+            if verdict == TAKEN:
                 return
-            if said == UNKNOWN and asyncio.get_running_loop().time() > unknown_until:
+            if verdict == UNKNOWN and asyncio.get_running_loop().time() > unknown_until:
                 self._failed(RuntimeError("a shard does not know this execution; its worker was started anew"))
                 return
             await asyncio.sleep(PAUSES[min(tries, len(PAUSES) - 1)])

@@ -47,7 +47,7 @@ def stages(steps: Sequence[GearsStep]) -> list[Stage]:
 
 @dataclass(frozen=True, slots=True)
 class PartLinks:
-    """What a part has from its shard: records to begin with, and the ways to the other parts."""
+    """The ways of a part: to the records it begins with, and to the other parts."""
 
     node: str  # id of this shard's
     readers: Readers
@@ -77,7 +77,7 @@ class ExecutionPart:
         execution.members, execution.records_read = len(members), 0
 
     def inbox(self, number: int) -> Inbox | None:
-        """Of the stage of this number; the first stage, number 0, has none."""
+        """Returns the inbox of the stage of this number; the first stage, number 0, has none."""
         return self._inboxes[number - 1] if 1 <= number <= len(self._inboxes) else None
 
     def lose(self, node: str) -> None:
@@ -171,7 +171,7 @@ class ExecutionPart:
 
     def _by_target(self, step: GearsStep, records: list[Any]) -> dict[str, list[Any]]:
         assert step.function is not None
-        found: dict[str, list[Any]] = {}
+        by_target: dict[str, list[Any]] = {}
         for record in records:
             try:
                 target = self.members[self._owners[slot_of(step.function(record))]].id
@@ -180,5 +180,5 @@ class ExecutionPart:
             except BaseException as error:  # noqa: BLE001 - sys.exit of a function must not end the worker
                 self.run.failed(error)
             else:
-                found.setdefault(target, []).append(record)
-        return found
+                by_target.setdefault(target, []).append(record)
+        return by_target

@@ -27,13 +27,13 @@ class Executor:
 
     async def run(self, session: Session, run: Run, plan: RunPlan) -> tuple[list[Any], list[str]]:
         """(results, errors), in the caller's task. Raises CannotTravel."""
-        execution = self._executions.begin(session.id, run, plan, kept=False)
+        execution = self._executions.begin(session.id, run, plan, keeps_results=False)
         await self._drive(session, execution)
         return execution.results, execution.errors
 
     def start(self, session: Session, request: Run, run: Run, plan: RunPlan) -> Execution:
         """UNBLOCKING: goes on by itself, with the rights of the script's request, and is kept with its results."""
-        execution = self._executions.begin(session.id, run, plan, kept=True)
+        execution = self._executions.begin(session.id, run, plan, keeps_results=True)
         request.hold()
         run.task = self._threads.task(self._alone(session, execution))
         run.task.add_done_callback(lambda _: request.release())
@@ -43,7 +43,7 @@ class Executor:
         self, session: Session, run: Run, plan: RunPlan, registration: str
     ) -> tuple[list[Any], list[str]]:
         """A registration's run over records that are there."""
-        execution = self._executions.begin(session.id, run, plan, kept=True, registration=registration)
+        execution = self._executions.begin(session.id, run, plan, keeps_results=True, registration=registration)
         await self._drive(session, execution)
         return execution.results, execution.errors
 
@@ -91,7 +91,7 @@ class Executor:
 
 
 class AwaitableRun:
-    """What `run()` gives inside a function: awaited, it is [results, errors]."""
+    """The value of `run()` inside a function: awaited, it is [results, errors]."""
 
     def __init__(self, done: Future[list[Any]]) -> None:
         self._done = done

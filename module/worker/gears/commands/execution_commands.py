@@ -83,7 +83,7 @@ class ExecutionCommands:
         if execution is None:
             return resp.error(MISSING)
         plans = [self._plan(execution, statistics)]
-        if scope.upper() == "CLUSTER" and self._cluster.enabled and execution.kept:
+        if scope.upper() == "CLUSTER" and self._cluster.enabled and execution.keeps_results:
             others = await self._cluster.other_masters()
             for reply in await self._peers.send_all(others, "PLAN", id, "STATISTICS" if statistics else ""):
                 if isinstance(reply, bytes):

@@ -53,7 +53,7 @@ class PyExecute:
 
 
 def audit_line(user: str, script: Script) -> str:
-    """Who brought which code."""
+    """Says who brought which code."""
     digest = hashlib.sha256(script.code.encode()).hexdigest()[:16]
     named = "" if script.id is None else f" as session {script.id[:80]!r}"
     required = f", requires {' '.join(script.requirements)[:200]!r}" if script.requirements else ""

@@ -1,4 +1,4 @@
-"""How the steps of a function run.
+"""A chain of steps at work.
 
 A chain is made anew for every run, because steps that join records keep state in it. Synchronous steps that follow one
 another run on the pool in one go; what they return that must be awaited (a coroutine, a future, a `gearsFuture`) is

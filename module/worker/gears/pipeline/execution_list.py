@@ -27,12 +27,12 @@ NO_CLUSTER = "0" * 40  # where a shard's id would stand
 class Execution:
     """One execution as it is listed."""
 
-    def __init__(self, id: str, session: str, run: Run, plan: RunPlan, kept: bool, registration: str) -> None:
+    def __init__(self, id: str, session: str, run: Run, plan: RunPlan, keeps_results: bool, registration: str) -> None:
         self.id = id
         self.session = session  # id
         self.run = run
         self.plan = plan
-        self.kept = kept  # with its results, once it is done
+        self.keeps_results = keeps_results  # with its results, once it is done
         self.registration = registration  # id, or empty
         self.status = "running"  # or done, aborted
         self.results: list[Any] = []
@@ -51,7 +51,7 @@ class Execution:
         return len(self.plan.argument) if self.plan.reader == GIVEN else 0
 
     def error_count(self) -> int:
-        """So far, of this shard; the initiating one has those of all when it is done."""
+        """Counts the errors of this shard so far; the initiating one has those of all when it is done."""
         return len(self.errors) if self.is_done() else len(self.run.errors) + self.run.dropped_errors
 
     def elapsed(self) -> float:
@@ -102,13 +102,20 @@ class Executions:
                 return id
 
     def begin(
-        self, session: str, run: Run, plan: RunPlan, *, kept: bool, registration: str = "", id: str | None = None
+        self,
+        session: str,
+        run: Run,
+        plan: RunPlan,
+        *,
+        keeps_results: bool,
+        registration: str = "",
+        id: str | None = None,
     ) -> Execution:
         """Lists an execution of this session; `id` is that of another shard's whose part it is."""
         id = self.new_id() if id is None else id
         if self._settings.number("ProfileExecutions"):
             run.profile = partial(self._profiles.measuring, session)
-        execution = self._by_id[id] = Execution(id, session, run, plan, kept, registration)
+        execution = self._by_id[id] = Execution(id, session, run, plan, keeps_results, registration)
         if not registration:
             run.name = f"execution {id} of session {session}, by {run.rights.user}".encode("utf-8", "replace")
         if registration:
@@ -131,15 +138,11 @@ class Executions:
         if not execution.registration:
             self.ended["aborted" if aborted else "failed" if execution.errors else "done"] += 1
             self.times.add(execution.milliseconds * 1000)
-        if not execution.kept:
+        if not execution.keeps_results:
             self.drop(execution)
 
     def drop(self, execution: Execution) -> None:
         self._by_id.pop(execution.id, None)
-
-    def forget_registration(self, id: str) -> None:
-        """Its executions stay, as RedisGears keeps them, but count among the others."""
-        self._of_registration.pop(id, None)
 
     def _keep_within(self, ids: deque[str], id: str) -> None:
         ids.append(id)

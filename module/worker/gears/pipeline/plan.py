@@ -1,4 +1,4 @@
-"""What a run is asked to do: its reader, its steps, and over which shards. It travels to other shards as it is."""
+"""The plan of a run: its reader, its steps, and whether over all shards. It travels to other shards as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions spent their time on, by session, while the setting ProfileExecutions is not 0.
+"""Profiles of functions, by session, while the setting ProfileExecutions is not 0.
 
 Synchronous steps alone are profiled, one at a time: Python has one profiler, and a coroutine's time is mostly waiting.
 """
@@ -25,13 +25,13 @@ class Profiles:
     """Any thread."""
 
     def __init__(self) -> None:
-        self._one = threading.Lock()  # held by the thread that is profiled
+        self._profiling = threading.Lock()  # held by the thread that is profiled
         self._lock = threading.Lock()
         self._stats: dict[str, pstats.Stats] = {}  # by session id
 
     @contextmanager
     def measuring(self, session: str) -> Iterator[None]:
-        if not self._one.acquire(blocking=False):
+        if not self._profiling.acquire(blocking=False):
             yield
             return
         profiler = cProfile.Profile()
@@ -40,7 +40,7 @@ class Profiles:
             yield
         finally:
             profiler.disable()
-            self._one.release()
+            self._profiling.release()
             self._add(session, profiler)
 
     def _add(self, session: str, profiler: cProfile.Profile) -> None:

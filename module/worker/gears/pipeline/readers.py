@@ -44,7 +44,7 @@ class Share:
 
 
 class Readers:
-    """What gives the records of plans on this shard. Loop's thread only."""
+    """The sources of the records of plans on this shard. Loop's thread only."""
 
     def __init__(self, calls: Calls, cluster: Cluster) -> None:
         self._calls = calls
@@ -170,19 +170,19 @@ class RecordReader:
         guess = self._guess
         replies = await self._calls.run_async(self._rights, [_read(key, guess) for key in keys])
         # An error tells of another type; nothing of a key that is not there, or an empty string.
-        found = {
+        values = {
             key: (guess, reply)
             for key, reply in zip(keys, replies, strict=True)
             if reply and not isinstance(reply, Exception)
         }
-        if len(found) < len(keys):
-            found |= await self._by_type([key for key in keys if key not in found])
-            types = [type for type, _ in found.values() if type in READ]
+        if len(values) < len(keys):
+            values |= await self._by_type([key for key in keys if key not in values])
+            types = [type for type, _ in values.values() if type in READ]
             self._guess = max(READ, key=types.count)
         return [
-            {"key": text(key), "value": _value(*found[key]), "type": found[key][0], "event": None}
+            {"key": text(key), "value": _value(*values[key]), "type": values[key][0], "event": None}
             for key in keys
-            if key in found
+            if key in values
         ]
 
     async def _by_type(self, keys: list[bytes]) -> dict[bytes, tuple[str, Any]]:

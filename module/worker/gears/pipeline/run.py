@@ -65,7 +65,7 @@ class Run(Breakable):
         self._holders = 1  # whoever answers the request, and each run of it that goes on beyond; loop's thread only
 
     def hold(self) -> None:
-        """Its rights must last beyond its reply; for each `hold` a `release`. Loop's thread."""
+        """Keeps its rights beyond its reply; for each `hold` a `release`. Loop's thread."""
         self._holders += 1
 
     def release(self) -> None:

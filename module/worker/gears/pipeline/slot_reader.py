@@ -122,39 +122,39 @@ def glob(pattern: bytes) -> Callable[[bytes], bool]:
         return lambda _: True
     expression, at = b"", 0
     while at < len(pattern):
-        one = pattern[at : at + 1]
+        character = pattern[at : at + 1]
         at += 1
-        if one == b"*":
+        if character == b"*":
             expression += b".*"
-        elif one == b"?":
+        elif character == b"?":
             expression += b"."
-        elif one == b"[":
+        elif character == b"[":
             members, at = _class(pattern, at)
             expression += members
         else:
-            if one == b"\\" and at < len(pattern):
-                one, at = pattern[at : at + 1], at + 1
-            expression += re.escape(one)
+            if character == b"\\" and at < len(pattern):
+                character, at = pattern[at : at + 1], at + 1
+            expression += re.escape(character)
     compiled = re.compile(expression, re.DOTALL)
     return lambda key: compiled.fullmatch(key) is not None
 
 
 def _class(pattern: bytes, at: int) -> tuple[bytes, int]:
-    """What stands behind a `[`, as an expression, and where it ends. Without a `]` it ends with the pattern."""
+    """Returns the class behind a `[` as an expression, and where it ends: without a `]` with the pattern."""
     negated = pattern[at : at + 1] == b"^"
     at += negated
-    found = b""
+    members = b""
     while at < len(pattern) and pattern[at : at + 1] != b"]":
         if pattern[at : at + 1] == b"\\" and at + 1 < len(pattern):
-            found += re.escape(pattern[at + 1 : at + 2])
+            members += re.escape(pattern[at + 1 : at + 2])
             at += 2
         elif pattern[at + 1 : at + 2] == b"-" and at + 2 < len(pattern):
             low, high = sorted((pattern[at], pattern[at + 2]))
-            found += re.escape(bytes([low])) + b"-" + re.escape(bytes([high]))
+            members += re.escape(bytes([low])) + b"-" + re.escape(bytes([high]))
             at += 3
         else:
-            found += re.escape(pattern[at : at + 1])
+            members += re.escape(pattern[at : at + 1])
             at += 1
-    if not found:
+    if not members:
         return (b"." if negated else b"(?!)"), at + 1
-    return b"[" + (b"^" if negated else b"") + found + b"]", at + 1
+    return b"[" + (b"^" if negated else b"") + members + b"]", at + 1

@@ -58,7 +58,7 @@ def plain(steps: Sequence[GearsStep]) -> bool:
 
 
 def convert(record: Any) -> Any:
-    """convertToStr: str() of a record; bytes stay bytes, so that data is never spelled as Python source."""
+    """Returns str() of a record, as convertToStr asks; bytes stay bytes: data is never spelled as Python source."""
     return record if isinstance(record, str | bytes) else str(record)
 
 
@@ -91,7 +91,7 @@ class Operation:
         raise NotImplementedError
 
     def end(self) -> list[Any]:
-        """What is left to give when no more records come."""
+        """Returns the rest, when no more records come."""
         return []
 
 

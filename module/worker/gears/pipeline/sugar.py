@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 
 
 class _Fold:
-    """accumulate's function with a first value. Each use gets a copy of it: a list must not be shared by two runs."""
+    """A function of accumulate with a first value. Each use gets a copy: two runs must not share a list."""
 
     def __init__(self, zero: Any, function: Function) -> None:
         self._zero = zero
@@ -26,7 +26,7 @@ class _Fold:
 
 
 class _FoldBy:
-    """localgroupby's, likewise."""
+    """A function of localgroupby with a first value."""
 
     def __init__(self, zero: Any, function: Function) -> None:
         self._zero = zero
@@ -37,7 +37,7 @@ class _FoldBy:
 
 
 class _FoldValues(_FoldBy):
-    """The same over records {'key', 'value'}."""
+    """A function of localgroupby over records {'key', 'value'}, with a first value."""
 
     def __call__(self, key: Any, accumulator: Any, record: Any) -> Any:
         return super().__call__(key, accumulator, record["value"])

@@ -55,7 +55,7 @@ class Turns:
         self.give()
 
     def _leave(self, waiting: asyncio.Future[None]) -> None:
-        """Of one that no longer wants it: in the queue, on its way (`_hand_over` sees that), or just handed over."""
+        """Gives back a turn nobody wants: in the queue, on its way (`_hand_over` sees that), or just handed over."""
         with self._lock:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)

@@ -1,4 +1,4 @@
-"""What functions and the worker log: lines of the Redis log, and the last ones of them for RG.PYLOGS. Any thread.
+"""The log of functions and the worker: lines of the Redis log, and the last ones of them for RG.PYLOGS. Any thread.
 
 Not everybody who writes functions can read the Redis log. The last errors of registrations are kept here as well.
 """

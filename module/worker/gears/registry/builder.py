@@ -134,7 +134,7 @@ class Builder:
     def plan_of_run(
         self, arg: Any = None, convertToStr: bool = True, collect: bool = True, mode: str = "async", **options: Any
     ) -> RunPlan:
-        """What `run` would ask for."""
+        """Returns the plan that `run` would run."""
         _check_mode(mode)
         argument = self._default if arg is None else arg
         unknown = unknown_options("run", self._reader, options)

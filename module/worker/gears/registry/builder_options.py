@@ -1,4 +1,4 @@
-"""What `run` and `register` take for each reader, and what is refused."""
+"""The options of `run` and `register` for each reader, and their checks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def registration_of(
     """Raises TypeError and ValueError with what is wrong."""
     if reader not in REGISTER_OPTIONS:
         raise ValueError(f"{reader} can't be registered; {', '.join(REGISTER_OPTIONS)} can")
-    given = {name: value for name, value in options.items() if value is not None or name not in COMMON}
+    options = {name: value for name, value in options.items() if value is not None or name not in COMMON}
     registration = Registration(
         id="",
         session=session.id,
@@ -92,23 +92,23 @@ def registration_of(
         steps=steps,
         convert=bool(convert),
         collect=bool(collect),
-        privileged=bool(given.get("privileged", False)),
+        privileged=bool(options.get("privileged", False)),
     )
     if reader != "CommandReader":
-        registration.concurrency = _number("concurrency", given.get("concurrency", 1), 1)
-        registration.idle = _number("ExecutionMaxIdleTime", given.get("ExecutionMaxIdleTime", 0), 0) / 1000
+        registration.concurrency = _number("concurrency", options.get("concurrency", 1), 1)
+        registration.idle = _number("ExecutionMaxIdleTime", options.get("ExecutionMaxIdleTime", 0), 0) / 1000
     match reader:
         case "CommandReader":
-            _command_reader(session, registration, given)
+            _command_reader(session, registration, options)
         case "StreamReader":
-            registration.prefix = _prefix(given.get("regex", prefix))
-            registration.stream = _stream_options(given)
+            registration.prefix = _prefix(options.get("regex", prefix))
+            registration.stream = _stream_options(options)
             registration.events, registration.types = STREAM_EVENTS, ("stream",)
             number = sum(earlier.reader == reader for earlier in session.registrations)
             registration.stream_group = f"shardqa:{session.id}:{number}"
         case _:
-            registration.prefix = _prefix(given.get("regex", prefix))
-            _keys_reader(session, registration, given)
+            registration.prefix = _prefix(options.get("regex", prefix))
+            _keys_reader(session, registration, options)
     return registration
 
 

@@ -35,7 +35,7 @@ GAP = 0.01  # seconds between two turns of short runs, in which more events come
 
 @dataclass(slots=True)
 class Line:
-    """What waits for one registration."""
+    """The events of one registration."""
 
     registration: Registration
     plain: bool  # its runs need no loop
@@ -149,7 +149,7 @@ class Events:
             self._threads.task(self._turn(line, events))
 
     def _is_current(self, line: Line) -> bool:
-        """Its registration is still there."""
+        """Whether its registration still exists."""
         return self._lines.get(line.registration.id) is line
 
     async def _turn(self, line: Line, events: list[KeyEvent]) -> None:
@@ -194,11 +194,13 @@ class Events:
         executions = self._executions
         run = Run(self._threads, registration.rights)
         plain = self._runs.plain_run(registration, run, record)
-        execution = executions.begin(registration.session, run, plain.plan, kept=True, registration=registration.id)
+        execution = executions.begin(
+            registration.session, run, plain.plan, keeps_results=True, registration=registration.id
+        )
         return Begun(plain, execution)
 
     def _end(self, line: Line, key: str, begun: Begun | None) -> None:
-        """Of one event whose turn is over; what it has to await is a turn of its own."""
+        """Ends one event whose turn is over; what it has to await is a turn of its own."""
         if begun is not None and isinstance(begun.outcome, Suspended):
             line.plain, line.awaits = False, True  # the next ones go over the loop at once
             line.turns += 1

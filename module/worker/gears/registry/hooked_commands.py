@@ -1,4 +1,4 @@
-"""Which commands functions can hook."""
+"""The commands that functions can hook."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 from shardqa.module.worker.calls import Command
 
 OURS = ("rg.", "ai.", "shardqa.")
-REFUSED = (  # functions may not run them, so a hook could never call the next
-    *("restore", "restore-asking", "migrate", "select", "swapdb", "asking", "readonly", "readwrite", "wait", "waitaof"),
-    *("reset", "quit", "hello", "auth", "command"),
-)
+REFUSED = {"restore", "restore-asking", "migrate", "select", "swapdb", "asking", "readonly", "readwrite"}
+REFUSED |= {"wait", "waitaof", "reset", "quit", "hello", "auth", "command"}
+"""Functions may not run them, so a hook could never call the next."""
 
 
 @dataclass(frozen=True, slots=True)

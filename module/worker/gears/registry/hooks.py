@@ -29,7 +29,7 @@ KEEP = b"-KEEP\r\n"  # tells the module to reply what Redis gave
 
 @dataclass(frozen=True, slots=True)
 class HookCall:
-    """What `call_next` of one hook does. Any thread but the reading one."""
+    """The work of `call_next` in one hook. Any thread but the reading one."""
 
     commands: InnerCommands
     name: str  # of the command, as it was sent

@@ -1,4 +1,4 @@
-"""What INFO tells of functions: a line for each of the busiest registrations, and how executions ended.
+"""The fields of functions in INFO: a line for each of the busiest registrations, and how executions ended.
 
 A line is `name=Rank,triggered=12,…`, as Redis' own of databases and commands. Those of registrations that are gone, or
 no longer among the busiest, are taken back. Loop's thread only.

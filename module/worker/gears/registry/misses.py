@@ -109,7 +109,7 @@ class Misses:
         self._plain.pop(id, None)
 
     def forget_session(self, id: str) -> None:
-        """The same for those of a session that comes anew."""
+        """Forgets the registrations of a session that comes anew."""
         for hosted in list(self._plain.values()):
             if hosted.registration.session == id:
                 self.forget(hosted.registration.id)

@@ -1,4 +1,4 @@
-"""How functions and records travel between the workers of a cluster: by cloudpickle, as RedisGears does it.
+"""Functions and records as they travel between the workers of a cluster: by cloudpickle, as in RedisGears.
 
 A pickle runs code when it is read, so it is read only from a peer that proved to be one (peers.py). What a script
 defines travels by value, with the variables its functions use; packages travel by name. What the worker gives to

@@ -58,8 +58,8 @@ class Watch:
             self._wake.clear()
             while item := self._take():
                 try:
-                    told = self._resync(item) if isinstance(item, str) else self._changed(item)
-                    await threads.stepping(told, f"watch of {self.prefix!r} by session {self.session}".encode())
+                    callback = self._resync(item) if isinstance(item, str) else self._changed(item)
+                    await threads.stepping(callback, f"watch of {self.prefix!r} by session {self.session}".encode())
                 except asyncio.CancelledError:
                     raise
                 except BaseException as error:  # noqa: BLE001 - a failing callback must not end the watch
@@ -80,7 +80,7 @@ class Watches:
         self._link = link
         self._threads = threads
         self._watches: tuple[Watch, ...] = ()  # replaced as a whole: the reading thread iterates without a lock
-        self._told: set[str] = set()  # prefixes the module knows
+        self._prefixes: set[str] = set()  # prefixes the module knows
         self._started = False
 
     def add(self, watch: Watch, log: Callable[[str, str], None]) -> None:
@@ -88,8 +88,8 @@ class Watches:
         # in a context of its own: it runs for no client, and not on behalf of the script that began it
         watch.task = contextvars.Context().run(self._threads.task, watch.follow(self._threads, log))
         self._watches += (watch,)
-        if watch.prefix not in self._told:
-            self._told.add(watch.prefix)
+        if watch.prefix not in self._prefixes:
+            self._prefixes.add(watch.prefix)
             self._link.send_list(Type.WATCH, 0, [watch.prefix])
         if self._started:
             watch.push("start")

@@ -1,4 +1,4 @@
-"""What is registered on this shard, and what each registration has done.
+"""The registrations of this shard, and the statistics of each.
 
 Owned by the event loop's thread: changed and read there only, but for the statistics.
 """
@@ -86,7 +86,7 @@ class RegistrationStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """What StreamReader's register takes."""
+    """The options of StreamReader's register."""
 
     batch: int = 1  # messages that start an execution
     duration: int = 0  # milliseconds after which fewer do; 0: none
@@ -125,7 +125,7 @@ class Registration:
     hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
 
     def title(self) -> bytes:
-        """What the log calls it when the worker has to be killed for it."""
+        """Names it in the log when the worker has to be killed for it."""
         what = f"trigger {self.trigger!r}" if self.trigger else f"keys {self.prefix!r}"
         if self.commands:
             what = f"commands {' '.join(self.commands)}, {what}"
@@ -144,7 +144,7 @@ class Registration:
 
     @property
     def rights(self) -> Rights:
-        """Of who registered it."""
+        """The rights of who registered it."""
         return Rights.of_session(self.session, self.user)
 
     def enter(self, run: Run) -> None:

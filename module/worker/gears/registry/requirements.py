@@ -24,7 +24,7 @@ MARK = "# shardqa: requirements: "  # begins a line of a stored session
 
 
 class RequirementsFailed(Exception):
-    """They can't be installed; the text is pip's."""
+    """Requirements that can't be installed; the text is pip's."""
 
 
 class Requirements:
@@ -32,23 +32,23 @@ class Requirements:
         self._installer = installer
         self._folder = (folder or Path(FOLDER)).resolve()
         self._active: dict[str, tuple[str, ...]] = {}  # name of a folder -> what was required
-        self._one = asyncio.Lock()
+        self._installing = asyncio.Lock()
 
-    async def ensure(self, wanted: Sequence[str], force: bool = False) -> None:
+    async def ensure(self, requirements: Sequence[str], force: bool = False) -> None:
         """Raises RequirementsFailed."""
-        if not wanted:
+        if not requirements:
             return
         try:
-            check(wanted)
+            check(requirements)
         except Unwanted as error:
             raise RequirementsFailed(str(error)) from None
-        async with self._one:
-            base = hashlib.sha256(json.dumps(sorted(wanted)).encode()).hexdigest()[:16]
+        async with self._installing:
+            base = hashlib.sha256(json.dumps(sorted(requirements)).encode()).hexdigest()[:16]
             name = None if force else self._newest(base)
             if name is None:
                 name = f"{base}-{time.time_ns()}"
-                await self._install(name, wanted)
-            self._activate(name, wanted)
+                await self._install(name, requirements)
+            self._activate(name, requirements)
 
     def dump(self) -> list[Any]:
         """As RG.PYDUMPREQS shows them."""
@@ -69,42 +69,42 @@ class Requirements:
         found = [path for path in self._folder.glob(f"{base}-*") if (path / "requirements.json").exists()]
         return max(found, key=lambda path: int(path.name.partition("-")[2])).name if found else None
 
-    async def _install(self, name: str, wanted: Sequence[str]) -> None:
+    async def _install(self, name: str, requirements: Sequence[str]) -> None:
         if self._installer is None:
             raise RequirementsFailed("nothing may be installed here: the module was loaded with REQUIREMENTS_DIR no")
-        message = json.dumps({"folder": name, "requirements": list(wanted)}).encode()
+        message = json.dumps({"folder": name, "requirements": list(requirements)}).encode()
         if len(message) > MOST:
             raise RequirementsFailed(f"a list of {len(message)} bytes is too long; {MOST} are taken")
         self._installer.setblocking(False)
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_sendall(self._installer, message)
-            answer = await loop.sock_recv(self._installer, MOST)
+            reply = await loop.sock_recv(self._installer, MOST)
         except OSError as error:
-            answer, failure = b"", str(error)
+            reply, failure = b"", str(error)
         else:
             failure = "the installer has ended; it comes back with the next worker"
-        said = str(json.loads(answer)["error"]) if answer else failure
-        if said:
-            raise RequirementsFailed(f"pip could not install {' '.join(wanted)[:200]}: {said}")
+        reason = str(json.loads(reply)["error"]) if reply else failure
+        if reason:
+            raise RequirementsFailed(f"pip could not install {' '.join(requirements)[:200]}: {reason}")
 
-    def _activate(self, name: str, wanted: Sequence[str]) -> None:
+    def _activate(self, name: str, requirements: Sequence[str]) -> None:
         path = str(self._folder / name)
-        self._active[name] = tuple(wanted)
+        self._active[name] = tuple(requirements)
         if path not in sys.path:
             sys.path.append(path)
         importlib.invalidate_caches()
 
 
 def _wheels(folder: Path) -> list[str]:
-    """Their file names, from what they left."""
-    found = []
+    """Returns the file names of wheels, from what they left."""
+    wheels = []
     for info in sorted(folder.glob("*.dist-info")):
         tags = [
             line.removeprefix("Tag: ") for line in (info / "WHEEL").read_text().splitlines() if line.startswith("Tag: ")
         ]
-        found.append(f"{info.name.removesuffix('.dist-info')}-{tags[0] if tags else 'py3-none-any'}.whl")
-    return found
+        wheels.append(f"{info.name.removesuffix('.dist-info')}-{tags[0] if tags else 'py3-none-any'}.whl")
+    return wheels
 
 
 # ---- with a stored session ----

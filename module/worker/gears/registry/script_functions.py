@@ -106,7 +106,7 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
 
 
 def old_names(names: Mapping[str, Any]) -> dict[str, Any]:
-    """What RedisGears' interpreter had besides: other spellings, and what it had imported."""
+    """Returns more names of RedisGears' interpreter: other spellings, and what it had imported."""
     module = sys.modules.get("redisgears")  # none where a script runs outside a worker
     spellings = {"Log": names["log"], "ConfigGet": names["configGet"], "GearsFuture": names["gearsFuture"]}
     return {**spellings, **IMPORTED, "redisgears": module, "rg": module}

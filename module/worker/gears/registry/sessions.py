@@ -190,7 +190,7 @@ class Sessions:
         return None
 
     async def _replay_travelled(self, session: Session, run: Run, content: bytes, ids: Sequence[str]) -> None:
-        """Its functions as they came, with the values that the script's variables had."""
+        """Takes its functions as they came, with the values that the script's variables had."""
         session.remember_lines()
         session.commit()
         await self._io.threads.in_pool(run, unpack_session, session, content)
@@ -214,7 +214,7 @@ class Sessions:
         return self._replays > 0
 
     async def settled(self, find: Callable[[], T]) -> T | None:
-        """What `find` gives; where that is None, what it gives once all replays that were asked for are done.
+        """Returns what `find` gives; where that is None, what it gives once all replays so far are done.
 
         After a reload the sessions come again, and requests that follow them on the socket are faster than they are.
         """

@@ -1,4 +1,4 @@
-"""What a stored session has registered, and which of it is which when its script runs again.
+"""The registrations of a stored session, and which is which when its script runs again.
 
 The script may come from a newer package, which registers more, less, or in another order. What has the same reader,
 keys and trigger keeps its id, so that a node which has not stored the session anew sends it what it is for.

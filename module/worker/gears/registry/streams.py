@@ -43,7 +43,7 @@ class Follower:
 
     registration: Registration
     key: str
-    held: list[Message] = field(default_factory=list)  # read, not executed yet
+    messages: list[Message] = field(default_factory=list)  # read, not executed yet
     more: bool = True  # there may be messages that were not read yet
     begun: bool = False  # the group is there and what an earlier life left is read
     done: tuple[int, int] = (0, 0)  # id up to which all is executed
@@ -66,7 +66,7 @@ class Streams:
 
     def _waiting(self, registration: Registration) -> int:
         """Messages that were read and are not in the execution under way, which is counted where it runs."""
-        return sum(max(len(f.held) - registration.stream.batch * f.executing, 0) for f in self._of(registration))
+        return sum(max(len(f.messages) - registration.stream.batch * f.executing, 0) for f in self._of(registration))
 
     def notify(self, registration: Registration, key: str) -> None:
         """A stream of this registration has messages, or may have."""
@@ -97,7 +97,7 @@ class Streams:
         return [f for f in self._followers.values() if f.registration is registration]
 
     async def forget(self, registration: Registration) -> None:
-        """Its places in the streams go as well: while it is registered, since its rights end with it."""
+        """Drops its places in the streams as well: while it is registered, since its rights end with it."""
         for follower in self._of(registration):
             self._drop(follower)
             await self._destroy_group(follower)
@@ -155,12 +155,12 @@ class Streams:
         options = follower.registration.stream
         if not follower.begun:
             await self._begin(follower)
-        if len(follower.held) < options.batch and follower.more:
+        if len(follower.messages) < options.batch and follower.more:
             await self._read(follower, b">")
             return True
-        due = follower.held[0].read_at + options.duration / 1000 if follower.held and options.duration else None
-        if len(follower.held) >= options.batch or (due is not None and time.monotonic() >= due):
-            await self._execute(follower, follower.held[: options.batch])
+        due = follower.messages[0].read_at + options.duration / 1000 if follower.messages and options.duration else None
+        if len(follower.messages) >= options.batch or (due is not None and time.monotonic() >= due):
+            await self._execute(follower, follower.messages[: options.batch])
             return True
         if due is None:
             return False
@@ -177,12 +177,12 @@ class Streams:
         )
         if isinstance(created, Exception) and not str(created).startswith("BUSYGROUP"):
             raise created
-        follower.held.clear()
+        follower.messages.clear()
         last = b"0"
         while True:  # what was read and not done before
-            before = len(follower.held)
+            before = len(follower.messages)
             last = await self._read(follower, last)
-            if len(follower.held) == before:
+            if len(follower.messages) == before:
                 break
         follower.begun, follower.more = True, True
 
@@ -195,7 +195,7 @@ class Streams:
         read = _messages(reply)
         follower.more = follower.more or len(read) >= AHEAD  # more may have been told of meanwhile
         now = time.monotonic()
-        follower.held += [Message(id, fields, now) for id, fields in read if fields is not None]
+        follower.messages += [Message(id, fields, now) for id, fields in read if fields is not None]
         gone = [id for id, fields in read if fields is None]  # deleted while they waited
         if gone:
             await self._call(registration, ("XACK", follower.key, registration.stream_group, *gone))
@@ -223,7 +223,7 @@ class Streams:
         registration.statistics.lagged(_age(batch[-1].id))
         if failed and not await self._passes_over(registration, run):
             return
-        del follower.held[: len(batch)]
+        del follower.messages[: len(batch)]
         follower.done = _id(batch[-1].id)
         await self._finish(follower, batch)
 
@@ -279,7 +279,7 @@ class Streams:
 
 
 def _messages(reply: Any) -> list[tuple[bytes, list[bytes] | None]]:
-    """Of XREADGROUP of one stream."""
+    """Returns the messages of an XREADGROUP of one stream."""
     return [] if not reply else [(id, fields) for id, fields in reply[0][1]]
 
 
