@@ -16,7 +16,6 @@ TEST_SHARE = 0.78  # lines of tests for a line of the product, without the toolc
 
 # Names that nothing here calls, by who does.
 CALLED_BY_OTHERS = {
-    "the local key space": "_do_*",
     "tests": "MAX_PASSAGE with_latency",
     "Python": "__dir__ __getattr__ JsonLines data_received do_GET do_POST log_message",
     "users of the clients": "ask_many",

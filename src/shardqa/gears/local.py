@@ -5,8 +5,8 @@
     def test_the_words_are_counted():
         results, errors = local.run("wordcount.py", keys={"line:1": "to be or not to be"})
 
-What differs from a cluster: there is one shard, `execute` is answered by a key space in memory (or by `redis=`), models
-are not there, and a function that never ends is interrupted but never killed.
+What differs from a cluster: there is one shard, `execute` is answered by fakeredis (or by `redis=`), models are not
+there, and a function that never ends is interrupted but never killed.
 """
 
 from __future__ import annotations

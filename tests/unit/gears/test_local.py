@@ -82,8 +82,16 @@ def test_replies_can_be_given_by_command() -> None:
 
 
 def test_a_command_that_the_keys_do_not_know_says_what_to_do() -> None:
-    _, errors = local.run(GB().map(lambda _: execute("ZADD", "z", 1, "m")), [1])
-    assert "replies={'ZADD': ...}" in errors[0]
+    _, errors = local.run(GB().map(lambda _: execute("AI.MODELGET", "m")), [1])
+    assert "replies={'AI.MODELGET': ...}" in errors[0]
+
+
+def test_keys_hold_what_is_given_and_nothing_else() -> None:
+    keys = {"h": {"a": "1"}, "l": ["x", "y"], "s": {"m"}, "t": "text", "in": [{"n": "1"}], "b": b"\xff", "none": []}
+    assert local.LocalShard(keys).keys == {name: value for name, value in keys.items() if name != "none"}
+    assert local.LocalShard().keys == {}
+    with pytest.raises(TypeError, match="a key can't hold object"):
+        local.LocalShard({"o": object()})
 
 
 def test_a_client_of_redis_answers_in_place_of_the_keys(redis_node: Node) -> None:
