@@ -141,8 +141,8 @@ def test_a_replica_takes_over_with_a_warm_index(two: LocalCluster, filled: Shard
 
 
 def indexed(client: Any) -> int:
-    """The number of passages in a node's index, of all corpora."""
-    return int(client.info("shardqa")["shardqa_passages"])
+    """The number of passages in a node's index, of all corpora; -1 until its worker has told INFO."""
+    return int(client.info("shardqa").get("shardqa_passages", -1))
 
 
 async def test_an_engine_that_only_ranks_follows_a_replica_that_took_over(two: LocalCluster, filled: Shards) -> None:
