@@ -1,4 +1,4 @@
-"""What HELLO says of the module's arguments is what the worker reads."""
+"""The worker reads what HELLO says of the module's arguments."""
 
 import ast
 from pathlib import Path

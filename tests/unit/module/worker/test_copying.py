@@ -1,4 +1,4 @@
-"""What is sent when a model is stored on another shard; nothing is sent here."""
+"""Models that are stored on another shard: the words that are sent, without a server."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -20,14 +20,14 @@ class World:
 
     def __init__(self, *places: Path | None, meta: list[Any] = META) -> None:
         self._places, self._meta = list(places), meta
-        self.asked: list[tuple[Any, ...]] = []
+        self.commands: list[tuple[Any, ...]] = []
         self.sent: list[Any] = []
 
     def file_of(self, key: str) -> Path | None:
         return self._places.pop(0) if len(self._places) > 1 else self._places[0]
 
     async def call(self, *words: Any) -> Any:
-        self.asked.append(words)
+        self.commands.append(words)
         return [*self._meta, b"blob", [b"12", b"3"]] if "BLOB" in words else self._meta
 
     async def send_to_owner(self, key: str, words: list[Any], seconds: float) -> None:
@@ -51,7 +51,7 @@ async def test_one_in_a_file_is_sent_from_there(tmp_path: Path) -> None:
     *_, part = await world.copy()
     assert isinstance(part, FilePart)
     assert b"".join(part.pieces()) == b"123"
-    assert world.asked == [("AI.MODELGET", "m", "META")]
+    assert world.commands == [("AI.MODELGET", "m", "META")]
 
 
 async def test_one_that_is_replaced_meanwhile_is_not_mixed_with_the_other(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which operations of a DAG are under way at once; the models only take requests."""
+"""Operations of a DAG that are under way at once; the models only take requests."""
 
 from typing import cast
 

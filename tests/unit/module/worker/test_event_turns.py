@@ -58,7 +58,7 @@ def of_events(worker: WorkerClient, prefix: str) -> tuple[str, dict[str, Any]]:
 
 
 def once_run(worker: WorkerClient, prefix: str, runs: int) -> dict[str, Any]:
-    """Its numbers, once so many have ended."""
+    """Returns its numbers, once so many have ended."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         found = of_events(worker, prefix)[1]

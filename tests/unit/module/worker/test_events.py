@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable
 
+import pytest
 from redis import ResponseError
 
 from shardqa.module.worker import resp
@@ -140,16 +141,13 @@ def a_replicas_view(words: list[bytes]) -> bytes:
 TAG = "GB('ShardsIDReader').map(lambda id: hashtag()).run(mode='async_local')"
 
 
-def test_the_hashtag_is_of_the_lowest_slot_of_the_shard(start_worker: Callable[..., WorkerClient]) -> None:
-    worker = start_worker(clustered=True, answer=slots)
+@pytest.mark.parametrize(("view", "tag"), [(slots, b"8M"), (a_replicas_view, b"06S")], ids=["master", "replica"])
+def test_the_hashtag_is_of_the_lowest_slot_of_the_shards_master(
+    start_worker: Callable[..., WorkerClient], view: Callable[[list[bytes]], bytes], tag: bytes
+) -> None:
+    worker = start_worker(clustered=True, answer=view)
     worker.start()
-    assert worker.execute(TAG) == [[b"8M"], []]
-
-
-def test_a_replica_has_the_hashtag_of_its_master(start_worker: Callable[..., WorkerClient]) -> None:
-    worker = start_worker(clustered=True, answer=a_replicas_view)
-    worker.start()
-    assert worker.execute(TAG) == [[b"06S"], []]
+    assert worker.execute(TAG) == [[tag], []]
 
 
 def test_a_node_without_slots_has_no_hashtag(start_worker: Callable[..., WorkerClient]) -> None:

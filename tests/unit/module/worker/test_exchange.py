@@ -29,7 +29,7 @@ async def test_an_inbox_of_this_shard_holds_up_its_sender_while_it_is_full() -> 
 
 
 class Shard:
-    """Another one, which takes batches while it has room."""
+    """A shard that takes batches while it has room."""
 
     def __init__(self) -> None:
         self.inbox = Inbox(["here"])

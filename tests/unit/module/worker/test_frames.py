@@ -123,11 +123,11 @@ def test_a_frame_longer_than_one_receive_comes_whole() -> None:
         sender = threading.Thread(target=ours.sendall, args=(frames.encode(Type.MODELLOAD, 7, blob) * 2,))
         sender.start()
         link = Link(theirs)
-        found: list[Frame] = []
-        while len(found) < 2:
-            found += awaited(link) or []
+        arrived: list[Frame] = []
+        while len(arrived) < 2:
+            arrived += awaited(link) or []
         sender.join()
-    assert [frame.payload == blob for frame in found] == [True, True]
+    assert [frame.payload == blob for frame in arrived] == [True, True]
 
 
 def test_what_another_thread_has_taken_is_no_frame_and_no_wait() -> None:
@@ -141,11 +141,11 @@ def test_the_end_wakes_every_thread_that_waits() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         link = Link(theirs)
-        found: list[list[Frame] | None] = []
-        threads = [threading.Thread(target=lambda: found.append(awaited(link))) for _ in range(3)]
+        batches: list[list[Frame] | None] = []
+        threads = [threading.Thread(target=lambda: batches.append(awaited(link))) for _ in range(3)]
         for thread in threads:
             thread.start()
         ours.shutdown(socket.SHUT_WR)
         for thread in threads:
             thread.join(10)
-        assert found == [None, None, None]
+        assert batches == [None, None, None]

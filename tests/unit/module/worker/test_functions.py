@@ -48,9 +48,24 @@ def test_few_frames_lie_between_the_loop_and_a_function(worker: WorkerClient, fu
     assert worker.request("RG.TRIGGER", f"stack-{function}") == [str(frames).encode()]
 
 
-def test_arguments_that_are_not_utf8_stay_bytes(worker: WorkerClient) -> None:
-    command(worker, "bytes", ".map(lambda r: [type(x).__name__ for x in r])")
-    assert worker.request("RG.TRIGGER", "bytes", "text", b"\xff") == [b"['str', 'str', 'bytes']"]
+@pytest.mark.parametrize(
+    ("steps", "words", "reply"),
+    [
+        (".map(lambda r: [type(x).__name__ for x in r])", ("text", b"\xff"), b"['str', 'str', 'bytes']"),
+        (".flatmap(lambda r: r[1:]).count()", ("a", "b"), b"2"),
+        (".map(lambda r: int(r[1])).map(slow).map(lambda x: x * 2).map(lambda x: slow(x))", ("1",), b"5"),
+        (
+            ".map(lambda r: [hashtag(), gearsConfigGet('nothing', 'default'), isAsyncAllow()])",
+            (),
+            b"['06S', 'default', True]",
+        ),
+    ],
+    ids=["bytes that are no text", "count", "async and plain", "settings"],
+)
+def test_a_triggers_steps_make_its_reply(worker: WorkerClient, steps: str, words: Any, reply: bytes) -> None:
+    before = "import asyncio\nasync def slow(x):\n    await asyncio.sleep(0)\n    return x + 1"
+    command(worker, steps, steps, before)
+    assert worker.request("RG.TRIGGER", steps, *words) == [reply]
 
 
 def test_trigger_on_key_gives_the_key_as_first_argument(worker: WorkerClient) -> None:
@@ -64,18 +79,6 @@ def test_the_steps_do_what_their_names_say(worker: WorkerClient) -> None:
     command(worker, "steps", steps, register=", convertToStr=False")
     assert worker.request("RG.TRIGGER", "steps", "1", "2", "3") == [30, 20]
     assert worker.wait_log("2")
-
-
-def test_count_counts_what_reaches_it(worker: WorkerClient) -> None:
-    command(worker, "count", ".flatmap(lambda r: r[1:]).count()")
-    assert worker.request("RG.TRIGGER", "count", "a", "b") == [b"2"]
-
-
-def test_async_and_plain_steps_mix(worker: WorkerClient) -> None:
-    before = "import asyncio\nasync def slow(x):\n    await asyncio.sleep(0)\n    return x + 1"
-    steps = ".map(lambda r: int(r[1])).map(slow).map(lambda x: x * 2).map(lambda x: slow(x))"
-    command(worker, "mixed", steps, before)
-    assert worker.request("RG.TRIGGER", "mixed", "1") == [b"5"]
 
 
 def test_execute_gives_text_where_it_is_utf8_and_bytes_else(worker: WorkerClient) -> None:
@@ -200,11 +203,6 @@ def test_a_cancel_of_what_is_done_already_does_nothing(worker: WorkerClient) -> 
     worker.send(Type.CANCEL, id=1)
     worker.send(Type.CANCEL, id=999_999_999)
     assert worker.execute("") == b"OK"
-
-
-def test_hashtag_and_settings_are_at_hand(worker: WorkerClient) -> None:
-    command(worker, "tag", ".map(lambda r: [hashtag(), gearsConfigGet('nothing', 'default'), isAsyncAllow()])")
-    assert worker.request("RG.TRIGGER", "tag") == [b"['06S', 'default', True]"]
 
 
 def test_print_goes_to_the_log_and_not_into_the_protocol(worker: WorkerClient) -> None:

@@ -18,11 +18,11 @@ class FakeProvider:
 
     def __init__(self, works: bool) -> None:
         self.works = works
-        self.asked: list[Any] = []
+        self.providers: list[Any] = []
         self._make = onnxruntime.InferenceSession
 
     def __call__(self, blob: bytes, settings: Any, providers: list[Any]) -> Any:
-        self.asked = providers
+        self.providers = providers
         session = self._make(blob, settings, providers=[CPU])
         if self.works:
             session.get_providers = lambda: [CUDA, CPU]
@@ -41,7 +41,7 @@ def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(("device", "number"), [("GPU", "0"), ("gpu:1", "1")])
 def test_a_model_for_a_gpu_runs_on_the_one_that_it_names(provider: FakeProvider, device: str, number: str) -> None:
     model = OnnxModel(File("ONNX", device, adder()), 1)
-    assert provider.asked == [(CUDA, {"device_id": number}), CPU]
+    assert provider.providers == [(CUDA, {"device_id": number}), CPU]
     ones = np.ones(3, np.float32)
     assert model.run([ones, ones], model.options())[0].tolist() == [2, 2, 2]
 
@@ -55,4 +55,4 @@ def test_a_gpu_whose_driver_is_missing_is_an_error_and_not_the_processor(provide
 @pytest.mark.parametrize("provider", [False], indirect=True)
 def test_a_model_for_the_processor_asks_for_no_gpu(provider: FakeProvider) -> None:
     OnnxModel(File("ONNX", "CPU:3", adder()), 1)
-    assert provider.asked == [CPU]
+    assert provider.providers == [CPU]

@@ -48,15 +48,15 @@ def look_up(network: str, settings: Path) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("network", "said"), [("any", "('10.1.2.3', 80)"), ("peers", "gaierror")])
-def test_names_are_found_where_the_network_is_open(tmp_path: Path, network: str, said: str) -> None:
+@pytest.mark.parametrize(("network", "output"), [("any", "('10.1.2.3', 80)"), ("peers", "gaierror")])
+def test_names_are_found_where_the_network_is_open(tmp_path: Path, network: str, output: str) -> None:
     try:
         subprocess.run([*IN_A_NAMESPACE, "ip", "link"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no namespaces of our own here: {error}")
     command = [*IN_A_NAMESPACE, sys.executable, __file__, network, str(tmp_path / "resolv.conf")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert said in done.stdout, (done.stdout, done.stderr)
+    assert output in done.stdout, (done.stdout, done.stderr)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,10 @@ def test_requests_are_answered_before_start_too(start_worker: Callable[..., Work
     assert start_worker().execute("") == b"OK"
 
 
-NONE = frames.pack([])
+def model_load(*batching: bytes, backend: bytes = b"ONNX", device: bytes = b"CPU") -> bytes:
+    none = frames.pack([])
+    numbers = batching or (b"0", b"0", b"0")
+    return frames.pack([b"1", backend, device, b"", *numbers, b"m", none, none, none, b"", b"file"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -80,24 +83,10 @@ def test_a_malformed_frame_ends_the_worker_with_the_reason(
         (Type.EXECUTE, frames.pack([b"no head"])),
         (Type.EXECUTE, frames.pack([b"1 0 1 FLOAT 2", b"too", b"many"])),
         (Type.MODELLOAD, frames.pack([b"1", b"ONNX"])),
-        (
-            Type.MODELLOAD,
-            frames.pack([b"1", b"ONNX", b"CP\xff", b"", b"0", b"0", b"0", b"m", NONE, NONE, NONE, b"", b"file"]),
-        ),
-        (
-            Type.MODELLOAD,
-            frames.pack([b"1", b"ON\xff", b"CPU", b"", b"0", b"0", b"0", b"m", NONE, NONE, NONE, b"", b"file"]),
-        ),
-        (
-            Type.MODELLOAD,
-            frames.pack(
-                [b"1", b"ONNX", b"CPU", b"", b"8", b"2", b"%d" % (1 << 62), b"m", NONE, NONE, NONE, b"", b"file"]
-            ),
-        ),
-        (
-            Type.MODELLOAD,
-            frames.pack([b"1", b"ONNX", b"CPU", b"", b"x", b"2", b"0", b"m", NONE, NONE, NONE, b"", b"file"]),
-        ),
+        (Type.MODELLOAD, model_load(device=b"CP\xff")),
+        (Type.MODELLOAD, model_load(backend=b"ON\xff")),
+        (Type.MODELLOAD, model_load(b"8", b"2", b"%d" % (1 << 62))),
+        (Type.MODELLOAD, model_load(b"x", b"2", b"0")),
     ],
 )
 def test_a_bad_frame_that_asks_for_something_ends_that_request_alone(

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears.pipeline.steps import LENGTH, LIGHT, is_light
 from tests.unit.worker_client import WorkerClient
@@ -177,13 +175,11 @@ def test_a_trigger_of_a_coroutine_needs_no_thread_of_the_pool(worker: WorkerClie
         assert worker.reply(asked) == [b"['waits']"]
 
 
-@pytest.mark.parametrize(
-    ("record", "light"),
-    [
-        *[(7, True), ("x" * 10**6, True), (b"x", True), (None, True), ({"key": "a", "value": None}, True)],
-        *[({"key": "x" * (LENGTH + 1)}, False), ({n: n for n in range(LIGHT + 1)}, False), ({"v": {}}, False)],
-        *[([], False), (object(), False), (type("Own", (str,), {})("x"), False)],
-    ],
-)
-def test_only_what_is_small_and_no_users_own_is_light(record: Any, light: bool) -> None:
-    assert is_light(record) is light
+LIGHT_ONES = [7, "x" * 10**6, b"x", None, {"key": "a", "value": None}]
+HEAVY = [{"key": "x" * (LENGTH + 1)}, {n: n for n in range(LIGHT + 1)}, {"v": {}}, [], object()]
+HEAVY += [type("Own", (str,), {})("x")]
+
+
+def test_only_what_is_small_and_no_users_own_is_light() -> None:
+    assert all(map(is_light, LIGHT_ONES))
+    assert not any(map(is_light, HEAVY))

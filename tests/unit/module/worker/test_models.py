@@ -30,14 +30,14 @@ def value(name: str, shape: Sequence[Any], type: int = TensorProto.FLOAT) -> Any
 
 
 def adder() -> bytes:
-    """sum = a + b, difference = a - b, float [n, m]."""
+    """A model of sum = a + b, difference = a - b, float [n, m]."""
     nodes = [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("Sub", ["a", "b"], ["difference"])]
     n = ["n", "m"]
     return model(nodes, [value("a", n), value("b", n)], [value("sum", n), value("difference", n)])
 
 
 def gatherer() -> bytes:
-    """row = table[id]: an id past the table's 4 rows fails."""
+    """A model of row = table[id]: an id past the table's 4 rows fails."""
     table = helper.make_tensor("table", TensorProto.FLOAT, [4], [0.0, 10.0, 20.0, 30.0])
     node = helper.make_node("Gather", ["table", "id"], ["row"])
     return model([node], [value("id", ["n"], TensorProto.INT64)], [value("row", ["n"])], initializer=[table])
@@ -81,7 +81,7 @@ def execute(worker: WorkerClient, id: str, *arrays: Any, outputs: int = 1, timeo
 
 
 def arrays_of(items: Any) -> list[Any]:
-    """Of a TENSORS frame; raises what came instead."""
+    """Returns the arrays of a TENSORS frame. Raises what came instead."""
     if isinstance(items, Exception):
         raise items
     _microseconds, layout, *data = items
@@ -467,9 +467,9 @@ GB('CommandReader').map(f).register(trigger='redisAI', mode='async_local')
 
 def test_ready_waits_for_the_models_that_came_before(start_worker: Callable[..., WorkerClient]) -> None:
     worker = start_worker()
-    asked = worker.ask(
+    loading = worker.ask(
         Type.MODELLOAD, "m", "ONNX", "CPU", "", "0", "0", "0", "k", NO_NAMES, NO_NAMES, NO_NAMES, "", adder()
     )
     worker.send(Type.START)
     worker.wait(lambda f: f.type is Type.READY)
-    assert any(frame.id == asked and frame.type is Type.REPLY for frame in worker.seen) or worker.reply(asked)
+    assert any(frame.id == loading and frame.type is Type.REPLY for frame in worker.seen) or worker.reply(loading)

@@ -1,4 +1,4 @@
-"""What a watch is told, in which order."""
+"""Watches get events and resyncs in their order."""
 
 from collections.abc import Sequence
 

@@ -10,42 +10,21 @@ from tests.unit.worker_client import WorkerClient
 
 SCRIPTS = int(os.environ.get("FUZZ_SCRIPTS", "400"))
 READERS = ("KeysReader", "KeysOnlyReader", "StreamReader", "PythonReader", "ShardsIDReader", "CommandReader", "None")
-STEPS = (
-    *("map", "filter", "foreach", "flatmap", "accumulate", "aggregate", "aggregateby", "groupby", "batchgroupby"),
-    *("localgroupby", "count", "countby", "avg", "sort", "distinct", "limit", "collect", "repartition", "nothing"),
-)
+STEPS = ["map", "filter", "foreach", "flatmap", "accumulate", "aggregate", "aggregateby", "groupby"]
+STEPS += ["batchgroupby", "localgroupby", "count", "countby", "avg", "sort", "distinct", "limit", "collect"]
+STEPS += ["repartition", "nothing"]
 PLAIN = ("count", "countby", "sort", "distinct", "collect", "run", "register")  # that need no argument
-VALUES = (
-    *("lambda r: r", "lambda: 1", "lambda r: 1 / 0", "lambda a, r: r", "lambda k, a, r: a", "None", "0", "-1", "'x'"),
-    *("[]", "{}", "b'\\xff'", "2 ** 70", "GB", "log", "execute", "print", "runtime", "gearsFuture()", "'\\ud800'"),
-    *("async_step", "RuntimeError('x')", "exit", "iter([1, 2])", "range(5)", "float('nan')", "...", "Ellipsis.x"),
-)
-NAMES = (
-    *("arg", "prefix", "convertToStr", "collect", "mode", "trigger", "batch", "duration", "onFailedPolicy", "hook"),
-    *("keyprefix", "commands", "eventTypes", "keyTypes", "readValue", "fromId", "count", "noScan", "inorder", "wrong"),
-)
-LINES = (
-    *(
-        "import sys; sys.exit()",
-        "raise SystemExit",
-        "raise KeyboardInterrupt",
-        "def f(:",
-        "1 / 0",
-        "del GB",
-        "GB = None",
-    ),
-    *(
-        "async def async_step(r): return r",
-        "execute('GET', 'x')",
-        "log(log)",
-        "\x00",
-        "\ud800",
-        "é = 1",
-        "\tx",
-        "return",
-    ),
-    *("from shardqa.gears import *", "import redisAI", "globals().clear()", "runtime._session", "open('/etc/passwd')"),
-)
+VALUES = ["lambda r: r", "lambda: 1", "lambda r: 1 / 0", "lambda a, r: r", "lambda k, a, r: a", "None", "0", "-1"]
+VALUES += ["'x'", "[]", "{}", "b'\\xff'", "2 ** 70", "GB", "log", "execute", "print", "runtime", "gearsFuture()"]
+VALUES += ["'\\ud800'", "async_step", "RuntimeError('x')", "exit", "iter([1, 2])", "range(5)", "float('nan')"]
+VALUES += ["...", "Ellipsis.x"]
+NAMES = ["arg", "prefix", "convertToStr", "collect", "mode", "trigger", "batch", "duration", "onFailedPolicy"]
+NAMES += ["hook", "keyprefix", "commands", "eventTypes", "keyTypes", "readValue", "fromId", "count", "noScan"]
+NAMES += ["inorder", "wrong"]
+LINES = ["import sys; sys.exit()", "raise SystemExit", "raise KeyboardInterrupt", "def f(:", "1 / 0", "del GB"]
+LINES += ["GB = None", "async def async_step(r): return r", "execute('GET', 'x')", "log(log)", "\x00", "\ufffd"]
+LINES += ["\xe9 = 1", "\tx", "return", "from shardqa.gears import *", "import redisAI", "globals().clear()"]
+LINES += ["runtime._session", "open('/etc/passwd')"]
 WORDS = ("UNBLOCKING", "ID", "a", "UPGRADE", "REPLACE_WITH", "DESCRIPTION", "REQUIREMENTS", "", "\x00", "id")
 
 

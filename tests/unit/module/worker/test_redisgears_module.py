@@ -14,7 +14,7 @@ OF_THE_MODULE = "executeCommand GB atomicCtx getMyHashTag log config_get GearsFu
 
 
 def run(worker: WorkerClient, function: str, trigger: str = "names") -> object:
-    """What the function `f` of this code gives to a trigger."""
+    """Returns what the function `f` of this code gives to a trigger."""
     code = f"{function}\nGB('CommandReader').map(f).register(trigger='{trigger}', mode='async_local')"
     assert worker.execute(code, "ID", "s-names", "UPGRADE") == b"OK"
     return worker.request("RG.TRIGGER", trigger)

@@ -1,4 +1,4 @@
-"""What a confined worker can't do to the machine, each wall by itself where the kernel has it."""
+"""Things that a confined worker can't do to the machine, each wall by itself where the kernel has it."""
 
 import os
 import socket
@@ -63,7 +63,7 @@ s.connect(listening.getsockname())
 
 @pytest.mark.parametrize("wall", ["seccomp", "landlock"])
 def test_each_wall_by_itself_keeps_the_network_out(wall: str) -> None:
-    """Also with a socket from before the walls, as one from elsewhere would be."""
+    """Holds also with a socket from before the walls, as one from elsewhere would be."""
     needs(wall)
     if wall == "landlock" and landlock_version() < sandbox.NETWORK_SINCE:
         pytest.skip("this kernel's landlock does not know TCP")

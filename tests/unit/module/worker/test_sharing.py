@@ -29,7 +29,7 @@ from tests.unit.module.worker.test_models import (  # noqa: E402
 
 
 def masked(sequence: str | int = "s") -> bytes:
-    """kept = ids * mask, float [n, s]; total = the sum of a row, [n, 1]."""
+    """A model of kept = ids * mask, float [n, s]; total = the sum of a row, [n, 1]."""
     nodes = [
         helper.make_node("Mul", ["ids", "mask"], ["kept"]),
         helper.make_node("ReduceSum", ["kept", "axes"], ["total"], keepdims=1),
@@ -125,7 +125,7 @@ def test_a_models_runs_are_told_for_info(worker: WorkerClient) -> None:
 
 
 def weighted() -> bytes:
-    """y = x @ w, whose weights have 256 KiB."""
+    """A model of y = x @ w, whose weights have 256 KiB."""
     weights = np.arange(1 << 16, dtype=np.float32).reshape(1 << 8, 1 << 8) / (1 << 16)
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     constant = onnx.numpy_helper.from_array(weights, "w")

@@ -13,14 +13,14 @@ OWN, OTHER = "a" * 40, "b" * 40
 
 
 class Calls:
-    """Of a node that has slots 0 to 9; `moving` are on their way, `gone` the other node's."""
+    """A node that has slots 0 to 9; `moving` are on their way, `lost` the other node's."""
 
-    def __init__(self, moving: tuple[int, ...] = (), gone: tuple[int, ...] = ()) -> None:
-        self.moving, self.gone, self.looks = moving, gone, 0
+    def __init__(self, moving: tuple[int, ...] = (), lost: tuple[int, ...] = ()) -> None:
+        self.moving, self.lost, self.looks = moving, lost, 0
 
     def view(self) -> bytes:
-        mine = " ".join(str(slot) for slot in range(10) if slot not in self.gone)
-        theirs = " ".join(str(slot) for slot in self.gone)
+        mine = " ".join(str(slot) for slot in range(10) if slot not in self.lost)
+        theirs = " ".join(str(slot) for slot in self.lost)
         away = " ".join(f"[{slot}->-{OTHER}]" for slot in self.moving)
         lines = [f"{OWN} 127.0.0.1:1@2 myself,master - 0 0 1 connected {mine} {away}"]
         return "\n".join([*lines, f"{OTHER} 127.0.0.1:3@4 master - 0 0 2 connected {theirs}"]).encode()
@@ -62,14 +62,14 @@ async def test_a_slot_that_settles_late_is_read_then() -> None:
 
 async def test_a_slot_that_has_gone_is_read_by_the_shard_that_has_it_and_by_nobody_in_a_local_run() -> None:
     answers: list[list[Any] | None] = [None, [b"there"]]
-    asked: list[tuple[int, str]] = []
+    questions: list[tuple[int, str]] = []
 
     async def elsewhere(slot: int, node: Node) -> list[Any] | None:
-        asked.append((slot, node.id))
+        questions.append((slot, node.id))
         return answers.pop(0)
 
-    found = await all_of(reader(Calls(gone=(7,))), elsewhere)
+    found = await all_of(reader(Calls(lost=(7,))), elsewhere)
     assert b"there" in found
     assert b"k7" not in found
-    assert asked == [(7, OTHER)] * 2
-    assert len(await all_of(reader(Calls(gone=(7,))))) == 8
+    assert questions == [(7, OTHER)] * 2
+    assert len(await all_of(reader(Calls(lost=(7,))))) == 8

@@ -87,9 +87,9 @@ def test_a_broken_stream_is_raised_where_it_is_read() -> None:
 
 
 def test_reading_threads_are_known_by_their_names() -> None:
-    found: list[bool] = []
+    results: list[bool] = []
     for name in ("reading 1", "model"):
-        thread = threading.Thread(target=lambda: found.append(is_reading()), name=name)
+        thread = threading.Thread(target=lambda: results.append(is_reading()), name=name)
         thread.start()
         thread.join()
-    assert found == [True, False]
+    assert results == [True, False]

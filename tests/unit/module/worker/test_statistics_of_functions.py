@@ -1,4 +1,4 @@
-"""What registrations and executions have done: in RG.DUMPREGISTRATIONS, RG.DUMPEXECUTIONS, INFO's lines, RG.PYLOGS."""
+"""Statistics of registrations and executions: in RG.DUMPREGISTRATIONS, RG.DUMPEXECUTIONS, INFO's lines, RG.PYLOGS."""
 
 import time
 from typing import Any
@@ -9,10 +9,9 @@ from shardqa.module.worker.frames import Type
 from shardqa.module.worker.gears.histogram import BUCKETS, RunHistogram, bucket_of, percentile, top_of, up_to
 from tests.unit.worker_client import PATIENCE, WorkerClient
 
-OLD = [  # RedisGears' fields of a CommandReader, in its order
-    *("mode", "numTriggered", "numSuccess", "numFailures", "numAborted", "lastRunDurationMS", "totalRunDurationMS"),
-    *("avgRunDurationMS", "lastError", "args"),
-]
+# RedisGears' fields of a CommandReader, in its order
+OLD = ["mode", "numTriggered", "numSuccess", "numFailures", "numAborted", "lastRunDurationMS"]
+OLD += ["totalRunDurationMS", "avgRunDurationMS", "lastError", "args"]
 NEW = ["queue", "p50RunDurationUS", "p99RunDurationUS", "runHistogramUS"]
 
 
@@ -26,7 +25,7 @@ def data_of(worker: WorkerClient, trigger: str) -> dict[str, Any]:
     return named(entry["RegistrationData"]) | named(entry["Statistics"])
 
 
-def line_of(worker: WorkerClient, trigger: str, **wanted: int) -> dict[str, str]:
+def line_of(worker: WorkerClient, trigger: str, **numbers: int) -> dict[str, str]:
     """INFO's line of a registration, once it has these numbers."""
     until, line = time.monotonic() + PATIENCE, dict[str, str]()
     while time.monotonic() < until:
@@ -34,9 +33,9 @@ def line_of(worker: WorkerClient, trigger: str, **wanted: int) -> dict[str, str]
         lines = [v for k, v in zip(items[::2], items[1::2], strict=True) if k.startswith("registration_")]
         found = [dict(pair.split("=") for pair in text.split(",")) for text in lines if f"name={trigger}," in text]
         line = found[0] if found else line
-        if line and all(line[name] == str(value) for name, value in wanted.items()):
+        if line and all(line[name] == str(value) for name, value in numbers.items()):
             return line
-    raise AssertionError(f"{trigger}: {line}, wanted {wanted}")
+    raise AssertionError(f"{trigger}: {line}, wanted {numbers}")
 
 
 def test_a_bucket_is_at_most_a_quarter_wide() -> None:

@@ -1,4 +1,4 @@
-"""What a SESSION frame says of the registrations of a stored session."""
+"""A SESSION frame tells the registrations of a stored session."""
 
 import pytest
 
