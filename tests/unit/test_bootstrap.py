@@ -1,4 +1,4 @@
-"""What `make` does on a bare machine: which packages it asks for, and what it says where it can't install them."""
+"""On a bare machine `make` asks for packages, and says what to do where it can't install them."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ class Machine:
     def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"
         self.bin.mkdir()
-        self.asked = folder / "asked"
+        self.calls = folder / "asked"
         self.policy = folder / "policy-rc.d"
         for tool in TOOLS:
             found = shutil.which(tool)
@@ -34,7 +34,7 @@ class Machine:
         path.chmod(0o755)
 
     def with_apt(self) -> "Machine":
-        self.add("apt-get", f'echo "$@" >> {self.asked}; [ -e {self.policy} ] && echo guarded >> {self.asked}; exit 0')
+        self.add("apt-get", f'echo "$@" >> {self.calls}; [ -e {self.policy} ] && echo guarded >> {self.calls}; exit 0')
         return self
 
     def as_user(self, number: int) -> "Machine":
@@ -56,7 +56,7 @@ def test_what_is_there_is_not_installed_again(bare: Machine) -> None:
     for name, says in (("redis-server", "Redis server v=7.0.15 sha=0"), ("redis-cli", ""), ("make", "")):
         bare.add(name, f"echo '{says}'")
     assert bare.run("redis", "make", "python").returncode == 0
-    assert not bare.asked.exists()
+    assert not bare.calls.exists()
 
 
 def test_valkey_is_taken_where_there_is_no_redis(bare: Machine) -> None:
@@ -64,13 +64,13 @@ def test_valkey_is_taken_where_there_is_no_redis(bare: Machine) -> None:
     bare.add("valkey-server", "echo 'Valkey server v=8.0.1 sha=0'")
     bare.add("valkey-cli", "")
     assert bare.run("redis").returncode == 0
-    assert not bare.asked.exists()
+    assert not bare.calls.exists()
 
 
 def test_missing_packages_are_installed_without_starting_services(bare: Machine) -> None:
     bare.with_apt().as_user(0)
     done = bare.run("redis", "make", "chromium")
-    asked = bare.asked.read_text()
+    asked = bare.calls.read_text()
     assert "redis-server redis-tools make chromium" in asked
     assert asked.count("guarded") == 2  # while apt-get ran, services were kept from starting
     assert not bare.policy.exists()
@@ -83,7 +83,7 @@ def test_redis_6_is_replaced(bare: Machine) -> None:
     bare.add("redis-server", "echo 'Redis server v=6.0.16 sha=0'")
     bare.add("redis-cli", "")
     bare.run("redis")
-    assert "install -y -qq --no-install-recommends redis-server\n" in bare.asked.read_text()
+    assert "install -y -qq --no-install-recommends redis-server\n" in bare.calls.read_text()
 
 
 def test_a_policy_of_the_machine_stays(bare: Machine) -> None:
@@ -101,7 +101,7 @@ def test_without_root_or_apt_it_says_what_to_install(bare: Machine, has_apt: boo
     done = bare.run("redis", "make")
     assert done.returncode == 1
     assert "install these yourself and try again: redis-server redis-tools make" in done.stderr
-    assert not bare.asked.exists()
+    assert not bare.calls.exists()
 
 
 def test_an_old_python_is_refused_with_what_to_do(bare: Machine) -> None:

@@ -24,6 +24,7 @@ from shardqa.config import Settings
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
 from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
+from tests.nodes import free_port
 
 COMMANDS = dict(leaves(typer.main.get_command(cli.app)))
 OF_ONE_MACHINE = {"up", "down", "demo", "module-path", "eval evidence"} | {
@@ -178,17 +179,17 @@ def test_with_json_stdout_is_one_json_value_whatever_happens(
 
 
 @pytest.mark.parametrize(
-    ("choices", "said"),
+    ("choices", "complaint"),
     [
         (["vectors=off"], "'vectors=off' is no choice of a corpus; there are bridges=on, bridges=off, dense=on"),
         (["dense"], "'dense' is no choice"),
         (["dense=off", "dense=on"], "'dense' stands twice"),
     ],
 )
-def test_choices_of_a_corpus_that_say_nothing_clear_are_refused(run: Run, choices: list[str], said: str) -> None:
+def test_choices_of_a_corpus_that_say_nothing_clear_are_refused(run: Run, choices: list[str], complaint: str) -> None:
     done = run("corpus", "set", "c", *choices, env={"SHARDQA_REDIS": NOBODY})
     assert (done.code != 0, done.out) == (True, "")
-    assert said in " ".join(done.err.split())
+    assert complaint in " ".join(done.err.split())
 
 
 def test_words_after_two_dashes_are_no_options() -> None:
@@ -197,7 +198,7 @@ def test_words_after_two_dashes_are_no_options() -> None:
 
 
 def test_up_without_shards_is_refused(run: Run, tmp_path: Path) -> None:
-    done = run("up", "--shards", "0", "--data", str(tmp_path / "unused"))
+    done = run("up", "--shards", "0", "--http", str(free_port()), "--data", str(tmp_path / "unused"))
     assert (done.code, done.out) == (1, "")
     assert "at least 1" in done.err
 
@@ -304,9 +305,9 @@ def test_a_config_file_that_names_a_cluster_is_not_passed_over_for_the_local_one
     assert connection.settings_of("h:1", None, None).redis == "h:1"
 
 
-@pytest.mark.parametrize(("names", "asked"), [(["seeds"], "seeds"), (["handbook", "seeds"], "handbook"), ([], "seeds")])
-async def test_without_a_name_the_users_own_corpus_is_asked(names: list[str], asked: str) -> None:
-    assert await ask.own_corpus(engine_of(names), Settings()) == asked
+@pytest.mark.parametrize(("names", "name"), [(["seeds"], "seeds"), (["handbook", "seeds"], "handbook"), ([], "seeds")])
+async def test_without_a_name_the_users_own_corpus_is_asked(names: list[str], name: str) -> None:
+    assert await ask.own_corpus(engine_of(names), Settings()) == name
 
 
 async def test_several_own_corpora_want_a_name() -> None:

@@ -31,27 +31,27 @@ def test_every_setting_is_shown(env: dict[str, str]) -> None:
 
 
 def test_each_value_names_where_it_comes_from(env: dict[str, str]) -> None:
-    shown = show("--redis", "10.0.0.5:7000", env=env)
-    assert shown["redis"] == ("10.0.0.5:7000", "option --redis")
-    assert shown["k"] == (9, "environment SHARDQA_K")
-    assert shown["corpus"] == ("of-the-file", "file shardqa.toml")
-    assert shown["sure"] == (0.6, "default")
-    assert shown["SHARDQA_CONFIG"] == ("shardqa.toml", "environment SHARDQA_CONFIG")
+    settings = show("--redis", "10.0.0.5:7000", env=env)
+    assert settings["redis"] == ("10.0.0.5:7000", "option --redis")
+    assert settings["k"] == (9, "environment SHARDQA_K")
+    assert settings["corpus"] == ("of-the-file", "file shardqa.toml")
+    assert settings["sure"] == (0.6, "default")
+    assert settings["SHARDQA_CONFIG"] == ("shardqa.toml", "environment SHARDQA_CONFIG")
 
 
 def test_a_variable_is_not_taken_for_the_option_that_reads_it(env: dict[str, str]) -> None:
-    shown = show(env={**env, "SHARDQA_CORPUS": "of-the-environment"})
-    assert shown["corpus"] == ("of-the-environment", "environment SHARDQA_CORPUS")
+    settings = show(env={**env, "SHARDQA_CORPUS": "of-the-environment"})
+    assert settings["corpus"] == ("of-the-environment", "environment SHARDQA_CORPUS")
 
 
 def test_secrets_are_hidden_wherever_they_come_from(env: dict[str, str]) -> None:
     assert show(env=env)["password"] == ("********", "file shardqa.toml")
     assert show("--password", "other-secret", env=env)["password"] == ("********", "option --password")
     (Path("shardqa.toml")).write_text("")
-    shown = show(env={**env, "SHARDQA_REDIS": "rediss://app:secret@10.0.0.5:7000"})
-    assert shown["password"] == ("********", "the address, environment SHARDQA_REDIS")
-    assert shown["user"] == ("app", "the address, environment SHARDQA_REDIS")
-    assert shown["redis"] == ("10.0.0.5:7000", "environment SHARDQA_REDIS")
+    settings = show(env={**env, "SHARDQA_REDIS": "rediss://app:secret@10.0.0.5:7000"})
+    assert settings["password"] == ("********", "the address, environment SHARDQA_REDIS")
+    assert settings["user"] == ("app", "the address, environment SHARDQA_REDIS")
+    assert settings["redis"] == ("10.0.0.5:7000", "environment SHARDQA_REDIS")
 
 
 def test_people_see_a_table(env: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What the doctor says of a node that is not as it should be: one finding each, with a remedy."""
+"""The doctor names each thing of a node that is not as it should be, with a remedy."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from shardqa.topology import Node
 NODE = Node("", "127.0.0.1", 7000, "master", None, (), frozenset(), frozenset(), connected=True)
 
 
-class Told:
+class InfoReplies:
     """A node by what it answers: sections of INFO, values of CONFIG GET."""
 
     def __init__(self, config: dict[str, str] | None = None, **sections: dict[str, Any]) -> None:
@@ -28,7 +28,7 @@ class Told:
 
 
 def client(config: dict[str, str] | None = None, **sections: dict[str, Any]) -> Redis:
-    return cast(Redis, Told(config, **sections))
+    return cast(Redis, InfoReplies(config, **sections))
 
 
 WELL = {"shardqa_worker_state": "ready", "shardqa_worker_restarts": 0, "shardqa_sandbox": "no_new_privs landlock7"}

@@ -33,7 +33,7 @@ def test_a_span_grows_to_whole_names_and_brackets_and_no_further(text: str, span
 
 
 @given(st.text("a1_/@.:-([)] \n", max_size=40), st.integers(0, 40), st.integers(0, 40))
-def test_a_span_never_shrinks_and_stays_in_its_text(text: str, one: int, other: int) -> None:
-    start, end = sorted((min(one, len(text)), min(other, len(text))))
+def test_a_span_never_shrinks_and_stays_in_its_text(text: str, first: int, second: int) -> None:
+    start, end = sorted((min(first, len(text)), min(second, len(text))))
     begin, stop = widened(text, start, end)
     assert 0 <= begin <= start <= end <= stop <= len(text)
