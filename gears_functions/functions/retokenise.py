@@ -113,7 +113,7 @@ class Retokenise:
     def _progress(self, corpus: str) -> str:
         part = self._parts.get(corpus, RetokenisedPart(""))
         documents, is_running = self._sync.index(corpus).documents, self._is_running(corpus)
-        reply = {"tag": self._runtime.hashtag(), "documents": documents, "running": is_running, **asdict(part)}
+        reply = {"documents": documents, "running": is_running, **asdict(part)}
         return orjson.dumps(reply).decode()
 
     def _part(self, corpus: str, run: str) -> RetokenisedPart:

@@ -32,7 +32,7 @@ class Retokenising:
             replies = await self._shards.everywhere("RG.TRIGGER", "Retokenise", corpus, "look")
             values, failed = values_and_failures(replies, record_of)
             parts = [part for _, part in values]
-            own = next((part for part in parts if part["tag"] == begun["tag"]), begun)
+            own = begun if first.name in failed else dict(values).get(first.name, {"run": ""})
             if own["run"] != begun["run"]:
                 raise ClusterUnavailable(f"shard {first.name} has lost the run, its worker ended; begin again")
             now = _sum(corpus, str(begun["run"]), parts, not own["running"] and not failed)
