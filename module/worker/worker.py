@@ -77,8 +77,8 @@ class Worker:
         io, requirements = Io(link, self._calls, self._threads), Requirements(installer)
         gears = Gears(io, self._cluster, self._models, requirements, self._statistics, config.arguments)
         self._gears, self._sessions, self._registry = gears, gears.sessions, gears.registry
-        self._hooks = Hooks(self._calls, gears.inner, gears.sessions, gears.runs)
         self._events = Events(io, gears.registry, gears.runs, gears.streams)
+        self._hooks = Hooks(io, gears.inner, gears.sessions, gears.runs, self._events)
         self._info_lines = InfoLines(gears.registry, self._statistics)
         self._running: dict[int, Run] = {}  # requests and misses by frame id; loop's thread
         replies = Replies(self._running, computing, self._reply, self._spawn)

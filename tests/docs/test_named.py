@@ -127,5 +127,5 @@ def test_the_table_of_arguments_has_their_words_and_defaults(argument: ModuleArg
         assert row[2] == f"{default}{zero}"
 
 
-def test_there_are_at_most_22_arguments() -> None:
-    assert len(module_arguments()) <= 22
+def test_there_are_at_most_24_arguments() -> None:
+    assert len(module_arguments()) <= 24

@@ -31,6 +31,7 @@
     TEXT("REQUIREMENTS_DIR", requirements, read_requirements, "where packages that scripts require come from")                             \
     TEXT("READABLE", readable, read_path, "what functions may read besides the libraries")                                                 \
     TEXT("WRITABLE", writable, read_path, "what functions may read and write")                                                             \
+    TEXT("ENVIRONMENT", environment, read_names, "Redis' own variables that functions see")                                                \
     TEXT("MODELS", models, read_path, "folder of large models")                                                                            \
     NUMBER("MODEL_FILE_BYTES", model_file_bytes, "bytes", 1, 1099511627776, 67108864, NULL, NULL, "size from which a model is large")      \
     NUMBER("MODEL_CHUNK_SIZE", chunk_size, "bytes", 1, 535822336, 535822336, NULL, NULL, "of a string of AI.MODELGET")                     \

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -113,6 +114,27 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
     posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 }
 
+enum { VARIABLES = 64 /* of a worker, with their end */ };
+
+/* Adds those of Redis' own environment that ENVIRONMENT names, up to VARIABLES; `copies` is to be freed. */
+static void add_named(char *environment[VARIABLES], char *copies[VARIABLES]) {
+    size_t at = 0, count = 0;
+    while (environment[at]) at++;
+    for (const char *name = shardqa.arguments.environment; name && *name && at + 1 < VARIABLES;) {
+        int length = (int)strcspn(name, ",");
+        char word[256];
+        snprintf(word, sizeof word, "%.*s", length, name);
+        const char *value = getenv(word);
+        if (value) {
+            size_t size = strlen(word) + strlen(value) + 2;
+            copies[count] = redis.Alloc(size);
+            snprintf(copies[count], size, "%s=%s", word, value);
+            environment[at++] = copies[count++];
+        }
+        name += length + (name[length] == ',');
+    }
+}
+
 /* 0, or the errno of the failure. On success the child holds `theirs` as descriptor 3, `page` as
  * 4, `peers` as 5 and `errors` as 1 and 2. */
 static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
@@ -127,7 +149,9 @@ static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     char *network = shardqa.arguments.sandbox == SANDBOX_NETWORK ? "SHARDQA_NETWORK=any" : "SHARDQA_NETWORK=peers";
     char *sandbox = shardqa.arguments.sandbox == SANDBOX_NO ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
     char *argv[] = {shardqa.arguments.python, "-I", "-m", "shardqa.module.worker", NULL};
-    char *environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME=/", "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, NULL};
+    char *copies[VARIABLES] = {NULL};
+    char *environment[VARIABLES] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME=/", "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, NULL};
+    add_named(environment, copies);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
@@ -143,6 +167,7 @@ static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     int error = posix_spawn(pid, argv[0], &actions, &attributes, argv, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
+    for (char **copy = copies; *copy; copy++) redis.Free(*copy);
     return error;
 }
 

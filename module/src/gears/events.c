@@ -95,10 +95,18 @@ static bool is_for(const struct registration *r, struct happening *h) {
     return r->key_types.count == 0 || strcmp(happening_type(h), "none") == 0 || words_hold(&r->key_types, h->type);
 }
 
+/* Whether the client of the command under way waits for this one's function. */
+static bool is_awaited(const struct registration *r) {
+    const struct hook *hook = r->holds_writers && gears.caused_events ? gears.caused_events->hook : NULL;
+    for (size_t i = 0; hook && i < hook->count; i++)
+        if (hook->registrations[i] == r) return true;
+    return false;
+}
+
 /* Called for every registration: sends the event to those that want it. */
 static bool offer_to_registration(struct registration *r, void *data) {
     struct happening *h = data;
-    if (r->wants_events && is_for(r, h)) send_event(h, r->id);
+    if (r->wants_events && !is_awaited(r) && is_for(r, h)) send_event(h, r->id);
     return false;
 }
 
@@ -107,7 +115,7 @@ static void offer_to_hooks(struct happening *h) {
     const struct hook *hook = gears.caused_events->hook;
     for (size_t i = 0; i < hook->count; i++) {
         const struct registration *r = hook->registrations[i];
-        if (r->keys_reader && is_for(r, h)) note_caused_event(gears.caused_events, r, h->event, h->text, h->length, happening_type(h));
+        if (r->follows_keys && is_for(r, h)) note_caused_event(gears.caused_events, r, h->event, h->text, h->length, happening_type(h));
     }
 }
 

@@ -185,7 +185,7 @@ static int serve(RedisCtx *ctx, RedisString **argv, int argc, bool reads, const 
     for (size_t i = hook->count; i-- > 0;) {
         struct registration *r = hook->registrations[i];
         if (!hooks_take(hook, r, key, length)) continue;
-        if (r->keys_reader)
+        if (r->follows_keys)
             awaited = true;
         else
             chain[count++] = r;

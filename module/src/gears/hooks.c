@@ -40,7 +40,7 @@ void hooks_clear(void) {
     gears.hook_table = redis.CreateDict(NULL);
 }
 
-/* `word`: name, `r` or `w`, first and last key. Anything else hooks nothing. */
+/* `word`: name, `r`, `w` or `W` (registry.c), first and last key. Anything else hooks nothing. */
 static void add_one(struct registration *registration, const char *word) {
     char raw[NAME_MOST], name[NAME_MOST], kind;
     int first, last;
@@ -48,7 +48,7 @@ static void add_one(struct registration *registration, const char *word) {
     struct hook *hook = redis.DictGetC(gears.hook_table, name, strlen(name), NULL);
     if (hook == NULL) {
         hook = redis.Calloc(1, sizeof *hook);
-        *hook = (struct hook){.writes = kind == 'w', .first = first > 0 ? first : 0, .last = last};
+        *hook = (struct hook){.writes = kind != 'r', .first = first > 0 ? first : 0, .last = last};
         redis.DictSetC(gears.hook_table, name, strlen(name), hook);
     }
     hook->registrations = redis.Realloc(hook->registrations, sizeof registration * (hook->count + 1));
@@ -67,9 +67,9 @@ const struct hook *hooks_find(const char *name, size_t length) {
     return redis.DictGetC(gears.hook_table, lowered, length, NULL);
 }
 
-/* A KeysReader looks at the keys of the events where a command has several keys. */
+/* A reader of keys looks at the keys of the events where a command has several keys. */
 bool hooks_take(const struct hook *hook, const struct registration *registration, const char *key, size_t length) {
-    bool events_tell = registration->keys_reader && (key == NULL || hook->last != hook->first);
+    bool events_tell = registration->follows_keys && (key == NULL || hook->last != hook->first);
     if (events_tell || (!registration->prefix->exact && registration->prefix->length == 0)) return true;
     return key != NULL && prefix_matches(registration->prefix, key, length);
 }

@@ -42,7 +42,7 @@ static void add_words(struct buffer *out, const char *name, const struct words *
 
 /* As the worker's list has them for each reader. */
 static void add_arguments(struct buffer *out, const struct registration *r, const struct frame_bytes *prefix) {
-    if (!r->keys_reader && r->commands.count > 0) {
+    if (!r->follows_keys && r->commands.count > 0) {
         add_line(out, '*', 4);
         add_text(out, "hook");
         add_bulk(out, r->commands.items[0], strcspn(r->commands.items[0], " "));
@@ -50,7 +50,7 @@ static void add_arguments(struct buffer *out, const struct registration *r, cons
         add_bulk(out, prefix->data, prefix->length);
         return;
     }
-    if (!r->keys_reader) {
+    if (!r->follows_keys) {
         add_line(out, '*', 4);
         add_text(out, "trigger");
         add_text(out, r->trigger);

@@ -77,6 +77,12 @@ static bool hooks_get(const struct words *commands) {
     return false;
 }
 
+/* Writing commands that the worker adds for mode='sync' are of the kind `W`. */
+static bool holds_writers(const struct words *commands) {
+    const char *space = commands->count > 0 ? strchr(commands->items[0], ' ') : NULL;
+    return space && space[1] == 'W';
+}
+
 /* What a registration is about (docs/frames.md, REGISTER). */
 static bool read_body(struct frame_list *list, struct registration *registration) {
     struct frame_bytes reader, mode, description, prefix, trigger;
@@ -85,13 +91,15 @@ static bool read_body(struct frame_list *list, struct registration *registration
         return false;
     bool valid = read_words(list, &registration->events) && read_words(list, &registration->key_types) &&
                  read_words(list, &registration->commands);
-    registration->keys_reader = frame_bytes_equal(&reader, "KeysReader");
+    bool keys_reader = frame_bytes_equal(&reader, "KeysReader");
+    registration->follows_keys = keys_reader || frame_bytes_equal(&reader, "StreamReader");
+    registration->holds_writers = registration->follows_keys && holds_writers(&registration->commands);
     registration->sync = frame_bytes_equal(&mode, "sync");
     registration->trigger = text_copy(trigger.data, trigger.length);
     registration->prefix = prefix_new(prefix.data, prefix.length);
-    registration->hooks_get = registration->keys_reader && hooks_get(&registration->commands) && registration->events.count == 1 &&
+    registration->hooks_get = keys_reader && hooks_get(&registration->commands) && registration->events.count == 1 &&
                               words_hold(&registration->events, "keymiss");
-    registration->wants_events = (registration->keys_reader && registration->commands.count == 0) || frame_bytes_equal(&reader, "StreamReader");
+    registration->wants_events = registration->follows_keys && (registration->commands.count == 0 || registration->holds_writers);
     return valid;
 }
 

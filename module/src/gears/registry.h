@@ -18,10 +18,11 @@ struct registration {
     char *trigger;         /* owned; of a CommandReader, else "" */
     char *id;              /* owned; "" once unregistered: its place in the session's code must be kept */
     bool sync;             /* mode='sync': its trigger may hold a transaction or a script */
-    bool keys_reader; /* else a CommandReader or StreamReader */
+    bool follows_keys;     /* a KeysReader or StreamReader; else a CommandReader */
+    bool holds_writers;    /* mode='sync': what caused an event is replied after its function */
     struct words commands; /* that it hooks (hooks.h) */
     bool hooks_get;        /* the misses of GET, and no other event of it: shardqa.get */
-    bool wants_events;     /* a KeysReader that is no hook, or a StreamReader */
+    bool wants_events;     /* follows keys and is no hook of `commands` */
     struct prefix *prefix; /* owned */
     struct words events;    /* empty: all */
     struct words key_types; /* empty: all */

@@ -7,7 +7,7 @@ from typing import Any
 
 from shardqa.module.worker.gears.pipeline.plan import RunPlan
 from shardqa.module.worker.gears.pipeline.steps import GearsStep
-from shardqa.module.worker.gears.registry.hooked_commands import hooked_command
+from shardqa.module.worker.gears.registry.hooked_commands import hooked_command, writing_commands
 from shardqa.module.worker.gears.registry.registrations import Registration, StreamOptions
 from shardqa.module.worker.gears.registry.session import Session
 
@@ -106,6 +106,8 @@ def registration_of(
             registration.events, registration.types = STREAM_EVENTS, ("stream",)
             number = sum(earlier.reader == reader for earlier in session.registrations)
             registration.stream_group = f"shardqa:{session.id}:{number}"
+            if mode == "sync":
+                registration.hooked = writing_commands(session.execute)
         case _:
             registration.prefix = _prefix(options.get("regex", prefix))
             _keys_reader(session, registration, options)
@@ -149,6 +151,8 @@ def _keys_reader(session: Session, registration: Registration, options: Mapping[
     registration.commands = _names("commands", options.get("commands"))
     prefixed = registration.prefix != "*"
     registration.hooked = tuple(hooked_command(session.execute, name, prefixed) for name in registration.commands or ())
+    if registration.mode == "sync" and registration.commands is None:
+        registration.hooked = writing_commands(session.execute)
     registration.read_value = bool(options.get("readValue", True))
 
 

@@ -6,6 +6,7 @@ woken for all. Loop's thread only, but for `_run_all`.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from contextlib import nullcontext
 from contextvars import Context
@@ -45,6 +46,7 @@ class Line:
     ready: deque[KeyEvent] = field(default_factory=deque)  # the next ones of such keys
     turns: int = 0  # under way
     in_turns: int = 0  # events, until they are done
+    writers: dict[int, asyncio.Future[None]] = field(default_factory=dict)  # id of an event -> who waits for its end
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATELY))  # of a run, in each of the last turns
     woken: bool = False  # `_start` is about to come
 
@@ -80,14 +82,20 @@ class Line:
             return 0.0
         return GAP if len(self.waiting) < TOGETHER else min(GAP, seconds)
 
-    def done(self, key: str) -> None:
+    def done(self, event: KeyEvent) -> None:
         """One that was taken."""
         self.in_turns -= 1
-        later = self.busy[key]
+        later = self.busy[event.key]
         if later:
             self.ready.append(later.popleft())
         else:
-            del self.busy[key]
+            del self.busy[event.key]
+        self.release(self.writers.pop(id(event), None))
+
+    @staticmethod
+    def release(writer: asyncio.Future[None] | None) -> None:
+        if writer is not None and not writer.done():
+            writer.set_result(None)
 
 
 @dataclass(slots=True)
@@ -116,12 +124,28 @@ class Events:
         return 0 if line is None else line.queued()
 
     def _forget(self, registration: Registration) -> None:
-        self._lines.pop(registration.id, None)
+        line = self._lines.pop(registration.id, None)
+        for writer in line.writers.values() if line is not None else ():
+            Line.release(writer)
 
-    def push(self, registration: Registration, event: KeyEvent) -> None:
+    async def run(self, registration: Registration, event: KeyEvent) -> None:
+        """Returns when the function of the event has ended, or been dropped: for mode='sync', whose writers wait.
+
+        It has the rights of who registered it and goes on where its writer leaves, as any event's.
+        """
+        if registration.reader == "StreamReader":
+            await self._streams.settle(registration, event.key)
+            return
+        ended = self._threads.loop.create_future()
+        if self.push(registration, event):
+            self._lines[registration.id].writers[id(event)] = ended
+            await ended
+
+    def push(self, registration: Registration, event: KeyEvent) -> bool:
+        """False: it is dropped, or a stream's, which is read in its order."""
         if registration.reader == "StreamReader":
             self._streams.notify(registration, event.key)
-            return
+            return False
         line = self._lines.get(registration.id)
         if line is None:
             awaits = any(step.is_async for step in registration.steps)
@@ -129,9 +153,10 @@ class Events:
         if len(line.waiting) >= MAX_QUEUED:
             registration.statistics.trigger()
             registration.statistics.drop(f"ERR an event of {event.key!r} was dropped: {MAX_QUEUED} wait already")
-            return
+            return False
         line.waiting.append(event)
         self._wake(line)
+        return True
 
     def queued(self) -> int:
         return sum(line.queued() for line in self._lines.values())
@@ -160,7 +185,7 @@ class Events:
             else:
                 for event in events:
                     await self._run(line.registration, event)
-                    line.done(event.key)
+                    line.done(event)
         except BaseException as error:  # noqa: BLE001 - nobody waits for it: the statistics tell
             line.registration.statistics.last_error = describe(error)
         finally:
@@ -188,7 +213,7 @@ class Events:
             line.seconds.append(seconds / len(turn))
         finally:
             for event, one in zip(events, begun, strict=True):
-                self._end(line, event.key, one)
+                self._end(line, event, one)
 
     def _begun(self, registration: Registration, record: Any) -> Begun:
         executions = self._executions
@@ -199,19 +224,19 @@ class Events:
         )
         return Begun(plain, execution)
 
-    def _end(self, line: Line, key: str, begun: Begun | None) -> None:
+    def _end(self, line: Line, event: KeyEvent, begun: Begun | None) -> None:
         """Ends one event whose turn is over; what it has to await is a turn of its own."""
         if begun is not None and isinstance(begun.outcome, Suspended):
             line.plain, line.awaits = False, True  # the next ones go over the loop at once
             line.turns += 1
-            self._threads.task(self._rest(line, key, begun, begun.outcome))
+            self._threads.task(self._rest(line, event, begun, begun.outcome))
             return
         if begun is not None:
             results = begun.outcome if isinstance(begun.outcome, list) else []
             self._executions.finished(begun.execution, results)
-        line.done(key)
+        line.done(event)
 
-    async def _rest(self, line: Line, key: str, begun: Begun, suspended: Suspended) -> None:
+    async def _rest(self, line: Line, event: KeyEvent, begun: Begun, suspended: Suspended) -> None:
         run, results = begun.plain.run, None
         enter(run)
         try:
@@ -220,7 +245,7 @@ class Events:
             line.registration.statistics.last_error = describe(error)
         finally:
             self._executions.finished(begun.execution, results or [])
-            line.done(key)
+            line.done(event)
             line.turns -= 1
             self._wake(line)
 

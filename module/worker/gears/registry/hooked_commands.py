@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shardqa.module.worker.calls import Command
@@ -20,10 +21,11 @@ class HookedCommand:
     writes: bool
     first: int  # place of its first key; 0: it has none there
     last: int  # negative: from the end
+    awaits: bool = False  # what registered it follows keys with mode='sync', and gets their other events, too
 
     def wire(self) -> str:
         """As the module reads it (hooked.c)."""
-        return f"{self.name} {'w' if self.writes else 'r'} {self.first} {self.last}"
+        return f"{self.name} {'W' if self.awaits else 'w' if self.writes else 'r'} {self.first} {self.last}"
 
 
 Execute = Callable[[Command], Any]
@@ -41,6 +43,23 @@ def hooked_command(execute: Execute, name: str, prefixed: bool) -> HookedCommand
     (info,) = execute(("COMMAND", "INFO", name))
     if info is None:
         raise ValueError(f"command {name!r} does not exist, so it can't be hooked")
+    return _checked(info, name, prefixed)
+
+
+def writing_commands(execute: Execute) -> tuple[HookedCommand, ...]:
+    """Returns all that write to keys in fixed places: their clients are the writers that mode='sync' makes wait."""
+    commands = []
+    for info in execute(("COMMAND",)):
+        name = bytes(info[0]).decode().lower()
+        if b"write" not in info[2] or name.startswith(OURS) or name in REFUSED:
+            continue
+        with suppress(ValueError):
+            commands.append(replace(_checked(info, name, True), awaits=True))
+    return tuple(commands)
+
+
+def _checked(info: list[Any], name: str, prefixed: bool) -> HookedCommand:
+    """Raises ValueError for what can't be hooked."""
     flags = {bytes(flag).decode() for flag in info[2]}
     if len(info) > 9 and info[9]:
         raise ValueError(f"command {name!r} can't be hooked: it is a family of commands")

@@ -6,6 +6,7 @@ before it, and that of the oldest runs the command itself, with the rights of th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -15,14 +16,16 @@ from redis import ResponseError
 
 from shardqa.gears_functions.runtime import KeyEvent
 from shardqa.module.worker import resp
-from shardqa.module.worker.calls import Argument, Calls
+from shardqa.module.worker.calls import Argument
 from shardqa.module.worker.gears.pipeline.chain import compute_here
 from shardqa.module.worker.gears.pipeline.inner_commands import InnerCommands
 from shardqa.module.worker.gears.pipeline.readers import event_records, text
 from shardqa.module.worker.gears.pipeline.run import Run, Unset, current, enter
+from shardqa.module.worker.gears.registry.events import Events
 from shardqa.module.worker.gears.registry.registration_runs import RegistrationRuns
 from shardqa.module.worker.gears.registry.registrations import Registration
 from shardqa.module.worker.gears.registry.sessions import Sessions
+from shardqa.module.worker.io import Io
 
 KEEP = b"-KEEP\r\n"  # tells the module to reply what Redis gave
 
@@ -71,8 +74,12 @@ def reply_of(run: Run, results: list[Any]) -> Any:
 class Hooks:
     """Loop's thread."""
 
-    def __init__(self, calls: Calls, commands: InnerCommands, sessions: Sessions, runs: RegistrationRuns) -> None:
-        self._calls = calls
+    def __init__(
+        self, io: Io, commands: InnerCommands, sessions: Sessions, runs: RegistrationRuns, events: Events
+    ) -> None:
+        self._calls = io.calls
+        self._threads = io.threads
+        self._events = events
         self._commands = commands
         self._sessions = sessions
         self._runs = runs
@@ -107,8 +114,11 @@ class Hooks:
             registration = await self._find(id.decode())
             if registration is None:
                 continue
-            registration.enter(run)
             key_event = KeyEvent(event.decode(), key.decode("utf-8", "surrogateescape"), type.decode())
+            if registration.commands is None:  # its writer waits, and has no other part in it
+                await asyncio.shield(self._threads.task(self._events.run(registration, key_event)))
+                continue
+            registration.enter(run)
             (record,) = await event_records(self._calls, run.rights, [key_event], registration.read_value)
             if await self._runs.run(run, registration, [record]) is None:
                 return resp.error(run.errors[0])

@@ -50,6 +50,14 @@ class Follower:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     executing: bool = False
+    writers: list[asyncio.Future[None]] = field(default_factory=list)  # they wait until it rests
+
+    def rest(self) -> None:
+        """What was told of is done, fails, or waits for more."""
+        while self.writers:
+            writer = self.writers.pop()
+            if not writer.done():
+                writer.set_result(None)
 
 
 class Streams:
@@ -77,6 +85,13 @@ class Streams:
         follower.wake.set()
         if follower.task is None:
             follower.task = self._threads.task(self._follow(follower))
+
+    async def settle(self, registration: Registration, key: str) -> None:
+        """Returns when the stream's messages are executed, or wait for more, for another try or behind a pause."""
+        self.notify(registration, key)
+        rests = self._threads.loop.create_future()
+        self._followers[registration.id, key].writers.append(rests)
+        await rests
 
     def begin(self, registration: Registration) -> None:
         """Looks for the streams that are there: it was registered, or this node has become the master of its slots."""
@@ -147,6 +162,7 @@ class Streams:
                         break
         finally:
             follower.task = None
+            follower.rest()
             if not self._is_on(follower):
                 self._followers.pop((follower.registration.id, follower.key), None)
 
@@ -164,6 +180,7 @@ class Streams:
             return True
         if due is None:
             return False
+        follower.rest()
         follower.wake.clear()
         with suppress(TimeoutError):
             await asyncio.wait_for(follower.wake.wait(), due - time.monotonic())
@@ -221,19 +238,21 @@ class Streams:
         finally:
             follower.executing = False
         registration.statistics.lagged(_age(batch[-1].id))
-        if failed and not await self._passes_over(registration, run):
+        if failed and not await self._passes_over(follower, run):
             return
         del follower.messages[: len(batch)]
         follower.done = _id(batch[-1].id)
         await self._finish(follower, batch)
 
-    async def _passes_over(self, registration: Registration, run: Run) -> bool:
+    async def _passes_over(self, follower: Follower, run: Run) -> bool:
         """Whether a batch that failed counts as done."""
+        registration = follower.registration
         if run.errors and run.errors[0].startswith(PAUSE):
             registration.paused = True
             return False
         match registration.stream.policy:
             case "retry":
+                follower.rest()
                 await asyncio.sleep(registration.stream.retry)
                 return False
             case "abort":

@@ -1,0 +1,48 @@
+"""What programs written for RedisGears 1.2 rely on, each behaviour as one of them met it."""
+
+import os
+from pathlib import Path
+
+from redis import Redis
+
+from tests.compat.scripts import registrations, send
+from tests.nodes import running_node, wait_until
+
+
+def test_functions_see_the_variables_that_environment_names(tmp_path: Path) -> None:
+    environment = {**os.environ, "SQA_TOKEN": "t0k", "SQA_OTHER": "hidden"}
+    code = "import os\nGB('ShardsIDReader').map(lambda _: [*map(os.environ.get, ('SQA_TOKEN', 'SQA_OTHER'))]).run()"
+    arguments = ("ENVIRONMENT", "SQA_TOKEN,SQA_ABSENT")
+    with running_node(tmp_path, module_arguments=arguments, environment=environment) as node, node.client() as client:
+        assert send(client, "RG.PYEXECUTE", code) == [[b"['t0k', None]"], []]
+
+
+def test_a_sync_keys_reader_holds_its_writer_until_the_function_has_run(client: Redis) -> None:
+    code = """
+import time
+def slow(record):
+    time.sleep(0.05)
+    execute('SET', 'hold-seen:' + record['key'], record['event'])
+    if record['key'] == 'hold:bad': raise ValueError('no')
+GB('KeysReader').foreach(slow).register(prefix='hold:*', mode='sync', readValue=False)
+"""
+    assert send(client, "RG.PYEXECUTE", code, "ID", "hold") == "OK"
+    assert client.hset("hold:1", "field", "x") == 1
+    assert client.get("hold-seen:hold:1") == "hset"
+    assert client.delete("hold:1", "other") == 1
+    assert client.get("hold-seen:hold:1") == "del"
+    assert client.set("hold:bad", 1) is True  # its own reply, whatever the function does
+    client.eval("return redis.call('SET', 'hold:lua', 1)", 0)  # nobody waits in a script, and no event is lost
+    wait_until(lambda: client.get("hold-seen:hold:lua") == "set")
+    (entry,) = [one for one in registrations(client) if "hold:*" in one["args"]]
+    assert (entry["numTriggered"], entry["numFailures"]) == (4, 1)
+
+
+def test_a_sync_stream_reader_holds_its_writer_until_the_message_is_done(client: Redis) -> None:
+    function = "lambda r: execute('SET', 'done:' + r['key'], r['id'])"
+    code = f"GB('StreamReader').foreach({function}).register('held-*', mode='sync')"
+    assert send(client, "RG.PYEXECUTE", code, "ID", "held") == "OK"
+    for _ in range(3):
+        id = client.xadd("held-s", {"a": 1})
+        assert client.get("done:held-s") == id
+    assert client.xlen("held-s") == 0
