@@ -116,7 +116,8 @@ static void signals_as_at_birth(posix_spawnattr_t *attributes) {
 
 enum { VARIABLES = 64 /* of a worker, with their end */ };
 
-/* Adds those of Redis' own environment that ENVIRONMENT names, up to VARIABLES; `copies` is to be freed. */
+/* Adds those of Redis' own environment that ENVIRONMENT names, up to VARIABLES; the caller frees
+ * `copies`. */
 static void add_named(char *environment[VARIABLES], char *copies[VARIABLES]) {
     size_t at = 0, count = 0;
     while (environment[at]) at++;
