@@ -42,11 +42,11 @@ static const char *read_requirements(char **field, const RedisString *value) {
 
 /* `NAME,NAME`; those of the walls are none of theirs. */
 static const char *read_names(char **field, const RedisString *value) {
-    static const char wanted[] = "names of variables with commas between them, of which none begins with SHARDQA_";
+    static const char form[] = "names of variables with commas between them, of which none begins with SHARDQA_";
     size_t length;
     const char *text = redis.StringPtrLen(value, &length);
-    if (length == 0 || length > TEXT_MOST || memchr(text, '\0', length) || memchr(text, '=', length) || memchr(text, ' ', length)) return wanted;
-    if (strncmp(text, "SHARDQA_", 8) == 0 || strstr(text, ",SHARDQA_")) return wanted;
+    if (length == 0 || length > TEXT_MOST || memchr(text, '\0', length) || memchr(text, '=', length) || memchr(text, ' ', length)) return form;
+    if (strncmp(text, "SHARDQA_", 8) == 0 || strstr(text, ",SHARDQA_")) return form;
     redis.Free(*field);
     *field = text_copy(text, length);
     return NULL;
