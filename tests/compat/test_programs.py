@@ -1,4 +1,4 @@
-"""What programs written for RedisGears 1.2 rely on, each behaviour as one of them met it."""
+"""Behaviour that programs written for RedisGears 1.2 rely on, as they met it."""
 
 import os
 from pathlib import Path

@@ -53,7 +53,7 @@ class Follower:
     writers: list[asyncio.Future[None]] = field(default_factory=list)  # they wait until it rests
 
     def rest(self) -> None:
-        """What was told of is done, fails, or waits for more."""
+        """Lets writers go on: messages are executed, fail, or wait for more."""
         while self.writers:
             writer = self.writers.pop()
             if not writer.done():
