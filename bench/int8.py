@@ -28,7 +28,7 @@ def line(name: str, scores: Scores) -> str:
 def main() -> None:
     absent = [str(path) for path in (CHECKPOINT, QUESTIONS) if not path.exists()]
     if importlib.util.find_spec("onnx") is None:
-        absent.append("the package onnx (pip install 'shardqa-toolchain')")
+        absent.append("the package onnx (pip install './toolchain')")
     if absent:
         print(f"skipped: {', '.join(absent)} not here")
         return

@@ -35,7 +35,7 @@ def forms(work: Path) -> dict[str, Path]:
         return readers
     absent = [] if CHECKPOINT.exists() else [f"{CHECKPOINT} is not here (name the reader's own: CHECKPOINT=DIR)"]
     if importlib.util.find_spec("onnx") is None:
-        absent.append("onnx is not installed (pip install 'shardqa-toolchain')")
+        absent.append("onnx is not installed (pip install './toolchain')")
     if absent:
         print(f"  float32 skipped: {', '.join(absent)}")
         return readers

@@ -24,7 +24,7 @@ Connect = Callable[[str, int], Redis]  # (host, port) -> client as the user who 
 EVICTS_DOCUMENTS = "allkeys"  # policies of this kind drop documents, not just cached answers
 ALMOST = 0.9  # of a worker's MEMORY, past which functions are about to fail
 WAYS_OUT = {  # by the code of Redis' refusal
-    "OOM": "delete documents ('shardqa delete'), or CONFIG SET maxmemory to more",
+    "OOM": "delete documents ('shardqa rm'), or CONFIG SET maxmemory to more",
     "NOREPLICAS": "start this node's replicas, or CONFIG SET min-replicas-to-write to fewer",
     "MISCONF": "free disk space where this node's data is; its log says what failed",
 }

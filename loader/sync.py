@@ -85,7 +85,7 @@ def _check_roots(options: SyncOptions, reading: SourceFiles) -> None:
     for path in options.paths:
         if path.is_dir() and not reading.has_files(path):
             raise BadDocument(
-                f"{path} holds no file, so --prune would remove all that came from it; 'shardqa drop' ends a corpus"
+                f"{path} holds no file, so --prune would remove all that came from it; 'corpus rm' ends a corpus"
             )
 
 

@@ -326,7 +326,9 @@ class Answer:
         """Returns its word pieces with their places in its text. Raises BadModel."""
         pieces = self._tokenizer.passage(passage.text)
         if passage.ids is not None and not np.array_equal(pieces.ids, passage.ids):
-            raise BadModel(f"the tokens of {passage.key!r} are not this shard's tokenizer's; run 'shardqa retokenise'")
+            raise BadModel(
+                f"the tokens of {passage.key!r} are not this shard's tokenizer's; run 'shardqa corpus retokenise'"
+            )
         return pieces
 
     # ---- storing

@@ -154,7 +154,7 @@ class DocumentWriter:
         """A tick goes on past what Redis refuses in it: the digest may be there, and a part of the passages not."""
         (reply,) = await self._runtime.calls([("HDEL", key, "digest")])
         if isinstance(reply, Exception) and not is_write_refusal(reply):
-            why = f"{key!r} may be written in part ({reply}); 'shardqa retokenise' mends it"
+            why = f"{key!r} may be written in part ({reply}); 'shardqa corpus retokenise' mends it"
             self._runtime.log(why, "warning")
 
     async def _shorten(self, key: str, parsed: keys.DocKey, count: int, old: int) -> int:

@@ -11,7 +11,7 @@ def need(*libraries: str, package: str) -> None:
     if missing:
         raise SetupError(
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, which this command needs; "
-            f"run: pip install '{package}'"
+            f"run: pip install '{package}' in a checkout of shardqa"
         )
 
 

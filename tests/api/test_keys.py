@@ -151,11 +151,11 @@ def test_keys_are_made_listed_and_revoked_on_the_command_line(
     assert key["key"].startswith(f"sq-{key['id']}-")
     assert key["key"].rpartition("-")[2] not in json.dumps(listed)
     awaited(lambda: ask(locked, filled, key["key"]), lambda reply: reply.status_code == 200)
-    assert program(cluster, "keys", "revoke", key["id"]).returncode == 0
+    assert program(cluster, "keys", "rm", key["id"]).returncode == 0
     reply = awaited(lambda: ask(locked, filled, key["key"]), lambda reply: reply.status_code != 200)
     problem(reply, 401, "key_refused")
-    gone = program(cluster, "keys", "revoke", key["id"], "--json")
-    assert (gone.returncode, json.loads(gone.stdout)) == (1, {"revoked": {key["id"]: False}})
+    gone = program(cluster, "keys", "rm", key["id"], "--json")
+    assert (gone.returncode, json.loads(gone.stdout)) == (1, {"removed": {key["id"]: False}})
     assert "keys ls" in gone.stderr
     wrong = program(cluster, "keys", "create", "x", "--scope", "ask", "--scope", "admin", "--filter", '{"title": "a"}')
     assert "for asking only" in wrong.stderr

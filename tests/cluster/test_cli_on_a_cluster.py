@@ -48,8 +48,8 @@ def test_documents_go_in_are_asked_and_go_out_again(run: Run, corpus: str, tmp_p
     warned = run("ask", "Wann wurde die Mühle von Brennick gebaut und von wem?", "--json", "--when", "unsure").json
     assert "seems to be German" in warned["warnings"][0]
     assert run("ask", "What does the ferry cost?", "--json", code=1).json["no_answer"] is True
-    assert "has no document 'none'" in run("delete", "mill.md", "none", code=4).stderr
-    assert "has no document 'none'" in run("delete", "none", code=1).stderr
+    assert "has no document 'none'" in run("rm", "mill.md", "none", code=4).stderr
+    assert "has no document 'none'" in run("rm", "none", code=1).stderr
     remedy = "name another with --corpus, or make it with 'shardqa ingest'"
     fault = run("ask", "When was the mill of Brennick built?", code=1).stderr
     assert fault == f"shardqa: there is no corpus {corpus!r}; {remedy}\n"
@@ -60,7 +60,7 @@ def test_a_corpus_is_looked_at_and_dropped(run: Run, cluster: LocalCluster, corp
     (tmp_path / "mill.txt").write_text("The mill of Brennick was built in 1820.")
     (tmp_path / "weir.txt").write_text("The weir was raised by Tom Reed.")
     run("ingest", "mill.txt", "weir.txt")
-    assert [one["documents"] for one in run("corpora", "--json").json["corpora"] if one["name"] == corpus] == [2]
+    assert [one["documents"] for one in run("corpus", "ls", "--json").json["corpora"] if one["name"] == corpus] == [2]
     assert documents(run) == ["mill.txt", "weir.txt"]
     listed = run("ls", "--limit", "1")
     assert len(listed.stdout.splitlines()) == 2
@@ -70,8 +70,8 @@ def test_a_corpus_is_looked_at_and_dropped(run: Run, cluster: LocalCluster, corp
     assert "raised by »Tom« Reed" in run("search", "Who is Tom?").stdout
     assert run("search", "zzz", "--json", code=1).json["passages"] == []
     assert corpus in completed(f"shardqa ls --corpus {corpus[:5]}", cluster)
-    assert "add --yes" in run("drop", corpus, code=2).stderr
-    dropped = run("drop", corpus, "--yes", "--wait", "--json").json
+    assert "add --yes" in run("corpus", "rm", "--corpus", corpus, code=2).stderr
+    dropped = run("corpus", "rm", "--corpus", corpus, "--yes", "--wait", "--json").json
     assert dropped == {"corpus": corpus, "documents": 2, "removed": 2, "done": True}
     run("ls", code=1)
 
@@ -102,7 +102,7 @@ def test_a_folder_is_kept_equal_to_its_files(run: Run, tmp_path: Path) -> None:
     assert run("ingest", "docs", "--json").json["documents"] == 1  # what the corpus has lost is read again
     for path in folder.iterdir():
         path.unlink()
-    assert "'shardqa drop'" in run("ingest", "docs", "--prune", code=2).stderr
+    assert "'corpus rm'" in run("ingest", "docs", "--prune", code=2).stderr
     assert len(documents(run)) == 2
 
 

@@ -72,7 +72,7 @@ def test_the_program_does_it_and_counts(cluster: LocalCluster, shards: Shards, p
     for n in range(6):
         shards.ingest(f"d{n}", TEXT.format(n=n, year=1900 + n))
     spoilt(shards, ["d2"])
-    counts = program("retokenise", shards.corpus, "--json", "--redis", cluster.seed()).json
+    counts = program("corpus", "retokenise", "--corpus", shards.corpus, "--json", "--redis", cluster.seed()).json
     assert (counts["documents"], counts["done"], counts["changed"], counts["failed"]) == (6, 6, 1, 0)
 
 

@@ -26,6 +26,7 @@ CALLED_BY_OTHERS = {
     "delete_documents filter_documents from_dict to_dict write_documents",
     "the table of formats": "read_mbox read_tar read_zip",
     "redis-py": "_connection_arguments",
+    "click": "format_help",
     "pydantic": "settings_customise_sources",
     "scripts for RedisGears": "avg continueFailed continueRun OpsFromString ScriptRun TensorGet TensorSet",
 }

@@ -34,7 +34,7 @@ def push(
         as_json,
         {"encoder": name, "stored": done.stored},
         f"encoder {name} stored on: {', '.join(done.stored) or 'none, it was there'}",
-        "passages get their vectors now; 'shardqa corpora' shows how many have one",
+        "passages get their vectors now; 'shardqa corpus ls' shows how many have one",
     )
 
 

@@ -92,9 +92,9 @@ def ingest_(
         ocr,
     )
     if ocr:
-        need("rapidocr", package="shardqa[ocr]")
+        need("rapidocr", package=".[ocr]")
     if watch:
-        need("watchfiles", package="shardqa[loader]")
+        need("watchfiles", package=".[loader]")
         if STDIN in options.paths:
             raise WrongSetting("stdin can't be watched; leave --watch or - out")
     if urls:

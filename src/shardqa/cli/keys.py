@@ -15,7 +15,7 @@ from shardqa.engine import Engine
 from shardqa.engine.api_keys import SCOPES, ApiKey, NewKey
 from shardqa.errors import BadData, UnknownKey
 
-app = typer.Typer(help="Keys to the HTTP API: make, list, revoke.", no_args_is_help=True)
+app = typer.Typer(help="Keys to the HTTP API: make, list, remove.", no_args_is_help=True)
 SPAN = re.compile(r"(\d+)([mhd])")
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
@@ -62,34 +62,34 @@ def list_(target: Target, as_json: JsonOption = False) -> None:
     print_table(columns, [_row(key) for key in found])
 
 
-@app.command("revoke")
+@app.command("rm")
 @on_cluster
-def revoke(
+def rm(
     target: Target,
     ids: Annotated[list[str], typer.Argument(help="Ids, as 'keys ls' shows them.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Revoke keys. Every API process refuses them within three seconds.
+    """Remove keys. Every API process refuses them within three seconds.
 
-    Example: shardqa keys revoke 0f3a9c21b7d4
+    Example: shardqa keys rm 0f3a9c21b7d4
     """
 
     async def work(engine: Engine) -> dict[str, bool]:
-        return {id_: await _was_revoked(engine, id_) for id_ in dict.fromkeys(ids)}
+        return {id_: await _was_there(engine, id_) for id_ in dict.fromkeys(ids)}
 
-    revoked = with_engine(target.settings(), work)
+    removed = with_engine(target.settings(), work)
     if as_json:
-        print_json({"revoked": revoked})
-    for id_, was_there in revoked.items():
+        print_json({"removed": removed})
+    for id_, was_there in removed.items():
         if not was_there:
             say(f"there is no key with the id {id_[:40]!r}; 'shardqa keys ls' lists them")
         elif not as_json:
-            say(f"revoked {id_}")
-    if not all(revoked.values()):
-        raise typer.Exit(PARTLY if any(revoked.values()) else NOTHING)
+            say(f"removed {id_}")
+    if not all(removed.values()):
+        raise typer.Exit(PARTLY if any(removed.values()) else NOTHING)
 
 
-async def _was_revoked(engine: Engine, id_: str) -> bool:
+async def _was_there(engine: Engine, id_: str) -> bool:
     try:
         await engine.api_keys.revoke(id_)
     except UnknownKey:

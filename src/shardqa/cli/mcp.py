@@ -15,7 +15,7 @@ def mcp(
 
     Example: shardqa mcp --corpus handbook
     """
-    need("mcp", package="shardqa[mcp]")
+    need("mcp", package=".[mcp]")
     from shardqa.integrations.mcp_server import server
 
     server(target.settings(corpus=corpus)).run("stdio")

@@ -1,4 +1,4 @@
-"""`shardqa models list`, `card`, `add`, `push`, `drop` and `rm`: models by name or address."""
+"""`shardqa models ls`, `card`, `add`, `push` and `rm`: models by name or address."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def store_of(root: Path | None) -> Store:
     return Store(root or default_root())
 
 
-@app.command("list")
+@app.command("ls")
 def list_(store: StoreOption = None, as_json: JsonOption = False) -> None:
     """A table of the models: name, address, kind, size, F1, and whether it came with shardqa.
 
-    Example: shardqa models list
+    Example: shardqa models ls
     """
     entries = store_of(store).entries()
     if as_json:
@@ -146,29 +146,27 @@ def push(
 
 @app.command()
 @on_cluster
-def drop(
+def rm(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As it was pushed.")],
+    model: ModelArgument,
+    is_pushed: Annotated[
+        bool, typer.Option("--pushed", help="From every shard, a file's model by the name it was pushed under.")
+    ] = False,
+    store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove a pushed file's model from every shard.
-
-    Example: shardqa models drop sentiment
-    """
-    from shardqa.loader import push as pushing
-
-    settings = target.settings(timeout=STORE_SECONDS)
-    gone = with_engine(settings, lambda engine: pushing.drop(engine, name))
-    line = f"model {name} removed from: {', '.join(gone) or 'none, it was nowhere'}"
-    report(as_json, {"model": name, "removed": gone}, line)
-
-
-@app.command()
-def rm(model: ModelArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
-    """Remove a name from the store, and the model with its last name. Clusters keep what was pushed.
+    """Remove a name from the store, and the model with its last name. Clusters keep what was pushed, but for --pushed.
 
     Example: shardqa models rm my-reader
+    Example: shardqa models rm sentiment --pushed
     """
+    if is_pushed:
+        from shardqa.loader import push as pushing
+
+        gone = with_engine(target.settings(timeout=STORE_SECONDS), lambda engine: pushing.drop(engine, model))
+        line = f"model {model} removed from: {', '.join(gone) or 'none, it was nowhere'}"
+        report(as_json, {"model": model, "removed": gone}, line)
+        return
     kept = store_of(store).remove(model)
     rest = f"the model stays as {kept[0]}" if kept else "its files are gone"
     report(as_json, {"removed": model, "names": kept}, f"removed {model}; {rest}")

@@ -44,7 +44,10 @@ CorpusOption = Annotated[
         autocompletion=completion.corpora,
     ),
 ]
-CorpusArgument = Annotated[str, typer.Argument(metavar="CORPUS", help="Its name.", autocompletion=completion.corpora)]
+# Where a corpus is changed as a whole, no setting names it.
+OneCorpusOption = Annotated[
+    str, typer.Option("--corpus", metavar="NAME", help="Name of the corpus.", autocompletion=completion.corpora)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FilterOption = Annotated[
     str | None,

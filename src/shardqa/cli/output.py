@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -83,3 +84,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
     for row in cells:
         table.add_row(*(cell.replace("[", r"\[") for cell in row))
     out.print(table, soft_wrap=False)
+
+
+def end(failed: list[str], is_something: bool) -> None:
+    """Exits with the code for what is missing, where something is."""
+    if failed:
+        say(f"without the documents of {', '.join(failed)}")
+        raise typer.Exit(PARTLY)
+    if not is_something:
+        raise typer.Exit(NOTHING)

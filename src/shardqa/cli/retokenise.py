@@ -1,10 +1,10 @@
-"""`shardqa retokenise`: a corpus cut into passages and word pieces anew, while it goes on answering."""
+"""`shardqa corpus retokenise`: a corpus cut into passages and word pieces anew, while it goes on answering."""
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shardqa.cli.connection import with_engine
-from shardqa.cli.options import CorpusArgument, JsonOption, Target, on_cluster
+from shardqa.cli.options import JsonOption, OneCorpusOption, Target, on_cluster
 from shardqa.cli.output import PARTLY, err, report
 from shardqa.cli.progress import ProgressLines
 from shardqa.engine import Engine
@@ -12,14 +12,10 @@ from shardqa.schema import Retokenised
 
 
 @on_cluster
-def retokenise(
-    target: Target,
-    corpus: CorpusArgument,
-    as_json: JsonOption = False,
-) -> None:
+def retokenise(target: Target, corpus: OneCorpusOption, as_json: JsonOption = False) -> None:
     """Cut a corpus into passages and word pieces anew, on all shards, while it goes on answering. Unchanged ones stay.
 
-    Example: shardqa retokenise handbook
+    Example: shardqa corpus retokenise --corpus handbook
     """
     done = with_engine(target.settings(), lambda engine: _work(engine, corpus))
     line = f"corpus {corpus}: {done.done:,} documents, {done.changed:,} of them changed, {done.failed:,} failed"

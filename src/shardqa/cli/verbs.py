@@ -1,7 +1,9 @@
 """The verbs of `shardqa` and where each one's code is. A verb is imported when it is called: half of them need much."""
 
 import ast
+import re
 import sys
+import textwrap
 from collections import UserDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,38 +17,49 @@ from typer.core import TyperCommand, TyperGroup
 from shardqa import extras
 from shardqa.cli.output import EXIT_CODES
 
-# Each verb's module of shardqa.cli, and the function in it, or the app that groups several.
-VERBS = {
-    "up": ("up", "up"),
-    "down": ("up", "down"),
-    "demo": ("demo", "demo"),
-    "status": ("status", "status"),
-    "ingest": ("ingest", "ingest_"),
-    "ask": ("ask", "ask"),
-    "search": ("corpora", "search"),
-    "corpora": ("corpora", "corpora"),
-    "ls": ("corpora", "ls"),
-    "show": ("corpora", "show"),
-    "rm": ("delete", "delete"),
-    "delete": ("delete", "delete"),
-    "drop": ("corpora", "drop"),
-    "retokenise": ("retokenise", "retokenise"),
-    "mcp": ("mcp", "mcp"),
-    "calibrate": ("calibrate", "calibrate"),
-    "prepare": ("prepare", "prepare"),
-    "doctor": ("doctor", "doctor_"),
-    "backup": ("backup", "backup"),
-    "restore": ("backup", "restore_"),
-    "module-path": ("prepare", "module_path"),
-    "config": ("config", "app"),
-    "keys": ("keys", "app"),
-    "eval": ("eval", "app"),
-    "bench": ("bench", "app"),
-    "models": ("models", "app"),
-    "dense": ("dense", "app"),
-    "gears": ("gears", "app"),
-    "corpus": ("corpus", "app"),
+# Each verb's module of shardqa.cli, and the function in it, or the app that groups several; as --help groups them.
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start": {
+        "demo": ("demo", "demo"),
+        "up": ("up", "up"),
+        "down": ("up", "down"),
+        "prepare": ("prepare", "prepare"),
+        "module-path": ("prepare", "module_path"),
+    },
+    "Ask": {
+        "ask": ("ask", "ask"),
+        "search": ("documents", "search"),
+        "mcp": ("mcp", "mcp"),
+    },
+    "Documents": {
+        "ingest": ("ingest", "ingest_"),
+        "ls": ("documents", "ls"),
+        "show": ("documents", "show"),
+        "rm": ("documents", "rm"),
+        "corpus": ("corpus", "app"),
+    },
+    "Operate": {
+        "status": ("status", "status"),
+        "doctor": ("doctor", "doctor_"),
+        "config": ("config", "app"),
+        "keys": ("keys", "app"),
+        "backup": ("backup", "backup"),
+        "restore": ("backup", "restore_"),
+    },
+    "Models": {
+        "models": ("models", "app"),
+        "dense": ("dense", "app"),
+        "gears": ("gears", "app"),
+    },
+    "Measure": {
+        "eval": ("eval", "app"),
+        "calibrate": ("calibrate", "calibrate"),
+        "bench": ("bench", "app"),
+    },
 }
+VERBS = {name: verb for group in GROUPS.values() for name, verb in group.items()}
+WIDTH = 80  # columns of a small terminal
+FIRST_CLAUSE = re.compile(r"[^.;]+")
 
 
 def summary_of(module: str, name: str) -> str:
@@ -67,8 +80,16 @@ class Verbs(TyperGroup):
         self.commands = _Commands(VERBS)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        with self._described():
-            super().format_help(ctx, formatter)
+        """One screen: the groups, and the first clause of what each verb does."""
+        formatter.write(f"Usage: shardqa [OPTIONS] COMMAND [ARGS]...\n\n{self.help}\n")
+        for group, verbs in GROUPS.items():
+            formatter.write("\n")
+            for i, (name, verb) in enumerate(verbs.items()):
+                clause = FIRST_CLAUSE.match(summary_of(*verb))
+                text = textwrap.shorten(clause[0] if clause else "", WIDTH - 23, placeholder=" …")
+                formatter.write(f"{'' if i else group:<10} {name:<11} {text}\n")
+        options = ", ".join("/".join(param.opts) for param in self.get_params(ctx))
+        formatter.write(f"\nOptions: {options}\n'shardqa COMMAND --help' shows a command's own, with an example.\n")
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         with self._described():
@@ -101,8 +122,7 @@ def _command(name: str, module: str, member: str) -> Any:
     if isinstance(verb, typer.Typer):
         holder.add_typer(verb, name=name)
     else:
-        own = member.rstrip("_")  # the example of a verb with two names is shown with each
-        holder.command(name, help=(verb.__doc__ or "").replace(f"shardqa {own}", f"shardqa {name}"))(verb)
+        holder.command(name)(verb)
     group: Any = typer.main.get_group(holder)
     for _, command in leaves(group.commands[name], name):
         command.epilog = f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}."

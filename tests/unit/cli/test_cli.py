@@ -17,7 +17,7 @@ from rich.text import Text
 
 from shardqa import cli
 from shardqa.answer_lines import Lines
-from shardqa.cli import ask, connection, corpora, eval, foreground, output, stages
+from shardqa.cli import ask, connection, documents, eval, foreground, output, stages
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.verbs import VERBS, leaves, summary_of
 from shardqa.config import Settings
@@ -28,7 +28,7 @@ from tests.nodes import free_port
 
 COMMANDS = dict(leaves(typer.main.get_command(cli.app)))
 OF_ONE_MACHINE = {"up", "down", "demo", "module-path", "eval evidence"} | {
-    name for name in COMMANDS if name.startswith("models ") and name not in ("models push", "models drop")
+    name for name in COMMANDS if name.startswith("models ") and name not in ("models push", "models rm")
 }
 NOBODY = "127.0.0.1:1"  # a port that nothing listens on
 
@@ -87,6 +87,22 @@ def test_every_command_has_help_with_an_example_and_exit_codes(name: str) -> Non
     assert [text for text in helps if Text.from_markup(text).plain != text] == [], "brackets are no markup"
 
 
+def test_help_is_one_screen(run: Run) -> None:
+    lines = run("--help").out.splitlines()
+    assert (len(lines) <= 40, max(map(len, lines)) <= 80) == (True, True)
+
+
+def test_a_corpus_is_an_option_and_there_is_one_word_to_list_and_one_to_remove() -> None:
+    arguments = [
+        name for name, command in COMMANDS.items() for param in command.params
+        if param.name == "corpus" and param.param_type_name == "argument"
+    ]  # fmt: skip
+    assert arguments == []
+    assert {"list", "corpora", "delete", "drop", "remove", "revoke"}.isdisjoint(
+        word for name in COMMANDS for word in name.split()
+    )
+
+
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - OF_ONE_MACHINE))
 def test_every_command_of_a_cluster_takes_its_address_and_password(name: str) -> None:
     options = {option for param in COMMANDS[name].params for option in param.opts}
@@ -98,7 +114,7 @@ def test_every_command_of_a_cluster_takes_its_address_and_password(name: str) ->
     [
         ["ask", "Who?", "--redis", NOBODY],
         ["status", "--redis", NOBODY],
-        ["delete", "x", "--redis", NOBODY],
+        ["rm", "x", "--redis", NOBODY],
         ["prepare", "--redis", NOBODY],
         ["eval", "ask", "seeds/questions.jsonl", "--redis", NOBODY],
     ],
@@ -153,13 +169,14 @@ def test_with_json_a_fault_is_a_problem_on_stdout(run: Run, words: list[str], co
 
 # Arguments with which a command can't succeed here, in an empty folder; most need none.
 NOTHING_THERE = {
-    "up": "--shards 0", "demo": "nowhere", "ask": "Who?", "search": "mill", "show": "x", "drop": "c --yes",
-    "delete": "x", "rm": "x", "ingest": "nowhere", "calibrate": "nowhere.jsonl", "retokenise": "c", "backup": "f.tar",
-    "restore": "nowhere.tar", "config show": "--redis nonsense", "keys create": "ada --scope ask", "keys revoke": "00",
+    "up": "--shards 0", "demo": "nowhere", "ask": "Who?", "search": "mill", "show": "x", "rm": "x",
+    "corpus rm": "--corpus c --yes",
+    "ingest": "nowhere", "calibrate": "nowhere.jsonl", "corpus retokenise": "--corpus c", "backup": "f.tar",
+    "restore": "nowhere.tar", "config show": "--redis nonsense", "keys create": "ada --scope ask", "keys rm": "00",
     "eval retrieval": "nowhere.jsonl", "eval ask": "nowhere.jsonl", "eval evidence": "nowhere.jsonl",
     "bench ask": "--questions nowhere.jsonl", "bench stages": "nowhere.jsonl", "gears run": "nowhere.py",
-    "gears rm": "x", "dense push": "nowhere", "corpus set": "c dense=off", "models list": "--store store",
-    "models card": "nowhere", "models add": "nowhere", "models push": "nowhere", "models drop": "nowhere",
+    "gears rm": "x", "dense push": "nowhere", "corpus set": "dense=off --corpus c", "models ls": "--store store",
+    "models card": "nowhere", "models add": "nowhere", "models push": "nowhere",
     "models rm": "nowhere",
 }  # fmt: skip
 
@@ -187,7 +204,7 @@ def test_with_json_stdout_is_one_json_value_whatever_happens(
     ],
 )
 def test_choices_of_a_corpus_that_say_nothing_clear_are_refused(run: Run, choices: list[str], complaint: str) -> None:
-    done = run("corpus", "set", "c", *choices, env={"SHARDQA_REDIS": NOBODY})
+    done = run("corpus", "set", "--corpus", "c", *choices, env={"SHARDQA_REDIS": NOBODY})
     assert (done.code != 0, done.out) == (True, "")
     assert complaint in " ".join(done.err.split())
 
@@ -228,7 +245,7 @@ def test_a_searchs_words_are_marked_wherever_their_passage_begins() -> None:
         key="k", document="d", title="t", text="The mill\nstands.", start=100, end=116, score=1.0,
         highlights=[Highlight(start=104, end=108, term="mill")], place=None, metadata={}, shard="s", node="n",
     )  # fmt: skip
-    assert corpora.marked(passage).plain == "The »mill« stands."
+    assert documents.marked(passage).plain == "The »mill« stands."
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 documents"), (1, "1 document"), (1234, "1,234 documents")])

@@ -49,5 +49,5 @@ def test_what_is_no_checkpoint_is_an_error_of_one_line(tmp_path: Path) -> None:
 
 def test_a_missing_library_is_named(reader: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardqa.extras.find_spec", lambda name: None)
-    with pytest.raises(SetupError, match="pip install 'shardqa-toolchain'"):
+    with pytest.raises(SetupError, match=r"pip install '\./toolchain'"):
         command("export", reader, "--out", tmp_path / "out")

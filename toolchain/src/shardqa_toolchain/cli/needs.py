@@ -4,4 +4,4 @@ from functools import partial
 
 from shardqa import extras
 
-need = partial(extras.need, package="shardqa-toolchain")
+need = partial(extras.need, package="./toolchain")

@@ -53,7 +53,7 @@ def _installed_version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        raise SetupError(f"{name} is not installed; run: pip install shardqa") from None
+        raise SetupError(f"{name} is not installed; run: pip install . in a checkout of shardqa") from None
 
 
 def _fits(name: str, version: str, target: Target) -> bool:

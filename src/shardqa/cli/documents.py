@@ -1,41 +1,20 @@
-"""`shardqa corpora`, `ls`, `show`, `search` and `drop`: what is there, without asking anything."""
+"""`shardqa ls`, `show`, `search` and `rm`: the documents of a corpus, without asking anything."""
 
-import sys
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from shardqa.cli.connection import filter_of, with_engine
-from shardqa.cli.faults import WrongSetting
-from shardqa.cli.options import CorpusArgument, CorpusOption, FilterOption, JsonOption, Target, on_cluster
-from shardqa.cli.output import NOTHING, PARTLY, counted, out, print_json, print_table, report, say
+from shardqa.cli.ingest import PUT_SECONDS
+from shardqa.cli.options import CorpusOption, FilterOption, JsonOption, Target, on_cluster
+from shardqa.cli.output import NOTHING, PARTLY, end, out, print_json, print_table, say
 from shardqa.engine import Engine
 from shardqa.errors import UnknownDocument
-from shardqa.schema import CorpusInfo, DocumentInfo, Dropping, FoundPassage
+from shardqa.schema import DocumentInfo, FoundPassage
 
 SHOWN = 1_000  # documents of a list, unless more are asked for
 MARKS = ("»", "«")  # around the question's words where there is no colour
-
-
-@on_cluster
-def corpora(target: Target, as_json: JsonOption = False) -> None:
-    """A table of the corpora: documents, passages, vectors, characters, bytes. Exits with 1 where there are none.
-
-    Example: shardqa corpora
-    """
-    listed = with_engine(target.settings(), lambda engine: engine.catalogue.corpora())
-    if as_json:
-        print_json(listed.model_dump(mode="json"))
-    else:
-        columns = ("name", "documents", "passages", "encoded", "characters", "bytes")
-        print_table(columns, [_row(one) for one in listed.corpora])
-    _end(listed.failed, bool(listed.corpora))
-
-
-def _row(corpus: CorpusInfo) -> tuple[str | int, ...]:
-    encoded = "-" if corpus.encoded is None else corpus.encoded
-    return corpus.name, corpus.documents, corpus.passages, encoded, corpus.characters, corpus.bytes
 
 
 @on_cluster
@@ -115,7 +94,7 @@ def search(
             head = f"{passage.document}{where} ({passage.title}), characters {passage.start} to {passage.end}"
             out.print(Text.assemble((f"{n:>3}  ", "dim"), (head, "bold"), (f"  {passage.score:.3f}", "dim")))
             out.print(Text.assemble("     ", marked(passage)))
-    _end(result.failed, bool(result.passages))
+    end(result.failed, bool(result.passages))
 
 
 def marked(passage: FoundPassage) -> Text:
@@ -136,40 +115,28 @@ def _line(text: str) -> str:
 
 
 @on_cluster
-def drop(
+def rm(
     target: Target,
-    corpus: CorpusArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when the last document is removed.")] = False,
+    ids: Annotated[list[str], typer.Argument(help="Document ids, as 'ls' and 'ask' show them.")],
+    corpus: CorpusOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop a corpus with all its documents. It is hidden at once; the shards delete it in the background.
+    """Remove documents with all that belongs to them: passages, tokens, cached answers.
 
-    Example: shardqa drop handbook-2025 --yes --wait
+    Example: shardqa rm lake-ysolde --corpus seeds
     """
-    settings = target.settings()
-    if not yes:
-        if not sys.stdin.isatty():
-            raise WrongSetting("there is no terminal to confirm on; add --yes")
-        typer.confirm(f"Drop the corpus {corpus} with all its documents?", abort=True, err=True)
+    settings = target.settings(corpus=corpus, timeout=PUT_SECONDS)
 
-    async def work(engine: Engine) -> Dropping:
-        begun = await engine.catalogue.drop(corpus)
-        if wait and not begun.done:
-            async for _ in engine.catalogue.dropping(corpus):
-                pass
-            return begun.model_copy(update={"removed": begun.documents, "done": True})
-        return begun
+    async def work(engine: Engine) -> dict[str, bool]:
+        return {id_: await engine.documents.delete(settings.corpus, id_) for id_ in dict.fromkeys(ids)}
 
-    done = with_engine(settings, work)
-    line = f"dropped {corpus}: {done.removed:,} of {counted(done.documents, 'document')} removed"
-    report(as_json, done.model_dump(mode="json"), line)
-
-
-def _end(failed: list[str], is_something: bool) -> None:
-    """Exits where something is missing."""
-    if failed:
-        say(f"without the documents of {', '.join(failed)}")
-        raise typer.Exit(PARTLY)
-    if not is_something:
-        raise typer.Exit(NOTHING)
+    removed = with_engine(settings, work)
+    if as_json:
+        print_json({"corpus": settings.corpus, "removed": removed})
+    for id_, was_there in removed.items():
+        if was_there and not as_json:
+            say(f"removed {id_}")
+    missing = [id_ for id_, was_there in removed.items() if not was_there]
+    if missing:
+        say(f"corpus {settings.corpus!r} has no document {', '.join(map(repr, missing))}")
+        raise typer.Exit(NOTHING if len(missing) == len(removed) else PARTLY)
