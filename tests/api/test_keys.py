@@ -7,14 +7,19 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from shardqa.api.allowances import RequestCount
+from shardqa.api.allowances import Allowances, RequestCount
+from shardqa.api.connection import Connection
+from shardqa.api.faults import TooManyOfKey
 from shardqa.cluster.local import LocalCluster
+from shardqa.engine.api_keys import ApiKey
 from shardqa.filters import DocumentFilter
 from tests.api.conftest import (
     KeyOf,
@@ -86,6 +91,20 @@ def test_a_key_has_a_number_of_requests_a_minute(locked: Server, filled: str, ke
     reply = awaited(lambda: ask(locked, filled, key), lambda reply: reply.status_code == 429)
     problem(reply, 429, "too_many_of_key")
     assert 1 < int(reply.headers["retry-after"]) <= 120
+
+
+async def test_a_key_is_served_as_often_as_it_says_and_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def counted(minute: int, sent: dict[str, int]) -> dict[str, tuple[int, int]]:
+        return {}
+
+    monkeypatch.setattr("shardqa.api.allowances.time.time", lambda: 7 * 60.0)  # a minute never turns
+    engine = SimpleNamespace(api_keys=SimpleNamespace(count_requests=counted))
+    allowances = Allowances(cast(Connection, SimpleNamespace(engine=engine)))
+    key = ApiKey(id="k", name="intranet", scopes=["ask"], per_minute=4, created=datetime.now(UTC), digest="")
+    for _ in range(4):
+        await allowances.take(key)
+    with pytest.raises(TooManyOfKey, match="4 requests a minute"):
+        await allowances.take(key)
 
 
 @example(limit=15, before=18, current=0, second=0.0)
