@@ -27,25 +27,25 @@ class WorkerConfig:
         arguments = {name.lower(): value for name, value in zip(words[::2], words[1::2], strict=True)}
         return cls(node, role, clustered == "1", arguments)
 
-    def _number(self, name: str, default: int) -> int:
-        return int(self.arguments.get(name, default))
+    def _number(self, name: str) -> int:
+        return int(self.arguments[name])
 
     @property
     def model_threads(self) -> int:
         """Threads of one run of a model."""
-        return self._number("threads", 1)
+        return self._number("threads")
 
     @property
     def model_runs(self) -> int:
         """Runs of one model at once."""
-        return self._number("threads_per_queue", 1)
+        return self._number("threads_per_queue")
 
     @property
     def model_seconds(self) -> float:
         """Seconds that a run of a model may take; 0: no limit."""
-        return self._number("execution_timeout", 0) / 1000
+        return self._number("execution_timeout") / 1000
 
     @property
     def stall(self) -> float:
         """Seconds that a function may hold the loop."""
-        return self._number("timeout", 0) / 1000 or STALL
+        return self._number("timeout") / 1000 or STALL

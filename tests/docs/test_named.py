@@ -122,9 +122,8 @@ def test_the_table_of_arguments_has_their_words_and_defaults(argument: ModuleArg
     if argument.words:
         assert row[1] == argument.words
     if argument.default is not None:
-        zero = f" ({argument.zero or 'none'})" if argument.default == "0" else ""
-        default = KNOWN[argument.name].value if argument.default == "-1" else argument.default
-        assert row[2] == f"{default}{zero}"
+        zero = f" ({argument.zero or 'none'})" if argument.default == "0" != argument.least else ""
+        assert row[2] == f"{argument.default}{zero}"
 
 
 def test_there_are_at_most_24_arguments() -> None:

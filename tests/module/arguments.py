@@ -15,8 +15,9 @@ class ModuleArgument:
     name: str
     # of a choice, with | between
     words: str = ""
-    # None: a text; -1: a number that the worker has a default for
+    # None: a text
     default: str | None = None
+    least: str = ""
     # what 0 stands for where it is allowed beside the bounds
     zero: str = ""
     # its name in HELLO; empty: the worker is not told
@@ -35,4 +36,4 @@ def read_row(kind: str, cells: list[str]) -> ModuleArgument:
     if kind == "CHOICE":
         words = values[2]
         return ModuleArgument(values[0], words, words.split("|")[PLACES[values[3]]])
-    return ModuleArgument(values[0], default=values[5], zero=values[6], hello=values[7])
+    return ModuleArgument(values[0], default=values[5], least=values[3], zero=values[6], hello=values[7])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from .arguments import module_arguments  # noqa: TID251 (this package is tests/module)
 from .servers import MODULE, Make, Server, until  # noqa: TID251 (this package is tests/module)
 
 
@@ -27,12 +28,8 @@ def test_the_greeting_names_the_node_its_role_and_its_settings(shared: tuple[Ser
     assert hello[2] == "2"
     assert len(hello[3]) == 40
     assert hello[4:7] == ["master", "0", str(shared[0].port)]
-    assert dict(zip(hello[7::2], hello[8::2], strict=True)) == {
-        "threads": "1",
-        "timeout": "10000",
-        "execution_timeout": "0",
-        "threads_per_queue": "1",
-    }
+    defaults = {argument.hello: argument.default for argument in module_arguments() if argument.hello}
+    assert dict(zip(hello[7::2], hello[8::2], strict=True)) == defaults
     assert shared[1].seen("HELLO")[0][4] == "replica"
 
 

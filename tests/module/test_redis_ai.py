@@ -43,11 +43,11 @@ def test_redis_ais_load_arguments_are_taken(make: Make) -> None:
     assert config(server, "GET", "MODEL_CHUNK_SIZE") == 1000
     assert config(server, "GET", "BACKENDSPATH") == b"/b"
     (hello,) = server.seen("HELLO")
-    assert dict(zip(hello[7::2], hello[8::2], strict=True)) == {
-        "threads": "2",
-        "threads_per_queue": "4",
-        "timeout": "10000",
-        "execution_timeout": "2000",
+    assert dict(zip(hello[7::2], hello[8::2], strict=True)).items() >= {
+        ("threads", "2"),
+        ("threads_per_queue", "4"),
+        ("timeout", "10000"),
+        ("execution_timeout", "2000"),
     }
     for name in ("INTER_OP_PARALLELISM", "BACKEND_MEMORY_LIMIT", "BACKENDSPATH", "ONNX"):
         assert f"module argument {name} has no effect here" in server.log

@@ -18,10 +18,18 @@ from shardqa.module.worker import frames
 from shardqa.module.worker.calls import CHECK
 from shardqa.module.worker.frames import Frame, Type
 from shardqa.module.worker.link import Link
+from tests.module.arguments import module_arguments
 
 NODE = "a" * 40
 PATIENCE = 20  # seconds a test waits for a frame before it fails
 Item = bytes | str
+
+
+def greeting(arguments: Sequence[str]) -> list[str]:
+    """The words of HELLO that name the module's arguments, with these in place of their defaults."""
+    values = {argument.hello: argument.default for argument in module_arguments() if argument.hello}
+    values |= dict(zip(arguments[::2], arguments[1::2], strict=True))
+    return [str(word) for pair in values.items() for word in pair]
 
 
 def ok(command: list[bytes]) -> bytes:
@@ -58,7 +66,7 @@ class WorkerClient:
         self._silent = False  # the worker closed its end
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.send(Type.HELLO, str(frames.VERSION), NODE, role, str(int(clustered)), "7000", *config)
+        self.send(Type.HELLO, str(frames.VERSION), NODE, role, str(int(clustered)), "7000", *greeting(config))
 
     def _spawn(self) -> tuple[int, socket.socket]:
         ours, theirs = socket.socketpair()

@@ -181,10 +181,9 @@ const char *module_name(void) {
     return names[shardqa.arguments.name];
 }
 
-/* One that is -1 was not given: the worker has a default of its own. */
 void arguments_greet(struct frame_writer *hello) {
     for (size_t i = 0; i < COUNT; i++) {
-        if (ALL[i].hello == NULL || *(long long *)place(&ALL[i]) < 0) continue;
+        if (ALL[i].hello == NULL) continue;
         frame_text(hello, ALL[i].hello);
         frame_number(hello, *(long long *)place(&ALL[i]));
     }

@@ -8,7 +8,7 @@
  *
  * NUMBER(name, field, unit, least, most, default, zero, hello, meaning): `zero` says what 0
  * stands for where it is allowed beside the bounds; `hello` is the name that HELLO has, NULL:
- * the worker is not told. A number that is -1 was not given and is not told either.
+ * the worker is not told. The worker has no defaults of its own.
  * CHOICE(name, field, words, default, meaning): the field is the place of the word.
  * TEXT(name, field, reader, meaning): a text that it owns, NULL: none. */
 #ifndef SHARDQA_ARGUMENTS_H
@@ -40,12 +40,12 @@
     NUMBER("TIMEOUT", timeout_ms, "milliseconds", 1, DAY_MS, 10000, "none", "timeout", "how long a client waits")                          \
     NUMBER("HEARTBEAT", heartbeat_ms, "milliseconds", 1, DAY_MS, 3000, "never", NULL, "of silence after which a worker is killed")         \
     NUMBER("MAXPENDING", max_pending, "a number", 1, 1000000, 4096, NULL, NULL, "requests that may wait at once")                          \
-    NUMBER("MaxExecutions", max_executions, "a number", 1, 1073741824, -1, NULL, "maxexecutions", "executions that are kept")              \
-    NUMBER("MaxExecutionsPerRegistration", max_executions_per_registration, "a number", 1, 1073741824, -1, NULL,                           \
+    NUMBER("MaxExecutions", max_executions, "a number", 1, 1073741824, 1000, NULL, "maxexecutions", "executions that are kept")            \
+    NUMBER("MaxExecutionsPerRegistration", max_executions_per_registration, "a number", 1, 1073741824, 100, NULL,                          \
            "maxexecutionsperregistration", "of them, those of one registration")                                                           \
-    NUMBER("ExecutionMaxIdleTime", execution_max_idle_ms, "milliseconds", 1, DAY_MS, -1, NULL, "executionmaxidletime",                     \
+    NUMBER("ExecutionMaxIdleTime", execution_max_idle_ms, "milliseconds", 1, DAY_MS, 5000, NULL, "executionmaxidletime",                   \
            "how long an execution may take")                                                                                               \
-    NUMBER("ProfileExecutions", profile_executions, "a number", 0, 1, -1, NULL, "profileexecutions", "1: functions are profiled")
+    NUMBER("ProfileExecutions", profile_executions, "a number", 0, 1, 0, NULL, "profileexecutions", "1: functions are profiled")
 
 enum pyexecute { PYEXECUTE_NO, PYEXECUTE_LOCAL, PYEXECUTE_YES };
 enum sandbox { SANDBOX_YES, SANDBOX_NETWORK /* TCP to anywhere, not to other nodes alone */, SANDBOX_NO };

@@ -15,14 +15,15 @@ SAVED = b"+OK - value was saved in extra config dictionary\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    value: int | str
+    # None: an argument of the module, whose default stands in its table (arguments.h)
+    value: int | str | None
     least: int | None = None  # of a number that may change at run time; None: it may not change
 
 
 KNOWN = {
-    "MaxExecutions": Setting(1000, 1),
-    "MaxExecutionsPerRegistration": Setting(100, 1),
-    "ProfileExecutions": Setting(0, 0),
+    "MaxExecutions": Setting(None, 1),
+    "MaxExecutionsPerRegistration": Setting(None, 1),
+    "ProfileExecutions": Setting(None, 0),
     "PythonAttemptTraceback": Setting(1, 0),
     "OverridePythonAllocators": Setting(0),  # the worker is a process of its own: there is nothing to override
     "DownloadDeps": Setting(0),  # of RedisGears' own Python, which is not used here
@@ -31,7 +32,7 @@ KNOWN = {
     "PythonInstallationDir": Setting(""),
     "CreateVenv": Setting(0),
     "ExecutionThreads": Setting(3),
-    "ExecutionMaxIdleTime": Setting(5000, 1),  # milliseconds
+    "ExecutionMaxIdleTime": Setting(None, 1),  # milliseconds
     "PythonInstallReqMaxIdleTime": Setting(30000, 1),  # milliseconds
     "SendMsgRetries": Setting(3, 0),
 }
@@ -42,7 +43,7 @@ class WorkerSettings:
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._arguments = arguments  # of the module, names in lower case
         self._values: dict[str, int | str] = {
-            name: int(arguments.get(name.lower(), setting.value)) if setting.least is not None else setting.value
+            name: int(arguments[name.lower()]) if setting.value is None else setting.value
             for name, setting in KNOWN.items()
         }
         self._extra: dict[str, str] = {}
