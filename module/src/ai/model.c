@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "ai/ai_state.h"
-#include "ai/model_file.h"
 #include "core/pending.h"
 #include "core/resp.h"
 #include "core/state.h"

@@ -13,9 +13,6 @@
 #include "core/redis_api.h"
 #include "core/text.h"
 
-#define MODEL_IN_MEMORY (FRAME_MAX_PAYLOAD - FRAME_SPARE) /* bytes of a model that goes to the worker in a frame */
-#define MODEL_IN_FILE ((size_t)16 << 30)
-
 enum model_kind { KIND_MODEL, KIND_SCRIPT };
 
 enum model_state {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ai/model.h"
+#include "core/blob.h"
 #include "core/state.h"
 
 enum { NAME_LENGTH = 32, NAMES = 8 }; /* hex digits; files of one name whose content differs */

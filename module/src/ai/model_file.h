@@ -12,6 +12,10 @@
 #include <stddef.h>
 
 #include "core/buffer.h"
+#include "core/frame.h"
+
+#define MODEL_IN_MEMORY (FRAME_MAX_PAYLOAD - FRAME_SPARE) /* bytes of a model that goes to the worker in a frame */
+#define MODEL_IN_FILE ((size_t)16 << 30)
 
 struct blob;
 

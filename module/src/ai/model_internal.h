@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "ai/model.h"
+#include "ai/model_file.h"
 #include "core/frame.h"
 
 /* Together they keep a MODELLOAD frame below its bound. */

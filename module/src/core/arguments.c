@@ -181,6 +181,7 @@ const char *module_name(void) {
     return names[shardqa.arguments.name];
 }
 
+/* All of them, whether loadmodule gave them or not. */
 void arguments_greet(struct frame_writer *hello) {
     for (size_t i = 0; i < COUNT; i++) {
         if (ALL[i].hello == NULL) continue;

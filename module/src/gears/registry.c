@@ -13,7 +13,6 @@
 #include "core/pending.h"
 #include "core/rights.h"
 #include "core/worker_link.h"
-#include "gears/events.h"
 #include "gears/gears_state.h"
 #include "gears/hooks.h"
 
