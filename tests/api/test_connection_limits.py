@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from shardqa.api import connection_limits
+from shardqa.api.connection_limits import ConnectionLimits
 from shardqa.api.http_protocol import MAX_HEAD, MAX_URL
 from tests.api.conftest import NOBODY, Server, StartApi, read_all, running_api
 
@@ -55,6 +56,27 @@ def test_connections_that_wait_give_way_to_new_ones(
     if sent != UNREAD:
         assert b"200 OK" in read_all(first) or sent != WHOLE  # and the oldest has gone
     assert len(held) == 100
+
+
+class Waiting:
+    """Plays a connection that waits for its client."""
+
+    def __init__(self, owner: str, limits: ConnectionLimits) -> None:
+        self.owner, self._limits, self.is_cut = owner, limits, False
+        self.is_in = limits.enter(self)
+
+    def cut(self) -> None:
+        self.is_cut = True
+        self._limits.leave(self)
+
+
+def test_an_address_with_too_many_connections_gives_way_itself() -> None:
+    limits = ConnectionLimits(connections=10, per_address=2)
+    others = [Waiting("192.0.2.1", limits)]
+    own = [Waiting("192.0.2.2", limits) for _ in range(4)]
+    assert [connection.is_cut for connection in own] == [True, True, False, False]
+    assert [connection.is_cut for connection in others] == [False]
+    assert all(connection.is_in for connection in own)
 
 
 @pytest.mark.parametrize(
