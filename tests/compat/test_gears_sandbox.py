@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -89,6 +90,11 @@ OTHERS = [  # of Redis as a process
     "import fcntl; a, b = socket.socketpair(); fcntl.fcntl(a, 10, 9)",  # F_SETSIG
 ]
 FILES = [
+    "open('/etc/shadow')",
+    "os.listdir('/root')",
+    "os.listdir('/')",
+    "open('/var/tmp/shardqa-sandbox-test', 'w')",
+    "os.unlink('/etc/hosts')",
     "open({folder!r} + '/appendonlydir/stolen', 'w')",
     "os.listdir({folder!r})",
     "os.chmod({file!r}, 0o666)",
@@ -120,6 +126,8 @@ FILES = [
 ]
 MACHINE = [
     "socket.create_connection(('127.0.0.1', {port}))",
+    "socket.socket().bind(('127.0.0.1', 0))",
+    "socket.socket().listen()",
     "subprocess.run(['true'])",
     "os.fork()",
     *(f"socket.socket({family}, {kind})" for family, kind in ((1, 1), (1, 2), (16, 3), (17, 3), (38, 5), (40, 1))),
@@ -172,8 +180,11 @@ def test_a_function_touches_no_other_process_no_other_file_and_not_the_machine(
 
 STANDARD = """
 def use(folder):
-    import asyncio, concurrent.futures, logging.handlers, os, pathlib, shutil, sqlite3, tarfile, tempfile, zipfile
+    import asyncio, concurrent.futures, logging.handlers, mmap, os, pathlib, shutil, socket, sqlite3, tarfile, tempfile
+    import zipfile, zoneinfo
     os.chdir(folder)
+    socket.socketpair(), mmap.mmap(-1, 4096), open('/proc/cpuinfo').read(), zoneinfo.ZoneInfo('UTC')
+    open('/dev/null', 'w').write(str(os.urandom(8)))
     pathlib.Path('a').write_text('hello')
     pathlib.Path('a').touch()
     shutil.copy('a', 'b')
@@ -288,6 +299,8 @@ def test_a_worker_has_a_user_of_its_own(start_node: Callable[..., Node], readabl
         status = Path(f"/proc/{pid}/status").read_text()
         assert f"Uid:\t{nobody.pw_uid}\t{nobody.pw_uid}\t{nobody.pw_uid}" in status
         assert f"Gid:\t{nobody.pw_gid}" in status
+        assert re.search(r"Groups:\s*\n.*CapEff:\t0+\n", status, re.DOTALL)
+        assert attempt(client, "os.setresuid(0, 0, 0)") == "refused"
         assert client.execute_command("RG.PYEXECUTE", "GB('PythonReader').run(lambda: [1])") == [["1"], []]
         os.kill(pid, signal.SIGSTOP)  # what Redis can't kill would stay
         wait_until(lambda: client.info("shardqa")["shardqa_worker_pid"] not in (0, pid), "a new worker")
