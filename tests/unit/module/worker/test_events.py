@@ -37,34 +37,6 @@ def test_an_event_of_a_key_that_is_gone_has_no_value(worker: WorkerClient) -> No
     assert worker.wait_log("g:1") == str({"key": "g:1", "value": None, "type": None, "event": "del"})
 
 
-def test_events_of_one_key_run_in_order(worker: WorkerClient) -> None:
-    code = "import asyncio\nseen = []\nasync def f(r):\n    await asyncio.sleep(0)\n    seen.append(r['event'])\n"
-    code += "    if len(seen) == 50: log(f'all {seen}')\n"
-    id = worker.register(code + "GB().foreach(f).register(prefix='o:*', readValue=False, mode='async_local')")
-    for n in range(50):
-        event(worker, id, str(n), "o:1")
-    assert worker.wait_log("all") == f"all {[str(n) for n in range(50)]}"
-
-
-def test_many_keys_at_once_all_run(worker: WorkerClient) -> None:
-    code = "import asyncio\nseen = set()\nasync def f(r):\n    await asyncio.sleep(0.001)\n    seen.add(r['key'])\n"
-    code += "    if len(seen) == 200: log('all two hundred')\n"
-    id = worker.register(code + "GB().foreach(f).register(prefix='m:*', readValue=False, mode='async_local')")
-    for n in range(200):
-        event(worker, id, "set", f"m:{n}", "string")
-    assert worker.wait_log("all two hundred")
-
-
-def test_a_function_that_fails_on_an_event_is_counted_and_the_next_event_runs(worker: WorkerClient) -> None:
-    code = "def f(r):\n    if r['event'] == 'bad': raise ValueError('bad one')\n    log('good one')\n"
-    id = worker.register(code + "GB().foreach(f).register(prefix='f:*', readValue=False, mode='async_local')")
-    event(worker, id, "bad", "f:1")
-    event(worker, id, "good", "f:1")
-    assert worker.wait_log("good one")
-    data = next(dump for dump in worker.request("RG.DUMPREGISTRATIONS") if dump[1].decode() == id)[7]
-    assert b"bad one" in data[data.index(b"lastError") + 1]
-
-
 def test_an_event_of_a_registration_that_is_gone_does_nothing(worker: WorkerClient) -> None:
     event(worker, f"{NODE}-999", "set", "x")
     assert worker.execute("") == b"OK"

@@ -180,14 +180,6 @@ def test_a_task_that_exits_does_not_end_the_worker(worker: WorkerClient) -> None
     assert worker.miss(keymiss(worker, code), "a:1") == b"here"
 
 
-def test_a_cancelled_function_that_sleeps_stops(worker: WorkerClient) -> None:
-    code = "import asyncio\nasync def f(r):\n    await asyncio.sleep(1000)"
-    asked = worker.ask(Type.MISS, "default", keymiss(worker, code), "a:1", "GET", "a:1")
-    worker.execute("")
-    worker.send(Type.CANCEL, id=asked)
-    assert "was stopped" in str(worker.reply(asked))
-
-
 def test_cancelled_loops_give_their_threads_back(worker: WorkerClient) -> None:
     id = keymiss(worker, "def f(r):\n    while True: pass")
     for _ in range(4):  # one more than the pool has threads

@@ -1,4 +1,7 @@
-"""Random texts as scripts: each gets an answer, and the worker lives. FUZZ_SCRIPTS says how many, 400 else."""
+"""Random scripts and calls of what functions have: each gets an answer, and the worker lives.
+
+FUZZ_SCRIPTS says how many, 400 else.
+"""
 
 import os
 from random import Random
@@ -25,6 +28,17 @@ LINES = ["import sys; sys.exit()", "raise SystemExit", "raise KeyboardInterrupt"
 LINES += ["GB = None", "async def async_step(r): return r", "execute('GET', 'x')", "log(log)", "\x00", "\ufffd"]
 LINES += ["\xe9 = 1", "\tx", "return", "from shardqa.gears import *", "import redisAI", "globals().clear()"]
 LINES += ["runtime._session", "open('/etc/passwd')"]
+FUNCTIONS = (  # all but those that make futures, which nobody would end
+    "execute", "log", "hashtag", "configGet", "gearsConfigGet", "override_reply", "flat_error", "get_command",
+    "call_next", "runCoroutine", "setFutureResults", "setFutureException", "isAsyncAllow", "getGearsSession",
+    "setGearsSession", "gearsCtx", "atomic", "GB", "runtime.call", "redisAI.createTensorFromValues",
+    "redisAI.getTensorFromKey", "redisAI.createScriptRunner",
+)  # fmt: skip
+ARGUMENTS = (
+    "", "'x'", "b'\\xff'", "'\\ud800'", "1", "2**70", "None", "[]", "{}", "'a' * 70000", "*['x'] * 5000", "'\\x00'",
+    "float('nan')", "True", "('a', 'b')", "lambda: 1", "'GET', 'x'", "'SET', 'k', ''", "['GET', 'x']", "'warning'",
+    "'INFO'", "'MULTI'", "'RG.TRIGGER', 'x'", "'AI.TENSORGET', 'x'",
+)  # fmt: skip
 WORDS = ("UNBLOCKING", "ID", "a", "UPGRADE", "REPLACE_WITH", "DESCRIPTION", "REQUIREMENTS", "", "\x00", "id")
 
 
@@ -33,6 +47,14 @@ def call(random: Random, name: str) -> str:
     plain = [value(random) for _ in range(random.choice((takes, takes, takes, 1, 2, 3)))]
     named = {random.choice(NAMES): value(random) for _ in range(few(random))}
     return f".{name}({', '.join([*plain, *(f'{key}={value}' for key, value in named.items())])})"
+
+
+def call_of_a_function(random: Random) -> str:
+    """A run or a trigger whose function calls something with anything."""
+    kind, wait = ("async def", random.choice(("", "await "))) if random.random() < 0.5 else ("def", "")
+    called = f"{wait}{random.choice(FUNCTIONS)}({random.choice(ARGUMENTS)})"
+    end = random.choice(("GB('ShardsIDReader').map(f).run()", "GB('CommandReader').map(f).register(trigger='random')"))
+    return f"import redisAI\n{kind} f(r):\n    return {called}\n{end}\n"
 
 
 def few(random: Random) -> int:
@@ -62,8 +84,10 @@ def test_every_random_script_gets_an_answer_and_the_worker_lives(worker: WorkerC
         words = [random.choice(WORDS) for _ in range(few(random))]
         if "REQUIREMENTS" in words:
             words = [*words, "not a name"]
-        text = script(random).encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
+        text = call_of_a_function(random) if number % 4 == 0 else script(random)
+        text = text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape")
         reply: Any = worker.execute(text, *words)
+        worker.request("RG.TRIGGER", "random")
         kind = "error" if isinstance(reply, ResponseError) else "OK" if reply == b"OK" else "results"
         print("REPLY", str(reply)[:70])
         kinds[kind] = kinds.get(kind, 0) + 1

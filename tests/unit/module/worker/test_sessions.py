@@ -120,12 +120,15 @@ def test_unknown_arguments_are_ignored_and_logged_once(worker: WorkerClient) -> 
     assert len([frame for frame in worker.of(Type.LOG) if b"argument sort" in frame.payload]) == 0
 
 
+NO_PACKAGES = ("-r/etc/passwd", "--index-url=http://x", "git+https://x/y", "/tmp/a.whl", "../x", "x;y", "", "a b")
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [
         (["ID"], "ID needs a value"),
         (["REQUIREMENTS"], "REQUIREMENTS needs a value"),
-        (["REQUIREMENTS", "-r/etc/passwd"], "not the name of a package"),
+        *((["REQUIREMENTS", word], "not the name of a package") for word in NO_PACKAGES),
         (["REPLACE_WITH", "nobody"], "does not exist"),
         (["WHAT"], "'WHAT' is unknown"),
     ],
@@ -197,18 +200,6 @@ def test_a_stored_session_that_now_registers_more_is_stored_anew(start_worker: C
     worker.start()
     items = worker.wait(lambda f: f.type is Type.REGISTER).items()
     assert (items[0], items[1], items[3]) == (b"s", b"alice", b"2")
-
-
-def test_a_registration_that_is_new_in_a_stored_session_gets_an_id_of_its_own(
-    start_worker: Callable[..., WorkerClient],
-) -> None:
-    worker = start_worker()
-    worker.send(Type.SESSION, "s", "alice", echo("a") + "\n" + echo("b"), "1", f"{NODE}-1")
-    worker.start()
-    assert worker.request("RG.TRIGGER", "b") == [b"yes"]
-    ids = [dumped[1].decode() for dumped in worker.request("RG.DUMPREGISTRATIONS")]
-    assert ids[0] == f"{NODE}-1"
-    assert len(set(ids)) == 2
 
 
 def body(trigger: str, description: str = "") -> tuple[str, ...]:
