@@ -92,14 +92,6 @@ def test_a_function_that_raises_in_a_block_frees_redis_and_its_error_is_told(cli
     assert client.get("atomic-r") == "1"
 
 
-def test_a_worker_that_dies_in_a_block_frees_redis(redis_node: Node, client: Redis) -> None:
-    function = "import os\ndef f(r):\n    with atomic():\n        execute('PING')\n        os._exit(1)"
-    register(client, "atomic-die", function)
-    with pytest.raises(ResponseError, match=r"TRYAGAIN|died"):
-        send(client, "RG.TRIGGER", "atomic-die")
-    wait_until(lambda: client.info("shardqa")["shardqa_worker_state"] == "ready", "a new worker")
-
-
 def test_the_writes_of_a_block_reach_a_replica_together(node_and_replica: tuple[Node, Node]) -> None:
     master, replica = node_and_replica
     with master.client(decode_responses=True) as client, replica.client(decode_responses=True) as copy:
@@ -108,17 +100,6 @@ def test_the_writes_of_a_block_reach_a_replica_together(node_and_replica: tuple[
         wait_until(lambda: copy.mget("copied-a", "copied-b") == ["1", "1"], "both have come")
         block = wait_until(lambda: written(master, b"copied-b", b"copied-a"), "both are in the AOF")
     assert block.index(b"MULTI") < block.index(b"copied-b") < block.index(b"copied-a") < block.index(b"EXEC")
-
-
-def test_writes_of_one_calls_frame_reach_the_replica_as_one_transaction(node_and_replica: tuple[Node, Node]) -> None:
-    master, replica = node_and_replica
-    function = "async def f(r):\n    await runtime.calls([('SET', 'tick:a', r[1]), ('SET', 'tick:b', r[1])])"
-    with master.client(decode_responses=True) as client, replica.client(decode_responses=True) as copy:
-        register(client, "tick", function)
-        for n in range(20):
-            send(client, "RG.TRIGGER", "tick", n)
-            a, b = copy.pipeline(transaction=True).get("tick:a").get("tick:b").execute()
-            assert a == b
 
 
 def written(node: Node, first: bytes, last: bytes) -> bytes:
@@ -142,14 +123,6 @@ def test_a_sync_trigger_runs_inside_a_transaction_and_a_script(client: Redis) ->
     script = "return {redis.call('RG.TRIGGER', 'sync-in', KEYS[1]), redis.call('GET', KEYS[1])}"
     assert client.eval(script, 1, "sync-n") == [[[7, 0, 1]], "7"]
     assert send(client, "RG.TRIGGER", "sync-in", "sync-n") == [[8, 1, 0]]
-
-
-def test_a_sync_trigger_may_await_inside_a_transaction(client: Redis) -> None:
-    function = "import asyncio\nasync def f(r):\n    await asyncio.sleep(0.01)\n    return execute('PING')"
-    register(client, "sync-await", function, mode="sync")
-    pipeline = client.pipeline(transaction=True)
-    send(pipeline, "RG.TRIGGER", "sync-await")
-    assert pipeline.execute() == [["PONG"]]
 
 
 def test_an_error_and_a_deadline_of_a_sync_trigger_are_its_reply(client: Redis) -> None:

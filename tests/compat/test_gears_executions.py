@@ -57,12 +57,6 @@ def test_a_running_execution_is_listed_and_can_be_aborted(client: Redis) -> None
         send(client, "RG.ABORTEXECUTION", id)
 
 
-def test_a_synchronous_loop_is_aborted_too(client: Redis) -> None:
-    id = start(client, "def f(x):\n    while True: pass\nGB('ShardsIDReader').map(f).run()")
-    assert send(client, "RG.ABORTEXECUTION", id) == "OK"
-    assert listed(client)[id] == "aborted"
-
-
 def test_errors_of_a_step_and_of_a_reader_are_kept(client: Redis) -> None:
     dry = "def g():\n    yield 1\n    raise ValueError('dry')\nGB('PythonReader').run(g)"
     for code, error in (

@@ -11,11 +11,10 @@ from tests.compat.scripts import echo, registrations, send
 from tests.nodes import Node, running_node, wait_until
 from tests.workers import kill_worker
 
-PLAIN = "GB('CommandReader').map(lambda r: {body}).register(trigger='{trigger}', mode='async_local')"
 ASYNC = """
 async def work(record):
-    return {body}
-GB('CommandReader').map(work).register(trigger='{trigger}', mode='async_local')
+    return __import__('time').sleep(3600)
+GB('CommandReader').map(work).register(trigger='loops', mode='async_local')
 """
 LOOP = "def f(record):\n    {body}\nGB({reader!r}).foreach(f).register({arguments}, mode='async_local')"
 MISS = "prefix='miss:*', commands=['get'], eventTypes=['keymiss']"
@@ -69,12 +68,9 @@ def wait_for_restarts(client: Redis, before: int, count: int = 1) -> None:
     wait_until(ready, "the worker is replaced", 60)
 
 
-@pytest.mark.parametrize(("script", "body"), [(PLAIN, IN_C), (ASYNC, "__import__('time').sleep(3600)")])
-def test_a_function_that_hangs_inside_c_is_ended_at_its_deadline_and_named(
-    node: Node, client: Redis, script: str, body: str
-) -> None:
+def test_a_function_that_hangs_inside_c_is_ended_at_its_deadline_and_named(node: Node, client: Redis) -> None:
     before = info(client)["worker_restarts"]
-    send(client, "RG.PYEXECUTE", script.format(body=body, trigger="loops"), "ID", "looping")
+    send(client, "RG.PYEXECUTE", ASYNC, "ID", "looping")
     assert error_of(client, "RG.TRIGGER", "loops")
     wait_for_restarts(client, before)
     assert "(trigger 'loops') of session looping" in info(client)["worker_last_running"]
@@ -109,23 +105,6 @@ def test_what_loops_in_python_is_interrupted_and_costs_nobody_else_anything(
     assert info(client)["worker_restarts"] == before
 
 
-def test_an_event_that_loops_is_ended_like_a_trigger(client: Redis) -> None:
-    before = info(client)["worker_restarts"]
-    send(client, "RG.CONFIGSET", "ExecutionMaxIdleTime", "1")
-    send(client, "RG.PYEXECUTE", LOOP.format(body=IN_PYTHON, reader="KeysReader", arguments="prefix='e:*'"))
-    for number in range(2):
-        client.set(f"e:{number}", "x")
-
-    def ended() -> int:
-        (entry,) = (entry for entry in registrations(client) if entry["reader"] == "KeysReader")
-        return int(entry["numFailures"] + entry["numAborted"])
-
-    wait_until(lambda: ended() == 2, "both are ended")
-    send(client, "RG.CONFIGSET", "ExecutionMaxIdleTime", "5000")
-    assert send(client, "RG.TRIGGER", "kept") == ["yes"]
-    assert info(client)["worker_restarts"] == before
-
-
 def test_a_loop_inside_c_in_a_script_is_ended_and_the_log_names_its_line(node: Node, client: Redis) -> None:
     before = info(client)["worker_restarts"]
     assert error_of(client, "RG.PYEXECUTE", f"x = 1\n{IN_C}", "ID", "script")
@@ -136,7 +115,8 @@ def test_a_loop_inside_c_in_a_script_is_ended_and_the_log_names_its_line(node: N
 
 def test_a_function_that_crashes_is_named(client: Redis) -> None:
     before = info(client)["worker_restarts"]
-    send(client, "RG.PYEXECUTE", PLAIN.format(body="__import__('ctypes').string_at(0)", trigger="crashes"))
+    crash = "GB('CommandReader').map(lambda r: __import__('ctypes').string_at(0)).register(trigger='crashes')"
+    send(client, "RG.PYEXECUTE", crash)
     assert "worker" in error_of(client, "RG.TRIGGER", "crashes")
     wait_for_restarts(client, before)
     assert "signal 11" in info(client)["worker_last_end"]

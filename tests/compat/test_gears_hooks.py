@@ -1,7 +1,6 @@
 """Commands that functions hook: CommandReader's hook= with call_next, and KeysReader's commands=."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from redis import Redis, ResponseError
 from redis.exceptions import MovedError
 
 from tests.compat.scripts import fields, registered_ids, registrations, send
-from tests.nodes import Node, wait_until
+from tests.nodes import Node
 
 STAMP = """
 def stamp(r):
@@ -138,29 +137,6 @@ def test_in_transactions_scripts_and_functions_nothing_is_hooked_and_no_miss_wai
     assert send(client, "HGETALL", "hook-not:2") == "x"
 
 
-def test_a_hook_that_is_unregistered_while_commands_wait_lets_them_through(redis_node: Node, client: Redis) -> None:
-    code = "import time\ndef f(r):\n    while not execute('EXISTS', 'hook-go'): time.sleep(0.002)\n"
-    code += "    return call_next(*r[1:])\n"
-    code += "GB('CommandReader').map(f).register(hook='append', keyprefix='hook-late:', inorder=True)"
-    id = register(client, code)
-
-    def append(number: int) -> int:
-        with redis_node.client(decode_responses=True) as own:
-            return int(send(own, "APPEND", f"hook-late:{number}", "x"))
-
-    with ThreadPoolExecutor(4) as pool:
-        lengths = pool.map(append, range(4))
-        wait_until(lambda: client.info("shardqa")["shardqa_waiting_clients"] == 4, "all wait")
-        assert send(client, "RG.UNREGISTER", id) == "OK"
-        assert send(client, "APPEND", "hook-late:9", "abc") == 3
-        client.set("hook-go", "1")
-        assert list(lengths) == [1] * 4
-
-
-def test_what_is_hooked_may_name_its_keys_anywhere(client: Redis) -> None:
-    register(client, hook("zunionstore", "lambda r: call_next(*r[1:])"))
-
-
 @pytest.mark.parametrize(
     ("hooked", "prefix", "reason"),
     [
@@ -252,13 +228,6 @@ def test_without_override_reply_the_client_gets_what_redis_replied(client: Redis
     assert client.type("miss-b:5") == "hash"
 
 
-@pytest.mark.parametrize("command", ["HGETALL", "GET"])
-def test_a_function_that_fails_answers_its_client_with_the_error(client: Redis, command: str) -> None:
-    register(client, fetch("miss-d:", "1/0", [command.lower()]))
-    with pytest.raises(ResponseError, match="ZeroDivisionError"):
-        send(client, command, "miss-d:1")
-
-
 def test_a_client_waits_for_the_functions_of_other_events_too(client: Redis) -> None:
     body = "execute('SET', 'seen-' + r['key'], r['event'] + str(r['value'])) and override_reply(r['event'])"
     register(client, fetch("caused:", body, ["hset", "hdel"], ("hset", "hdel")))
@@ -269,13 +238,6 @@ def test_a_client_waits_for_the_functions_of_other_events_too(client: Redis) -> 
     assert client.get("seen-caused:1") == "hset{'f': 'v'}"  # of commands= alone
     with pytest.raises(ResponseError, match="wrong number"):
         send(client, "HSET", "caused:1")
-
-
-def test_misses_that_no_command_is_named_for_reach_their_registration_without_waiting(client: Redis) -> None:
-    steps = ".foreach(lambda r: execute('SET', 'miss-seen', r['key']))"
-    register(client, f"GB(){steps}.register(prefix='miss-e:*', eventTypes=['keymiss'])")
-    assert client.get("miss-e:1") is None
-    wait_until(lambda: client.get("miss-seen") == "miss-e:1", "the function ran")
 
 
 # ---- three shards

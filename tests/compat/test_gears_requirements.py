@@ -85,20 +85,6 @@ def test_a_failure_says_what_pip_said_and_registers_nothing(client: Redis) -> No
         send(client, "RG.TRIGGER", "sqa_nothing")
 
 
-@pytest.mark.parametrize("requirement", [
-    "-r/etc/passwd", "--index-url=http://x", "git+https://x/y", "/tmp/a.whl", "../x",
-    "x @ file:///etc", "x;y", "", "a b",
-])  # fmt: skip
-def test_what_is_no_name_of_a_package_is_refused(client: Redis, requirement: str) -> None:
-    with pytest.raises(ResponseError, match=r"not the name of a package"):
-        execute(client, "1", "REQUIREMENTS", requirement)
-
-
-def test_requirements_want_a_value(client: Redis) -> None:
-    with pytest.raises(ResponseError, match="REQUIREMENTS needs a value"):
-        execute(client, "1", "REQUIREMENTS")
-
-
 def test_redis_serves_others_while_pip_works_and_the_installer_ends_with_its_worker(node: Node, client: Redis) -> None:
     pid = client.info("shardqa")["shardqa_worker_pid"]
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

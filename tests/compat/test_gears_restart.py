@@ -101,12 +101,3 @@ def triggers(client: Redis, trigger: str) -> bool:
         return bool(send(client, "RG.TRIGGER", trigger) == ["yes"])
     except TryAgainError:
         return False
-
-
-def test_right_after_a_reload_triggers_and_hooks_answer_as_before(pair: Pair) -> None:
-    with pair[0].client(decode_responses=True) as client:
-        for number in range(20):
-            send(client, "DEBUG", "RELOAD")
-            pipe = client.pipeline(transaction=False)
-            pipe.get(f"a:{number}").execute_command("RG.TRIGGER", "kept")
-            assert pipe.execute() == [f"answer of a:{number}", ["yes"]]

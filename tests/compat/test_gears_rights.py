@@ -62,37 +62,6 @@ GB('CommandReader').map(put).register(trigger='rights-demand', mode='async_local
         send(asker, "RG.TRIGGER", "rights-demand", "others:4")
 
 
-def test_a_missing_value_is_computed_with_the_rights_of_who_asks(client: Redis, asker: Redis) -> None:
-    code = """
-def fill(record):
-    override_reply(str(execute('GET', 'others:secret')))
-GB('KeysReader').foreach(fill).register(
-    prefix='own:filled:*', commands=['get'], eventTypes=['keymiss'], mode='async_local')
-"""
-    send(client, "RG.PYEXECUTE", code)
-    client.set("others:secret", "secret")
-    assert client.get("own:filled:1") == "secret"
-    with pytest.raises(ResponseError):
-        asker.get("own:filled:1")
-
-
-@pytest.mark.parametrize("rights", [
-    "Rights('', '')", "Rights('', 'default')", "Rights('default', 'default')", "Rights('r1', 'default')",
-    "Rights.of_session('no such session', 'default')",
-])  # fmt: skip
-def test_a_function_that_names_other_rights_gets_none(client: Redis, registrar: Redis, rights: str) -> None:
-    code = f"""
-from shardqa.module.worker.calls import Rights
-def steal(_):
-    return runtime._session._host.commands.execute({rights}, ('SET', 'others:5', 'x'))
-GB('PythonReader').map(steal).run(lambda: [1], mode='async_local')
-"""
-    results, errors = send(registrar, "RG.PYEXECUTE", code)
-    assert results == []
-    assert "NOPERM" in errors[0] or "ACL" in errors[0]
-    assert client.get("others:5") is None
-
-
 def test_a_thread_that_a_function_starts_has_no_more_than_its_session(client: Redis, registrar: Redis) -> None:
     code = """
 import threading

@@ -161,15 +161,6 @@ def test_only_stream_registrations_can_be_paused(client: Redis) -> None:
         send(client, "RG.PAUSEREGISTRATIONS", "nobody")
 
 
-def test_statistics_are_cleared(client: Redis) -> None:
-    register(client, "s-stats", copy_to("seen-stats"))
-    add(client, "s-stats:1", [1])
-    wait_until(lambda: registration(client, "s-stats")["numSuccess"] == 1, "it ran")
-    assert send(client, "RG.CLEARREGISTRATIONSSTATS") == "OK"
-    entry = registration(client, "s-stats")
-    assert [entry[name] for name in ("numTriggered", "numSuccess", "numFailures", "numAborted")] == [0] * 4
-
-
 def test_its_executions_are_listed_with_their_results(client: Redis) -> None:
     register(client, "s-listed", ".map(lambda r: r['value']['n'])")
     add(client, "s-listed:1", ["the result"])
