@@ -36,7 +36,6 @@ OTHERS = frozenset(  # variables that are no settings: of the command line, of t
         "ACTIVITY_FD",
         "PRELOAD",
         "MODULE",
-        "CHAOS_SECONDS",
     )
 )
 

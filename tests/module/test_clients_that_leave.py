@@ -20,19 +20,19 @@ def hold(server: Server) -> None:
 
 
 @pytest.mark.parametrize("killed", [False, True])
-@pytest.mark.parametrize("line", REQUESTS)
-def test_its_request_is_freed_and_cancelled(server: Server, line: str, killed: bool) -> None:
+def test_its_request_is_freed_and_cancelled(server: Server, killed: bool) -> None:
     hold(server)
-    connection = server.send("CLIENT", "ID")
-    name = connection.read_response()
-    connection.send_command(*line.split())
-    server.waiting(1)
-    server.client().client_kill_filter(_id=name) if killed else connection.disconnect()
-    server.waiting(0)
-    info = server.info()
-    assert (info["cancelled"], info["pending_requests"], info["pending_misses"]) == (1, 0, 0)
+    for number, line in enumerate(REQUESTS, 1):
+        connection = server.send("CLIENT", "ID")
+        name = connection.read_response()
+        connection.send_command(*line.split())
+        server.waiting(1)
+        server.client().client_kill_filter(_id=name) if killed else connection.disconnect()
+        server.waiting(0)
+        info = server.info()
+        assert (info["cancelled"], info["pending_requests"], info["pending_misses"]) == (number, 0, 0), line
     server.unblock()
-    until(lambda: server.seen("CANCEL"))
+    until(lambda: len(server.seen("CANCEL")) == len(REQUESTS))
 
 
 def test_a_model_whose_client_left_is_not_stored(server: Server) -> None:

@@ -8,8 +8,6 @@ import redis
 
 from .servers import Server, until  # noqa: TID251 (this package is tests/module)
 
-Pair = tuple[Server, Server]
-
 
 def get_at_once(server: Server, keys: list[str]) -> list[Any]:
     """One connection per key, all waiting at the same time; the held misses are released then."""
@@ -82,32 +80,23 @@ def test_different_misses_are_computed_each(server: Server) -> None:
     assert server.order("misses") == 10
 
 
-def test_other_clients_are_served_while_a_miss_is_computed(server: Server) -> None:
-    server.hook(mode="hold")
-    connection = server.send("GET", "answer:1")
-    server.waiting(1)
-    assert server.client().set("x", 1)
-    server.order("release")
-    assert connection.read_response() == b"value of answer:1"
-
-
 def test_the_worker_may_say_that_there_is_nothing(server: Server) -> None:
     server.hook(mode="nil")
     assert server.client().get("answer:1") is None
     assert server.client(protocol=3).get("answer:1") is None
 
 
-@pytest.mark.parametrize("value", ["", "12", "-9223372036854775808", "x" * 44, "x" * 45, "x" * 128, "x" * 10_000])
-def test_a_hit_leaves_the_value_as_it_is_in_memory(server: Server, value: str) -> None:
+def test_a_hit_leaves_the_value_as_it_is_in_memory(server: Server) -> None:
     server.hook()
     client = server.client()
-    client.set("answer:1", value)
-    before = client.object("encoding", "answer:1"), client.memory_usage("answer:1")
-    assert client.get("answer:1") == value.encode()
-    assert server.client(protocol=3).get("answer:1") == value.encode()
-    assert client.pipeline(transaction=True).get("answer:1").execute() == [value.encode()]
-    assert client.eval("return redis.call('GET', KEYS[1])", 1, "answer:1") == value.encode()
-    assert (client.object("encoding", "answer:1"), client.memory_usage("answer:1")) == before
+    for value in ("", "12", "-9223372036854775808", "x" * 44, "x" * 45, "x" * 128, "x" * 10_000):
+        client.set("answer:1", value)
+        before = client.object("encoding", "answer:1"), client.memory_usage("answer:1")
+        assert client.get("answer:1") == value.encode()
+        assert server.client(protocol=3).get("answer:1") == value.encode()
+        assert client.pipeline(transaction=True).get("answer:1").execute() == [value.encode()]
+        assert client.eval("return redis.call('GET', KEYS[1])", 1, "answer:1") == value.encode()
+        assert (client.object("encoding", "answer:1"), client.memory_usage("answer:1")) == before
     assert server.order("misses") == 0
 
 
@@ -123,13 +112,6 @@ def test_any_bytes_are_a_key_and_a_value(server: Server) -> None:
     assert server.client().get(key) == b"value of " + key
     until(lambda: server.client().exists(key))
     assert server.client().get(key) == b"value of " + key
-
-
-def test_when_the_worker_dies_the_waiting_get_fails_and_the_next_one_works(server: Server) -> None:
-    server.hook(mode="die")
-    assert server.error("GET", "answer:1").startswith("TRYAGAIN")
-    until(lambda: server.info()["worker_state"] == "ready")
-    assert server.client().get("answer:1") == b"value of answer:1"
 
 
 def test_a_user_needs_the_hook_as_well_and_read_access_is_enough(server: Server) -> None:

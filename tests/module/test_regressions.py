@@ -164,16 +164,6 @@ def test_c6_commands_that_could_end_the_server_are_refused_to_functions(shared: 
     assert shared[0].call(words).startswith(b"-ERR")
 
 
-def test_c7_a_call_as_a_user_without_permission_is_an_error(shared: Pair) -> None:
-    rights = ("~ok:*", "+get", "+set", "+rg.trigger")
-    shared[0].client().execute_command("ACL", "SETUSER", "reader", "on", "nopass", *rights)
-    replies = shared[0].call(["GET", "ok:1"], ["GET", "other"], ["DEL", "ok:1"], user="reader").split(b"\r\n")
-    assert replies[0] == b"$-1"
-    assert replies[1].startswith(b"-NOPERM")
-    assert replies[2].startswith(b"-NOPERM")
-    assert shared[0].call(["SET", "free", "1"]) == b"+OK\r\n"
-
-
 @pytest.mark.parametrize("kind", ["tensor", "model"])
 def test_c10_a_damaged_dump_is_refused_at_any_cut(shared: Pair, kind: str) -> None:
     client = shared[0].client()
