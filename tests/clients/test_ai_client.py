@@ -1,4 +1,4 @@
-"""The typed client of AI.*, on one node and on a cluster, in RESP2 and RESP3."""
+"""The typed client of AI.*: on one node in RESP3, on a cluster in RESP2."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,15 +23,15 @@ A, B = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
 def url(request: pytest.FixtureRequest) -> str:
     if request.param == "node":
         node: Node = request.getfixturevalue("redis_node")
-        return f"redis://127.0.0.1:{node.port}"
+        return f"redis://127.0.0.1:{node.port}?protocol=3"
     cluster: LocalCluster = request.getfixturevalue("bare_cluster")
-    return f"redis://{cluster.seed()}"
+    return f"redis://{cluster.seed()}?protocol=2"
 
 
-@pytest.fixture(scope="module", params=[2, 3], ids=["resp2", "resp3"])
-def client(request: pytest.FixtureRequest, url: str) -> Iterator[ai.Client]:
+@pytest.fixture(scope="module")
+def client(url: str) -> Iterator[ai.Client]:
     """With a model at aic:{m}."""
-    with ai.Client.connect(url, protocol=request.param, socket_timeout=30) as client:
+    with ai.Client.connect(url, socket_timeout=30) as client:
         client.model_store("aic:{m}", "ONNX", adder(), tag="v1", batch_size=8)
         yield client
 
