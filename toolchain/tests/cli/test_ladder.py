@@ -11,7 +11,6 @@ from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models import shipped
 from shardqa_toolchain.cli import app
 from shardqa_toolchain.cli import ladder as command
-from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.ladder import picture, weights
 from shardqa_toolchain.ladder import run as running
 from shardqa_toolchain.ladder.results import Figures, Ladder, Rung, with_shares
@@ -72,19 +71,6 @@ def test_refusing_needs_a_threshold(tmp_path: Path, work: Path) -> None:
         running.run(settings, work)
 
 
-@pytest.mark.parametrize("kind", [weights.READER, weights.CLASSIFIER])
-def test_random_checkpoints_are_whole(tmp_path: Path, kind: str) -> None:
-    checkpoint = Checkpoint.load(weights.write_random(tmp_path / "t", weights.TINY_BASE, shipped.folder(), kind))
-    assert checkpoint.shape.layers == weights.TINY_BASE.layers
-    assert checkpoint.has_span_head == (kind == weights.READER)
-
-
-def test_a_full_disk_is_told_with_what_is_needed(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SetupError, match=r"can't be written: .*; 4 MB are needed: free some space, or set TMPDIR"):
-        weights.write_random(tmp_path / "file" / "t", weights.TINY, shipped.folder())
-
-
 def models(checkpoint_is_random: bool = False) -> LadderModels:
     base, small, exact, reader = (Path(name) for name in ("base", "small", "exact", "reader"))
     return LadderModels(base, small, exact, reader, True, checkpoint_is_random, "12 x 768", "6 x 384")
@@ -138,8 +124,3 @@ def test_the_ending_decides_what_is_drawn_and_the_same_figures_give_the_same_fil
         picture.draw(a_ladder(), file)
     assert files[0].read_bytes().startswith(begins)
     assert files[0].read_bytes() == files[1].read_bytes()
-
-
-def test_a_ladder_whose_steps_all_died_is_drawn_empty(tmp_path: Path) -> None:
-    picture.draw(a_ladder(*["it died"] * 6), tmp_path / "l.svg")
-    assert (tmp_path / "l.svg").exists()

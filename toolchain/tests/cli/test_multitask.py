@@ -28,12 +28,3 @@ def test_faulty_lines_are_refused_or_left_out_by_choice(tmp_path: Path) -> None:
     report = json.loads(command(*words, "--skip-faulty").stdout)
     assert report["examples"]["topic"] == 2
     assert len(report["faults"]) == 2
-
-
-def test_a_folder_that_is_there_already_is_left_alone(tmp_path: Path) -> None:
-    recipe = tiny_tasks.write_recipe(tmp_path)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine").touch()
-    with pytest.raises(BadData):
-        command("train", "multitask", "--recipe", recipe, "--out", tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]

@@ -58,12 +58,6 @@ def test_a_process_that_is_killed_is_told_with_the_signal(
         score_step("big", job)
 
 
-def test_scores_are_percent(job: Job) -> None:
-    found = in_this_process(replace(job, scored=True))
-    assert found["questions"] == 3
-    assert 0 <= float(str(found["exact_match"])) <= float(str(found["f1"])) <= 100
-
-
 def test_refused_answers_are_scored_by_the_threshold_of_a_reader(
     job: Job, tmp_path: Path, scoring: Callable[[float], Path]
 ) -> None:
@@ -80,15 +74,3 @@ def scoring(tmp_path: Path) -> Callable[[float], Path]:
         return tmp_path
 
     return write
-
-
-def test_questions_at_once_have_no_times_of_their_own(job: Job) -> None:
-    found = in_this_process(replace(job, batched=True))
-    assert (found["questions"], found["times"]) == (3, [])
-
-
-def test_a_pass_is_always_whole(job: Job) -> None:
-    questions = in_this_process(replace(job, seconds=0.5))["questions"]
-    assert isinstance(questions, int)
-    assert questions >= 3
-    assert questions % 3 == 0

@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from shardqa.errors import BadModel, SetupError
+from shardqa.errors import SetupError
 from shardqa.models import shipped
-from shardqa.models.reader import Batch
 from shardqa.models.tokenizer import Tokenizer
 from shardqa_toolchain.ladder import cache, inputs, serving
 from shardqa_toolchain.ladder.job import CACHE, ONNX, TORCH, TRANSFORMERS, Job, LadderServer
@@ -37,16 +35,6 @@ def assert_same(reads: Sequence[Read], others: Sequence[Read]) -> None:
     for name in ("span_logit", "null_logit"):
         logits, other_logits = ([getattr(read, name) for read in each] for each in (reads, others))
         assert logits == pytest.approx(other_logits, abs=LOGITS)
-
-
-def test_padding_adds_masked_tokens_and_leaves_a_batch_that_is_long_enough() -> None:
-    ids = np.arange(6).reshape(2, 3)
-    batch = Batch((4, 7), ids, np.ones_like(ids), np.ones_like(ids))
-    longer = serving.padded(batch, 5)
-    assert longer.rows == (4, 7)
-    assert longer.input_ids.tolist() == [[0, 1, 2, 0, 0], [3, 4, 5, 0, 0]]
-    assert longer.attention_mask.tolist() == longer.token_type_ids.tolist() == [[1, 1, 1, 0, 0]] * 2
-    assert serving.padded(batch, 3) is serving.padded(batch, 0) is batch
 
 
 def test_padded_rows_are_answered_as_others(readings: list[QuestionRows]) -> None:
@@ -82,11 +70,6 @@ def test_without_redis_the_cache_says_how_to_go_on(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SetupError, match=r"redis-server is not installed.*--no-sides"):
         answers(job(shipped.folder(), CACHE), [])
-
-
-def test_a_folder_without_a_network_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadModel, match="can't be loaded"):
-        answers(job(tmp_path), [])
 
 
 def test_transformers_and_our_network_answer_alike(tmp_path: Path, readings: list[QuestionRows]) -> None:

@@ -11,18 +11,15 @@ import transformers
 from safetensors.numpy import load_file, save_file
 
 from shardqa.errors import BadData, BadModel
-from shardqa.models.cards import Card
 from shardqa.models.reader import batches
 from shardqa.models.tokenizer import Tokenizer
-from shardqa_toolchain.conversion.checked import Check
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
 from shardqa_toolchain.conversion.export import export
 from shardqa_toolchain.conversion.optimize import optimize
-from shardqa_toolchain.conversion.quantize import Calibration, quantize
-from shardqa_toolchain.multitask.decoding import Result, SequenceResult, SpanResult, WordsResult
+from shardqa_toolchain.multitask.decoding import SequenceResult, SpanResult, WordsResult
 from shardqa_toolchain.multitask.session import MultitaskSession
 from shardqa_toolchain.multitask.tasks import CONTROL, FORMS, HEADS
-from shardqa_toolchain.training import loop, multitask
+from shardqa_toolchain.training import multitask
 from shardqa_toolchain.training.heads import distance
 from shardqa_toolchain.training.multitask import MultitaskReport
 from shardqa_toolchain.training.multitask_recipe import MultitaskRecipe
@@ -64,13 +61,6 @@ def test_every_task_learns_its_few_examples_in_one_pass_of_a_row(trained: Traine
     assert scores["places"] == {"entity F1": 100, "word accuracy": 100}
 
 
-def test_the_cards_say_every_tasks_scores(trained: Trained) -> None:
-    card = Card.load(trained.out / "int8")
-    assert {(score.set, score.metric) for score in card.scores} >= {("qa dev", "EM"), ("places dev", "entity F1")}
-    assert [step.name for step in card.steps] == ["train multitask", "quantize"]
-    assert (card.steps[-1].verdict or {})["passed"]
-
-
 def test_the_network_has_a_named_output_for_each_thing_in_every_form(trained: Trained, tmp_path: Path) -> None:
     assert optimize(trained.out / "float32", tmp_path / "fused").passed
     for folder in (trained.out / "float32", trained.out / "int8", tmp_path / "fused"):
@@ -95,15 +85,6 @@ def test_onnx_says_what_torch_says(trained: Trained) -> None:
                 np.testing.assert_allclose(ours, exact, atol=1e-4)
 
 
-def test_static_int8_reads_all_tasks(trained: Trained, tmp_path: Path) -> None:
-    data = tiny.question_set(tmp_path / "train.json")
-    checkpoint = trained.out / "checkpoint"
-    quantize(checkpoint, tmp_path / "static", "static", Calibration(data, percentile=100), Check(keep_failing=True))
-    session = MultitaskSession(tmp_path / "static")
-    assert set(session.read(tiny.RIVERS, QUESTION)) == set(tiny_tasks.KINDS)
-    assert MultitaskSession(trained.out / "float32").tasks == session.tasks
-
-
 def test_one_reading_gives_all_results_with_their_places(trained: Trained) -> None:
     results = MultitaskSession(trained.out / "float32").read(tiny.RIVERS, QUESTION)
     span, topic, places = results["qa"], results["topic"], results["places"]
@@ -121,23 +102,6 @@ def test_without_a_question_only_what_needs_none_is_answered_and_a_text_needs_no
     results = session.read("", QUESTION)
     assert results["qa"] == SpanResult("", 0, 0, -np.inf)
     assert results["places"] == WordsResult((), ())
-
-
-def test_what_a_text_is_read_with_changes_nothing(trained: Trained) -> None:
-    session = MultitaskSession(trained.out / "float32")
-    texts = [(tiny.RIVERS, QUESTION), (tiny.LAKES, ""), ("a", "b?")]
-    for together, text in zip(session.read_all(texts), texts, strict=True):
-        alone = session.read(*text)
-        assert {name: outcome(result) for name, result in alone.items()} == {
-            name: outcome(result) for name, result in together.items()
-        }
-
-
-def outcome(result: Result) -> object:
-    """Returns a result without its probabilities, which rounding may touch."""
-    if isinstance(result, SpanResult):
-        return result.start, result.end
-    return getattr(result, "label", getattr(result, "words", None))
 
 
 def test_transformers_reads_the_checkpoint(trained: Trained) -> None:
@@ -204,25 +168,6 @@ def test_the_distance_of_equal_choices_is_nothing_and_of_others_their_divergence
     even, sure = torch.zeros(1, 1, 2), torch.tensor([[[np.log(3.0), 0.0]]])
     assert float(distance(sure, sure)) == 0
     assert float(distance(even, sure)) == pytest.approx(0.75 * np.log(1.5) + 0.25 * np.log(0.5), abs=1e-6)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_an_interrupted_run_ends_as_one_that_was_not(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, "LOG_STEPS", 2)
-    recipe = MultitaskRecipe.read(tiny_tasks.write_recipe(tmp_path, form, passes=3))
-    recipe = replace(recipe, schedule=replace(recipe.schedule, save_seconds=1e-9))
-
-    def interrupt(progress: loop.Progress) -> None:
-        raise KeyboardInterrupt
-
-    multitask.train(recipe, tmp_path / "whole", tmp_path / "work", precisions=())
-    with pytest.raises(KeyboardInterrupt):
-        multitask.train(recipe, tmp_path / "out", tmp_path / "again", interrupt, precisions=())
-    multitask.train(recipe, tmp_path / "out", tmp_path / "again", precisions=())
-    files = [tmp_path / name / "checkpoint" / "model.safetensors" for name in ("whole", "out")]
-    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_labels_come_from_training_and_bind_dev(tmp_path: Path) -> None:
