@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from .torture import dumps, rounds  # noqa: TID251 (this package is tests/module)
+from .torture import rounds  # noqa: TID251 (this package is tests/module)
 from .torture.pair import Fault, Pair  # noqa: TID251
 
 
@@ -36,16 +36,3 @@ def test_data_sets_that_differ_are_found(pair: Pair) -> None:
     replica.delete("only here")
     replica.config_set("replica-read-only", "yes")
     pair.check()
-
-
-def test_a_checksum_is_that_of_redis(pair: Pair) -> None:
-    for dump in dumps.originals(pair):
-        assert dumps.closed(dump[:-8]) == dump
-
-
-def test_a_sweep_damages_every_byte_that_the_module_wrote() -> None:
-    dump = bytes(range(40))
-    found = [damaged for damaged in dumps.damaged(dump) if len(damaged) == len(dump)]
-    changed = {at for damaged in found for at in range(30) if damaged[at] != dump[at]}
-    assert changed == set(range(dumps.OF_REDIS, 30))
-    assert all(sum(a != b for a, b in zip(damaged[:30], dump[:30], strict=True)) == 1 for damaged in found)

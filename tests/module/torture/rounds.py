@@ -92,10 +92,6 @@ def report(pair: Pair, counts: Counts, wall: float) -> str:
     deaths = pair.deaths
     if pair.master.process is not None and pair.master.process.poll() is None:
         deaths += pair.master.info()["worker_restarts"]
-    sweep = dumps.sweep_of(pair)
-    lines.append(
-        f"every byte of {len(dumps.STORED)} dumps of 3 types: {sweep.done:,} ways, {sweep.whole} times all of them"
-    )
     ended, reports = crashes(counts)
     other = len(counts.found) - max(ended, reports)
     lines.append(f"crashes {ended}, reports of sanitizers {reports}, other faults {other}")
