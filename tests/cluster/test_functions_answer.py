@@ -84,14 +84,6 @@ def test_an_answer_of_another_epoch_is_given_and_not_stored(shards: Shards, mill
     assert not shards.client.exists(old)
 
 
-def test_a_changed_text_is_answered_anew(shards: Shards, mill: str) -> None:
-    assert get(shards, mill)["spans"][0]["text"] == "1742"
-    shards.ingest("mill", MILL.replace("1742", "1803"))
-    after = shards.answer_key("mill", QUESTION)
-    assert after != mill
-    assert get(shards, after)["spans"][0]["text"] == "1803"
-
-
 def test_k_passages_are_read_and_no_more(shards: Shards) -> None:
     for n in range(6):
         shards.ingest(f"mill-{n}", MILL)

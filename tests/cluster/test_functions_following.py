@@ -69,10 +69,6 @@ def client_of(node: Any) -> Any:
     return Redis(host=node.host, port=int(node.port), socket_timeout=10)
 
 
-def corpora(shards: Shards) -> list[Any]:
-    return [reply["corpora"][shards.corpus] for reply in shards.all("RG.TRIGGER", "Corpora")]
-
-
 def test_lists_are_equal_on_one_two_and_three_shards(
     shards: Shards, filled: Shards, one_shard: LocalCluster, connect: Connect
 ) -> None:
@@ -81,15 +77,6 @@ def test_lists_are_equal_on_one_two_and_three_shards(
         fill(cluster)
     assert lists(shards) == lists(filled) == lists(alone)
     assert all(lists(shards))
-
-
-def test_a_worker_that_was_killed_comes_back_with_its_index(filled: Shards, masters: list[Redis]) -> None:
-    before = lists(filled), corpora(filled)
-    killed = [kill_worker(client) for client in masters]
-    for client in masters:
-        ready_worker(client, but_not=killed)
-    assert wait_until(lambda: lists_if_any(filled), "the shards rank again") == before[0]
-    assert corpora(filled) == before[1]
 
 
 def test_a_drop_whose_workers_were_killed_goes_on_and_leaves_nothing_half(filled: Shards, masters: list[Redis]) -> None:

@@ -49,24 +49,6 @@ def test_another_source_alone_is_stored_and_raises_no_epoch(shards: Shards) -> N
     assert shards.redis(shards.doc("mill")).hget(shards.doc("mill"), "source") == b"b"
 
 
-def test_a_shorter_version_leaves_nothing_of_the_longer_one(shards: Shards) -> None:
-    first = shards.ingest("doc", LONG)
-    assert shards.belongings("doc") == 2 * first["passages"]
-    second = shards.ingest("doc", SENTENCE)
-    assert second["epoch"] > first["epoch"]
-    assert shards.belongings("doc") == 2
-    assert shards.documents("miller Árpád") == []
-
-
-def test_a_big_document_is_written_in_several_frames(shards: Shards) -> None:
-    reply = shards.ingest("big", LONG * 30)
-    assert reply["passages"] > 300
-    assert shards.belongings("big") == 2 * reply["passages"]
-    (terms,) = [t for t in shards.all("RG.TRIGGER", "Terms", shards.corpus, "miller") if t["passages"]]
-    assert terms["passages"] == reply["passages"]
-    assert not shards.ingest("big", LONG * 30)["changed"]
-
-
 def test_the_same_document_from_many_clients_at_once_ends_as_one_of_them(shards: Shards) -> None:
     texts = [LONG * (n % 3 + 1) for n in range(9)]
     with ThreadPoolExecutor(9) as pool:
@@ -182,14 +164,6 @@ def test_every_change_is_announced(shards: Shards) -> None:
 def _of(corpus: str, message: object) -> list[str] | None:
     words = message["data"].decode().split(" ") if isinstance(message, dict) and message["type"] == "message" else []
     return words if words and words[0] == corpus else None
-
-
-def test_corpora_counts_what_is_there(shards: Shards) -> None:
-    shards.ingest("a", SENTENCE)
-    shards.ingest("b", LONG)
-    mine = [reply["corpora"].get(shards.corpus, {}) for reply in shards.all("RG.TRIGGER", "Corpora")]
-    assert sum(numbers.get("documents", 0) for numbers in mine) == 2
-    assert sum(numbers.get("characters", 0) for numbers in mine) == len(SENTENCE.rstrip()) + len(LONG.rstrip())
 
 
 def test_what_a_client_began_is_finished_when_it_leaves(shards: Shards) -> None:

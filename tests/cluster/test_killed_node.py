@@ -327,7 +327,7 @@ def test_a_big_document_whose_node_was_killed_meanwhile_becomes_whole(
     before = shards.ingest("doc", "The old text of the mill.")
     key, client = shards.doc("doc"), shards.redis(shards.doc("doc"))
     connection = client.connection_pool.get_connection()
-    connection.send_command("RG.TRIGGERONKEY", "Ingest", key, "text", story(1_500_000))
+    connection.send_command("RG.TRIGGERONKEY", "Ingest", key, "text", story(900_000))
     wait_until(lambda: int(client.hget(key, "passages")) > before["passages"], "the first frame is written")
     assert not client.hexists(key, "digest")
     ports = [port for _, port in doomed.addresses]
@@ -335,6 +335,6 @@ def test_a_big_document_whose_node_was_killed_meanwhile_becomes_whole(
         pass
     again = connect(doomed)
     wait_until(lambda: again.redis(key).hexists(key, "digest"), "the document is done again", 60)
-    last = again.ingest("doc", story(1_500_000))
+    last = again.ingest("doc", story(900_000))
     assert not last["changed"]
     assert again.belongings("doc") == 2 * last["passages"]

@@ -1,7 +1,6 @@
 """Local clusters: shapes, restarts, moved ports, a killed node; real nodes in temporary folders."""
 
 import json
-import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -94,17 +93,6 @@ def test_one_master_alone_is_a_cluster_and_another_number_of_shards_is_refused(s
         assert [n.slot_count() for n in topology.read(client)] == [topology.SLOTS]
     with pytest.raises(SetupError, match=r"has 1 shards, asked for 3.*--data"):
         local.start(ClusterOptions(data=data, shards=3))
-
-
-def test_a_port_in_use_is_named_and_nothing_is_left_running(start: Start, data: Path) -> None:
-    block = ports.random_block(2, 2)
-    with socket.socket() as taken:
-        taken.bind((ports.HOST, block + 1))
-        taken.listen()
-        with pytest.raises(SetupError, match=rf"port {block + 1} .*--port"):
-            start(shards=2, port=block, bus_offset=2)
-    assert local.inspect(data) is None
-    assert ports.is_free(block)
 
 
 def test_a_node_that_can_not_start_is_told_with_the_end_of_its_log(start: Start, data: Path) -> None:

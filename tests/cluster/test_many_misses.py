@@ -57,6 +57,6 @@ async def test_a_long_pipeline_of_them_is_answered_or_told_to_come_again(
 async def test_more_at_once_than_a_worker_takes_are_told_to_come_again(
     shards: Shards, ingested: dict[str, Any]
 ) -> None:
-    async with Redis(**ingested, max_connections=400) as client:
-        replies = await asyncio.gather(*map(client.get, keys_of(shards, 400)), return_exceptions=True)
+    async with Redis(**ingested, max_connections=200) as client:
+        replies = await asyncio.gather(*map(client.get, keys_of(shards, 200)), return_exceptions=True)
     assert all(fault.startswith(RETRY) for fault in faults(replies)), faults(replies)

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +120,6 @@ async def test_any_file_is_pushed_onto_every_shard_and_dropped_again(engine: Eng
         assert meta[7] == 8
     assert len(await push.drop(engine, "pushed-file")) == 3
     assert await push.drop(engine, "pushed-file") == []
-
-
-async def test_another_file_of_a_name_is_replaced_only_when_told(engine: Engine, file: Path) -> None:
-    model = ShardModel.of_file("pushed-replaced", file)
-    await push.push_file(engine, model)
-    other = replace(model, label=keys.pushed_label("pushed-replaced", "another"))
-    with pytest.raises(BadData, match="--replace"):
-        await push.push_file(engine, other)
-    assert len((await push.push_file(engine, other, replace=True)).stored) == 3
-    await push.drop(engine, "pushed-replaced")
 
 
 async def test_a_reader_is_not_dropped_as_a_file(engine: Engine) -> None:
