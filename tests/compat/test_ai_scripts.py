@@ -230,7 +230,7 @@ def test_a_torch_model_names_its_inputs_and_counts_its_outputs_and_runs(run: Run
 
 def test_a_replica_runs_a_read_only_dag(node_and_replica: tuple[Node, Node]) -> None:
     master, replica = (node.client(protocol=2) for node in node_and_replica)
-    master.execute_command("AI.MODELSTORE", "ai:m", "TORCH", "CPU", "BLOB", adder())
+    master.execute_command("AI.MODELSTORE", "ai:m", "ONNX", "CPU", "BLOB", onnx_models.adder())
     master.execute_command("AI.TENSORSET", "ai:a", "FLOAT", 2, "VALUES", 1, 2)
     assert master.wait(1, 20000) == 1
     words = f"LOAD 1 ai:a {GRAPH} |> AI.TENSORGET u VALUES".split()

@@ -13,12 +13,10 @@ from random import Random
 from time import monotonic
 
 from shardqa.topology import Node
-from tests.faults.subject import Subject, wait
+from tests.faults.subject import Subject
 
 SLOTS = 150  # moved at a time
 HANG_SECONDS = 2.5  # less than the node timeout
-WORKER = ("worker killed", "worker hung")
-NODE = ("master killed", "master hung until its replica took over")
 
 
 @dataclass(slots=True)
@@ -153,13 +151,3 @@ HARMS: tuple[Harm, ...] = (
     reshard,
     rewrite,
 )
-
-
-def rewritten(subject: Subject) -> None:
-    """Waits until no node writes its file any more."""
-    for port in subject.ports:
-        with subject.client(port) as client:
-            wait(
-                lambda client=client: not client.info("persistence")["aof_rewrite_in_progress"],  # type: ignore[misc]
-                lambda: "the append only file is written",
-            )

@@ -4,7 +4,6 @@ with Steps(folder) as steps:                     # before the nodes start, with 
     steps.arm(step, lambda pid: os.kill(pid, 9)) # called once, while the worker waits at the step
 """
 
-import os
 import socket
 import struct
 import sys
@@ -47,7 +46,7 @@ class Steps:
         self._armed: tuple[Step, Callable[[int], None]] | None = None
         self._lock = threading.Lock()
         self.reached = threading.Event()  # the armed step was hit
-        self.lines: list[bytes] = []  # all steps since `begin`
+        self.lines: list[bytes] = []  # all steps
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -55,9 +54,6 @@ class Steps:
 
     def __exit__(self, *_: object) -> None:
         self._listening.close()
-
-    def begin(self) -> None:
-        self.lines.clear()
 
     def arm(self, step: Step, harm: Callable[[int], None]) -> None:
         """`harm` gets the pid of the worker that waits there; what it does not end goes on when it returns."""
@@ -91,10 +87,3 @@ class Steps:
 def parent(pid: int) -> int:
     """The pid of the node that a worker belongs to."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
