@@ -23,8 +23,6 @@ def main() -> None:
             return f"seeds from {options.seed}\n{rounds.report(pair, counts, time.monotonic() - started)}"
 
         try:
-            for name, seed in rounds.known():
-                rounds.play(pair, name, seed, counts)
             seed = options.seed
             while time.monotonic() < started + 60 * options.minutes:
                 for name in names:

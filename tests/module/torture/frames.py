@@ -211,6 +211,7 @@ def life(pair: Pair, chance: random.Random, vocabulary: Vocabulary, steps: int) 
     """Plays the life of one worker: it ends by a frame that breaks the stream, where one does."""
     until(lambda: pair.master.info()["worker_state"] == "ready", PATIENCE)
     clients = hang(pair)
+    replies_of(pair.master, ["CLIENT", "PAUSE", "50", "WRITE"])  # writes of the worker wait then
     with socket.create_connection(("127.0.0.1", pair.master.port), PATIENCE) as connection:
         for first in range(0, steps, BATCH):
             batch = [whole(chance, vocabulary) for _ in range(min(BATCH, steps - first) - 2)]

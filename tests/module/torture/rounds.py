@@ -11,7 +11,6 @@ from pathlib import Path
 from . import dumps, files, frames, vectors  # noqa: TID251 (this package is tests/module)
 from .pair import Fault, Pair  # noqa: TID251
 
-SEEDS = Path(__file__).with_name("seeds.txt")
 Play = Callable[[Pair, random.Random, int], int]
 
 
@@ -36,11 +35,6 @@ class Counts:
     steps: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FUZZERS, 0))
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(FUZZERS, 0.0))  # without comparing
     found: list[str] = field(default_factory=list)
-
-
-def known() -> list[tuple[str, int]]:
-    lines = [line.split() for line in SEEDS.read_text().splitlines() if line and not line.startswith("#")]
-    return [(name, int(seed)) for name, seed, *_ in lines]
 
 
 @contextmanager
@@ -99,4 +93,4 @@ def report(pair: Pair, counts: Counts, wall: float) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["FUZZERS", "Counts", "Fault", "known", "play", "report", "running"]
+__all__ = ["FUZZERS", "Counts", "Fault", "play", "report", "running"]

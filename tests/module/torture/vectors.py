@@ -78,7 +78,6 @@ def likely(chance: random.Random) -> list[str]:
         f"SET {key} x",
         f"GET answer:{number}",
         f"DEL {key}",
-        f"CLIENT PAUSE {number}0 WRITE",
         f"RG.TRIGGER echo {number}",
         f"RG.TRIGGERONKEY echo {key}",
         f"HSET hooked:{number} f v",
