@@ -12,7 +12,7 @@ from tests.unit.house import ROOMS, ROOT, parsed, sources
 MAX_LINES = 600
 SUFFIXES = {".py", ".c", ".h", ".js", ".css"}
 COLUMNS = 100  # of a comment in C
-TEST_SHARE = 0.76  # lines of tests for a line of the product, without the toolchain; it is only ever lowered
+TEST_SHARE = 0.745  # lines of tests for a line of the product, without the toolchain; it is only ever lowered
 
 # Names that nothing here calls, by who does.
 CALLED_BY_OTHERS = {
