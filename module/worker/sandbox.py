@@ -32,7 +32,7 @@ import resource
 import shutil
 import struct
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -50,6 +50,8 @@ ETC = ["ld.so.cache", "localtime", "timezone", "hosts", "resolv.conf", "nsswitch
 ETC += ["passwd", "group", "os-release", "mime.types", "ssl/certs"]
 # of libraries: /etc as a whole would show redis.conf and its passwords
 SETTINGS = (*(f"/etc/{name}" for name in ETC), "/dev/urandom", "/dev/random", "/dev/zero")
+PROGRAMS = ("/usr", "/bin", "/lib", "/lib64")  # that a build may run
+BUILD_SETTINGS = ("/etc/pip.conf", "/etc/debian_version", "/etc/ca-certificates", "/etc/alternatives")  # and read
 DEVICES = ("/dev/null", "/dev/nvidia*", "/dev/dri", "/dev/kfd")  # written, too
 
 PR_SET_DUMPABLE = 4
@@ -196,7 +198,9 @@ def own_folders() -> list[str]:
     return sorted(os.path.realpath(folder) for folder in found if folder)
 
 
-def _landlock(libc: ctypes.CDLL, readable: list[str], writable: list[str], any_network: bool) -> str:
+def _landlock(
+    libc: ctypes.CDLL, readable: list[str], writable: list[str], any_network: bool, programs: Sequence[str] = ()
+) -> str:
     version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:
         raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
@@ -212,6 +216,7 @@ def _landlock(libc: ctypes.CDLL, readable: list[str], writable: list[str], any_n
         devices = [path for pattern in DEVICES for path in glob.glob(pattern)]
         _allow(libc, ruleset, [*own_folders(), *SYSTEM, *SETTINGS, *readable, PACKAGES], reading)
         _allow(libc, ruleset, [*writable, *devices], all_but_programs)
+        _allow(libc, ruleset, [*programs, *(own_folders() + writable if programs else ())], reading | EXECUTE)
         if libc.syscall(RESTRICT_SELF, ruleset, 0) != 0:
             raise Missing(os.strerror(ctypes.get_errno()).replace(" ", "_"))
     finally:
@@ -232,6 +237,19 @@ def _allow(libc: ctypes.CDLL, ruleset: int, paths: Iterable[str], access: int) -
                 raise Missing(f"{path}:_{os.strerror(ctypes.get_errno())}".replace(" ", "_"))
         finally:
             os.close(descriptor)
+
+
+def confine_build(folder: str, source: str) -> None:
+    """The walls of pip where it builds packages, whose setup is code: it may run programs, read `source` and the
+    libraries, write to `folder` alone, and connect by TCP. Raises Missing where the kernel has no Landlock."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    _no_new_privs(libc)
+    _no_capabilities(libc)
+    _landlock(libc, [*BUILD_SETTINGS, source], [folder], True, PROGRAMS)
+
+
+def has_landlock() -> bool:
+    return libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1) >= 1
 
 
 # ---- system calls

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis, ResponseError
 
 from tests.compat.scripts import fields, send
-from tests.compat.wheels import make_wheel
+from tests.compat.wheels import make_source, make_wheel
 from tests.nodes import Node, running_node, wait_until
 
 SCRIPT = """
@@ -22,6 +22,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_wheel(folder, "sqa_first", "1.0", "one")
     make_wheel(folder, "sqa_first", "2.0", "two")
     make_wheel(folder, "sqa_second", "0.1", "second")
+    make_wheel(folder, "redis", "3.5.3", "old")
     return folder
 
 
@@ -64,6 +65,48 @@ def test_what_a_script_requires_is_installed_kept_and_there_after_a_restart(node
 def test_a_run_may_require_several(client: Redis) -> None:
     code = "import sqa_second\nGB('ShardsIDReader').map(lambda x: sqa_second.VALUE).run()"
     assert execute(client, code, "REQUIREMENTS", "sqa_second==0.1", "sqa_first") == [["second"], []]
+
+
+def test_a_session_gets_the_version_that_it_requires_and_others_keep_theirs(client: Redis) -> None:
+    code = """
+import redis, importlib
+def lazily(r):
+    from redis import VALUE
+    return [redis.VALUE, VALUE, importlib.import_module('redis').VALUE]
+GB('CommandReader').map(lazily).register(trigger='{0}')
+"""
+    assert execute(client, code.format("old-redis"), "REQUIREMENTS", "redis==3.5.3") == "OK"
+    assert send(client, "RG.TRIGGER", "old-redis") == ["['old', 'old', 'old']"]
+    own = "import redis\nGB('ShardsIDReader').map(lambda _: hasattr(redis, 'VALUE')).run()"
+    assert execute(client, own) == [["False"], []]
+    second = "import sqa_first\nGB('ShardsIDReader').map(lambda _: sqa_first.VALUE).run()"
+    assert execute(client, second, "REQUIREMENTS", "sqa_first==2.0") == [["two"], []]
+    assert execute(client, second, "REQUIREMENTS", "sqa_first==1.0") == [["one"], []]
+
+
+def test_what_the_worker_has_is_not_fetched(client: Redis) -> None:
+    code = "import numpy\nGB('ShardsIDReader').map(lambda _: len(numpy.zeros(3))).run()"
+    assert execute(client, code, "REQUIREMENTS", "numpy>=1") == [["3"], []]  # the folder has none
+
+
+def test_sources_are_built_behind_walls_where_that_is_allowed(tmp_path: Path) -> None:
+    folder, private = tmp_path / "sources", tmp_path / "redis.secret"
+    folder.mkdir()
+    private.write_text("requirepass")
+    make_source(folder, "sqa_source", private)
+    code, arguments = SCRIPT.format(module="sqa_source"), ("REQUIREMENTS_DIR", str(folder))
+    for words in (), ("REQUIREMENTS_SDIST", "yes"):
+        with running_node(tmp_path / f"node{len(words)}", module_arguments=(*arguments, *words)) as node:
+            client = node.client(decode_responses=True)
+            if not words:
+                with pytest.raises(ResponseError, match=r"REQUIREMENTS_SDIST yes"):
+                    execute(client, code, "REQUIREMENTS", "sqa_source")
+                with pytest.raises(ResponseError, match=r"addresses are taken where .* REQUIREMENTS_SDIST yes"):
+                    execute(client, code, "REQUIREMENTS", "git+https://example.org/a.git@v1")
+                continue
+            assert execute(client, code, "REQUIREMENTS", "sqa_source") == "OK"
+            assert send(client, "RG.TRIGGER", "sqa_source") == ["built, refused r w"]
+    assert not private.with_name("redis.secret.new").exists()
 
 
 def test_they_may_be_installed_anew(client: Redis, wheels: Path) -> None:

@@ -29,6 +29,7 @@
     TEXT("USER", user, read_user, "the user of the worker")                                                                                \
     NUMBER("MEMORY", memory_mb, "megabytes", 512, 16777216, 0, "no limit", NULL, "what the worker may allocate")                           \
     TEXT("REQUIREMENTS_DIR", requirements, read_requirements, "where packages that scripts require come from")                             \
+    CHOICE("REQUIREMENTS_SDIST", requirements_sdist, "no|yes", 0, "whether such packages may be built from sources")                        \
     TEXT("READABLE", readable, read_path, "what functions may read besides the libraries")                                                 \
     TEXT("WRITABLE", writable, read_path, "what functions may read and write")                                                             \
     TEXT("ENVIRONMENT", environment, read_names, "Redis' own variables that functions see")                                                \

@@ -147,11 +147,12 @@ static int spawn(int theirs, int errors, int page, int peers, pid_t *pid) {
     snprintf(requirements, sizeof requirements, "SHARDQA_REQUIREMENTS=%s", shardqa.arguments.requirements ? shardqa.arguments.requirements : "index");
     snprintf(user, sizeof user, "SHARDQA_USER=%s", shardqa.arguments.user ? shardqa.arguments.user : "");
     snprintf(memory, sizeof memory, "SHARDQA_MEMORY=%lld", shardqa.arguments.memory_mb);
+    char *sources = shardqa.arguments.requirements_sdist ? "SHARDQA_REQUIREMENTS_SDIST=yes" : "SHARDQA_REQUIREMENTS_SDIST=no";
     char *network = shardqa.arguments.sandbox == SANDBOX_NETWORK ? "SHARDQA_NETWORK=any" : "SHARDQA_NETWORK=peers";
     char *sandbox = shardqa.arguments.sandbox == SANDBOX_NO ? "SHARDQA_SANDBOX=no" : "SHARDQA_SANDBOX=yes";
     char *argv[] = {shardqa.arguments.python, "-I", "-m", "shardqa.module.worker", NULL};
     char *copies[VARIABLES] = {NULL};
-    char *environment[VARIABLES] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME=/", "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, NULL};
+    char *environment[VARIABLES] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "HOME=/", "SHARDQA_ACTIVITY_FD=" ACTIVITY_FD_TEXT, "SHARDQA_PEERS_FD=" PEERS_FD_TEXT, sandbox, readable, writable, network, user, memory, requirements, sources, NULL};
     add_named(environment, copies);
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;

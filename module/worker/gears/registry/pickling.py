@@ -15,9 +15,13 @@ import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
+from types import FunctionType
 from typing import Any
 
+from shardqa.module.worker.gears.registry.private_imports import PrivateImports, at_place, function_in
 from shardqa.module.worker.gears.registry.registrations import RegistrationStatistics
+from shardqa.module.worker.gears.registry.requirements import imports_of
 from shardqa.module.worker.gears.registry.session import Session
 
 SESSION = ""  # the name under which a session itself travels
@@ -42,15 +46,32 @@ def _pickler() -> Any:
     import cloudpickle  # when it is first needed: the worker of a single node never sends a function
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc, no-any-unimported, unused-ignore]
-        def __init__(self, file: io.BytesIO, names: dict[int, str]) -> None:
+        def __init__(self, file: io.BytesIO, names: dict[int, str], imports: PrivateImports | None) -> None:
             super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
             self._names = names
+            self._imports = imports
 
         def reducer_override(self, obj: Any) -> Any:
             name = self._names.get(id(obj))
-            return (_own, (name,)) if name is not None else super().reducer_override(obj)
+            if name is not None:
+                return _own, (name,)
+            place = None if self._imports is None else self._imports.place_of(obj)
+            if self._imports is not None and place is not None:
+                return at_place, (self._imports.name, *place)
+            reduced = super().reducer_override(obj)
+            if self._imports is None or not isinstance(obj, FunctionType) or not isinstance(reduced, tuple):
+                return reduced
+            _, arguments, *more, set_state = reduced
+            return (function_in, (self._imports.name, *arguments), *more, partial(_set_state, set_state))
 
     return Pickler
+
+
+def _set_state(set_state: Callable[[Any, Any], None], function: Any, state: Any) -> None:
+    """Gives a function its state but leaves its globals the builtins that it was made with."""
+    names = function.__builtins__
+    set_state(function, state)
+    function.__globals__["__builtins__"] = names
 
 
 def _own(name: str) -> Any:
@@ -65,7 +86,7 @@ def pack(session: Session, value: Any) -> bytes:
     """Raises CannotTravel, with the reason."""
     file = io.BytesIO()
     try:
-        _pickler()(file, _names(session)).dump(value)
+        _pickler()(file, _names(session), imports_of(session.requirements)).dump(value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise CannotTravel(
             f"this can't be sent to the other shards: {error}; make it inside the function, in onRegistered, "

@@ -1,7 +1,8 @@
 """REQUIREMENTS of scripts: installed once for each list of them, and importable from then on.
 
-All sessions share one interpreter, as in RedisGears: the worker's own packages come first, then those of the sessions
-in the order in which they came. Loop's thread, but for `dump`.
+What the worker's own environment has counts as installed. All sessions share one interpreter, as in RedisGears; where
+a list brings another version of what is there already, its session imports it privately (private_imports.py). Loop's
+thread, but for `dump`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import importlib
+import importlib.metadata
 import json
 import socket
 import sys
@@ -17,8 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from shardqa.module.worker import resp
-from shardqa.module.worker.installer import FOLDER, MOST, Unwanted, check
+from shardqa.module.worker.gears.registry.private_imports import ACTIVE, PrivateImports, find, is_in, packages_in
+from shardqa.module.worker.installer import FOLDER, MOST
 
 MARK = "# shardqa: requirements: "  # begins a line of a stored session
 
@@ -31,24 +36,24 @@ class Requirements:
     def __init__(self, installer: socket.socket | None, folder: Path | None = None) -> None:
         self._installer = installer
         self._folder = (folder or Path(FOLDER)).resolve()
-        self._active: dict[str, tuple[str, ...]] = {}  # name of a folder -> what was required
+        self._active: dict[str, tuple[str, ...]] = {}  # name of a folder, or of a list that needs none -> the list
+        self._path = [path for path in sys.path if Path(path).parent != self._folder]  # of the worker's own packages
         self._installing = asyncio.Lock()
 
     async def ensure(self, requirements: Sequence[str], force: bool = False) -> None:
         """Raises RequirementsFailed."""
         if not requirements:
             return
-        try:
-            check(requirements)
-        except Unwanted as error:
-            raise RequirementsFailed(str(error)) from None
         async with self._installing:
-            base = hashlib.sha256(json.dumps(sorted(requirements)).encode()).hexdigest()[:16]
+            base = _base(requirements)
+            missing = [requirement for requirement in requirements if force or not self._is_there(requirement)]
             name = None if force else self._newest(base)
-            if name is None:
+            if name is None and missing:
                 name = f"{base}-{time.time_ns()}"
-                await self._install(name, requirements)
-            self._activate(name, requirements)
+                await self._install(name, missing)
+            if name is not None:
+                self._activate(name, base)
+            self._active[name or base] = tuple(requirements)
 
     def dump(self) -> list[Any]:
         """As RG.PYDUMPREQS shows them."""
@@ -59,11 +64,22 @@ class Requirements:
                 IsDownloaded="yes",
                 IsInstalled="yes",
                 CompiledOs=sys.platform,
-                Wheels=_wheels(self._folder / name),
+                Wheels=self._wheels_of(name, requirement),
             )
             for name, requirements in self._active.items()
             for requirement in requirements
         ]
+
+    def _is_there(self, requirement: str) -> bool:
+        """Whether the worker's own environment has it."""
+        return _distribution(requirement, self._path) is not None
+
+    def _wheels_of(self, name: str, requirement: str) -> list[str]:
+        folder = self._folder / name
+        if folder.is_dir():
+            return [_wheel(one) for one in importlib.metadata.distributions(path=[str(folder)])]
+        own = _distribution(requirement, self._path)
+        return [] if own is None else [_wheel(own)]
 
     def _newest(self, base: str) -> str | None:
         found = [path for path in self._folder.glob(f"{base}-*") if (path / "requirements.json").exists()]
@@ -88,23 +104,50 @@ class Requirements:
         if reason:
             raise RequirementsFailed(f"pip could not install {' '.join(requirements)[:200]}: {reason}")
 
-    def _activate(self, name: str, requirements: Sequence[str]) -> None:
-        path = str(self._folder / name)
-        self._active[name] = tuple(requirements)
-        if path not in sys.path:
-            sys.path.append(path)
+    def _activate(self, name: str, base: str) -> None:
         importlib.invalidate_caches()
+        folder = self._folder / name
+        if str(folder) in sys.path:
+            return
+        others = [path for path in sys.path if path not in self._path and Path(path).parent == self._folder]
+        packages = packages_in(folder)
+        own = {top for top, package in packages.items() if not is_in(top, package, self._path)}
+        if any(find(top, [*self._path, *others]) and not is_in(top, packages[top], others) for top in own):
+            ACTIVE[base] = PrivateImports(base, folder, frozenset(own))
+        else:
+            ACTIVE.pop(base, None)
+            sys.path.append(str(folder))
 
 
-def _wheels(folder: Path) -> list[str]:
-    """Returns the file names of wheels, from what they left."""
-    wheels = []
-    for info in sorted(folder.glob("*.dist-info")):
-        tags = [
-            line.removeprefix("Tag: ") for line in (info / "WHEEL").read_text().splitlines() if line.startswith("Tag: ")
-        ]
-        wheels.append(f"{info.name.removesuffix('.dist-info')}-{tags[0] if tags else 'py3-none-any'}.whl")
-    return wheels
+def imports_of(requirements: Sequence[str]) -> PrivateImports | None:
+    """Returns how a session with these imports; None: as all do."""
+    return ACTIVE.get(_base(requirements)) if requirements else None
+
+
+def _base(requirements: Sequence[str]) -> str:
+    """Returns how the names of the folders of a list begin."""
+    return hashlib.sha256(json.dumps(sorted(requirements)).encode()).hexdigest()[:16]
+
+
+def _distribution(requirement: str, path: Sequence[str]) -> importlib.metadata.Distribution | None:
+    """Returns what meets a requirement on this path. Extras name more than one, so they are not looked for."""
+    try:
+        parsed = Requirement(requirement)
+    except InvalidRequirement:
+        return None
+    if parsed.extras or parsed.url:
+        return None
+    for one in importlib.metadata.distributions(name=parsed.name, path=list(path)):
+        return one if parsed.specifier.contains(one.version, prereleases=True) else None
+    return None
+
+
+def _wheel(distribution: importlib.metadata.Distribution) -> str:
+    """Returns the file name of the wheel that it was."""
+    lines = (distribution.read_text("WHEEL") or "").splitlines()
+    tags = [line.removeprefix("Tag: ") for line in lines if line.startswith("Tag: ")]
+    name = distribution.name.replace("-", "_")
+    return f"{name}-{distribution.version}-{tags[0] if tags else 'py3-none-any'}.whl"
 
 
 # ---- with a stored session ----

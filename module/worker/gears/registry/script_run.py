@@ -6,6 +6,7 @@ import inspect
 
 from shardqa.module.worker.gears.pipeline.run import Run
 from shardqa.module.worker.gears.registry import script_module
+from shardqa.module.worker.gears.registry.requirements import imports_of
 from shardqa.module.worker.gears.registry.script_functions import old_names
 from shardqa.module.worker.gears.registry.session import Session
 
@@ -29,6 +30,10 @@ def _execute(session: Session) -> None:
     session.remember_lines()
     try:
         with script_module.in_use(session.names):
-            exec(compile(session.code, session.file, "exec"), old_names(session.names) | dict(session.names))
+            names = old_names(session.names) | dict(session.names)
+            imports = imports_of(session.requirements)
+            if imports is not None:
+                names["__builtins__"] = imports.builtins
+            exec(compile(session.code, session.file, "exec"), names)
     except StopIteration as error:  # can't travel through a future
         raise RuntimeError("the script raised StopIteration") from error

@@ -1,0 +1,165 @@
+"""Packages that a script requires and the worker, or another script, has in another version.
+
+They are imported from the session's own folder, into modules of their own, for this session's code and for each other;
+the worker's copies stay as they are. Where a package has no second copy in one process (numpy), its import says so.
+What is pickled names the folder, so on another shard it is found in that shard's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.metadata
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec, resolve_name
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+NO_MODULES = ("bin", "__pycache__")
+ACTIVE: dict[str, PrivateImports] = {}  # by the name of a list of requirements; changed by the loop's thread
+
+
+class PrivateImports:
+    """Any thread may import; one at a time."""
+
+    def __init__(self, name: str, folder: Path, tops: frozenset[str]) -> None:
+        self.name = name
+        self._folder = str(folder)
+        self._tops = tops
+        self._modules: dict[str, ModuleType] = {}
+        self._lock = threading.RLock()
+        self._importlib = _Importlib(self)
+        self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
+
+    def load(self, name: str) -> ModuleType:
+        """Raises ImportError, and what the module raises."""
+        with self._lock:
+            if name in self._modules:
+                return self._modules[name]
+            parent, _, last = name.rpartition(".")
+            path = list(self.load(parent).__path__) if parent else [self._folder]
+            spec = PathFinder.find_spec(name, path)
+            if spec is None:
+                raise ModuleNotFoundError(f"No module named {name!r} in what this session requires", name=name)
+            module = self._modules[name] = module_from_spec(spec)
+            module.__dict__["__builtins__"] = self.builtins
+            if parent:
+                setattr(self._modules[parent], last, module)  # before it runs: what it imports may look for it there
+            try:
+                if spec.loader is not None:  # none of a folder without __init__
+                    spec.loader.exec_module(module)
+            except BaseException:
+                self._modules.pop(name, None)
+                raise
+            return module
+
+    def has(self, name: str) -> bool:
+        return name.partition(".")[0] in self._tops
+
+    def place_of(self, value: Any) -> tuple[str, str] | None:
+        """Returns (module, qualified name) of a module, class or function of ours."""
+        if isinstance(value, ModuleType):
+            return (value.__name__, "") if self._modules.get(value.__name__) is value else None
+        if not isinstance(value, type | FunctionType):
+            return None
+        module = self._modules.get(value.__module__)
+        if module is None or _attribute(module, value.__qualname__) is not value:
+            return None
+        return value.__module__, value.__qualname__
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> ModuleType:
+        package = (globals or {}).get("__package__") or ""
+        full = resolve_name("." * level + name, package) if level else name
+        if full.partition(".")[0] == "importlib":
+            importlib.import_module(full)
+            return self._importlib if full == "importlib" or not fromlist else sys.modules[full]
+        if not self.has(full):
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        module = self.load(full)
+        if not fromlist:
+            return module if level else self.load(full.partition(".")[0])
+        for attribute in getattr(module, "__all__", ()) if "*" in fromlist else fromlist:
+            if not hasattr(module, attribute) and hasattr(module, "__path__"):
+                try:
+                    self.load(f"{full}.{attribute}")
+                except ModuleNotFoundError as error:
+                    if error.name != f"{full}.{attribute}":
+                        raise
+        return module
+
+
+class _Importlib(ModuleType):
+    """`importlib` as code of ours sees it."""
+
+    def __init__(self, imports: PrivateImports) -> None:
+        super().__init__("importlib")
+        self._imports = imports
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib, name)
+
+    def import_module(self, name: str, package: str | None = None) -> ModuleType:
+        full = resolve_name(name, package)
+        return self._imports.load(full) if self._imports.has(full) else importlib.import_module(full)
+
+
+# ---- in pickles ----
+
+
+def at_place(name: str, module: str, attribute: str) -> Any:
+    found = ACTIVE[name].load(module)
+    return _attribute(found, attribute) if attribute else found
+
+
+def function_in(name: str, code: Any, globals: dict[str, Any], *more: Any) -> FunctionType:
+    """A function that travelled by value, which imports as it did where it was made."""
+    globals["__builtins__"] = ACTIVE[name].builtins
+    return FunctionType(code, globals, *more)
+
+
+def _attribute(module: ModuleType, path: str) -> Any:
+    value: Any = module
+    for part in path.split("."):
+        value = getattr(value, part, None)
+    return value
+
+
+# ---- what a folder has ----
+
+
+def packages_in(folder: Path) -> dict[str, tuple[str, str]]:
+    """Maps each top level name of a folder to its distribution and version, where that is known."""
+    found = {
+        entry.name.partition(".")[0]: ("", "")
+        for entry in folder.iterdir()
+        if entry.suffix in (".py", ".so") or (entry.is_dir() and not entry.suffix and entry.name not in NO_MODULES)
+    }
+    for distribution in importlib.metadata.distributions(path=[str(folder)]):
+        for file in distribution.files or ():
+            top = file.parts[0].partition(".")[0]
+            if top in found:
+                found[top] = distribution.name, distribution.version
+    return found
+
+
+def find(top: str, path: Sequence[str]) -> bool:
+    return PathFinder.find_spec(top, list(path)) is not None
+
+
+def is_in(top: str, package: tuple[str, str], path: Sequence[str]) -> bool:
+    """Whether this version of the package is what the path gives for its name."""
+    name, version = package
+    if not name or not find(top, path):
+        return False
+    return next((one.version for one in importlib.metadata.distributions(name=name, path=list(path))), "") == version
