@@ -140,7 +140,7 @@ def _attribute(module: ModuleType, path: str) -> Any:
 
 def packages_in(folder: Path) -> dict[str, tuple[str, str]]:
     """Maps each top level name of a folder to its distribution and version, where that is known."""
-    found = {
+    packages = {
         entry.name.partition(".")[0]: ("", "")
         for entry in folder.iterdir()
         if entry.suffix in (".py", ".so") or (entry.is_dir() and not entry.suffix and entry.name not in NO_MODULES)
@@ -148,8 +148,8 @@ def packages_in(folder: Path) -> dict[str, tuple[str, str]]:
     for distribution in importlib.metadata.distributions(path=[str(folder)]):
         for file in distribution.files or ():
             top = file.parts[0].partition(".")[0]
-            if top in found:
-                found[top] = distribution.name, distribution.version
+            if top in packages:
+                packages[top] = distribution.name, distribution.version
     return found
 
 
