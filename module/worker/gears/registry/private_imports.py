@@ -150,7 +150,7 @@ def packages_in(folder: Path) -> dict[str, tuple[str, str]]:
             top = file.parts[0].partition(".")[0]
             if top in packages:
                 packages[top] = distribution.name, distribution.version
-    return found
+    return packages
 
 
 def find(top: str, path: Sequence[str]) -> bool:
