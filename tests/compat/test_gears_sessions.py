@@ -62,8 +62,3 @@ GB('StreamReader').map(spend).register(prefix='profiled', mode='async_local')
 def test_commands_of_redisgears_inside_are_unknown(client: Redis, command: str) -> None:
     with pytest.raises(ResponseError, match="unknown command"):
         send(client, f"RG.{command}", "x")
-
-
-def test_thread_pools_of_plugins_are_not_there(client: Redis) -> None:
-    with pytest.raises(ResponseError, match="registerTE"):
-        send(client, "RG.PYEXECUTE", "registerTE('pool')")

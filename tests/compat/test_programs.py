@@ -46,3 +46,16 @@ def test_a_sync_stream_reader_holds_its_writer_until_the_message_is_done(client:
         id = client.xadd("held-s", {"a": 1})
         assert client.get("done:held-s") == id
     assert client.xlen("held-s") == 0
+
+
+def test_a_time_event_runs_until_its_key_is_deleted_also_after_a_restart(tmp_path: Path) -> None:
+    code = "import redisgears\nredisgears.registerTimeEvent(0.1, lambda: execute('INCR', 'beats'), 'clock')"
+    with running_node(tmp_path) as node:
+        client = node.client(decode_responses=True)
+        assert send(client, "RG.PYEXECUTE", code) == "OK"
+        wait_until(lambda: int(client.get("beats") or 0) > 1)
+        node.restart()
+        beats = int(wait_until(lambda: client.get("beats")))
+        wait_until(lambda: int(client.get("beats") or 0) > beats + 1, "it goes on")
+        assert client.delete("clock") == 1
+        wait_until(lambda: registrations(client) == [], "it has ended")

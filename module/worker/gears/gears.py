@@ -31,6 +31,7 @@ from shardqa.module.worker.gears.registry.session import Session, SessionHost
 from shardqa.module.worker.gears.registry.session_runtime import SessionRuntime
 from shardqa.module.worker.gears.registry.sessions import Sessions
 from shardqa.module.worker.gears.registry.streams import Streams
+from shardqa.module.worker.gears.registry.timers import Timers
 from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.io import Io
 from shardqa.module.worker.nodes import Cluster
@@ -68,6 +69,8 @@ class Gears:
         sessions_host.start_run = self.executor.from_function
         self.runs = RegistrationRuns(self.registry, self.sessions, cluster, self.log, self.executor.run_registered)
         self.streams = Streams(io, registrations, cluster, self.runs)
+        timers = Timers(io, self.sessions, self.runs, cluster)
+        registrations.listen(timers.begin, timers.end)
         self.distribution = Distribution(neighbours, self.sessions, self.streams, requirements)
         self.new_masters = NewMasters(neighbours, self.sessions, self.distribution, self.log)
         self.commands = RgCommands(

@@ -56,6 +56,12 @@ def _names(host: ScriptHost, commands: InnerCommands) -> dict[str, Any]:
             raise RuntimeError("a builder belongs to a script: make it at the script's top, or pass GB to the package")
         return names["GearsBuilder"](*arguments, **named)
 
+    def register_time_event(seconds: float, callback: Any, key: str | None = None) -> None:
+        names = script_module.of_script()
+        if names is None:
+            raise RuntimeError("a time event belongs to a script: register it at the script's top")
+        names["registerTE"](seconds, callback, key)
+
     def atomic_ctx() -> script_functions.Atomic:
         return script_functions.Atomic(host.calls)
 
@@ -68,6 +74,7 @@ def _names(host: ScriptHost, commands: InnerCommands) -> dict[str, Any]:
         "GearsBuilder": gears_builder,
         "GB": gears_builder,
         "atomicCtx": atomic_ctx,
+        "registerTimeEvent": register_time_event,
         "getMyHashTag": my_hash_tag,
         "log": common["log"],
         "config_get": common["configGet"],

@@ -19,6 +19,7 @@ from shardqa.module.worker.gears.pipeline.turns import Turns
 from shardqa.module.worker.gears.registry.hooked_commands import HookedCommand
 from shardqa.module.worker.gears.settings import WorkerSettings
 
+TIMER = "TimeEvent"  # the reader of what registerTE registers
 FIRST_RUN = 6.0  # times as long as others may a function's first run take: it loads its model, or imports a package
 _counting = threading.Lock()  # of all of them: misses are counted by the thread that answers them
 
@@ -102,7 +103,7 @@ class Registration:
     id: str
     session: str  # id
     user: str  # who registered it
-    reader: str  # 'KeysReader', 'StreamReader' or 'CommandReader'
+    reader: str  # 'KeysReader', 'StreamReader', 'CommandReader' or TIMER
     mode: str
     description: str | None
     steps: tuple[GearsStep, ...]
@@ -120,6 +121,7 @@ class Registration:
     stream_group: str = ""  # its consumer group in each stream
     paused: bool = False  # StreamReader
     concurrency: int = 1  # pieces of its plain code that may run at once; a CommandReader's are not counted
+    period: float = 0.0  # seconds between two runs of a TIMER
     idle: float = 0.0  # seconds that a run may take; 0: as all may
     statistics: RegistrationStatistics = field(default_factory=RegistrationStatistics)
     hooked: tuple[HookedCommand, ...] = ()  # the same as `commands`, with what the module must know of each
@@ -204,6 +206,8 @@ class Registration:
             return ["hook", self.commands[0], "keyprefix", self.prefix]
         if self.reader == "CommandReader":
             return ["trigger", self.trigger, "inorder", int(self.in_order)]
+        if self.reader == TIMER:
+            return ["seconds", f"{self.period:g}", "key", self.prefix or None]
         if self.reader == "StreamReader":
             return ["batchSize", self.stream.batch, "durationMS", self.stream.duration, "stream", self.prefix]
         lists = [None if names is None else list(names) for names in (self.events, self.types, self.commands)]

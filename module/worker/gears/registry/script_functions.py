@@ -22,6 +22,7 @@ from shardqa.module.worker.gears.pipeline.run import FlatError, Run, current, en
 from shardqa.module.worker.gears.pipeline.worker_log import WorkerLog
 from shardqa.module.worker.gears.registry.builder import Builder
 from shardqa.module.worker.gears.registry.session import Session
+from shardqa.module.worker.gears.registry.time_event import register_timer
 from shardqa.module.worker.gears.settings import WorkerSettings
 from shardqa.module.worker.nodes import Cluster
 from shardqa.module.worker.threads import Threads
@@ -101,6 +102,7 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
         "execute": execute,
         "atomic": functools.partial(Atomic, host.calls),
         "gearsCtx": gears_context,
+        "registerTE": functools.partial(register_timer, session),
         "runtime": host.runtime_of(session),
     }
 

@@ -49,6 +49,7 @@ class Session:
         self.requirements: tuple[str, ...] = ()
         self.on_registered: list[Callable[[], Any]] = []
         self.stored = code  # what a replay begins with: the script, or what travelled (distribution.py)
+        self.is_new = False  # its script runs for a client, and was not stored before
         self._host = host
         self._committed = False
         self._ignored: set[str] = set()

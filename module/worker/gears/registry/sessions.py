@@ -115,7 +115,7 @@ class Sessions:
         if replaced is not None and replaced not in self._sessions:
             raise SessionExists(f"Session {replaced}, given as REPLACE_WITH, does not exist; leave it out")
         session = self._session(id or self.new_id(), run.rights, script.code)
-        session.description = script.description
+        session.description, session.is_new = script.description, True
         session.require(script.requirements)
         try:
             await run_script(session, run)
