@@ -249,7 +249,7 @@ def confine_build(folder: str, source: str) -> None:
 
 
 def has_landlock() -> bool:
-    return libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1) >= 1
+    return int(libc().syscall(CREATE_RULESET, None, ctypes.c_size_t(0), 1)) >= 1
 
 
 # ---- system calls

@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from redis import Redis
+import pytest
+from redis import Redis, ResponseError
 
 from tests.compat.scripts import registrations, send
 from tests.nodes import running_node, wait_until
@@ -59,3 +60,37 @@ def test_a_time_event_runs_until_its_key_is_deleted_also_after_a_restart(tmp_pat
         wait_until(lambda: int(client.get("beats") or 0) > beats + 1, "it goes on")
         assert client.delete("clock") == 1
         wait_until(lambda: registrations(client) == [], "it has ended")
+
+
+def test_a_record_whose_future_nobody_can_continue_fails(client: Redis) -> None:
+    code = "GB('CommandReader').map(lambda r: gearsFuture()).register(trigger='lost', mode='async_local')"
+    assert send(client, "RG.PYEXECUTE", code) == "OK"
+    with pytest.raises(ResponseError, match="did not called continue"):
+        send(client, "RG.TRIGGER", "lost")
+
+
+def test_a_key_that_is_not_there_gives_an_empty_record_without_scan(client: Redis) -> None:
+    code = "GB().map(lambda r: (r['type'], r['value'])).run('programs:nothing', noScan=True)"
+    assert send(client, "RG.PYEXECUTE", code) == [["('empty', None)"], []]
+
+
+def test_coroutines_that_place_records_fail_them(client: Redis) -> None:
+    code = "async def f(*_): return 1\nGB('ShardsIDReader')."
+    for step in "repartition(f)", "batchgroupby(lambda r: r, f)":
+        results, errors = send(client, "RG.PYEXECUTE", f"{code}{step}.run()")
+        assert not results
+        assert "coroutine are not allow on" in errors[0]
+
+
+def test_an_event_that_waits_for_a_future_can_be_aborted(client: Redis) -> None:
+    code = """
+held = []
+def wait(record):
+    held.append(gearsFuture())
+    return held[-1]
+GB().map(wait).register('aborted:*', mode='async_local')
+"""
+    assert send(client, "RG.PYEXECUTE", code) == "OK"
+    client.set("aborted:1", 1)
+    id = wait_until(lambda: [e[1] for e in send(client, "RG.DUMPEXECUTIONS") if e[3] == "running"])[0]
+    assert send(client, "RG.ABORTEXECUTION", id) == "OK"

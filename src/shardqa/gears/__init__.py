@@ -29,6 +29,7 @@ __all__ = [
     "isInAtomicBlock",
     "log",
     "override_reply",
+    "registerTE",
     "runCoroutine",
     "runtime",
     "setFutureException",

@@ -153,6 +153,9 @@ def get_command() -> list[str | bytes]:
 def call_next(*arguments: Argument) -> Any:
     """In a function that hooks a command: the next hook of it, or the command itself, with these arguments."""
 
+def registerTE(seconds: float, callback: Callable[[], Any], key: str | None = None) -> None:
+    """Runs `callback` every so many seconds, until `key` is deleted."""
+
 def runCoroutine(
     coroutine: Coroutine[Any, Any, Any], f: Callable[[Any, Any], Any] | None = None, delay: float = 0
 ) -> None:
@@ -205,6 +208,7 @@ __all__ = [
     "isInAtomicBlock",
     "log",
     "override_reply",
+    "registerTE",
     "runCoroutine",
     "runtime",
     "setFutureException",

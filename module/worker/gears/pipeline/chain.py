@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from shardqa.module.worker.gears.pipeline.futures import GearsFuture, record_of
 from shardqa.module.worker.gears.pipeline.run import Run
 from shardqa.module.worker.gears.pipeline.steps import (
     GLOBAL,
@@ -111,7 +113,8 @@ class Chain:
                     try:
                         result = call(record)
                         if type(result) not in PLAIN and inspect.isawaitable(result):
-                            return Suspended(number, results, record, result, records[index + 1 :])
+                            waiting = record_of(result) if type(result) is GearsFuture else result
+                            return Suspended(number, results, record, waiting, records[index + 1 :])
                         take(record, result, results)
                     except Cancelled:
                         raise
@@ -131,6 +134,8 @@ class Chain:
         run = self._run
         try:
             result = start(record)
+            if isinstance(result, Future):
+                result = asyncio.wrap_future(result)
             if inspect.isawaitable(result):
                 result = await run.threads.stepping(result, run.name, run.request)
             operation.take(record, result, out)

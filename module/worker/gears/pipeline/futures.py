@@ -11,10 +11,16 @@ from shardqa.module.worker.gears.pipeline.run import FlatError
 
 
 class GearsFuture:
-    """Returned by a step, it suspends its record. Any thread may continue it, once; a second time changes nothing."""
+    """Returned by a step, it suspends its record. Any thread may continue it, once; a second time changes nothing.
+
+    One that nobody can continue any more fails its record.
+    """
 
     def __init__(self) -> None:
         self._future: Future[Any] = Future()
+
+    def __del__(self) -> None:
+        self.continueFailed("Async record did not called continue: nothing holds its gearsFuture any more")
 
     def continueRun(self, record: Any) -> None:
         """`record` is what the step gives for the record that waits."""
@@ -27,6 +33,11 @@ class GearsFuture:
 
     def __await__(self) -> Generator[Any, None, Any]:
         return asyncio.wrap_future(self._future).__await__()
+
+
+def record_of(future: GearsFuture) -> Future[Any]:
+    """Returns what the record waits for, which does not hold the gearsFuture."""
+    return future._future
 
 
 class PlainFuture:

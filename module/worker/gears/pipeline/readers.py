@@ -80,8 +80,12 @@ class Readers:
             case _:
                 exact = bool(plan.options.get("noScan", False))
                 reader = RecordReader(self._calls, run.rights, bool(plan.options.get("readValue", True)))
+                none = True
                 async for keys in self._keys(run.rights, str(plan.argument), exact, PAGE):
+                    none = False
                     yield await reader.records(keys)
+                if exact and none and self._cluster.owns(str(plan.argument)):
+                    yield [{"key": str(plan.argument), "value": None, "type": "empty", "event": None}]
 
     async def slots_of(self, run: Run, plan: RunPlan) -> SlotReader | None:
         """Returns the reader of many keys of a cluster, else None. Raises ResponseError for who may not SCAN."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +81,23 @@ class _Reduce:
         self._reducer = reducer
 
     def __call__(self, record: dict[str, Any]) -> dict[str, Any]:
-        return {"key": record["key"], "value": self._reducer(record["key"], record["value"])}
+        value = self._reducer(record["key"], record["value"])
+        if inspect.isawaitable(value):
+            if inspect.iscoroutine(value):
+                value.close()
+            raise TypeError("Step does not support async: coroutine are not allow on the reducer of batchgroupby")
+        return {"key": record["key"], "value": value}
+
+
+class _Refuse:
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __call__(self, record: Any) -> Any:
+        raise TypeError(f"coroutine are not allow on {self._what}: compute the key in a map before it")
+
+
+refusing = _Refuse
 
 
 reducing = _Reduce

@@ -73,7 +73,10 @@ class Builder:
 
     def repartition(self, extractor: Function) -> Builder:
         """Moves every record to the shard that owns the slot of `extractor(record)`."""
-        self._steps.append(GearsStep(Kind.REPARTITION, _extractor("repartition", extractor)))
+        _check_function("repartition", extractor)
+        if is_async(extractor):
+            self._step(Kind.MAP, sugar.refusing("the extractor of repartition"))
+        self._steps.append(GearsStep(Kind.REPARTITION, extractor))
         return self
 
     # ---- sugar ----

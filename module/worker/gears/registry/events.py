@@ -194,6 +194,7 @@ class Events:
 
     async def _run(self, registration: Registration, event: KeyEvent) -> None:
         run = Run(self._threads, registration.rights)
+        run.task = asyncio.current_task()
         enter(run)
         try:
             (record,) = await event_records(self._calls, registration.rights, [event], registration.read_value)
@@ -238,6 +239,7 @@ class Events:
 
     async def _rest(self, line: Line, event: KeyEvent, begun: Begun, suspended: Suspended) -> None:
         run, results = begun.plain.run, None
+        run.task = asyncio.current_task()
         enter(run)
         try:
             results = await self._runs.finish(begun.plain, suspended, in_queue=True)
