@@ -17,6 +17,7 @@ import numpy as np
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisGone
 
+from shardqa import keys
 from shardqa.cluster import local, node, ports, processes, redis_server
 from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.cluster.redis_server import NodeConfig
@@ -26,6 +27,7 @@ from shardqa.loader import preparation
 
 ROOT = Path(__file__).parents[1]
 CONNECT_SECONDS = 30.0
+LOOK_SECONDS = 0.25  # between looks at what other processes do
 SHARED = Path(os.environ.get("SHARDQA_SHARED", ROOT.parent / "shared"))
 
 
@@ -35,9 +37,14 @@ def settings_of(cluster: LocalCluster, corpus: str = "bench") -> Settings:
 
 @contextmanager
 def temporary_cluster(
-    shards: int, threads: int = 1, prepared: bool = True, module_arguments: tuple[str, ...] = ()
+    shards: int,
+    threads: int = 1,
+    prepared: bool = True,
+    module_arguments: tuple[str, ...] = (),
+    vectors: bool = False,
 ) -> Iterator[LocalCluster]:
-    """A cluster on random ports in a temporary folder, with functions and the shipped reader on every shard."""
+    """A cluster on random ports in a temporary folder, with functions and the shipped reader on every shard; with
+    `vectors` the encoder, too, whose work in the background would disturb most measurements."""
     # rewrites and workers end a moment after their nodes, and may still write
     with tempfile.TemporaryDirectory(prefix="shardqa-bench-", ignore_cleanup_errors=True) as folder:
         data = Path(folder) / "data"
@@ -46,15 +53,29 @@ def temporary_cluster(
         cluster = local.start(replace(wanted, module_arguments=module_arguments))
         try:
             if prepared:
-                asyncio.run(_prepare(settings_of(cluster)))
+                asyncio.run(_prepare(settings_of(cluster), vectors))
             yield cluster
         finally:
             local.stop(data)
 
 
-async def _prepare(settings: Settings) -> None:
+async def _prepare(settings: Settings, vectors: bool) -> None:
     async with await Engine.connect(settings) as engine:
+        if not vectors:
+            await engine.shards.by_key(keys.NO_ENCODER, "SET", "by this bench")
         await preparation.prepare(engine)
+
+
+def wait_until_encoded(cluster: LocalCluster, corpus: str) -> None:
+    """Waits until every passage of a corpus has its vector."""
+
+    async def is_encoded() -> bool:
+        async with await Engine.connect(settings_of(cluster)) as engine:
+            corpora = (await engine.catalogue.corpora()).corpora
+        return all(one.encoded == one.passages for one in corpora if one.name == corpus)
+
+    while not asyncio.run(is_encoded()):
+        time.sleep(LOOK_SECONDS)
 
 
 @contextmanager

@@ -1,11 +1,11 @@
 """Vectors beside words in ranking, and how heavily they should weigh: recall on questions of several kinds.
 
-    python bench/dense.py ENCODER [--cache FOLDER] [--set search --set hotpot …] [--limit 2000]
+    python bench/dense.py [ENCODER] [--cache FOLDER] [--set search --set hotpot …] [--limit 2000]
 
-ENCODER is a folder of `shardqa-models encoder`. Vectors are cached, and a run that was broken off goes on: the passages
-of SQuAD take half an hour of a core. Then, for each set: recall of words, vectors, and their sum with several weights,
-and the weight that the other sets would have chosen. Every paragraph is a document, as in bench/retrieval.py; of
-questions with two paragraphs (hotpot) both must be found.
+ENCODER is a folder of `shardqa-models encoder`, the shipped one unless given. Vectors are cached, and a run that was
+broken off goes on: the passages of SQuAD take half an hour of a core. Then, for each set: recall of words, vectors, and
+their sum with several weights, and the weight that the other sets would have chosen. Every paragraph is a document, as
+in bench/retrieval.py; of questions with two paragraphs (hotpot) both must be found.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +39,7 @@ SETS = {
 }
 WEIGHTS = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 50.0, 60.0, 80.0)
 AT = (1, 5, 10, 20)
+SHIPPED = shipped.encoder_folder()
 DEEP = 200  # passages by words, and as many by vectors, whose sums are looked at
 SAVED_EVERY = 500  # vectors between two savings
 
@@ -154,7 +155,7 @@ def summed(weight: float) -> Callable[[Scores], NDArray[np.float64]]:
 
 
 def main(
-    encoder: Annotated[Path, typer.Argument(help="folder that `shardqa-models encoder` wrote")],
+    encoder: Annotated[Path, typer.Argument(help="an encoder's folder")] = SHIPPED,
     cache: Annotated[Path, typer.Option(help="folder of vectors that are kept")] = Path("build/dense"),
     sets: Annotated[list[str] | None, typer.Option("--set", help=f"some of {', '.join(SETS)}; all by default")] = None,
     limit: Annotated[int, typer.Option(help="questions of each set")] = 2_000,

@@ -30,6 +30,7 @@ from shardqa.schema import Document
 
 SQUAD = SHARED / "data" / "squad" / "dev-v1.1.json.gz"
 LOOK_SECONDS = 0.05
+SHIPPED = shipped.encoder_folder()
 QUESTIONS = 40  # of each kind
 
 
@@ -110,7 +111,7 @@ async def measure(engine: Engine, encoder: Path, each: int) -> None:
 
 
 def main(
-    encoder: Annotated[Path, typer.Argument(help="folder that `shardqa-models encoder` wrote")],
+    encoder: Annotated[Path, typer.Argument(help="an encoder's folder")] = SHIPPED,
     each: Annotated[int, typer.Option("--passages", help="paragraphs of each round")] = 300,
 ) -> None:
     """Prints the three ratios."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import Any
 
-from common import ROOT, SHARED, settings_of, temporary_cluster
+from common import ROOT, SHARED, settings_of, temporary_cluster, wait_until_encoded
 
 from shardqa import machine
 from shardqa.cluster.local import LocalCluster
@@ -38,6 +38,7 @@ def squad(cluster: LocalCluster, shards: int, file: str) -> None:
 
 def seeds(cluster: LocalCluster) -> None:
     shardqa(cluster, "ingest", str(SEEDS / "documents"), "--corpus", "seeds")
+    wait_until_encoded(cluster, "seeds")
     found = shardqa(cluster, "eval", "ask", str(SEEDS / "questions.jsonl"), "--corpus", "seeds")
     print(
         f"  seeds, {found['questions']} questions: {found['right']} % of {found['answerable']} answerable ones right, "
@@ -51,7 +52,7 @@ def main() -> None:
         f"end to end, {machine.label()} (wanted: recall 76.8 92.2 96.9, EM 60 F1 72, seeds 85 % right and 80 % refused)"
     )
     for shards in (1, 3):
-        with temporary_cluster(shards=shards) as cluster:
+        with temporary_cluster(shards=shards, vectors=True) as cluster:
             if SQUAD.is_file():
                 squad(cluster, shards, str(SQUAD))
             else:

@@ -32,6 +32,7 @@ async def push(engine: Engine, folder: Path) -> Pushed:
     check_encoder(folder)
     encoder = ShardModel.encoder(folder.name, folder)
     registered = await preparation.register(engine)
+    await engine.shards.by_key(keys.NO_ENCODER, "UNLINK")
     return Pushed(encoder.label, await models.store(engine, registered.shards, encoder))
 
 
@@ -54,8 +55,9 @@ def check_encoder(folder: Path) -> None:
 
 
 async def remove(engine: Engine) -> list[str]:
-    """Removes the encoder from every master; returns those that had it. Vectors stay, unused."""
+    """Removes the encoder from every master, for good; returns those that had it. Vectors stay, unused."""
     shards = (await preparation.register(engine)).shards
+    await engine.shards.by_key(keys.NO_ENCODER, "SET", "removed")
     gone = await asyncio.gather(
         *(engine.shards.on(node, "UNLINK", keys.model(keys.ENCODER, tag)) for node, tag in shards)
     )

@@ -1,15 +1,16 @@
-"""Makes a cluster ready to answer: functions and a reader on every master, passages in every index.
+"""Makes a cluster ready to answer: functions, reader and encoder on every master, passages in every index.
 
 The functions are one session that the module keeps and replays. Its code is two lines that import them, so a node that
 starts with a newer package runs the newer functions without being told.
 """
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from redis.asyncio.cluster import ClusterNode
 
+from shardqa import keys
 from shardqa.description import ShardDescription
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, ShardFailed
@@ -29,6 +30,7 @@ class Prepared:
     reader: ShardModel
     registered: list[str]  # masters that lacked the functions
     stored: list[str]  # masters that lacked the reader
+    encoder_stored: list[str] = field(default_factory=list)  # masters that lacked the encoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,27 @@ class Registered:
 async def prepare(engine: Engine, force: bool = False) -> Prepared:
     """Registers and stores what is missing (the functions anew everywhere with `force`).
 
-    Raises BadModel when the shipped reader is not what its checksums say, before anything is sent; and
+    Raises BadModel when the shipped reader or encoder is not what its checksums say, before anything is sent; and
     ClusterUnavailable, AnswerTimeout, ShardFailed.
     """
     reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
+    encoder = shipped_encoder()
     registered = await register(engine, force)
-    return Prepared(reader, registered.new, await models.store(engine, registered.shards, reader))
+    stored = await models.store(engine, registered.shards, reader)
+    return Prepared(reader, registered.new, stored, await _store_encoder(engine, registered.shards, encoder))
+
+
+def shipped_encoder() -> ShardModel:
+    """Raises BadModel."""
+    return ShardModel.encoder(shipped.ENCODER_NAME, shipped.checked_folder(shipped.encoder_folder()))
+
+
+async def _store_encoder(engine: Engine, shards: Sequence[models.Shard], encoder: ShardModel) -> list[str]:
+    """Stores it unless somebody removed it or pushed another; returns the masters that lacked it."""
+    if await engine.shards.by_key(keys.NO_ENCODER, "EXISTS"):
+        return []
+    labels = [await models.label_of(engine, node, keys.model(keys.ENCODER, tag)) for node, tag in shards]
+    return await models.store(engine, shards, encoder) if {*labels} <= {None, encoder.label} else []
 
 
 async def register(engine: Engine, force: bool = False) -> Registered:

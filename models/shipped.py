@@ -1,4 +1,4 @@
-"""The reader that comes with shardqa: finds its folder and checks its files."""
+"""The reader and the encoder that come with shardqa: finds their folders and checks their files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from shardqa.errors import BadModel
 
 NAME = "reader-v2-int8"
 """The reader's name in keys and in what the API reports."""
+
+ENCODER_NAME = "all-minilm-l6-v2-int8"
+"""The name of the encoder, which gives passages their vectors."""
 
 CHECKSUMS_FILE = "checksums.json"
 """SHA-256 (hex) of each other file of a reader's folder, by name."""
@@ -24,6 +27,10 @@ _CHUNK_BYTES = 1 << 20
 def folder() -> Path:
     """The shipped reader's folder."""
     return Path(__file__).resolve().parent / NAME
+
+
+def encoder_folder() -> Path:
+    return folder().parent / ENCODER_NAME
 
 
 def checked_folder(path: Path | None = None) -> Path:

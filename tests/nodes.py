@@ -20,6 +20,7 @@ from redis import ConnectionError, Redis, RedisError, ResponseError, TimeoutErro
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from shardqa import keys
 from shardqa.cluster import local, ports, processes, redis_server
 from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.cluster.processes import ProcessId
@@ -204,7 +205,7 @@ def settings_of(cluster: LocalCluster, **options: Any) -> Settings:
 
 
 def prepare(cluster: LocalCluster) -> None:
-    """Functions and the shipped reader on every shard."""
+    """Functions and the shipped reader on every shard; no encoder, whose work in the background would disturb."""
     prepare_settings(settings_of(cluster, timeout=60))
 
 
@@ -218,6 +219,7 @@ async def _prepare(settings: Settings) -> None:
 
     engine = await Engine.connect(settings)
     try:
+        await engine.shards.by_key(keys.NO_ENCODER, "SET", "by these tests")
         await preparation.prepare(engine)
     finally:
         await engine.close()

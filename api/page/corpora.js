@@ -24,7 +24,7 @@ function card(corpus, isCurrent) {
     "li",
     { class: isCurrent ? "current" : "" },
     make("h3", {}, corpus.name),
-    make("p", { class: "quiet" }, `${plural(corpus.documents, "document", "documents")}, ${size(corpus.characters)}`),
+    make("p", { class: "quiet" }, `${plural(corpus.documents, "document", "documents")}, ${size(corpus.characters)}${encoding(corpus)}`),
     make(
       "p",
       { class: "verbs" },
@@ -34,6 +34,11 @@ function card(corpus, isCurrent) {
     ),
     said,
   );
+}
+
+/** How far the vectors are, until every passage has one. */
+function encoding({ encoded, passages }) {
+  return encoded === null || encoded >= passages ? "" : `; ${Math.floor((100 * encoded) / passages)} % found in other words, too`;
 }
 
 function size(characters) {

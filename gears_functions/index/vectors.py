@@ -23,6 +23,7 @@ NEAR = 35.0  # what a cosine of 1 would add to a score; BM25 of a good passage i
 FLOOR = 0.2  # cosine from which on a passage counts as near: of BM25's first twenty, half lie below
 BLOCK = 512  # rows turned to float32 at a time: they stay in the processor's cache
 FIRST_ROWS = 256
+GROWTH = 8  # rows grow by an eighth when they are full
 
 
 def near_score(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -80,37 +81,43 @@ class _Rows:
     def __init__(self) -> None:
         self._vectors = np.zeros((FIRST_ROWS, WIDTH), dtype=np.int8)
         self._slots = np.zeros(FIRST_ROWS, dtype=np.int32)
-        self._row_of: dict[int, int] = {}  # by slot
+        self._row_of = np.full(FIRST_ROWS, NOBODY, dtype=np.int32)  # by slot
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self._row_of)
+        return self._count
 
     def __contains__(self, slot: int) -> bool:
-        return slot in self._row_of
+        return slot < len(self._row_of) and self._row_of[slot] != NOBODY
 
     def slots(self) -> NDArray[np.int32]:
-        return self._slots[: len(self._row_of)]
+        return self._slots[: self._count]
 
     def put(self, slot: int, vector: NDArray[np.int8]) -> None:
-        row = self._row_of.setdefault(slot, len(self._row_of))
-        if row == len(self._vectors):
-            more = len(self._vectors) // 2
+        """The slot has no row yet."""
+        if self._count == len(self._vectors):
+            more = len(self._vectors) // GROWTH
             self._vectors = np.concatenate([self._vectors, np.zeros((more, WIDTH), dtype=np.int8)])
             self._slots = np.concatenate([self._slots, np.zeros(more, dtype=np.int32)])
-        self._vectors[row], self._slots[row] = vector, slot
+        if slot >= len(self._row_of):
+            more = slot + 1 + slot // GROWTH - len(self._row_of)
+            self._row_of = np.concatenate([self._row_of, np.full(more, NOBODY, dtype=np.int32)])
+        self._vectors[self._count], self._slots[self._count], self._row_of[slot] = vector, slot, self._count
+        self._count += 1
 
     def remove(self, slot: int) -> None:
         """The last row takes the place."""
-        row = self._row_of.pop(slot, None)
-        last = len(self._row_of)
-        if row is None or row == last:
+        if slot not in self:
             return
-        self._vectors[row], self._slots[row] = self._vectors[last], self._slots[last]
-        self._row_of[int(self._slots[row])] = row
+        row, self._row_of[slot] = self._row_of[slot], NOBODY
+        self._count -= 1
+        if row != self._count:
+            self._vectors[row], self._slots[row] = self._vectors[self._count], self._slots[self._count]
+            self._row_of[self._slots[row]] = row
 
     def products(self, question: NDArray[np.int8]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """(slots, whole numbers [n])."""
-        count = len(self._row_of)
+        count = self._count
         products = np.empty(count, dtype=np.float32)
         target, block = question.astype(np.float32), np.empty((BLOCK, WIDTH), dtype=np.float32)
         for first in range(0, count, BLOCK):
@@ -120,8 +127,9 @@ class _Rows:
         return self.slots(), products
 
     def renumber(self, slots: NDArray[np.int32]) -> None:
-        for old in [slot for slot in self._row_of if slots[slot] == NOBODY]:
+        for old in [slot for slot in self.slots().tolist() if slots[slot] == NOBODY]:
             self.remove(old)
-        self._row_of = {int(slots[slot]): row for slot, row in self._row_of.items()}
-        for slot, row in self._row_of.items():
-            self._slots[row] = slot
+        own = self.slots()
+        own[:] = slots[own]
+        self._row_of = np.full(int(own.max(initial=0)) + 1, NOBODY, dtype=np.int32)
+        self._row_of[own] = np.arange(self._count, dtype=np.int32)

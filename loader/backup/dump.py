@@ -35,6 +35,7 @@ PATIENCE = 30.0  # seconds for a node that loads or is busy
 # Keys that are made again from the others, as shardqa.keys spells them; models are taken by name.
 MADE_AGAIN = re.compile(
     rb"(passage|tokens|rank|answer|epoch):[a-z0-9._-]+:\{[^}]+\}|ask:[a-z0-9._-]+:[0-9a-f]{12}:|model:[^{}]+:\{[^{}]+\}\Z"
+    rb"|encoder:off\Z"
 )
 SCORES = re.compile(rb"ask:([a-z0-9._-]+):scoring")  # of a corpus, as shardqa.keys spells it
 MARKS = re.compile(rb"(dense|bridges):([a-z0-9._-]+):\{[^}]+\}")  # of a corpus that has this off, one a bucket
@@ -133,15 +134,16 @@ async def _inactive(engine: Engine, node: ClusterNode) -> list[str]:
 
 
 async def _models(engine: Engine, writer: Writer, dumped: Dumped) -> None:
-    """Readers, once each: every shard has its own copy, under its own tag."""
-    own = ShardModel.reader(shipped.NAME, shipped.checked_folder()).label
+    """Readers and encoder but the shipped ones, once each: every shard has its own copy, under its own tag."""
+    reader = ShardModel.reader(shipped.NAME, shipped.checked_folder())
+    own = {(one.name, one.label) for one in (reader, preparation.shipped_encoder())}
     seen: dict[str, dict[str, Any]] = {}
     for node in engine.shards.nodes():
         for key in sorted(text(pair[0]) for pair in await on(engine, node, "AI._MODELSCAN")):
             if (name := keys.name_of_model(key)) is None:
                 continue
             meta = fields(await on(engine, node, "AI.MODELGET", key, "META"))
-            if name == shipped.NAME and text(meta["tag"]) == own:
+            if (name, text(meta["tag"])) in own:
                 continue
             if name in seen:
                 if meta != seen[name]:

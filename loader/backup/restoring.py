@@ -153,7 +153,7 @@ class _Run:
             there = await label_of(self._engine, node, key)
             if there == tag.decode("utf-8", "replace"):
                 continue
-            if there is not None and not self._merge:
+            if there not in (None, preparation.shipped_encoder().label) and not self._merge:
                 self._leave_out(f"model {key}: the cluster has another one of this name ({there}); --merge replaces it")
                 return
             given = (("BATCHSIZE", batchsize), ("MINBATCHSIZE", minbatchsize), ("MINBATCHTIMEOUT", minbatchtimeout))

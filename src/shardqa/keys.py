@@ -33,6 +33,7 @@ NO_WORDS = "PZC"  # Unicode's categories of punctuation, blanks and controls
 ENCODER = "encoder"  # name of the model that gives passages their vectors: a cluster has one
 NEVER = "never:"  # how keys that never exist begin
 ENCODERS = f"model:{ENCODER}:"  # how their keys begin
+NO_ENCODER = "encoder:off"  # string: somebody removed the encoder, and `prepare` stores none
 DENSE, BRIDGES = "dense", "bridges"  # what a corpus can have off, and the word that its marks' keys begin with
 REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
 API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret

@@ -13,7 +13,7 @@ from shardqa.cluster import node
 from shardqa.cluster.local import LocalCluster
 from shardqa.engine import Engine
 from shardqa.gears_functions.index.corpus_index import Index
-from shardqa.loader import dense
+from shardqa.loader import dense, preparation
 from shardqa.models.embedding import StoredVector
 from shardqa.schema import Document
 from shardqa.statistics import QuestionVector
@@ -107,6 +107,19 @@ async def vector_of(engine: Engine, question: str) -> QuestionVector:
     terms = await engine.ranking.terms(engine.question(question))
     assert terms.statistics.near is not None
     return terms.statistics.near
+
+
+async def test_the_shipped_encoder_is_stored_unless_it_was_removed_or_another_is_there(
+    engine: Engine, encoder: Path
+) -> None:
+    await dense.remove(engine)
+    assert (await preparation.prepare(engine)).encoder_stored == []
+    await dense.push(engine, encoder)
+    assert (await preparation.prepare(engine)).encoder_stored == []
+    await dense.remove(engine)
+    await engine.shards.by_key(keys.NO_ENCODER, "UNLINK")
+    assert len((await preparation.prepare(engine)).encoder_stored) == 3
+    await until_encoded(engine)
 
 
 async def test_three_shards_rank_by_vectors_as_one_index_does_once_there_are_any(

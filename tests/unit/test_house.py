@@ -119,9 +119,9 @@ def test_tests_of_units_lie_as_their_sources_do(tests: Path, package: Path) -> N
     assert not {name for name in names if not (package / name).is_dir()}
 
 
-def test_a_top_level_folder_of_models_is_a_reader() -> None:
+def test_models_has_the_folders_of_reader_and_encoder() -> None:
     folders = {path.relative_to(ROOT / "models").parts[0] for path in sources() if (ROOT / "models") in path.parents}
-    assert {name for name in folders if "." not in name} == {"reader-v2-int8"}
+    assert {name for name in folders if "." not in name} == {"reader-v2-int8", "all-minilm-l6-v2-int8"}
 
 
 def test_only_keys_spells_a_key() -> None:

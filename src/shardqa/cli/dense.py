@@ -12,6 +12,7 @@ from shardqa.cli.options import JsonOption, Target, on_cluster
 from shardqa.cli.output import report
 from shardqa.loader import dense
 from shardqa.loader.models import STORE_SECONDS
+from shardqa.models import shipped
 
 app = typer.Typer(name="dense", help="Find passages by what they mean, beside their words.", no_args_is_help=True)
 
@@ -20,15 +21,17 @@ app = typer.Typer(name="dense", help="Find passages by what they mean, beside th
 @on_cluster
 def push(
     target: Target,
-    folder: Annotated[Path, typer.Argument(help="Folder that 'shardqa-models encoder' wrote.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder that 'shardqa-models encoder' wrote; without it, the shipped encoder.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Store an encoder on every shard. Passages then get vectors in the background, and are ranked by them, too.
+    """Store an encoder on every shard, in place of another. Passages get vectors in the background.
 
     Example: shardqa dense push my-encoder --redis 10.0.0.5:7000
     """
     settings = target.settings(timeout=STORE_SECONDS)
-    done = with_engine(settings, lambda engine: dense.push(engine, folder))
+    done = with_engine(settings, lambda engine: dense.push(engine, folder or shipped.encoder_folder()))
     name = done.label.split()[0]
     report(
         as_json,

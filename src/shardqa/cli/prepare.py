@@ -18,7 +18,7 @@ def prepare(
     force: Annotated[bool, typer.Option("--force", help="Register the functions anew even where they are.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Register the functions and store the reader on every shard of a cluster whose nodes have the module.
+    """Register the functions and store reader and encoder on every shard of a cluster whose nodes have the module.
 
     Example: shardqa prepare --redis 10.0.0.5:7000
     """
@@ -30,9 +30,15 @@ def prepare(
 def tell(done: preparation.Prepared, as_json: bool) -> None:
     report(
         as_json,
-        {"reader": done.reader.name, "registered": done.registered, "stored": done.stored},
+        {
+            "reader": done.reader.name,
+            "registered": done.registered,
+            "stored": done.stored,
+            "encoder_stored": done.encoder_stored,
+        },
         f"functions registered on: {', '.join(done.registered) or 'none, they were there'}",
         f"reader {done.reader.name} stored on: {', '.join(done.stored) or 'none, it was there'}",
+        *([f"encoder stored on: {', '.join(done.encoder_stored)}"] if done.encoder_stored else []),
     )
 
 

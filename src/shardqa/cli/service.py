@@ -74,13 +74,15 @@ def start(options: ClusterOptions, http_port: int | None, say: Say) -> Service:
 
 
 def prepare(cluster: LocalCluster, say: Say) -> None:
-    """Functions and reader on every shard that lacks them."""
+    """Functions, reader and encoder on every shard that lacks them."""
     done = with_engine(settings_of(cluster.seed(), None, None, timeout=READY_TIMEOUT), preparation.prepare)
     if done.registered:
         say(f"registered the functions on {len(done.registered)} shards")
     if done.stored:
         megabytes = done.reader.file.size / 1e6
         say(f"stored the reader {done.reader.name} ({megabytes:.1f} MB) on {len(done.stored)} shards")
+    if done.encoder_stored:
+        say(f"stored the encoder on {len(done.encoder_stored)} shards; passages get vectors in the background")
 
 
 def wait_for_indexes(cluster: LocalCluster, say: Say) -> None:
