@@ -3,6 +3,8 @@
 Pure functions, any thread; time and memory are linear in the text. The text is cut into blocks (so that neither the
 sentence finder nor the tokenizer ever sees more than `BLOCK` characters), each block is tokenised once, and passages
 are slices of those pieces. A cut is only made where a word begins, so a passage's pieces are those of its text alone.
+A passage holds what stands under one heading or entry, or several short ones side by side: none is torn from what it
+heads. What leads in (a line before deeper ones, one that ends in a colon) is never the last of a passage.
 
 Rejected: greedy packing (leaves a tiny last passage); windows of a fixed number of pieces (cut sentences, and with
 them answers and what the reader needs to find them).
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sentencex
 
+from shardqa import places
 from shardqa.gears_functions import asides
 
 if TYPE_CHECKING:
@@ -27,15 +30,17 @@ if TYPE_CHECKING:
 
     from shardqa.models.tokenizer import Tokenizer
 
-VERSION = 3  # part of a document's digest: raise it when the same document would become other passages
+VERSION = 4  # part of a document's digest: raise it when the same document would become other passages
 
 WINDOW = 128  # word pieces a passage aims at: a few sentences, what a reader trained on paragraphs expects
 OVERLAP = 24  # word pieces two neighbours share at least: about a sentence, so that no answer loses its context
 ALONE = 192  # a document of at most this many word pieces stays in one passage: cutting it would only lose context
+JOINED = WINDOW  # word pieces that short neighbours under one heading have together in a passage
 MAX_PASSAGE = 320  # word pieces; with a question of 64 and three special tokens a row stays below the reader's 512
 MAX_UNIT = 90  # word pieces; a longer sentence is cut between words, so WINDOW + two units never pass MAX_PASSAGE
 BLOCK = 32_768  # characters tokenised at a time: bounds the tokenizer's memory, large enough to keep its speed
 SLICE = 1_024  # passages made in one step: about as long as a block's tokens take, 20 to 50 ms
+LEAD = 200  # characters of a line that may lead in what follows
 MAX_RUN = 1_000  # characters without a blank that stay whole; past it (base64, a list of numbers) they are cut
 MAX_GAP = 1_000  # blank or ignored characters inside a passage; past it a passage ends, so that its text stays short
 CHARACTERS_PER_PIECE = 24  # a piece of more characters than this weighs more than one, which bounds a passage's text
@@ -53,6 +58,7 @@ class Passage:
     end: int
     text: str
     ids: NDArray[np.int32]  # word pieces of `text` without special tokens, int32 [n], 1 <= n <= MAX_PASSAGE
+    path: tuple[str, ...] = ()  # the headings and the entry that all of it stands under, outermost first
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +73,28 @@ class _Pieces:
     forced: list[int]  # characters where a run without blanks was cut: pieces beside them may not be those of the text
 
 
-def split(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int, int]] = ()) -> list[Passage]:
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A run of pieces that becomes passages of its own."""
+
+    first: int
+    last: int  # one past its last
+    path: tuple[str, ...]
+    is_head: bool = False  # nothing but the heading itself
+
+
+def split(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]] = ()) -> list[Passage]:
     """Cuts `text` into passages in order; none when there is no word in it.
 
-    What lies outside of all passages is what the tokenizer ignores, what has no word (a million dots), the characters
-    `marked` as not searched, and what `asides` finds by its form; a text that is nothing else than these last two is
-    cut all the same. Each passage has at most MAX_PASSAGE pieces, and `tokenizer.passage(passage.text).ids` equals its
-    ids. Raises BadDocument on lone surrogates.
+    What lies outside of all passages is what the tokenizer ignores, what has no word (a million dots), what its places
+    (`marks`) say is not searched, and what `asides` finds by its form; a text that is nothing else than these last two
+    is cut all the same. Each passage has at most MAX_PASSAGE pieces, and `tokenizer.passage(passage.text).ids` equals
+    its ids. Raises BadDocument on lone surrogates.
     """
-    return [passage for part in split_in_slices(text, tokenizer, marked) for passage in part]
+    return [passage for part in split_in_slices(text, tokenizer, marks) for passage in part]
 
 
-def split_in_slices(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int, int]] = ()) -> Iterator[list[Passage]]:
+def split_in_slices(text: str, tokenizer: Tokenizer, marks: Sequence[list[Any]] = ()) -> Iterator[list[Passage]]:
     """Cuts as `split` does, a slice of the work at each step, so that others come in between.
 
     While the text is tokenised each step takes a block and has no passages yet, then each has at most SLICE. Any thread
@@ -88,23 +104,24 @@ def split_in_slices(text: str, tokenizer: Tokenizer, marked: Sequence[tuple[int,
     if not len(pieces.ids):
         return
     mass = _mass(pieces)
-    for section in _sections(pieces, asides.found(text, marked)):
-        windows = _windows(mass, _units(pieces, mass, *section))
+    ranges = _ranges(pieces, asides.found(text, places.asides(marks, len(text))))
+    for section in _sections(text, pieces, mass, ranges, places.paths(marks)):
+        windows = _windows(mass, _units(text, pieces, mass, section.first, section.last))
         for n in range(0, len(windows), SLICE):
             yield [
-                _passage(text, tokenizer, pieces, first, last)
+                _passage(text, tokenizer, pieces, section.path, first, last)
                 for first, last in windows[n : n + SLICE]
                 if A_WORD.search(text, int(pieces.starts[first]), int(pieces.ends[last - 1]))
             ]
 
 
-def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, first: int, last: int) -> Passage:
+def _passage(text: str, tokenizer: Tokenizer, pieces: _Pieces, path: tuple[str, ...], first: int, last: int) -> Passage:
     start, end = int(pieces.starts[first]), int(pieces.ends[last - 1])
     ids = pieces.ids[first:last]
     cut = bisect_right(pieces.forced, start)
     if cut < len(pieces.forced) and pieces.forced[cut] < end:
         ids = tokenizer.passage(text[start:end]).ids
-    return Passage(start, end, text[start:end], ids)
+    return Passage(start, end, text[start:end], ids, path)
 
 
 # ---- characters: blocks
@@ -195,10 +212,10 @@ def _mass(pieces: _Pieces) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(weights)])
 
 
-# ---- windows
+# ---- sections
 
 
-def _sections(pieces: _Pieces, aside: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _ranges(pieces: _Pieces, aside: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges of pieces between gaps too long to lie inside a passage, without those of characters `aside`."""
     count = len(pieces.ids)
     gaps = np.flatnonzero(pieces.starts[1:] - pieces.ends[:-1] > MAX_GAP) + 1
@@ -214,13 +231,76 @@ def _sections(pieces: _Pieces, aside: Sequence[tuple[int, int]]) -> list[tuple[i
     return [section for section in sections if not is_out[section[0]]] or sections
 
 
-def _units(pieces: _Pieces, mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
-    """Edges of what windows are made of, first and last included: sentences, and parts of long ones."""
-    inner = pieces.cuts[np.searchsorted(pieces.cuts, first, "right") : np.searchsorted(pieces.cuts, last)]
-    edges = np.concatenate([[first], inner, [last]])
+def _sections(
+    text: str,
+    pieces: _Pieces,
+    mass: NDArray[np.int64],
+    ranges: Sequence[tuple[int, int]],
+    paths: Sequence[tuple[int, tuple[str, ...]]],
+) -> Iterator[_Section]:
+    """Cuts ranges where another heading or entry begins, and puts short ones together (`_joined`)."""
+    heads = np.append(np.flatnonzero(pieces.heads), len(pieces.ids))
+    begins = np.searchsorted(pieces.starts, [start for start, _ in paths])
+    begins = heads[np.searchsorted(heads, begins)] if len(paths) else begins
+    for first, last in ranges:
+        inner = begins[(begins > first) & (begins < last)]
+        section: _Section | None = None
+        for begin, end in itertools.pairwise(np.unique([first, *inner, last]).tolist()):
+            n = int(np.searchsorted(begins, begin, "right"))
+            path = paths[n - 1][1] if n else ()
+            words = text[pieces.starts[begin] : pieces.ends[end - 1]].split(maxsplit=200)
+            following = _Section(begin, end, path, bool(path) and len(words) <= len(path[-1].split()))
+            if section is None:
+                section = following
+            elif (joined := _joined(section, following, mass)) is not None:
+                section = joined
+            else:
+                yield section
+                section = following
+        if section is not None and not (section.is_head and last < ranges[-1][1]):  # of contents, say: a path has it
+            yield section
+
+
+def _joined(before: _Section, after: _Section, mass: NDArray[np.int64]) -> _Section | None:
+    """Returns both as one: a heading with what follows it, or short neighbours under one heading; else None."""
+    if before.is_head:
+        return _Section(before.first, after.last, after.path, after.is_head)
+    shared = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(before.path, after.path, strict=False))
+    common = tuple(heading for heading, _ in shared)
+    if len(common) < len(before.path) - 1 or mass[after.last] - mass[before.first] > JOINED:
+        return None
+    return _Section(before.first, after.last, common)
+
+
+# ---- windows
+
+
+def _units(text: str, pieces: _Pieces, mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """Edges of what windows are made of, first and last included: sentences with what leads them in, and parts of long
+    ones."""
+    inner = pieces.cuts[np.searchsorted(pieces.cuts, first, "right") : np.searchsorted(pieces.cuts, last)].tolist()
+    begins = [first]
+    for edge, following in itertools.pairwise([*inner, last]):
+        is_short = mass[following] - mass[begins[-1]] <= MAX_UNIT
+        if not (is_short and _leads_in(text, int(pieces.ends[edge - 1]), int(pieces.starts[edge]))):
+            begins.append(edge)
+    edges = np.array([*begins, last], dtype=np.int64)
     long = np.flatnonzero(mass[edges[1:]] - mass[edges[:-1]] > MAX_UNIT)
     parts = [_sentence_parts(pieces.heads, mass, int(edges[n]), int(edges[n + 1])) for n in long]
     return np.unique(np.concatenate([edges, *parts]))
+
+
+def _leads_in(text: str, end: int, start: int) -> bool:
+    """Whether the line that ends at `end` heads what starts at `start`: by a colon, a question, a deeper indent, or a
+    blank line after a few words without an end."""
+    first = max(0, end - LEAD)
+    line = text[max(text.rfind("\n", first, end) + 1, first) : end]
+    _, broken, indent = text[end:start].rpartition("\n")
+    if not broken or len(line) >= LEAD:
+        return False
+    if line.endswith((":", "?")) or len(indent) > len(line) - len(line.lstrip()):
+        return True
+    return text.count("\n", end, start) > 1 and line[-1:].isalnum() and len(line) <= LEAD // 3
 
 
 def _sentence_parts(heads: NDArray[np.bool_], mass: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:

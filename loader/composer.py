@@ -12,6 +12,7 @@ from shardqa import checks
 from shardqa.places import MAX_HEADINGS, Mark, Place
 
 MAX_HEADING = 200  # characters of a heading in a path; a longer one is text that someone made large
+ENTRY = 100  # level of a list's terms, below that of every heading
 BLANKS = re.compile(r"\s+")
 ENDS = ".!?:;。！？"
 
@@ -50,6 +51,17 @@ class Composer:
         """Puts what follows under this heading, which is not part of the text (or is, already)."""
         self._headings = [(at, above) for at, above in self._headings if at < level][: MAX_HEADINGS - 1]
         self._headings.append((level, words[:MAX_HEADING]))
+
+    def entry(self, words: str, depth: int = 1) -> None:
+        """A term of a list in which lists may stand (`depth`), which what follows explains: below all headings."""
+        words = BLANKS.sub(" ", words).strip()
+        if len(words) <= MAX_HEADING:
+            self.under(words, ENTRY + depth)
+        self.block(words)
+
+    def after_entries(self, depth: int = 1) -> None:
+        """The list of this depth has ended."""
+        self._headings = [(at, above) for at, above in self._headings if at < ENTRY + depth]
 
     def block(self, text: str, close: bool = False) -> None:
         """A paragraph, or (`close`) a line that follows the one before without a blank line.

@@ -102,18 +102,21 @@ class Index:
 
     # ---- changing
 
-    def put(self, key: str, title: str, text: str, end: int = 0, info: DocumentInfo | None = None) -> bool:
+    def put(
+        self, key: str, title: str, text: str, end: int = 0, info: DocumentInfo | None = None, path: str = ""
+    ) -> bool:
         """Adds or replaces a passage; False when it was there with all the same. Raises BadKey.
 
-        `end` is where the passage ends in its document, characters; `info` comes with the first passage.
+        `end` is where the passage ends in its document, characters; `info` comes with the first passage; words of the
+        `path` count as the title's.
         """
-        fingerprint = hash((title, text, end, info))
+        fingerprint = hash((title, text, end, info, path))
         slot = self._slots.get(key)
         if slot is not None and self._fingerprints[slot] == fingerprint:
             return False
         document = keys.parse_passage(key).document
         self.remove(key)
-        self._append(key, document, title, text, end, fingerprint)
+        self._append(key, document, title, text, end, fingerprint, path)
         if info is not None:
             self.catalogue.describe(document, title, info)
         return True
@@ -126,14 +129,14 @@ class Index:
         self._vectors.put(slot, stored.encoder, stored.vector)
         return True
 
-    def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int) -> None:
+    def _append(self, key: str, document: str, title: str, text: str, end: int, fingerprint: int, path: str) -> None:
         self._chosen.clear()
         slot = self._slots[key] = len(self._keys)
-        body, head = analyse(text), analyse(title)
+        body, head = analyse(text), analyse(f"{title}\n{path}")
         self._body.append(slot, (body.content, body.stop))
         self._title.append(slot, (head.content, head.stop))
         if keys.parse_passage(key).n == 0:
-            self.titles.put(document, title, head)
+            self.titles.put(document, title, analyse(title))
         number = self._documents.setdefault(document, len(self._documents))
         if number == len(self._passages_of):
             self._passages_of.append(0)

@@ -95,8 +95,8 @@ class DocumentWriter:
 
     async def split(self, fields: Fields) -> list[Passage]:
         """Cuts in slices: threads are few, and whole big documents would keep small ones out until their deadline."""
-        marked = places.asides(places.check(fields.places), len(fields.text))
-        slices, passages = split_in_slices(fields.text, self._tokenizer, marked), list[Passage]()
+        slices = split_in_slices(fields.text, self._tokenizer, places.check(fields.places))
+        passages = list[Passage]()
         while (part := await asyncio.to_thread(next, slices, None)) is not None:
             passages += part
             self._runtime.progress()
@@ -182,7 +182,8 @@ class DocumentWriter:
         index = self._sync.index_to_change(parsed.corpus)
         for n, p in enumerate(parts.passages[first : first + FRAME], first):
             info = None if n else parts.info
-            index.put(keys.passage(parsed.corpus, parsed.document, n), parts.title, p.text, p.end, info)
+            name = keys.passage(parsed.corpus, parsed.document, n)
+            index.put(name, parts.title, p.text, p.end, info, places.below(parts.title, p.path))
         self._lock.indexed(parsed)
 
     def _remove_from_index(self, parsed: keys.DocKey, numbers: Sequence[int]) -> None:
@@ -199,6 +200,7 @@ def _frame(parsed: keys.DocKey, parts: Parts, first: int) -> list[tuple[Argument
         marks = places.within(parts.places, p.start, p.end)
         place: tuple[Argument, ...] = ("text", p.text, "start", p.start, "end", p.end, "title", parts.title)
         place = (*place, "places", orjson.dumps(marks).decode() if marks else "")
+        place = (*place, "path", places.below(parts.title, p.path))
         if not n:
             place = (*place, "bytes", parts.info.size, "metadata", parts.info.metadata)
         commands.append(("HSET", keys.passage(*name), *place))

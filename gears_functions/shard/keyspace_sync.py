@@ -36,7 +36,15 @@ if TYPE_CHECKING:
 
 PREFIX = "passage:"
 DIGITS = 9  # of a size in bytes: any client may write the field
-FIELDS = ("title", "text", "end", "bytes", "metadata", "vector")  # of a passage; size and metadata of its first only
+FIELDS = (
+    "title",
+    "text",
+    "end",
+    "bytes",
+    "metadata",
+    "vector",
+    "path",
+)  # of a passage; size and metadata of its first only
 AT_START = "start"  # reason of the resync that begins a session: epochs outlive the worker
 PROMOTED = "promoted"  # reason of the resync of a replica that became master
 PAGE = 64  # passages read in one tick and indexed before the loop serves others: about 10 ms
@@ -242,9 +250,9 @@ class KeyspaceSync:
             return self.index(corpus).remove(name)
         if reply[1] is None:
             return self.index(corpus).remove(name)
-        title, text = ((field or b"").decode("utf-8", "replace") for field in reply[:2])
+        title, text, path = ((field or b"").decode("utf-8", "replace") for field in (*reply[:2], reply[6]))
         index = self.index_to_change(corpus)
-        is_changed = index.put(name, title, text, int(reply[2] or 0), _of_document(*reply[3:5]))
+        is_changed = index.put(name, title, text, int(reply[2] or 0), _of_document(*reply[3:5]), path)
         if reply[5] is not None and (vector := StoredVector.unpack(reply[5])) is not None:
             index.put_vector(name, vector)  # no change that answers are kept by: whoever encodes tells when it is done
         return is_changed

@@ -47,6 +47,10 @@ INLINE = frozenset(  # elements that do not end a line
         "small span strike strong sub sup time tt u var wbr",
     )
 )
+INNER = (  # whose headings head a note, not the rest of the page
+    ":is(dd, li, blockquote, .note, .tip, .warning, .caution, .important, .sidebar, .example) "
+    ":is(h1, h2, h3, h4, h5, h6)"
+)
 KEEPS_BLANKS = frozenset({"pre", "textarea"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLANKS = re.compile(r"[ \t\n\r\f]+")  # what HTML collapses; a no-break space is kept
@@ -90,7 +94,7 @@ def compose(html: str, composer: Composer) -> str:
     for node in reversed(main.css("sup, sub")):
         node.replace_with(_marked(node))
     main.merge_text_nodes()
-    _Walk(composer, _asides(main)).walk(main)
+    _Walk(composer, _asides(main), {node.mem_id for node in main.css(INNER)}).walk(main)
     return title
 
 
@@ -169,9 +173,11 @@ def _asides(main: LexborNode) -> dict[int, str]:
 class _Walk:
     """Depth first over one tree; iterative, since soup may nest deeper than Python's stack."""
 
-    def __init__(self, composer: Composer, asides: dict[int, str]) -> None:
+    def __init__(self, composer: Composer, asides: dict[int, str], inner: set[int]) -> None:
         self._composer = composer
         self._asides = asides
+        self._inner = inner  # headings within an entry or a note
+        self._lists = 0  # lists of terms that have not ended yet
         self._words: list[str] = []  # of the block that has not ended yet
         self._bullet = ""  # stands before the next block: it is a list item
         self._items = 0  # list items since the last other block: they follow each other without a blank line
@@ -199,7 +205,7 @@ class _Walk:
                 self._table(node, rows)
                 continue
             self._begin(tag)
-            stack.append((None, tag, False))
+            stack.append((None, "p" if node.mem_id in self._inner else tag, False))
             children = list(node.iter(include_text=True))
             stack += [(child, "", is_pre or tag in KEEPS_BLANKS) for child in reversed(children)]
         self._flush()
@@ -211,6 +217,7 @@ class _Walk:
             self._flush()
             if tag == "li":
                 self._bullet = BULLET
+            self._lists += tag == "dl"
 
     def _end(self, tag: str) -> None:
         if tag == ASIDE_END:
@@ -223,8 +230,15 @@ class _Walk:
             self._words = []
             self._items = 0
             self._composer.heading(words, HEADINGS[tag])
+        elif tag == "dt" and self._lists:
+            words = _tidy("".join(self._words))
+            self._words, self._items, self._bullet = [], 0, ""
+            self._composer.entry(words, self._lists)
         elif tag not in INLINE and tag != "br":
             self._flush()
+            if tag == "dl":
+                self._composer.after_entries(self._lists)
+                self._lists -= 1
 
     def _flush(self) -> None:
         text = _tidy("".join(self._words))

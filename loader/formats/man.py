@@ -62,6 +62,7 @@ class ManualPage:
         self._words: list[str] = []  # of the paragraph that has not ended yet
         self._lead = ""  # bullet of the item that begins
         self._follows = False  # the next block stands below its tag, without a blank line
+        self._depth = 1  # of tags: those between .RS and .RE explain the one above
         self._awaits = ""  # what the next line of text is: a heading's level, or a tag
         self._literal = False
         self._section = ""  # the heading in force
@@ -133,6 +134,9 @@ class ManualPage:
             case "PP" | "LP" | "P" | "HP" | "sp" | "RS" | "RE" | "YS":
                 is_tag = name == "RS" and bool(arguments) and "\n" not in "".join(self._words).strip()
                 self._flush()
+                self._depth = max(1, self._depth + (name == "RS") - (name == "RE"))
+                if name not in ("RS", "sp"):
+                    self.composer.after_entries(self._depth + (name == "RE"))
                 self._follows = (self._follows and name in ("RS", "sp")) or is_tag
             case "nf" | "EX" | "fi" | "EE":
                 self._flush()
@@ -171,9 +175,12 @@ class ManualPage:
             case "Bl":
                 self._flush()
                 self._mdoc.begin(plain)
+                self._depth += 1
             case "El":
                 self._flush()
                 self._mdoc.end()
+                self.composer.after_entries(self._depth)
+                self._depth = max(1, self._depth - 1)
                 self._follows = False
             case "Pp" | "Lp" | "Ed" | "Rs" | "Re":
                 self._flush()
@@ -211,7 +218,7 @@ class ManualPage:
         if words in BULLETS or re.fullmatch(r"\(?\d{1,3}[.)]?", words):
             self._lead = "- " if words in BULLETS else f"{words} "
         elif words:
-            self.composer.block(words)
+            self.composer.entry(words, self._depth)
             self._follows = True
 
     def _flush(self) -> None:

@@ -43,7 +43,11 @@ def _add(composer: Composer, tree: nodes.document) -> str:
     for node in tree.findall(lambda n: isinstance(n, TOLD)):
         if _is_inside(node, nodes.table, nodes.system_message, nodes.comment, nodes.footnote_reference):
             continue
-        if isinstance(node, nodes.title):
+        lists = sum(isinstance(above, nodes.definition_list) for above in _above(node))
+        composer.after_entries(lists + 1)
+        if isinstance(node, nodes.term):
+            composer.entry(node.astext(), lists)
+        elif isinstance(node, nodes.title):
             depth = sum(isinstance(above, nodes.section) for above in _above(node))
             composer.heading(node.astext(), depth)
             first = first or one_line(node.astext())

@@ -44,6 +44,8 @@ DROPPED = frozenset(
         "audioobject link-type revision setindex",
     )
 )
+LISTS = frozenset({"variablelist", "glosslist", "qandaset", "terms"})
+TERMS = frozenset({"term", "glossterm", "question"})
 KEEPS_BLANKS = frozenset({"screen", "programlisting", "literallayout", "synopsis", "code"})
 ITEMS = frozenset({"listitem", "item", "step", "member"})
 MARKED = {"superscript": raised, "subscript": lowered, "sup": raised, "sub": lowered}
@@ -134,6 +136,7 @@ class _Walk:
         self.title = ""
         self._words: list[str] = []  # of the block that has not ended yet
         self._bullet = ""
+        self._lists = 0  # lists of terms that have not ended yet
         self._follows = False  # the next block stands below its term or item before, without a blank line
 
     def add(self, node: Any, level: int) -> None:
@@ -146,6 +149,7 @@ class _Walk:
         is_block = name in BLOCKS or name in SECTIONS
         if is_block:
             self._flush()
+        self._lists += name in LISTS
         if name in ITEMS and _name(node.getparent()) not in ("varlistentry", "terms"):
             self._bullet = "- "
         keeps = name in KEEPS_BLANKS and (name != "code" or _name(node.getparent()) in SECTIONS | {"item", "example"})
@@ -154,10 +158,14 @@ class _Walk:
             if number and name in JOINED:
                 self._words.append(JOINED[name])
             self._child(child, level, name, keeps)
-        if is_block:
+        if (name in TERMS or (name == "title" and _name(node.getparent()) == "item")) and self._lists:
+            self.composer.entry("".join(self._words), self._lists)
+            self._words, self._bullet, self._follows = [], "", True
+        elif is_block:
             self._flush(keeps)
-        if name in ("term", "glossterm") or (name == "title" and _name(node.getparent()) == "item"):
-            self._follows = True
+        if name in LISTS:
+            self.composer.after_entries(self._lists)
+            self._lists -= 1
 
     def _child(self, child: Any, level: int, parent: str, keeps: bool) -> None:
         name = _name(child)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from shardqa.errors import BadDocument
 
 MAX_PLACES = 4_000_000  # bytes of one document's places as JSON: a sheet of 50,000 rows has 2 million
-MAX_HEADINGS = 6  # levels of a heading path: as many as HTML and word processors have
+MAX_HEADINGS = 8  # levels of a heading path: the six of HTML, and entries of lists
 
 
 class Place(BaseModel):
@@ -120,10 +120,21 @@ def within(marks: Raw, start: int, end: int) -> Raw:
     return marks[max(bisect_right(starts, start) - 1, 0) : bisect_right(starts, end - 1)] if marks else []
 
 
-def asides(marks: Raw, length: int) -> list[tuple[int, int]]:
+def asides(marks: Sequence[list[Any]], length: int) -> list[tuple[int, int]]:
     """Characters, half open and rising, of a text of `length` characters that are kept and not searched."""
     ends = [*(mark[0] for mark in marks[1:]), length]
     return [(mark[0], end) for mark, end in zip(marks, ends, strict=True) if mark[1].get("aside")] if marks else []
+
+
+def paths(marks: Sequence[list[Any]]) -> list[tuple[int, tuple[str, ...]]]:
+    """The characters from which other headings are in force, and those headings."""
+    every = [(mark[0], tuple(mark[1].get("headings", ()))) for mark in marks]
+    return [mark for before, mark in zip([(0, ()), *every], every, strict=False) if mark[1] != before[1]]
+
+
+def below(title: str, path: Sequence[str]) -> str:
+    """A path as it is kept beside the title, which its first heading often repeats."""
+    return " › ".join(heading for heading in path if heading.split() != title.split())
 
 
 def at(marks: Raw, character: int) -> dict[str, Any] | None:

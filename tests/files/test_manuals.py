@@ -60,8 +60,8 @@ def test_what_is_searched_is_text(package: str) -> None:
     tokenizer = Tokenizer.load(shipped.folder())
     kinds: Counter[str] = Counter()
     for document in read(packages.folder(package) / "usr/share/doc")[0]:
-        marked = places.asides(places.check(places.encode(document.places)), len(document.text))
-        kinds.update(_kind(document.id, passage.text) for passage in split(document.text, tokenizer, marked))
+        marks = places.check(places.encode(document.places))
+        kinds.update(_kind(document.id, passage.text) for passage in split(document.text, tokenizer, marks))
     print(f"\n{package}: {dict(kinds)}")
     assert sum(count for kind, count in kinds.items() if kind) <= kinds.total() / 100
 

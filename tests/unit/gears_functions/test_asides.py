@@ -54,7 +54,7 @@ def test_passages_cover_all_but_the_asides_with_whole_words() -> None:
     tokenizer = Tokenizer.load(shipped.folder())
     text = f"{PROSE} Uncategorised boats lie elsewhere. {PROSE}"
     begin = text.index("categorised")
-    first, second = split(text, tokenizer, [(begin, begin + 20)])
+    first, second = split(text, tokenizer, [[begin, {"aside": "index"}], [begin + 20, {}]])
     assert first.text == PROSE
     assert second.text.endswith(PROSE)
     for passage in (first, second):

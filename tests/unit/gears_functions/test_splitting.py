@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardqa import places
 from shardqa.errors import BadDocument
 from shardqa.gears_functions import splitting
 from shardqa.gears_functions.splitting import Passage, split
@@ -161,3 +162,56 @@ def test_a_run_without_blanks_takes_a_step_for_a_block_not_for_each_cut() -> Non
     blocks = 4
     parts = list(splitting.split_in_slices("x" * (blocks * splitting.BLOCK), TOKENIZER))
     assert blocks - 1 <= sum(not part for part in parts) <= 2 * blocks
+
+
+# ---- structure
+
+
+def entries(*sizes: int) -> tuple[str, places.Raw]:
+    """A page with as many entries below one heading, each of so many sentences."""
+    text, marks = "20.3 Settings", [[0, {"headings": ["20.3 Settings"]}]]
+    for n, size in enumerate(sizes):
+        marks.append([len(text) + 2, {"headings": ["20.3 Settings", f"key_{n} (integer)"]}])
+        text += f"\n\nkey_{n} (integer)\n\n" + SENTENCE * size
+    return text, marks
+
+
+def split_entries(*sizes: int) -> list[Passage]:
+    text, marks = entries(*sizes)
+    return split(text, TOKENIZER, marks)
+
+
+def test_long_entries_are_passages_of_their_own_with_their_paths() -> None:
+    text, marks = entries(4, 12)
+    passages = split(text, TOKENIZER, marks)
+    check(text, passages)
+    assert passages[0].text.startswith("20.3 Settings\n\nkey_0 (integer)")
+    assert "key_1" not in passages[0].text
+    assert passages[1].text.startswith("key_1 (integer)")
+    assert [passage.path for passage in passages] == [
+        ("20.3 Settings", "key_0 (integer)"),
+        *[("20.3 Settings", "key_1 (integer)")] * (len(passages) - 1),
+    ]
+
+
+def test_short_entries_share_a_passage_and_the_path_above_them() -> None:
+    (passage,) = split_entries(1, 1)
+    assert passage.path == ("20.3 Settings",)
+
+
+def test_a_new_chapter_does_not_join_the_last_entry() -> None:
+    text, marks = entries(1)
+    marks.append([len(text), {"headings": ["21 Backup"]}])
+    assert [passage.path[0] for passage in split(f"{text}21 Backup\n\n{SENTENCE}", TOKENIZER, marks)] == [
+        "20.3 Settings",
+        "21 Backup",
+    ]
+
+
+@pytest.mark.parametrize("lead", ["These are given:\n", "Who may ring the bell?\n\n", "ring(bell)\n    ", "Bells\n\n"])
+def test_what_leads_in_is_never_the_last_of_a_passage(lead: str) -> None:
+    text = "".join(f"{SENTENCE * n}\n\n{lead}{SENTENCE}" for n in range(1, 9))
+    passages = split(text, TOKENIZER)
+    check(text, passages)
+    assert len(passages) > 5
+    assert not [passage.text for passage in passages if passage.text.endswith(lead.strip())]
