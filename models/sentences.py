@@ -37,14 +37,28 @@ LONGEST = 16
 """Characters before a full stop that are looked at."""
 
 
+PARAGRAPH = 1 << 20
+"""What the numbers of sentences in two paragraphs differ by at least: more than a passage has sentences."""
+
+
 def beginnings(text: str) -> list[int]:
     """The characters at which sentences begin, rising, but for the first."""
-    return [found.end() for found in BREAK.finditer(text) if not found["mark"] or _ends(text, found)]
+    return [found.end() for found in _breaks(text)]
 
 
 def numbers(text: str, offsets: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The number, from 0, of the sentence that each wordpiece begins in, [n]; ``offsets`` are theirs, [n, 2]."""
-    return np.searchsorted(np.array(beginnings(text), dtype=np.int64), offsets[:, 0], side="right")
+    """The number, rising from 0, of the sentence that each wordpiece begins in, [n]; ``offsets`` are theirs, [n, 2].
+
+    It leaps by PARAGRAPH at an empty line.
+    """
+    breaks = _breaks(text)
+    leaps = [PARAGRAPH if found.group().count("\n") > 1 else 1 for found in breaks]
+    which = np.searchsorted(np.array([found.end() for found in breaks], dtype=np.int64), offsets[:, 0], side="right")
+    return np.cumsum([0, *leaps], dtype=np.int64)[which]
+
+
+def _breaks(text: str) -> list[re.Match[str]]:
+    return [found for found in BREAK.finditer(text) if not found["mark"] or _ends(text, found)]
 
 
 def _ends(text: str, break_: re.Match[str]) -> bool:

@@ -42,6 +42,8 @@ SPANS_PER_PASSAGE = 5  # candidates of one passage, enough for an n-best over a 
 STAGES_KEPT = 256  # questions whose spans are remembered for a next stage, 2 KB a passage
 ATTEMPTS = 3  # rankings until all passages found are still there
 OUTPUTS = ("start_logits", "end_logits")
+HEADING = 48  # word pieces of a heading before its passage: a row stays below the reader's 512
+NO_HEADING = np.zeros(0, dtype=np.int32)
 LOGIT_DIGITS = 3  # of sentences: a thousandth of a logit moves no chance by more than 0.0003
 
 
@@ -57,6 +59,7 @@ class Loaded:
     ids: NDArray[np.int32] | None  # word pieces, [n]; None where their tensor is gone, or may be of an earlier text
     places: places.Raw  # where its parts stand in the file
     metadata: str  # of its document, JSON
+    heading: str = ""  # the last of its path
 
     def record(self) -> dict[str, Any]:
         record = {"title": self.title, "text": self.text, "start": self.start, "rank_score": self.score}
@@ -198,7 +201,10 @@ class Answer:
         known = self._known(stage, passages)
         new = [passage for passage in passages if passage.key not in known]
         pieces = [self._pieces(passage) for passage in new]
-        rows = [reader.join(question_ids, piece.ids) for piece in pieces]
+        rows = [
+            reader.join(question_ids, piece.ids, self._heading(passage))
+            for passage, piece in zip(new, pieces, strict=True)
+        ]
         phases.done("tokenise")
         readings, scoring = await self._read(parsed.model, new, pieces, rows, phases)
         readings |= known
@@ -262,7 +268,7 @@ class Answer:
             command
             for key, _ in ranked
             for command in (
-                ("HMGET", key, "text", "start", "title", "places"),
+                ("HMGET", key, "text", "start", "title", "places", "path"),
                 ("AI.TENSORGET", keys.tokens_of_passage(key), "BLOB"),
                 ("HMGET", keys.doc_of_passage(key), "metadata", "digest"),
             )
@@ -331,6 +337,9 @@ class Answer:
             )
         return pieces
 
+    def _heading(self, passage: Loaded) -> NDArray[np.int32]:
+        return self._tokenizer.passage(f"{passage.heading}:").ids[:HEADING] if passage.heading else NO_HEADING
+
     # ---- storing
 
     def _store(self, key: str, parsed: keys.AnswerKey, reply: dict[str, Any]) -> None:
@@ -354,11 +363,13 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loade
     """
     if isinstance(hash, Exception) or hash[0] is None:
         return None
-    text, start, title, marks = hash
+    text, start, title, marks, path = hash
     metadata, digest = (None, None) if isinstance(document, Exception) else document
     packed = metadata.decode("utf-8", "replace") if isinstance(metadata, bytes) else ""
     ids = None if isinstance(blob, Exception) or digest is None else np.frombuffer(blob, dtype="<i4")
-    return Loaded(key, score, text.decode(), int(start), (title or b"").decode(), ids, places.stored(marks), packed)
+    heading = (path or b"").decode("utf-8", "replace").rpartition(places.BELOW)[2]
+    named = (title or b"").decode()
+    return Loaded(key, score, text.decode(), int(start), named, ids, places.stored(marks), packed, heading)
 
 
 def _reading(

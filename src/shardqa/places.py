@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from shardqa.errors import BadDocument
 
 MAX_PLACES = 4_000_000  # bytes of one document's places as JSON: a sheet of 50,000 rows has 2 million
+BELOW = " › "  # between a heading and the next one below it
 MAX_HEADINGS = 8  # levels of a heading path: the six of HTML, and entries of lists
 
 
@@ -49,7 +50,7 @@ class Place(BaseModel):
             f"row {self.row}" if self.row is not None else None,
             f"line {self.line}" if self.line is not None else None,
             f"at {self.time}" if self.time is not None else None,
-            f"§ {' › '.join(self.headings)}" if self.headings else None,
+            f"§ {BELOW.join(self.headings)}" if self.headings else None,
         ]
         return ", ".join(part for part in parts if part)
 
@@ -134,7 +135,7 @@ def paths(marks: Sequence[list[Any]]) -> list[tuple[int, tuple[str, ...]]]:
 
 def below(title: str, path: Sequence[str]) -> str:
     """A path as it is kept beside the title, which its first heading often repeats."""
-    return " › ".join(heading for heading in path if heading.split() != title.split())
+    return BELOW.join(heading for heading in path if heading.split() != title.split())
 
 
 def at(marks: Raw, character: int) -> dict[str, Any] | None:

@@ -52,6 +52,13 @@ def test_the_span_search_finds_what_trying_every_span_finds(
     )
 
 
+def test_a_heading_stands_before_the_passage_and_outside_of_what_spans_point_into() -> None:
+    row = join(ids(7), ids(8, 9), ids(5))
+    assert row.input_ids.tolist() == [CLS, 7, SEP, 5, 8, 9, SEP]
+    assert row.token_type_ids.tolist() == [0, 0, 0, 1, 1, 1, 1]
+    assert row.input_ids[row.passage].tolist() == [8, 9]
+
+
 def test_a_start_after_the_best_end_is_not_taken() -> None:
     spans = best_spans(logits(0, 0, 9), logits(9, 0, 1), slice(0, 3), n_best=1)
     assert spans == [Span(2, 2, 10.0)]

@@ -92,6 +92,12 @@ def test_a_span_that_leaves_its_sentence_has_to_be_that_much_better() -> None:
     assert best_spans(start + logits(1, 0, 0, 0), end, slice(0, 4), 1, sentences=two) == [Span(0, 2, 11.0 - CROSSING)]
 
 
+def test_no_span_crosses_an_empty_line() -> None:
+    tokens = Tokenizer.load(shipped.folder()).passage("Ada sails\n\nBob rows")
+    paragraphs = numbers("Ada sails\n\nBob rows", tokens.offsets)
+    assert best_spans(logits(9, 0, 0, 0), logits(0, 0, 0, 9), slice(0, 4), 1, sentences=paragraphs)[0].logit == 9.0
+
+
 def test_one_sentence_costs_nothing() -> None:
     start, end = logits(5, 0, 4), logits(0, 0, 5)
     assert best_spans(start, end, slice(0, 3), 2, sentences=np.zeros(3, dtype=np.int64)) == best_spans(

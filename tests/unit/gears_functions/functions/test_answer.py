@@ -7,7 +7,7 @@ from shardqa import keys
 from shardqa.gears_functions.functions import answer
 
 KEY = keys.passage("c", "mill", 0)
-HASH = [b"Ada built it.", b"0", b"Mill", b""]
+HASH = [b"Ada built it.", b"0", b"Mill", b"", "Mills › Hallow Ford".encode()]
 IDS = np.array([5, 6, 7], dtype="<i4")
 
 
@@ -28,5 +28,11 @@ def test_the_tokens_of_a_document_that_was_not_written_to_its_end_are_not_relied
     assert ids(document) is None
 
 
+def test_the_reader_sees_the_last_heading_of_a_path() -> None:
+    loaded = answer.loaded(KEY, 1.0, HASH, IDS.tobytes(), [b"{}", b"d1gest"])
+    assert loaded is not None
+    assert loaded.heading == "Hallow Ford"
+
+
 def test_a_passage_that_is_gone_is_none() -> None:
-    assert answer.loaded(KEY, 1.0, [None, None, None, None], IDS.tobytes(), [None, None]) is None
+    assert answer.loaded(KEY, 1.0, [None] * 5, IDS.tobytes(), [None, None]) is None
