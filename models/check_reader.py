@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 from shardqa.errors import BadModel
-from shardqa.models import shipped
-from shardqa.models.answering import Answerer
-from shardqa.models.scoring import SCORING_FILE
+from shardqa.models import reader, shipped
+from shardqa.models.scoring import SCORING_FILE, Scoring
+from shardqa.models.session import ReaderSession
+from shardqa.models.tokenizer import Tokenizer
 
 READER_FILES = ("model.onnx", "tokenizer.json", "config.json", SCORING_FILE, "checksums.json")
 """A reader's files; its card goes along where it has one."""
@@ -26,7 +27,11 @@ def check_reader(folder: Path, row_tokens: int) -> None:
             f"{folder} takes rows of {positions} tokens, passages are read in rows of up to {row_tokens}; "
             "choose a model with max_position_embeddings of that or more"
         )
-    Answerer(folder).answer("Who?", ["Nobody."])
+    Scoring.load(folder)
+    tokenizer = Tokenizer.load(folder)
+    row = reader.join(tokenizer.question("Who?"), tokenizer.passage("Nobody.").ids)
+    start, end = ReaderSession(folder, 1).read([row])[0]
+    reader.best_spans(start, end, row.passage, n_best=1)
 
 
 def _way_to(name: str) -> str:

@@ -10,11 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from shardqa.errors import BadModel
-from shardqa.models import evidence_lines
-from shardqa.models.evidence_lines import EvidenceRecord
 from shardqa.models.reader import Batch
-from shardqa_toolchain import measure_evidence
+from shardqa_toolchain import evidence_lines, measure_evidence
 from shardqa_toolchain.cli import app
+from shardqa_toolchain.evidence_lines import EvidenceRecord
 from toolchain.tests import tiny
 
 TEXT = "One green town lies here. Two towns lie there."

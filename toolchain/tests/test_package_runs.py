@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from shardqa.models import shipped
-from shardqa.models.answering import Answerer
-from shardqa.models.serving import Server
 from shardqa_toolchain.packaging import bundles, runtime_api, trial, wheels
+from shardqa_toolchain.packaging.answering import Answerer
+from shardqa_toolchain.packaging.serving import Server
 from shardqa_toolchain.packaging.target import Target
 from tests.nodes import free_port
 

@@ -13,7 +13,6 @@ import typer
 from rich.progress import track
 
 from shardqa.cli.connection import with_engine
-from shardqa.cli.eval_evidence import evidence
 from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import err, print_json, print_table, say
 from shardqa.engine import Engine
@@ -33,7 +32,6 @@ RIGHT_F1 = 0.8  # overlap from which an answer counts as right
 PATIENCE = 60.0  # seconds for a shard that is busy or fails over
 
 app = typer.Typer(help="Measure retrieval and answers on a file of questions.", no_args_is_help=True)
-app.command("evidence")(evidence)
 Result = TypeVar("Result")
 
 FileArgument = Annotated[

@@ -27,7 +27,7 @@ from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
 from tests.nodes import free_port
 
 COMMANDS = dict(leaves(typer.main.get_command(cli.app)))
-OF_ONE_MACHINE = {"up", "down", "demo", "module-path", "eval evidence"} | {
+OF_ONE_MACHINE = {"up", "down", "demo", "module-path"} | {
     name for name in COMMANDS if name.startswith("models ") and name not in ("models push", "models rm")
 }
 NOBODY = "127.0.0.1:1"  # a port that nothing listens on
@@ -173,7 +173,7 @@ NOTHING_THERE = {
     "corpus rm": "--corpus c --yes",
     "ingest": "nowhere", "calibrate": "nowhere.jsonl", "corpus retokenise": "--corpus c", "backup": "f.tar",
     "restore": "nowhere.tar", "config show": "--redis nonsense", "keys create": "ada --scope ask", "keys rm": "00",
-    "eval retrieval": "nowhere.jsonl", "eval ask": "nowhere.jsonl", "eval evidence": "nowhere.jsonl",
+    "eval retrieval": "nowhere.jsonl", "eval ask": "nowhere.jsonl",
     "bench ask": "--questions nowhere.jsonl", "bench stages": "nowhere.jsonl", "gears run": "nowhere.py",
     "gears rm": "x", "dense push": "nowhere", "corpus set": "dense=off --corpus c", "models ls": "--store store",
     "models card": "nowhere", "models add": "nowhere", "models push": "nowhere",

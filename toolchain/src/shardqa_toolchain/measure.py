@@ -18,10 +18,10 @@ from shardqa.errors import BadData
 from shardqa.models import metrics, sentences, squad
 from shardqa.models.reader import Row
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
-from shardqa.models.windows import STRIDE_TOKENS as STRIDE_TOKENS
-from shardqa.models.windows import WINDOW_TOKENS as WINDOW_TOKENS
-from shardqa.models.windows import best_span
-from shardqa.models.windows import windows as windows
+from shardqa_toolchain.windows import STRIDE_TOKENS as STRIDE_TOKENS
+from shardqa_toolchain.windows import WINDOW_TOKENS as WINDOW_TOKENS
+from shardqa_toolchain.windows import best_span
+from shardqa_toolchain.windows import windows as windows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,7 +3,7 @@
     shardqa-models measure my-reader-int8 set.jsonl.gz
 
 A sentence is shown where the mean evidence of its tokens says that it rather answers than not. What people are shown
-goes through more: `shardqa eval evidence` measures that.
+goes through more: `shardqa-models measure-evidence` measures that.
 """
 
 import random
@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.errors import BadData, BadModel, QuestionTooLong
-from shardqa.models import evidence_lines
 from shardqa.models.calibrate import auroc
-from shardqa.models.evidence_metrics import EvidenceCounts, EvidenceScores, Extent, counted, summed
 from shardqa.models.reader import Row, batches
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
-from shardqa.models.windows import windows
+from shardqa_toolchain import evidence_lines
 from shardqa_toolchain.conversion.checkpoint import EVIDENCE, EVIDENCE_HEADS, RELEVANCE
 from shardqa_toolchain.conversion.networks import Network, open_network
+from shardqa_toolchain.evidence_metrics import EvidenceCounts, EvidenceScores, Extent, counted, summed
 from shardqa_toolchain.training.examples import TextUnits
+from shardqa_toolchain.windows import windows
 
 
 @dataclass(frozen=True, slots=True)

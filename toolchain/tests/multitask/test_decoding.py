@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from shardqa.errors import BadModel
 from shardqa.models.reader import best_spans
-from shardqa.models.windows import windows
 from shardqa_toolchain.multitask.decoding import (
     AnswerableResult,
     DecodedWindow,
@@ -26,6 +25,7 @@ from shardqa_toolchain.multitask.decoding import (
 )
 from shardqa_toolchain.multitask.tasks import CONTROL, HEADS, PLAIN, Task, bio_labels
 from shardqa_toolchain.multitask.words import Mark, Words
+from shardqa_toolchain.windows import windows
 from toolchain.tests.tiny import TOKENIZER
 
 TEXT = "by the café\u0301 Rhine"

@@ -45,7 +45,7 @@ def test_a_lambda_zip_holds_handler_code_model_and_libraries_only(tmp_path: Path
     assert names == {
         "lambda_function.py",
         "numpy/__init__.py",
-        *(f"shardqa/{name}" for name in contents.CODE),
+        *contents.CODE,
         *(f"model/{name}" for name in READER_FILES),
         *({"model/card.json"} if (shipped.folder() / "card.json").exists() else set()),
     }

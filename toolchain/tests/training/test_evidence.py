@@ -11,10 +11,11 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from shardqa.errors import BadModel
-from shardqa.models import evidence_lines, shipped
-from shardqa.models.evidence_lines import EvidenceRecord
+from shardqa.models import shipped
 from shardqa.models.reader import Row, join
+from shardqa_toolchain import evidence_lines
 from shardqa_toolchain.conversion.checkpoint import Checkpoint
+from shardqa_toolchain.evidence_lines import EvidenceRecord
 from shardqa_toolchain.training import average, distil, examples, loop, losses, qa
 from shardqa_toolchain.training.batches import UNKNOWN, UNSAID, LearningRow, collate
 from shardqa_toolchain.training.held_out import HeldOutRow, figures

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardqa.errors import BadData
-from shardqa.models import evidence_lines, shipped
-from shardqa.models.evidence_lines import EvidenceRecord
+from shardqa.models import shipped
+from shardqa_toolchain import evidence_lines
+from shardqa_toolchain.evidence_lines import EvidenceRecord
 from shardqa_toolchain.training import evidence_mixture, mixture
 from shardqa_toolchain.training.evidence_mixture import LONGEST, cut
 from shardqa_toolchain.training.mixture import Mixture, MixtureSource

@@ -7,6 +7,7 @@ from shardqa_toolchain.cli import (
     calibration,
     conversion,
     encoder,
+    evidence,
     ladder,
     multitask,
     packaging,
@@ -33,6 +34,7 @@ app.command("candidates")(calibration.candidates)
 app.command("calibrate")(calibration.calibrate)
 app.command("calibrate-evidence")(calibration.calibrate_evidence)
 app.command("measure")(calibration.measure)
+app.command("measure-evidence")(evidence.measure_evidence)
 app.command("export")(conversion.export)
 app.command("quantize")(conversion.quantize)
 app.command("dequantize")(conversion.dequantize)

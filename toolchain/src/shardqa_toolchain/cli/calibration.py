@@ -127,10 +127,10 @@ def calibrate_evidence(
 
     Example: shardqa-models calibrate-evidence my-reader-int8 news.jsonl.gz tables.jsonl.gz
     """
-    from shardqa.cli.marked_texts import MarkedTexts
-    from shardqa.models.evidence_lines import TRAIN
     from shardqa_toolchain import evidence_calibration
     from shardqa_toolchain.cli import marked
+    from shardqa_toolchain.cli.marked_texts import MarkedTexts
+    from shardqa_toolchain.evidence_lines import TRAIN
 
     texts = MarkedTexts(reader, threads)
     learnt = {file.name: marked.rows(texts, file, TRAIN, limit) for file in files}
@@ -171,9 +171,9 @@ def measure(
 
     Example: shardqa-models measure my-reader-int8 dev-v2.0.json.gz --limit 500
     """
-    from shardqa.models.evidence_lines import is_lines
     from shardqa_toolchain import measure as reading
     from shardqa_toolchain import no_answer_metrics
+    from shardqa_toolchain.evidence_lines import is_lines
 
     if is_lines(questions):
         _measure_evidence(reader, questions, limit, threads, as_json)

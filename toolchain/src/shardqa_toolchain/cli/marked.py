@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from shardqa.cli.marked_texts import MarkedTexts, spread
 from shardqa.engine.parts import ScoredSentence
-from shardqa.models.evidence_lines import EvidenceRecord
-from shardqa.models.evidence_metrics import counted
+from shardqa_toolchain.cli.marked_texts import MarkedTexts, spread
 from shardqa_toolchain.evidence_calibration import MarkedRow
+from shardqa_toolchain.evidence_lines import EvidenceRecord
+from shardqa_toolchain.evidence_metrics import counted
 
 
 def rows(texts: MarkedTexts, file: Path, split_name: str | None, limit: int) -> list[MarkedRow]:

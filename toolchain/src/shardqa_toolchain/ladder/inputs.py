@@ -11,9 +11,9 @@ from shardqa.errors import BadData
 from shardqa.models import squad
 from shardqa.models.reader import join
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.models.windows import windows
 from shardqa_toolchain.conversion import probes
 from shardqa_toolchain.measure import QuestionRows
+from shardqa_toolchain.windows import windows
 
 SEED = 0
 

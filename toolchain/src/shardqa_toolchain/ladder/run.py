@@ -14,7 +14,6 @@ from shardqa.models import shipped
 from shardqa.models.cards import Card, address
 from shardqa.models.scoring import SCORING_FILE
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.models.windows import WINDOW_TOKENS
 from shardqa_toolchain.conversion.checked import Check
 from shardqa_toolchain.conversion.checkpoint import SPAN_HEAD, Checkpoint
 from shardqa_toolchain.conversion.export import export
@@ -25,6 +24,7 @@ from shardqa_toolchain.ladder.processes import Ran, score_step, time_step
 from shardqa_toolchain.ladder.results import Ladder, Rung, figures, rung, with_shares
 from shardqa_toolchain.ladder.steps import LadderModels, LadderStep, sides, steps
 from shardqa_toolchain.ladder.worker import ScoreShares
+from shardqa_toolchain.windows import WINDOW_TOKENS
 
 Report = Callable[[str], None]  # Is told what is being done
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from shardqa.models.reader import Row, batches
 from shardqa.models.session import open_session
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
-from shardqa.models.windows import windows
 from shardqa_toolchain.multitask import decoding
 from shardqa_toolchain.multitask.decoding import DecodedWindow, Result
 from shardqa_toolchain.multitask.tasks import CONTROL, Task, TaskSet
 from shardqa_toolchain.multitask.words import Words
+from shardqa_toolchain.windows import windows
 
 Outputs = dict[str, "NDArray[np.float32]"]  # the network's outputs for one row, by name, without padding
 

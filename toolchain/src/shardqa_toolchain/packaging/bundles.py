@@ -9,11 +9,11 @@ from pathlib import Path
 
 from shardqa.errors import BadData, BadModel, SetupError
 from shardqa.models.check_reader import check_reader
-from shardqa.models.windows import WINDOW_TOKENS
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.packaging import archive, bytecode, contents, wheels
 from shardqa_toolchain.packaging.framework import PINS
 from shardqa_toolchain.packaging.target import Target
+from shardqa_toolchain.windows import WINDOW_TOKENS
 
 MAX_UNZIPPED_BYTES = 262_144_000  # Lambda's quota for a function's files, its layers included
 

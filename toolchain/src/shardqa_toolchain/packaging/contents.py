@@ -1,4 +1,4 @@
-"""Contents of a bundle: shardqa's own files that answering needs, the model, and of the libraries what is imported.
+"""Contents of a bundle: our own files that answering needs, the model, and of the libraries what is imported.
 
 That nothing is missing is proven by answering from the bundle alone (`trial.py`).
 """
@@ -8,28 +8,31 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import shardqa
+import shardqa_toolchain
 from shardqa.models import shipped
 from shardqa.models.cards import Card
 from shardqa.models.check_reader import READER_FILES
 
-# The files of the package `shardqa` that `models/serving.py` imports, itself included.
+# The files of shardqa and of the toolchain that `serving.py` imports, itself included.
 CODE = (
-    "__init__.py",
-    "answer_lines.py",
-    "errors.py",
-    "keys.py",
-    "machine.py",
-    "models/__init__.py",
-    "models/answering.py",
-    "models/metrics.py",
-    "models/reader.py",
-    "models/scoring.py",
-    "models/serving.py",
-    "models/sentences.py",
-    "models/session.py",
-    "models/shipped.py",
-    "models/tokenizer.py",
-    "models/windows.py",
+    "shardqa/__init__.py",
+    "shardqa/answer_lines.py",
+    "shardqa/errors.py",
+    "shardqa/keys.py",
+    "shardqa/machine.py",
+    "shardqa/models/__init__.py",
+    "shardqa/models/metrics.py",
+    "shardqa/models/reader.py",
+    "shardqa/models/scoring.py",
+    "shardqa/models/sentences.py",
+    "shardqa/models/session.py",
+    "shardqa/models/shipped.py",
+    "shardqa/models/tokenizer.py",
+    "shardqa_toolchain/__init__.py",
+    "shardqa_toolchain/packaging/__init__.py",
+    "shardqa_toolchain/packaging/answering.py",
+    "shardqa_toolchain/packaging/serving.py",
+    "shardqa_toolchain/windows.py",
 )
 
 # Patterns of the libraries' files that answering does not load.
@@ -74,12 +77,12 @@ LEFT_OUT = (
 
 
 def add_code(entry: str, root: Path) -> None:
-    """Copy shardqa's files, and ``entry`` of entry/, to the root."""
-    package = Path(shardqa.__file__).parent
+    """Copy these files, and ``entry`` of entry/, to the root."""
+    packages = {"shardqa": Path(shardqa.__file__).parent, "shardqa_toolchain": Path(shardqa_toolchain.__file__).parent}
     for name in CODE:
-        path = root / "shardqa" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(package / name, path)
+        package, _, file = name.partition("/")
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(packages[package] / file, root / name)
     shutil.copyfile(Path(__file__).parent / "entry" / entry, root / entry)
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shardqa.models import squad
-from shardqa.models.evidence_lines import is_lines
 from shardqa.models.tokenizer import Tokenizer
-from shardqa.models.windows import windows
+from shardqa_toolchain.evidence_lines import is_lines
 from shardqa_toolchain.faults import Fault
 from shardqa_toolchain.training import examples
 from shardqa_toolchain.training.batches import LearningRow
 from shardqa_toolchain.training.held_out import HeldOutRow
 from shardqa_toolchain.training.recipe import Data
 from shardqa_toolchain.training.spans import learning_rows
+from shardqa_toolchain.windows import windows
 
 HELD_OUT_ROWS = 1024  # at most so many rows make the held-out loss: enough to see it turn, computed in seconds
 

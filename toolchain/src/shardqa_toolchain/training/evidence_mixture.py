@@ -13,9 +13,10 @@ from pathlib import Path
 from random import Random
 
 from shardqa.errors import BadData, QuestionTooLong
-from shardqa.models import evidence_lines, sentences, squad
-from shardqa.models.evidence_lines import DEV, EvidenceRecord, Places
+from shardqa.models import sentences, squad
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import evidence_lines
+from shardqa_toolchain.evidence_lines import DEV, EvidenceRecord, Places
 from shardqa_toolchain.training.retrieved import PassageRows
 
 LONGEST = 1_100  # characters of a context: about what a row of 320 tokens holds beside a question

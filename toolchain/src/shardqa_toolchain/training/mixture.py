@@ -17,10 +17,11 @@ from random import Random
 from typing import Any, Self
 
 from shardqa.errors import BadData, QuestionTooLong
-from shardqa.models import evidence_lines, squad
-from shardqa.models.evidence_lines import EvidenceRecord
+from shardqa.models import squad
 from shardqa.models.shipped import sha256
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import evidence_lines
+from shardqa_toolchain.evidence_lines import EvidenceRecord
 from shardqa_toolchain.folders import written_atomically
 from shardqa_toolchain.training import evidence_mixture
 from shardqa_toolchain.training.evidence_mixture import LOOKED_AT

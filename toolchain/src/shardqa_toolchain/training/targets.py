@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shardqa.models.reader import Row
-from shardqa.models.windows import windows
 from shardqa_toolchain.faults import Pieces
 from shardqa_toolchain.multitask.lines import (
     AnswerableLabel,
@@ -24,6 +23,7 @@ from shardqa_toolchain.multitask.lines import (
 from shardqa_toolchain.multitask.tasks import CONTROL, Task, TaskSet
 from shardqa_toolchain.multitask.words import Words
 from shardqa_toolchain.training.batches import ROUND_TOKENS
+from shardqa_toolchain.windows import windows
 
 # What torch's cross entropy passes over: a token that is no word's first, a task that has no label for the row.
 IGNORED = -100

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from shardqa.models.answering import Answerer
-from shardqa.models.serving import Server
+from shardqa_toolchain.packaging.answering import Answerer
+from shardqa_toolchain.packaging.serving import Server
 
 server = Server(Answerer(Path(__file__).parent / "model"))
 

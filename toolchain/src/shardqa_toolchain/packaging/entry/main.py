@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shardqa.models.answering import Answerer
-from shardqa.models.serving import HEADERS, Server
+from shardqa_toolchain.packaging.answering import Answerer
+from shardqa_toolchain.packaging.serving import HEADERS, Server
 
 server = Server(Answerer(Path(__file__).parent / "model"))
 

@@ -12,7 +12,7 @@ from shardqa.models.reader import Row
 from shardqa.models.scoring import Scoring
 from shardqa.models.session import Logits, ReaderSession
 from shardqa.models.tokenizer import PassageTokens, Tokenizer
-from shardqa.models.windows import best_span, windows
+from shardqa_toolchain.windows import best_span, windows
 
 MAX_PASSAGES = 100
 """Passages of one question."""

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any
 
 from shardqa.errors import BadData, ShardqaError
-from shardqa.models.answering import Answerer
+from shardqa_toolchain.packaging.answering import Answerer
 
 Json = dict[str, Any]
 """A JSON object."""

@@ -1,4 +1,4 @@
-"""`shardqa eval evidence`: how near the sentences that a reader shows are to those that people marked."""
+"""`shardqa-models measure-evidence`: how near the sentences that a reader shows are to those that people marked."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -7,21 +7,23 @@ from typing import Annotated, Literal
 
 import typer
 
-from shardqa.cli.marked_texts import MarkedTexts, spread
 from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import parts
-from shardqa.models import evidence_metrics, shipped
-from shardqa.models.evidence_lines import EvidenceRecord
-from shardqa.models.evidence_metrics import EvidenceCounts, EvidenceScores
+from shardqa.models import shipped
+from shardqa_toolchain import evidence_metrics
+from shardqa_toolchain.cli.marked_texts import MarkedTexts, spread
+from shardqa_toolchain.evidence_lines import EvidenceRecord
+from shardqa_toolchain.evidence_metrics import EvidenceCounts, EvidenceScores
 
 COLUMNS = ("file", "rows", "precision", "recall", "word F1", "IoU F1", "containment F1", "over the other reader")
 Counted = dict[str, list[EvidenceCounts]]  # by file
 
 
-def evidence(
+def measure_evidence(
     files: Annotated[
-        list[Path], typer.Argument(help="JSON lines of question, context and spans, as docs/cli.md has them; .gz too.")
+        list[Path],
+        typer.Argument(help="Evidence lines, as docs/models.md has them; .gz too."),
     ],
     reader: Annotated[
         Path | None, typer.Option("--reader", help="Folder of the reader; without it, the shipped one.")
@@ -41,7 +43,7 @@ def evidence(
     Each text is read as a document of its own; the sentences that reach the reader's line for evidence are shown, in
     four parts at most. With --against, the difference of word F1 has its 95 % interval (paired bootstrap).
 
-    Example: shardqa eval evidence manual.jsonl --against models/reader-v2-int8
+    Example: shardqa-models measure-evidence manual.jsonl --against models/reader-v2-int8
     """
     rows = {file.name: spread(file, split, limit) for file in files}
     after = _counted(reader or shipped.folder(), rows, threads)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from shardqa.errors import DocumentTooLarge, QuestionTooLong
 from shardqa.models import shipped
-from shardqa.models.answering import MAX_CHARACTERS, MAX_PASSAGES, Answerer
-from shardqa.models.serving import Server
+from shardqa_toolchain.packaging.answering import MAX_CHARACTERS, MAX_PASSAGES, Answerer
+from shardqa_toolchain.packaging.serving import Server
 
 PASSAGE = "The biologist Marta Ilves, who planned the reed beds, counted 4,800 adult fish."
 QUESTION = "Who planned the reed beds?"

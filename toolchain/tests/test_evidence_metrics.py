@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardqa.models.evidence_metrics import EvidenceScores, compared, counted, mean, summed
+from shardqa_toolchain.evidence_metrics import EvidenceScores, compared, counted, mean, summed
 
 TEXT = "It rained. The race was put off. Nobody minded."
 RAIN, RACE, NOBODY = (0, 10), (11, 32), (33, 47)

@@ -12,11 +12,12 @@ from shardqa.engine import parts
 from shardqa.engine.parts import ScoredSentence
 from shardqa.errors import BadData, QuestionTooLong
 from shardqa.gears_functions.splitting import split
-from shardqa.models import evidence, evidence_lines, reader, sentences
-from shardqa.models.evidence_lines import EvidenceRecord
+from shardqa.models import evidence, reader, sentences
 from shardqa.models.scoring import Scoring
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import evidence_lines
+from shardqa_toolchain.evidence_lines import EvidenceRecord
 
 CORPUS, TAG = "eval", "eval"
 
