@@ -74,17 +74,6 @@ async def test_questions_are_answered_and_what_is_refused_is_told_with_its_reaso
     assert (writes.verdict, word in writes.found, bool(writes.remedy)) == ("bad", True, True)
 
 
-async def test_documents_are_deleted_while_memory_is_full(engine: Engine, redis: Redis, corpus: str) -> None:
-    await engine.documents.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1801."))
-    assert (await engine.ask("When was the kiln at Hallow Ford built?")).answer == "1801"
-    refuse(redis, "memory")
-    assert await engine.documents.delete(corpus, "kiln")
-    assert not list(redis.scan_iter("*:kiln*"))
-    answer = await engine.ask("When was the kiln at Hallow Ford built?")
-    assert answer.document != "kiln"
-    assert all(candidate.document != "kiln" for candidate in answer.n_best)
-
-
 async def test_an_epoch_that_memory_had_no_room_for_never_comes_back(engine: Engine, redis: Redis, corpus: str) -> None:
     await engine.documents.put(Document(id="kiln", text="The kiln at Hallow Ford was built in 1801."))
     (before,) = (await engine.ranking.rank(engine.question(QUESTION, corpus=corpus), 5)).epochs.values()

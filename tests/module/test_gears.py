@@ -138,14 +138,6 @@ def test_sessions_come_before_start_and_start_before_requests(server: Server) ->
     assert names == ["HELLO", "SESSION", "MODELLOAD", "START"]
 
 
-def test_unregistering_survives_a_restart(server: Server) -> None:
-    server.register("s", EVENTS, ["s-2", "CommandReader", "", "go", [], [], []])
-    server.order("unregister", "s-1")
-    server.restart()
-    assert server.info()["registrations"] == 1
-    assert server.seen("SESSION")[0][5:8] == ["2", "", "s-2"]
-
-
 def test_a_replaced_keyspace_is_announced(server: Server) -> None:
     client = server.client()
     client.flushdb()

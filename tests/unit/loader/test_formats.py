@@ -239,20 +239,6 @@ def test_lines_lose_no_character_wherever_chunks_end(tmp_path_factory: pytest.Te
     opened.close()
 
 
-@given(st.text())
-def test_no_markdown_breaks_the_reader(text: str) -> None:
-    markdown.plain(text)
-
-
-@given(
-    st.lists(
-        st.sampled_from(["<p>", "</p>", "<li>", "<table><td>", "<!--", "&nbsp;", "<nav>", "</nav>", "<pre>\n", "w"])
-    )
-)
-def test_no_html_breaks_the_reader(pieces: list[str]) -> None:
-    html.plain("".join(pieces))
-
-
 def test_a_file_whose_name_is_not_utf_8_is_a_document_like_any_other(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("The mill stands.")
     (tmp_path / os.fsdecode(b"caf\xe9.bin")).write_text("")
