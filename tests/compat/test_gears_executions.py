@@ -57,16 +57,6 @@ def test_a_running_execution_is_listed_and_can_be_aborted(client: Redis) -> None
         send(client, "RG.ABORTEXECUTION", id)
 
 
-def test_errors_of_a_step_and_of_a_reader_are_kept(client: Redis) -> None:
-    dry = "def g():\n    yield 1\n    raise ValueError('dry')\nGB('PythonReader').run(g)"
-    for code, error in (
-        ("GB('ShardsIDReader').map(lambda x: 1 / 0).run()", "ZeroDivisionError"),
-        (dry, "ValueError: dry"),
-    ):
-        _, errors = send(client, "RG.GETRESULTSBLOCKING", start(client, code))
-        assert error in errors[0]
-
-
 def test_an_execution_describes_itself(client: Redis) -> None:
     id = start(client, "GB('ShardsIDReader').map(lambda x: x).filter(lambda x: True).run()")
     send(client, "RG.GETRESULTSBLOCKING", id)

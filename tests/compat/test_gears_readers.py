@@ -27,20 +27,6 @@ def test_noscan_takes_the_pattern_for_a_name(client: Redis) -> None:
         assert results(client, code % False) == ["2"]
 
 
-def test_values_have_the_type_of_their_key(client: Redis) -> None:
-    client.set("typed:s", "v")
-    client.hset("typed:h", "f", "v")
-    client.rpush("typed:l", "a", "b")
-    client.sadd("typed:set", "a")
-    code = "GB().map(lambda r: (r['key'], r['type'], r['value'])).run('typed:*')"
-    assert results(client, code) == [
-        "('typed:h', 'hash', {'f': 'v'})",
-        "('typed:l', 'list', ['a', 'b'])",
-        "('typed:s', 'string', 'v')",
-        "('typed:set', 'set', None)",
-    ]
-
-
 def test_a_pattern_generator_names_the_keys_of_a_shard(client: Redis) -> None:
     client.set("generated:1", "v")
     client.set("generated:2", "v")

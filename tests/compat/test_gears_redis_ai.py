@@ -78,6 +78,19 @@ def test_a_script_runner_takes_its_inputs_in_order_with_a_name_before_or_behind(
     assert run(*lines) == "[[3.0, 8.0]]"
 
 
+def test_a_model_runner_takes_tensors_of_values_blobs_and_keys(run: Run) -> None:
+    lines = (
+        "redisAI.setTensorInKey('gai:c', redisAI.createTensorFromBlob('FLOAT', [2], redisAI.tensorGetDataAsBlob(b)))",
+        "runner = redisAI.createModelRunner('gai:m')",
+        "redisAI.modelRunnerAddInput(runner, 'a', redisAI.createTensorFromValues('FLOAT', [2], [10, 20]))",
+        "redisAI.modelRunnerAddInput(runner, 'b', redisAI.getTensorFromKey('gai:c'))",
+        "redisAI.modelRunnerAddOutput(runner, 'sum')",
+        "found = await redisAI.modelRunnerRunAsync(runner)",
+        "assert redisAI.tensorGetDims(found[0]) == (2,)",
+    )
+    assert run(*lines) == "[[13.0, 24.0]]"
+
+
 def test_a_function_that_is_no_entry_point_takes_tensors_and_a_list(run: Run) -> None:
     lines = script(
         "stacked",

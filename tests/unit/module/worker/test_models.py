@@ -286,13 +286,6 @@ def test_a_gpu_that_is_not_there_is_an_error(worker: WorkerClient) -> None:
     assert "GPU is not available" in str(reply)
 
 
-def test_a_dropped_model_is_gone(worker: WorkerClient) -> None:
-    load(worker, "dropped", adder())
-    worker.send(Type.MODELDROP, "dropped")
-    reply = worker.reply(execute(worker, "dropped", floats([1]), floats([1]), outputs=2))
-    assert "model key is empty" in str(reply)
-
-
 def test_requests_that_wait_run_together_and_each_gets_its_own_rows(worker: WorkerClient) -> None:
     load(worker, "batched", adder(), (8, 8, 5000))
     asked = [execute(worker, "batched", floats([i, i], [i, i]), floats([1, 1], [2, 2]), outputs=2) for i in range(4)]
@@ -339,14 +332,6 @@ def test_a_cancelled_run_ends(worker: WorkerClient) -> None:
         worker.send(Type.CANCEL, id=frame)
     assert was_cancelled(worker.reply(first))
     assert worker.reply(second) == b"TIMEDOUT"
-
-
-def test_a_running_model_does_not_hold_up_anything_else(worker: WorkerClient) -> None:
-    load(worker, "busy", slow())
-    frame = execute(worker, "busy", np.array([1], np.float32))
-    assert worker.execute("") == b"OK"
-    worker.send(Type.CANCEL, id=frame)
-    worker.reply(frame)
 
 
 def test_several_running_models_do_not_hold_up_another(worker: WorkerClient) -> None:
@@ -430,39 +415,6 @@ def test_a_function_that_runs_a_model_wrongly_gets_an_error(worker: WorkerClient
         code + "GB('CommandReader').map(f).register(trigger='faults', mode='async_local')", "ID", "f", "UPGRADE"
     )
     assert text in str(worker.request("RG.TRIGGER", "faults"))
-
-
-def test_functions_use_redis_ai_as_in_redis_gears(worker: WorkerClient) -> None:
-    load(worker, "ai", adder(), key="model{06S}")
-    stored: dict[bytes, list[bytes]] = {}
-
-    def answer(words: list[bytes]) -> bytes:
-        if words[0] == b"AI.TENSORSET":
-            stored[words[1]] = words[2:]
-            return b"+OK\r\n"
-        dtype, rows, columns, _, blob = stored[words[1]]
-        shape = b"*2\r\n:%s\r\n:%s\r\n" % (rows, columns)
-        return b"*6\r\n+dtype\r\n+%s\r\n+shape\r\n%s+blob\r\n$%d\r\n%s\r\n" % (dtype, shape, len(blob), blob)
-
-    worker.answer = answer
-    code = """
-import redisAI, numpy as np
-async def f(r):
-    redisAI.setTensorInKey('t', redisAI.createTensorFromValues('FLOAT', [1, 2], [1, 2]))
-    first = redisAI.getTensorFromKey('t')
-    second = redisAI.createTensorFromBlob('FLOAT', [1, 2], np.array([10, 20], np.float32).tobytes())
-    runner = redisAI.createModelRunner('model{%s}' % hashtag())
-    redisAI.modelRunnerAddInput(runner, 'x', second)
-    redisAI.modelRunnerAddInput(runner, 'y', first)
-    redisAI.modelRunnerAddOutput(runner, 'o1')
-    redisAI.modelRunnerAddOutput(runner, 'o2')
-    sums, differences = await redisAI.modelRunnerRunAsync(runner)
-    return [redisAI.tensorToFlatList(sums), redisAI.tensorGetDims(differences),
-            redisAI.tensorGetDataAsBlob(differences) == np.array([9, 18], np.float32).tobytes()]
-GB('CommandReader').map(f).register(trigger='redisAI', mode='async_local')
-"""
-    assert worker.execute(code) == b"OK"
-    assert worker.request("RG.TRIGGER", "redisAI") == [b"[[11.0, 22.0], (1, 2), True]"]
 
 
 def test_ready_waits_for_the_models_that_came_before(start_worker: Callable[..., WorkerClient]) -> None:
