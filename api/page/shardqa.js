@@ -1,4 +1,4 @@
-// The client of shardqa's HTTP API, in one file without dependencies: browsers, Node 18+, Deno, Bun.
+// The client of shardqa's HTTP API, in one file without dependencies: browsers, Node 20+, Deno, Bun.
 // Types are in shardqa.d.ts; the page of the API itself uses it.
 
 const BUSY = new Set([429, 503, 504]); // what passes: the same call may succeed soon

@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import socket
+import subprocess
 import sys
 
 import pytest
 from haystack import Document, Pipeline
 from haystack.document_stores.errors import DuplicateDocumentError
 from haystack.document_stores.types import DuplicatePolicy
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -25,6 +28,7 @@ def documents() -> None:
     with shardqa.Client(URL) as client:
         client.add(MILL, "mill", CORPUS, title="The mill", metadata={"kind": "building"})
         client.add("The weir was raised by Tom Reed.", "weir", CORPUS, metadata={"kind": "river"})
+        client.add("The inn was built in 1902.", "inn", CORPUS)
 
 
 def test_langchain_retrieves_passages_with_their_place() -> None:
@@ -35,10 +39,22 @@ def test_langchain_retrieves_passages_with_their_place() -> None:
     assert same == found
 
 
+class TestLangChainsStandard(RetrieversIntegrationTests):  # type: ignore[misc]
+    retriever_constructor = ShardqaRetriever
+    retriever_query_example = "mill, weir, inn"
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, str]:
+        return {"url": URL, "corpus": CORPUS}
+
+
 def test_llama_index_reads_documents_and_retrieves_passages() -> None:
-    assert sorted(one.id_ for one in ShardqaCorpusReader(URL).load_data(CORPUS)) == ["mill", "weir"]
+    assert sorted(one.id_ for one in ShardqaCorpusReader(URL).load_data(CORPUS)) == ["inn", "mill", "weir"]
     best = ShardqaNodeRetriever(URL, corpus=CORPUS).retrieve("Who built the mill?")[0]
     assert (best.node.get_content(), best.node.metadata["source"]) == (MILL, "mill")
+    node = best.node
+    assert (node.start_char_idx, node.end_char_idx, node.ref_doc_id) == (0, len(MILL), "mill")
+    assert {"place", "start", "end"} <= node.metadata.keys()
 
 
 def test_haystack_reads_documents_in_a_pipeline() -> None:
@@ -79,20 +95,42 @@ def test_mcp_asks_searches_lists_and_fetches() -> None:
             command=sys.executable, args=["-m", "shardqa", "mcp", "--corpus", CORPUS], env=dict(os.environ)
         )
         async with Client(stdio_client(program)) as client:
-            tools = {tool.name for tool in (await client.list_tools()).tools}
-            assert tools == {"ask", "search", "list_corpora", "list_documents", "fetch"}
+            tools = (await client.list_tools()).tools
+            assert {tool.name for tool in tools} == {"ask", "search", "list_corpora", "list_documents", "fetch"}
+            assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
             answer = await client.call_tool("ask", {"question": "Who built the mill?"})
             assert answer.structured_content is not None
             assert answer.structured_content["answer"] == "Ada Holm"
             found = await client.call_tool("search", {"question": "mill", "limit": 1})
             assert found.structured_content["passages"][0]["document"] == "mill"
             listed = await client.call_tool("list_documents", {})
-            assert len(listed.structured_content["documents"]) == 2
+            assert len(listed.structured_content["documents"]) == 3
             corpora = await client.call_tool("list_corpora", {})
             assert CORPUS in {one["name"] for one in corpora.structured_content["corpora"]}
             assert (await client.call_tool("fetch", {"id": "mill"})).structured_content["text"] == MILL
             missing = await client.call_tool("fetch", {"id": "none"})
             assert missing.is_error
             assert "no document 'none'" in missing.content[0].text
+            assert "list_documents" in missing.content[0].text
 
     asyncio.run(talk())
+
+
+def test_mcp_over_http() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    async def talk() -> None:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+            answer = await client.call_tool("ask", {"question": "Who built the mill?"})
+            assert answer.structured_content["answer"] == "Ada Holm"
+
+    command = [sys.executable, "-m", "shardqa", "mcp", "--corpus", CORPUS, "--http", str(port)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            assert any("running on" in line for line in server.stderr)
+            asyncio.run(talk())
+        finally:
+            server.terminate()

@@ -15,7 +15,13 @@ from tests.api.conftest import running_api
 from tests.environments import interpreter_of
 
 HERE = Path(__file__).parent
-PACKAGES = ["haystack-ai==3.4.0", "langchain-core==1.7.2", "llama-index-core==0.14.25", "mcp==2.3.0"]
+PACKAGES = [
+    "haystack-ai==3.4.1",
+    "langchain-core==1.7.2",
+    "langchain-tests==1.1.9",
+    "llama-index-core==0.14.25",
+    "mcp==2.3.0",
+]
 
 
 @pytest.mark.timeout(900)  # made once, the environment is downloaded
@@ -25,7 +31,7 @@ def test_the_libraries_work_on_shardqa(cluster: LocalCluster, corpus: str, tmp_p
         env = {**os.environ, "API_URL": api.url, "API_CORPUS": corpus, "SHARDQA_REDIS": cluster.seed()}
         env |= {"HAYSTACK_TELEMETRY_ENABLED": "False", "OTEL_SDK_DISABLED": "true"}
         words = [str(python), "-m", "pytest", "-q", "--noconftest", "-c", os.devnull, "--rootdir", str(tmp_path)]
-        words += ["-p", "no:cacheprovider", str(HERE / "integrations_suite.py")]
+        words += ["-p", "no:cacheprovider", "-o", "asyncio_mode=auto", str(HERE / "integrations_suite.py")]
         done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert " passed" in done.stdout, done.stdout[-6000:] + done.stderr[-2000:]
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -108,3 +109,14 @@ def test_a_program_prints_what_its_comments_say(
             check=False,
         )
         assert done.stdout.splitlines() == expected, done.stderr
+
+
+def test_the_snippet_for_node_runs_in_it(api: Server, cluster: LocalCluster, tmp_path: Path) -> None:
+    if (node := shutil.which("node")) is None:
+        pytest.skip("there is no Node")
+    (code,) = re.findall(r"```js\n(.*?)```", (ROOT / "docs" / "client-javascript.md").read_text(), re.DOTALL)
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "shardqa").symlink_to(ROOT / "api" / "page")
+    (tmp_path / "snippet.mjs").write_text(as_here(code, cluster, api))
+    done = subprocess.run([node, "snippet.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
+    assert done.stdout.splitlines() == ["mill", "Ada Holm mill"], done.stderr

@@ -1,4 +1,4 @@
-"""Haystack 2: a reader in the shape of its ExtractiveReader, and a document store. Needs haystack-ai."""
+"""Haystack 3.4: a reader in the shape of its ExtractiveReader, and a document store. Needs haystack-ai."""
 
 from contextlib import suppress
 from pathlib import Path

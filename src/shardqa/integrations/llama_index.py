@@ -4,10 +4,11 @@ from typing import Any
 
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import Document, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import Document, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 
 from shardqa.client import Client
 from shardqa.client.calls import DEFAULT_URL
+from shardqa.integrations.metadata import metadata_of
 
 
 class ShardqaCorpusReader(BaseReader):
@@ -44,7 +45,12 @@ class ShardqaNodeRetriever(BaseRetriever):
         return [
             NodeWithScore(
                 node=TextNode(
-                    text=one.text, id_=one.key, metadata={**one.metadata, "source": one.document, "title": one.title}
+                    text=one.text,
+                    id_=one.key,
+                    metadata=metadata_of(one),
+                    start_char_idx=one.start,
+                    end_char_idx=one.end,
+                    relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=one.document)},
                 ),
                 score=one.score,
             )

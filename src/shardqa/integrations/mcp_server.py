@@ -1,4 +1,4 @@
-"""A server of the Model Context Protocol: ask, search, list and fetch as tools, over stdio. The extra `mcp`."""
+"""A server of the Model Context Protocol: ask, search, list and fetch as tools that only read. The extra `mcp`."""
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
@@ -7,11 +7,12 @@ from typing import TypeVar
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
 
 import shardqa
 from shardqa.config import Settings
 from shardqa.engine import Engine
-from shardqa.errors import ClusterUnavailable, ShardqaError
+from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownDocument
 from shardqa.schema import Answer, Corpora, Document, DocumentList, SearchResult
 
 INSTRUCTIONS = (
@@ -20,6 +21,12 @@ INSTRUCTIONS = (
     "they are not sure. Cite document and place. 'search' ranks passages, "
     "'list_corpora' and 'list_documents' say what there is, 'fetch' reads a document whole."
 )
+
+READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+REMEDIES = {  # by the fault's code: ways out for an assistant, where the fault itself names none
+    "unknown_corpus": "'list_corpora' names those there are",
+    "unknown_document": "'list_documents' names those there are",
+}
 
 Result = TypeVar("Result")
 
@@ -39,7 +46,15 @@ async def _with_tool_errors(work: Awaitable[Result]) -> Result:
     try:
         return await work
     except ShardqaError as fault:
-        raise ToolError(str(fault)) from fault
+        raise ToolError("; ".join(filter(None, (str(fault), REMEDIES.get(fault.code))))) from fault
+
+
+async def _document(engine: Engine, corpus: str, id: str) -> Document:
+    """Raises UnknownDocument."""
+    document = await engine.documents.get(corpus, id)
+    if document is None:
+        raise UnknownDocument(f"there is no document {id!r} in the corpus {corpus!r}")
+    return document
 
 
 def server(settings: Settings) -> MCPServer:
@@ -55,33 +70,30 @@ def server(settings: Settings) -> MCPServer:
         "shardqa", version=shardqa.__version__, instructions=INSTRUCTIONS, lifespan=connected, log_level="WARNING"
     )
 
-    @mcp.tool()
+    @mcp.tool(annotations=READING)
     async def ask(question: str, corpus: str | None = None, k: int | None = None) -> Answer:
         """Answer one plain question from the documents of a corpus; null where none is sure: then see `parts`."""
         return await _with_tool_errors(engine().ask(question, corpus=corpus, k=k))
 
-    @mcp.tool()
+    @mcp.tool(annotations=READING)
     async def search(question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:
         """The passages that rank best for a question or for words, with the words marked."""
         return await _with_tool_errors(engine().search(question, limit, corpus=corpus))
 
-    @mcp.tool()
+    @mcp.tool(annotations=READING)
     async def list_corpora() -> Corpora:
         """All corpora with their sizes."""
         return await _with_tool_errors(engine().catalogue.corpora())
 
-    @mcp.tool()
+    @mcp.tool(annotations=READING)
     async def list_documents(corpus: str | None = None, cursor: str | None = None, limit: int = 100) -> DocumentList:
         """The documents of a corpus, a page at a time: send `cursor` of the page before."""
         return await _with_tool_errors(engine().catalogue.documents(corpus, cursor, limit))
 
-    @mcp.tool()
+    @mcp.tool(annotations=READING)
     async def fetch(id: str, corpus: str | None = None) -> Document:
         """A document whole; offsets of answers count the characters of its `text`."""
         name = settings.corpus if corpus is None else corpus
-        document = await _with_tool_errors(engine().documents.get(name, id))
-        if document is None:
-            raise ToolError(f"there is no document {id!r} in the corpus {name!r}")
-        return document
+        return await _with_tool_errors(_document(engine(), name, id))
 
     return mcp

@@ -1,0 +1,18 @@
+"""What frameworks keep beside a passage. Needs none of them."""
+
+from typing import Any
+
+from shardqa.schema import FoundPassage
+
+
+def metadata_of(passage: FoundPassage) -> dict[str, Any]:
+    """The fields that frameworks keep beside a passage: the document's own metadata, and where it stands."""
+    return {
+        **passage.metadata,
+        "source": passage.document,
+        "title": passage.title,
+        "start": passage.start,
+        "end": passage.end,
+        "place": str(passage.place) if passage.place is not None else "",
+        "score": passage.score,
+    }
