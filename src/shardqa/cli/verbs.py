@@ -37,6 +37,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("documents", "show"),
         "rm": ("documents", "rm"),
         "corpus": ("corpus", "app"),
+        "graph": ("graph", "graph"),
     },
     "Operate": {
         "status": ("status", "status"),
