@@ -21,6 +21,7 @@ from shardqa.loader import formats
 from shardqa.loader.files import STDIN, SourceFiles
 from shardqa.loader.ingest import Progress, Summary
 from shardqa.loader.known import KnownFiles, cache_of
+from shardqa.loader.mirrors import is_remote, mirrored
 from shardqa.loader.source_file import Lost, Skipped
 from shardqa.loader.sync import SyncOptions, sync, sync_pages
 from shardqa.loader.web.address import is_address
@@ -36,7 +37,7 @@ def ingest_(
         list[str],
         typer.Argument(
             help=f"Files and folders: {formats.TOLD}; also .gz; - is lines of JSON on stdin. Or https://… of pages and "
-            "sitemaps."
+            "sitemaps; git+https://…[@BRANCH]; s3://BUCKET/PREFIX."
         ),
     ],
     corpus: CorpusOption = None,
@@ -81,8 +82,10 @@ def ingest_(
     settings = target.settings(corpus=corpus, timeout=PUT_SECONDS)
     keys.check_corpus(settings.corpus)
     urls = [path for path in paths if is_address(path)]
+    if watch and any(map(is_remote, paths)):
+        raise WrongSetting("--watch is for files and folders; run the same command again by a timer")
     options = SyncOptions(
-        [Path(path) for path in paths if path not in urls],
+        [mirrored(path) if is_remote(path) else Path(path) for path in paths if path not in urls],
         settings.corpus,
         prefix,
         replace,
