@@ -29,7 +29,7 @@ from shardqa.api.gate import Gate
 from shardqa.api.hosts import CrossOrigin
 from shardqa.api.limits import SendDeadlines
 from shardqa.api.metrics import Metrics
-from shardqa.api.routes import ask, cluster, corpora, documents, files, health, page, search
+from shardqa.api.routes import ask, cluster, corpora, dify, documents, feedback, files, health, openai, page, search
 from shardqa.api.state import State
 from shardqa.config import Settings
 from shardqa.engine import tracing
@@ -86,7 +86,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.shardqa = state
     problems.install(app)
     openapi.install(app)
-    for routes in (ask, search, documents, files, corpora, cluster):
+    openings = {"openai": openai, "dify": dify, "feedback": feedback}
+    for routes in (ask, search, documents, files, corpora, cluster, *(openings[name] for name in settings.openings)):
         app.include_router(routes.router, dependencies=[Depends(requests.known_only)])
     app.include_router(health.router)  # with any query: those who probe and scrape may add to it
     page.mount(app)

@@ -134,5 +134,8 @@ class AuthorizedEngine:
         key = bearer.get()
         return await self._engine.cluster.nodes(None if key is None else key.corpora, self._filter())
 
+    async def note_feedback(self, feedback: http_schema.Feedback) -> None:
+        await self._engine.feedback.add(self._corpus(feedback.corpus), feedback)
+
     async def drop(self, corpus: str) -> Dropping:
         return await self._engine.catalogue.drop(self._corpus(corpus))

@@ -1,5 +1,6 @@
 // What can be done with an answer: copy it, cite it, share it, ask for it from elsewhere, say whether it is right.
 
+import { client } from "/static/client.js";
 import { foreign, make } from "/static/dom.js";
 import { judge, judged, questionsFile, unjudge } from "/static/storage.js";
 import { placeText } from "/static/place.js";
@@ -128,6 +129,7 @@ function judgement(answer) {
 
   function keep(answers, document) {
     judge({ question, corpus, document, answers });
+    tell({ question, corpus, document, answers });
     show();
   }
 
@@ -144,6 +146,11 @@ function judgement(answer) {
 
   show();
   return make("div", { class: "judge", role: "group", "aria-label": "Is it right?" }, right, wrong, file, form);
+}
+
+/** Tells the server, where it takes feedback; where not, the browser alone keeps it. */
+function tell(judgement) {
+  client.call("POST", "/v1/feedback", { body: judgement }).catch(() => {});
 }
 
 function save(corpus) {

@@ -1,4 +1,4 @@
-// What this browser remembers: recent questions, and which answers were right. It never leaves the browser by itself.
+// What this browser remembers: recent questions, and which answers were right. What was right goes to a server that takes feedback.
 
 const RECENT = "shardqa.recent";
 const JUDGED = "shardqa.judged";

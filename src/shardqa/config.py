@@ -23,6 +23,8 @@ MAX_N_BEST = 20  # candidates a shard keeps in its answer
 MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 64 word pieces is looked at
 MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million); 4 s of a shard
 
+OPENINGS = ("openai", "dify", "feedback")  # routes of the API that a server has where it is told so
+
 PREFIX = "SHARDQA_"
 OTHERS = frozenset(  # variables that are no settings: of the command line, of tests, of the worker
     f"{PREFIX}{name}"
@@ -98,6 +100,8 @@ class Settings(BaseSettings):
         "", description="origins, with commas, of other sites' pages that may use the API: https://app.example"
     )
 
+    http_openings: str = Field("", description="with commas: openai, dify, feedback; further routes of the API")
+
     _tls: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @field_validator("http_origins")
@@ -106,6 +110,14 @@ class Settings(BaseSettings):
         for part in _origins(text):
             if not ORIGIN.fullmatch(part):
                 raise ValueError(f"{part!r} is no origin; write it as https://app.example")
+        return text
+
+    @field_validator("http_openings")
+    @classmethod
+    def check_openings(cls, text: str) -> str:
+        for name in filter(None, map(str.strip, text.split(","))):
+            if name not in OPENINGS:
+                raise ValueError(f"{name!r} is no opening; there are {', '.join(OPENINGS)}")
         return text
 
     @model_validator(mode="after")
@@ -134,6 +146,10 @@ class Settings(BaseSettings):
     def hosts(self) -> list[str]:
         """The names in `http_hosts`."""
         return [name for part in self.http_hosts.split(",") if (name := part.strip())]
+
+    @property
+    def openings(self) -> list[str]:
+        return [name for part in self.http_openings.split(",") if (name := part.strip())]
 
     @property
     def origins(self) -> list[str]:

@@ -85,6 +85,17 @@ class Explain(BaseModel):
     filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")
 
 
+class Feedback(BaseModel):
+    """What someone says is right to answer."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    question: str = Field(min_length=1, max_length=MAX_QUESTION)
+    corpus: str | None = Field(None, description="Without it, the server's default corpus.")
+    answers: list[str] = Field(max_length=10, description="As the documents word them; none: the documents don't say.")
+    document: str | None = None
+
+
 class NewDocument(BaseModel):
     """A document to add; one of the same id and corpus is replaced."""
 

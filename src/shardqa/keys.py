@@ -36,6 +36,7 @@ ENCODERS = f"model:{ENCODER}:"  # how their keys begin
 NO_ENCODER = "encoder:off"  # string: somebody removed the encoder, and `prepare` stores none
 DENSE, BRIDGES = "dense", "bridges"  # what a corpus can have off, and the word that its marks' keys begin with
 REQUESTS = "apikeys:requests:"  # and a minute since 1970: a hash, by a key's id the requests made with it
+FEEDBACK = "feedback:"  # and a corpus: a stream of what readers say is right
 API_KEYS = "apikeys"  # hash: id -> an API key as JSON, with the hash of its secret
 STREAMS = "ingest"  # how the keys of both kinds of streams below begin
 INGEST_STREAMS = "ingest:"  # and any name, best a {tag}: a stream whose entries become documents
@@ -97,6 +98,10 @@ def tokens(corpus: str, document: str, n: int) -> str:
 
 def tokens_of_passage(passage_key: str) -> str:
     return "tokens:" + passage_key.removeprefix("passage:")
+
+
+def feedback(corpus: str) -> str:
+    return f"{FEEDBACK}{check_corpus(corpus)}"
 
 
 def drop(corpus: str, bucket: str) -> str:

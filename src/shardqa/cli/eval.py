@@ -12,11 +12,15 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.progress import track
 
+from shardqa.cli import trec
 from shardqa.cli.connection import with_engine
+from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import CorpusOption, JsonOption, Target, on_cluster
 from shardqa.cli.output import err, print_json, print_table, say
+from shardqa.cli.trec import Ranked
 from shardqa.engine import Engine
 from shardqa.errors import BadData, ClusterUnavailable, UnknownCorpus
+from shardqa.extras import need
 from shardqa.loader.formats.squad import documents as documents_of
 from shardqa.loader.ingest import ingest
 from shardqa.loader.retry import retry
@@ -35,7 +39,11 @@ app = typer.Typer(help="Measure retrieval and answers on a file of questions.", 
 Result = TypeVar("Result")
 
 FileArgument = Annotated[
-    Path, typer.Argument(help="SQuAD's JSON (its paragraphs are ingested) or questions.jsonl; .gz too.")
+    Path | None,
+    typer.Argument(help="SQuAD's JSON (its paragraphs are ingested) or questions.jsonl; .gz too.", show_default=False),
+]
+FeedbackOption = Annotated[
+    bool, typer.Option("--from-feedback", help="Questions from what readers said (/v1/feedback), not from a file.")
 ]
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Ask this many, evenly spread over the file.", show_default=False)
@@ -78,32 +86,43 @@ class AnswerShares:
 @on_cluster
 def eval_retrieval(
     target: Target,
-    file: FileArgument,
+    file: FileArgument = None,
     corpus: CorpusOption = None,
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = CONCURRENCY,
+    from_feedback: FeedbackOption = False,
+    run: Annotated[Path | None, typer.Option("--run", help="Write the ranking of documents as TREC's run.")] = None,
+    qrels: Annotated[Path | None, typer.Option("--qrels", help="Write the documents in question as qrels.")] = None,
+    measures: Annotated[
+        str | None, typer.Option("--measures", help="Further ones of ir_measures, like 'nDCG@10 AP'; extra 'eval'.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Recall@1, @5, @20 and MRR of the document that each question is about.
 
-    Example: shardqa eval retrieval dev-v1.1.json.gz
+    Example: shardqa eval retrieval dev-v1.1.json.gz --run run.txt --qrels qrels.txt
     """
-    data = read_questions(file)
+    data = _questions(target, file, corpus, from_feedback)
     questions = spread([q for q in data.questions if q.document is not None], limit)
     settings = target.settings(corpus=corpus or corpus_of(file, data), timeout=60.0)
+    if measures is not None:
+        need("ir_measures", package=".[eval]")
 
-    async def work(engine: Engine) -> Retrieval:
+    async def work(engine: Engine) -> tuple[Retrieval, list[Ranked]]:
         await prepare(engine, data, settings.corpus)
         start = monotonic()
 
-        async def rank(question: SquadQuestion) -> int | None:
+        async def rank(question: SquadQuestion) -> Ranked:
             listed = await engine.ranking.rank(engine.question(question.text), RANK_LIMIT)
-            order = list(dict.fromkeys(passage.document for passage in listed.passages))
-            return order.index(question.document) + 1 if question.document in order else None
+            best = dict[str, float]()
+            for passage in listed.passages:
+                best.setdefault(passage.document, passage.score)
+            return Ranked(question.id, str(question.document), best)
 
-        ranks = await ask_each(questions, rank, concurrency, "ranking")
-        return Retrieval(
-            file=str(file),
+        rankings = await ask_each(questions, rank, concurrency, "ranking")
+        ranks = [one.rank for one in rankings]
+        result = Retrieval(
+            file=str(file or "feedback"),
             corpus=settings.corpus,
             questions=len(ranks),
             recall_at_1=round(100 * metrics.recall_at(1, ranks), 2),
@@ -112,17 +131,21 @@ def eval_retrieval(
             mrr=round(metrics.mean_reciprocal_rank(ranks), 4),
             seconds=round(monotonic() - start, 1),
         )
+        return result, rankings
 
-    _print(with_engine(settings, work), as_json)
+    result, rankings = with_engine(settings, work)
+    trec.write(rankings, run, qrels)
+    _print({**asdict(result), **(trec.measured(rankings, measures) if measures else {})}, as_json)
 
 
 @app.command("ask")
 @on_cluster
 def eval_ask(
     target: Target,
-    file: FileArgument,
+    file: FileArgument = None,
     corpus: CorpusOption = None,
     limit: LimitOption = None,
+    from_feedback: FeedbackOption = False,
     k: Annotated[int, typer.Option("--k", help="Passages to read.")] = 5,
     concurrency: ConcurrencyOption = CONCURRENCY,
     wrong: Annotated[
@@ -134,7 +157,7 @@ def eval_ask(
 
     Example: shardqa eval ask dev-v1.1.json.gz --limit 1000 --k 5
     """
-    data = read_questions(file)
+    data = _questions(target, file, corpus, from_feedback)
     questions = spread(data.questions, limit)
     settings = target.settings(corpus=corpus or corpus_of(file, data), timeout=60.0, cache_megabytes=0)
 
@@ -151,9 +174,9 @@ def eval_ask(
         outcomes = await ask_each(questions, answer, concurrency, "asking")
         if wrong is not None:
             _write_wrong(wrong, outcomes)
-        return summed(outcomes, str(file), settings.corpus, k, round(monotonic() - start, 1))
+        return summed(outcomes, str(file or "feedback"), settings.corpus, k, round(monotonic() - start, 1))
 
-    _print(with_engine(settings, work), as_json)
+    _print(asdict(with_engine(settings, work)), as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +283,38 @@ def read_questions(file: Path) -> QuestionSet:
     return data
 
 
-def corpus_of(file: Path, data: QuestionSet) -> str | None:
+def _questions(target: Target, file: Path | None, corpus: str | None, from_feedback: bool) -> QuestionSet:
+    """Those of a file, or of what readers said. Raises WrongSetting where it is not one of both, BadData."""
+    if (file is None) != from_feedback:
+        raise WrongSetting("name a file of questions, or --from-feedback: one of the two")
+    if file is not None:
+        return read_questions(file)
+    settings = target.settings(corpus=corpus)
+    said = with_engine(settings, lambda engine: engine.feedback.latest(settings.corpus))
+    if not said:
+        raise BadData(f"nobody said what is right of the corpus {settings.corpus!r}; docs/http.md, Openings, says how")
+    return QuestionSet(
+        (),
+        tuple(
+            SquadQuestion(str(number), one.question, tuple(one.answers), one.document)
+            for number, one in enumerate(said, 1)
+        ),
+    )
+
+
+def corpus_of(file: Path | None, data: QuestionSet) -> str | None:
     """A corpus of its own for a file with paragraphs; the default one for questions alone."""
+    if file is None:
+        return None
     name = re.sub(r"[^a-z0-9._-]+", "-", file.name.lower().removesuffix(".gz").removesuffix(".json"))
     return f"eval-{name}"[:64] if data.paragraphs else None
 
 
-def _print(result: Retrieval | AnswerShares, as_json: bool) -> None:
+def _print(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print_json(asdict(result))
+        print_json(result)
     else:
-        print_table(["measure", "value"], list(asdict(result).items()))
+        print_table(["measure", "value"], list(result.items()))
 
 
 def _write_wrong(path: Path, outcomes: Sequence[QuestionOutcome]) -> None:

@@ -19,6 +19,7 @@ from shardqa.engine.connections import Shards
 from shardqa.engine.corpus_scores import CorpusScores
 from shardqa.engine.documents import Documents
 from shardqa.engine.epochs import Epochs
+from shardqa.engine.feedback import FeedbackStreams
 from shardqa.engine.rank import Ranking
 from shardqa.engine.reading import Readers
 from shardqa.engine.retokenising import Retokenising
@@ -46,6 +47,7 @@ class Engine:
         self.cluster = ClusterView(settings, shards)
         self.activity = Activity(shards)
         self.api_keys = ApiKeys(shards)
+        self.feedback = FeedbackStreams(shards)
 
     @classmethod
     async def connect(cls, settings: Settings | None = None) -> Self:

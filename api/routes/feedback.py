@@ -1,0 +1,25 @@
+"""/v1/feedback: what readers say of answers, kept for `shardqa eval --from-feedback`.
+
+Behind the switch `feedback` of SHARDQA_HTTP_OPENINGS.
+"""
+
+from fastapi import APIRouter
+
+from shardqa.api.gate import Route, needs
+from shardqa.api.requests import JSON, taking
+from shardqa.api.state import Shared
+from shardqa.http_schema import Feedback
+
+router = APIRouter(prefix="/v1", tags=["openings"], route_class=Route)
+
+
+@router.post(
+    "/feedback",
+    status_code=204,
+    response_model=None,
+    summary="Say what is right to answer",
+    dependencies=[needs("ask"), taking(JSON)],
+)
+async def post_feedback(feedback: Feedback, state: Shared) -> None:
+    """Keeps a question with its right answers; without any, that the documents don't say."""
+    await state.engine.note_feedback(feedback)
