@@ -1,5 +1,6 @@
 // The ask page: the form, the address bar, and what is shown meanwhile. One question at a time: a new one aborts the last.
 
+import { takeFeedback } from "/static/actions.js";
 import { answerParts, spoken } from "/static/answer.js";
 import { installCorpora, showCards } from "/static/corpora.js";
 import { byId, make, plural, problemCard } from "/static/dom.js";
@@ -35,6 +36,7 @@ async function loadCorpora(wanted) {
   let known;
   try {
     known = await client.corpora();
+    takeFeedback(known.feedback);
     if (mine !== loads) return; // a later look, for another choice, is under way or done
   } catch (problem) {
     if (mine !== loads) return;

@@ -261,7 +261,7 @@ export class Client {
   document(id: string, options?: OfCorpus): Promise<StoredDocument>;
   delete(id: string, options?: OfCorpus): Promise<null>;
   documents(options?: OfCorpus & { page?: number }): AsyncGenerator<DocumentInfo>;
-  corpora(options?: Signal): Promise<{ corpora: CorpusInfo[]; default: string; partial: boolean; failed: string[] }>;
+  corpora(options?: Signal): Promise<{ corpora: CorpusInfo[]; default: string; feedback: boolean; partial: boolean; failed: string[] }>;
   corpus(name: string, options?: Signal): Promise<{ corpus: CorpusInfo | null; dropping: Dropping | null }>;
   drop(name: string, options?: Signal): Promise<Dropping>;
   formats(options?: Signal): Promise<{ title: string; suffixes: string[] }[]>;

@@ -20,7 +20,7 @@ Name = Annotated[str, Path(description="The corpus.")]
 async def get_corpora(state: Shared) -> Response:
     """Every corpus with its sizes; `epoch` changes whenever the corpus does."""
     found = await state.engine.corpora()
-    listed = Listed(default=state.settings.corpus, **dict(found))
+    listed = Listed(default=state.settings.corpus, feedback="feedback" in state.settings.openings, **dict(found))
     return Response(listed.model_dump_json(), media_type="application/json")
 
 

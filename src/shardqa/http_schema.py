@@ -208,6 +208,7 @@ class Formats(BaseModel):
 
 class Listed(Corpora):
     default: str  # asked when a request names none; it may not exist yet
+    feedback: bool = False  # POST /v1/feedback is there
 
 
 class Health(BaseModel):

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from shardqa.cluster.local import LocalCluster
 from shardqa.config import Settings
-from tests.api.conftest import Fields, Server, StartApi, problem
+from tests.api.conftest import Fields, OpenPage, Server, StartApi, problem
 
 MILL = "Ada Holm built the mill in 1871."
 OLD = "It was sold in 1902."
@@ -75,6 +75,13 @@ def test_what_readers_say_is_what_an_evaluation_asks(api: Server, cluster: Local
             assert http.post("/v1/feedback", json=said).status_code == 204
     result = evaluated()
     assert (result["questions"], result["right"]) == (1, 100.0), "the last word counts"
+
+
+def test_the_pages_thumbs_tell_the_server(api: Server, corpus: str, open_page: OpenPage) -> None:
+    page = open_page(api, f"/?corpus={corpus}&q=Who built the mill?")
+    with page.expect_response("**/v1/feedback") as told:
+        page.get_by_role("button", name="Right", exact=True).click()
+    assert told.value.status == 204
 
 
 def test_a_server_has_them_only_where_it_is_told_so(start_api: StartApi, cluster: LocalCluster) -> None:

@@ -37,7 +37,7 @@ def ingest_(
         list[str],
         typer.Argument(
             help=f"Files and folders: {formats.TOLD}; also .gz; - is lines of JSON on stdin. Or https://… of pages and "
-            "sitemaps; git+https://…[@BRANCH]; s3://BUCKET/PREFIX."
+            "sitemaps; git+https://…@BRANCH; s3://BUCKET/PREFIX."
         ),
     ],
     corpus: CorpusOption = None,
