@@ -165,7 +165,7 @@ __attribute__((visibility("default"))) int RedisModule_OnLoad(RedisCtx *ctx, Red
     fill_state(ctx);
     shardqa.above = &ABOVE;
     link_init();
-    if (create_all(ctx) != REDIS_OK) return REDIS_ERR;
+    if (create_all(ctx) != REDIS_OK || arguments_register(ctx) != REDIS_OK) return REDIS_ERR;
     if (shardqa.arguments.python) {
         slice_ask();
         link_spawn();

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from .arguments import module_arguments  # noqa: TID251 (this package is tests/module)
 from .servers import MODULE, Make, Server, until  # noqa: TID251 (this package is tests/module)
@@ -293,3 +294,16 @@ def test_ten_thousand_requests_leave_nothing_behind(shared: tuple[Server, Server
     print(f"{(time.monotonic() - started) / 10_000 * 1e6:.0f} us a request")
     info = shared[0].info()
     assert info["pending_requests"] == info["waiting_clients"] == info["queue_bytes"] == 0
+
+
+def test_what_nobody_was_told_can_be_changed_by_config(make: Make) -> None:
+    server = make(arguments="MAXPENDING 3")
+    names = {"heartbeat": "3000", "maxpending": "3", "model_chunk_size": "535822336", "model_file_bytes": "67108864"}
+    client = server.client(decode_responses=True)
+    assert client.config_get("shardqa.*") == {f"shardqa.{name}": value for name, value in names.items()}
+    client.config_set("shardqa.maxpending", 5)
+    assert server.info()["max_pending"] == 5
+    with pytest.raises(redis.ResponseError, match="between 1 and 1000000"):
+        client.config_set("shardqa.maxpending", 0)
+    with pytest.raises(redis.ResponseError, match="Unknown option"):
+        client.config_set("shardqa.sandbox", "no")

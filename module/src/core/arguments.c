@@ -1,5 +1,6 @@
 #include "core/arguments.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -173,6 +174,36 @@ void arguments_init(void) {
         if (ALL[i].words) *(int *)place(&ALL[i]) = (int)ALL[i].initial;
         if (ALL[i].unit) *(long long *)place(&ALL[i]) = ALL[i].initial;
     }
+}
+
+/* ---- CONFIG GET and SET ---- */
+
+/* Those that are looked at each time: nobody was told their value. */
+static const char *const LIVE[] = {"HEARTBEAT", "MAXPENDING", "MODEL_CHUNK_SIZE", "MODEL_FILE_BYTES"};
+
+static long long config_get(const char *name, void *argument) {
+    (void)name;
+    return *(long long *)place(argument);
+}
+
+/* Redis has looked at the bounds. */
+static int config_set(const char *name, long long value, void *argument, RedisString **error) {
+    (void)name, (void)error;
+    *(long long *)place(argument) = value;
+    return REDIS_OK;
+}
+
+/* Makes them `CONFIG GET shardqa.maxpending`; loadmodule's value is their default. */
+int arguments_register(RedisCtx *ctx) {
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t j = 0; j < sizeof LIVE / sizeof *LIVE; j++) {
+            const struct argument *s = &ALL[i];
+            if (strcmp(s->name, LIVE[j]) != 0) continue;
+            char name[32] = "";
+            for (size_t at = 0; s->name[at]; at++) name[at] = (char)tolower((unsigned char)s->name[at]);
+            if (redis.RegisterNumericConfig(ctx, name, *(long long *)place(s), 0, s->zero ? 0 : s->least, s->most, config_get, config_set, NULL, (void *)s)) return REDIS_ERR;
+        }
+    return redis.LoadConfigs(ctx);
 }
 
 /* NAME. */

@@ -69,6 +69,7 @@ struct frame_writer;
 /* Gives one argument its value. NULL, or what it should have been, until the next call. */
 const char *argument_set(const char *name, const RedisString *value);
 void arguments_init(void); /* the defaults */
+int arguments_register(RedisCtx *ctx); /* for CONFIG GET and SET of those that may change */
 const char *module_name(void); /* of the module, in MODULE LIST and before the sections of INFO */
 void arguments_greet(struct frame_writer *hello); /* adds name and value of those that the worker is told */
 
