@@ -17,7 +17,7 @@ export OMP_NUM_THREADS ?= 1
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run build setup setup-test models test test-compat test-clients test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench bench-models man clean distclean
+.PHONY: help run build setup setup-test models test test-compat test-clients test-docs test-one test-compose test-files torture-http torture-files lint format types test-c asan torture faults soak bench bench-models man clean distclean
 
 help: ## explain the verbs
 	@echo 'shardqa: question answering inside Redis Cluster. Verbs:'
@@ -85,6 +85,9 @@ models: setup $(VENV)/stamp-toolchain ## set up the program shardqa-models, whic
 test: setup-test format ## set up and run all tests, JOBS=3 at once
 	@$(MAKE) -s -j2 --output-sync=target types asan
 	@$(BIN)/python -m pytest -q -n $(or $(JOBS),3) --dist loadfile --no-loadscope-reorder --cov --cov-report=
+
+test-docs: setup-test ## sessions and programs of the docs as a reader has them: a fresh clone with make run, the wheel alone
+	@$(BIN)/python -m tests.docs.fresh
 
 test-one: setup-test ## one test: make test-one T=tests/unit/test_keys.py  or  T="-k offsets"
 	@test -n '$(T)' || { echo 'name one: make test-one T=tests/unit/test_keys.py' >&2; exit 1; }
