@@ -176,7 +176,7 @@ def _worker(node: Node, client: Redis) -> Iterable[Finding]:
     state = info.get("shardqa_worker_state")
     if state is None:
         return [Finding(node.address, "worker", "bad", "unknown to INFO shardqa", UP)]
-    found = f"{state}, restarted {info.get('shardqa_worker_restarts')} times"
+    found = f"{state}, restarts: {info.get('shardqa_worker_restarts')}"
     if last := info.get("shardqa_worker_last_end"):
         found += f", last because {last}"
     if running := info.get("shardqa_worker_last_running"):

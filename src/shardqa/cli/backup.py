@@ -10,7 +10,7 @@ import typer
 from shardqa.cli.connection import with_engine
 from shardqa.cli.ingest import PUT_SECONDS
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import PARTLY, out, print_json, say
+from shardqa.cli.output import PARTLY, counted, out, print_json, say
 from shardqa.loader.backup.dump import Dumped, dump
 from shardqa.loader.backup.file import BackupReader, RecordKind
 from shardqa.loader.backup.restoring import Restored, restore
@@ -42,7 +42,7 @@ def backup(
         print_json(asdict(dumped))
     else:
         out.print(
-            f"{dumped.path}: {dumped.documents} documents, {_others(dumped)}, {dumped.bytes:,} bytes",
+            f"{dumped.path}: {counted(dumped.documents, 'document')}, {_others(dumped)}, {dumped.bytes:,} bytes",
             markup=False,
         )
     _tell_left_out(dumped.left_out)
@@ -97,16 +97,15 @@ def _check(file: Path, as_json: bool) -> None:
 
 
 def _report(restored: Restored) -> None:
-    out.print(
-        f"restored: {restored.documents} documents ({restored.passages} passages), {_others(restored)}", markup=False
-    )
+    size = f"{counted(restored.documents, 'document')} ({counted(restored.passages, 'passage')})"
+    out.print(f"restored: {size}, {_others(restored)}", markup=False)
 
 
 def _others(counts: Dumped | Restored) -> str:
-    return (
-        f"{counts.models} models, {counts.functions} functions, {counts.api_keys} API keys, {counts.settings} settings "
-        f"and {counts.scorings} scorings of corpora, {counts.keys} keys"
-    )
+    own = (counts.models, "model"), (counts.functions, "function"), (counts.api_keys, "API key")
+    rest = (counts.settings, "setting"), (counts.scorings, "scoring")
+    listed = ", ".join(counted(*one) for one in own)
+    return f"{listed}, {' and '.join(counted(*one) for one in rest)} of corpora, {counted(counts.keys, 'key')}"
 
 
 def _tell_left_out(reasons: Sequence[str]) -> None:

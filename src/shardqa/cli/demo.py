@@ -15,7 +15,7 @@ from shardqa import keys
 from shardqa.cli import ask
 from shardqa.cli.connection import DEFAULT_DATA, settings_of
 from shardqa.cli.options import DataOption, JsonOption
-from shardqa.cli.output import out, print_json, say
+from shardqa.cli.output import counted, out, print_json, say
 from shardqa.cli.service import Service
 from shardqa.cli.up import HttpOption, PortOption, ShardsOption, described, run
 from shardqa.cluster.local import ClusterOptions
@@ -60,8 +60,8 @@ def show(service: Service, files: SourceFiles, question: str, as_json: bool) -> 
         print_json({**described(service), **record})
         return
     say(
-        f"{summary.documents} documents ingested, {summary.unchanged} were there already, {summary.skipped} skipped "
-        f"({summary.seconds:.1f} s)"
+        f"{counted(summary.documents, 'document')} ingested, {summary.unchanged} were there already, "
+        f"{summary.skipped} skipped ({summary.seconds:.1f} s)"
     )
     out.print()
     ask.show(answer)

@@ -21,7 +21,7 @@ from redis.exceptions import ConnectionError, RedisError, TimeoutError
 from shardqa.cli.connection import node_client, seed_of
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.options import JsonOption, Target, on_cluster
-from shardqa.cli.output import FAILED, PARTLY, err, print_json, say
+from shardqa.cli.output import FAILED, PARTLY, counted, err, print_json, say
 from shardqa.cli.progress import ProgressLines
 from shardqa.cluster import functions
 from shardqa.cluster.functions import Masters
@@ -246,7 +246,7 @@ def _print(outcome: ScriptOutcome, as_json: bool) -> None:
         say(f"execution {outcome.id} runs; 'shardqa gears ls' shows it, RG.GETRESULTS has its results")
     else:
         read, shards = sum(outcome.records.values()), len(outcome.records)
-        say(f"{outcome.status}: {read:,} records on {shards} shards in {outcome.seconds:.1f} s")
+        say(f"{outcome.status}: {counted(read, 'record')} on {counted(shards, 'shard')} in {outcome.seconds:.1f} s")
 
 
 # ---- --watch ----

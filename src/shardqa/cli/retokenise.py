@@ -5,7 +5,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.options import JsonOption, OneCorpusOption, Target, on_cluster
-from shardqa.cli.output import PARTLY, err, report
+from shardqa.cli.output import PARTLY, counted, err, report
 from shardqa.cli.progress import ProgressLines
 from shardqa.engine import Engine
 from shardqa.schema import Retokenised
@@ -18,7 +18,9 @@ def retokenise(target: Target, corpus: OneCorpusOption, as_json: JsonOption = Fa
     Example: shardqa corpus retokenise --corpus handbook
     """
     done = with_engine(target.settings(), lambda engine: _work(engine, corpus))
-    line = f"corpus {corpus}: {done.done:,} documents, {done.changed:,} of them changed, {done.failed:,} failed"
+    line = (
+        f"corpus {corpus}: {counted(done.done, 'document')}, {done.changed:,} of them changed, {done.failed:,} failed"
+    )
     report(as_json, done.model_dump(mode="json"), line, *(f"  {error}" for error in done.errors))
     if done.failed:
         raise typer.Exit(PARTLY)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shardqa.cli.connection import settings_of, with_engine
+from shardqa.cli.output import counted
 from shardqa.cluster import local, ports, processes, state
 from shardqa.cluster.local import ClusterOptions, LocalCluster
 from shardqa.cluster.processes import ProcessId, identify
@@ -77,12 +78,13 @@ def prepare(cluster: LocalCluster, say: Say) -> None:
     """Functions, reader and encoder on every shard that lacks them."""
     done = with_engine(settings_of(cluster.seed(), None, None, timeout=READY_TIMEOUT), preparation.prepare)
     if done.registered:
-        say(f"registered the functions on {len(done.registered)} shards")
+        say(f"registered the functions on {counted(len(done.registered), 'shard')}")
     if done.stored:
         megabytes = done.reader.file.size / 1e6
-        say(f"stored the reader {done.reader.name} ({megabytes:.1f} MB) on {len(done.stored)} shards")
+        say(f"stored the reader {done.reader.name} ({megabytes:.1f} MB) on {counted(len(done.stored), 'shard')}")
     if done.encoder_stored:
-        say(f"stored the encoder on {len(done.encoder_stored)} shards; passages get vectors in the background")
+        nodes = counted(len(done.encoder_stored), "shard")
+        say(f"stored the encoder on {nodes}; passages get vectors in the background")
 
 
 def wait_for_indexes(cluster: LocalCluster, say: Say) -> None:
