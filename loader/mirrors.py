@@ -81,24 +81,20 @@ def _copy(word: str, folder: Path) -> None:
 
 def mirror_bucket(client: Any, bucket: str, prefix: str, folder: Path) -> None:
     """Fetches the objects whose size or time is another than their file's, and removes the files of those gone."""
-    there = set[Path]()
+    files = set[Path]()
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-        for one in page.get("Contents", ()):
-            parts = (
-                one["Key"].removeprefix(prefix).lstrip("/").split("/")
-                if one["Key"] != prefix
-                else [one["Key"].rpartition("/")[2]]
-            )
+        for entry in page.get("Contents", ()):
+            key: str = entry["Key"]
+            rest = key.rpartition("/")[2] if key == prefix else key.removeprefix(prefix).lstrip("/")
+            parts = rest.split("/")
             if any(part in ("", ".", "..") or "\0" in part for part in parts):
                 continue  # a folder's own entry, or a key that is no path
-            file = folder.joinpath(*parts)
-            changed = int(one["LastModified"].timestamp())
-            there.add(file)
-            if file.is_file() and (file.stat().st_size, int(file.stat().st_mtime)) == (one["Size"], changed):
+            file, changed = folder.joinpath(*parts), int(entry["LastModified"].timestamp())
+            files.add(file)
+            if file.is_file() and (file.stat().st_size, int(file.stat().st_mtime)) == (entry["Size"], changed):
                 continue
             file.parent.mkdir(parents=True, exist_ok=True)
-            client.download_file(bucket, one["Key"], str(file))
+            client.download_file(bucket, key, str(file))
             os.utime(file, (changed, changed))
-    for file in [path for path in folder.rglob("*") if path.is_file()]:
-        if file not in there:
-            file.unlink()
+    for path in [path for path in folder.rglob("*") if path.is_file() and path not in files]:
+        path.unlink()

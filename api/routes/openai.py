@@ -42,7 +42,7 @@ class ChatMessage(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """What is of use here; clients send much else."""
+    """The fields that are of use here; clients send many more."""
 
     model: str
     messages: list[ChatMessage]

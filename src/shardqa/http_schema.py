@@ -86,7 +86,7 @@ class Explain(BaseModel):
 
 
 class Feedback(BaseModel):
-    """What someone says is right to answer."""
+    """A reader's word on what is right to answer."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 

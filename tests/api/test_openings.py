@@ -53,12 +53,12 @@ def test_a_chat_comes_as_events_where_that_is_wanted(api: Server, corpus: str) -
 
 
 def test_dify_retrieves_passages(api: Server, corpus: str) -> None:
-    asked: Fields = {"knowledge_id": corpus, "query": "mill", "retrieval_setting": {"top_k": 2, "score_threshold": 0.5}}
+    body: Fields = {"knowledge_id": corpus, "query": "mill", "retrieval_setting": {"top_k": 2, "score_threshold": 0.5}}
     with api.client() as http:
-        (found,) = http.post("/retrieval", json=asked).json()["records"]
+        (found,) = http.post("/retrieval", json=body).json()["records"]
         assert (found["title"], found["score"], found["metadata"]["year"]) == ("The mill", 1.0, 1871)
-        asked["metadata_condition"] = {"conditions": [{"name": ["year"]}]}
-        problem(http.post("/retrieval", json=asked), 422, "bad_filter")
+        body["metadata_condition"] = {"conditions": [{"name": ["year"]}]}
+        problem(http.post("/retrieval", json=body), 422, "bad_filter")
 
 
 def test_what_readers_say_is_what_an_evaluation_asks(api: Server, cluster: LocalCluster, corpus: str) -> None:

@@ -31,7 +31,7 @@ redis-cli() { case "$*" in *RG.*|*AI.*) command redis-cli --no-raw "$@";; *) com
 
 @dataclass(frozen=True)
 class Reader:
-    """Where the documentation is typed: the ports of the cluster and the API, and the Pythons that have shardqa."""
+    """The place where documentation is typed: ports of the cluster and the API, and Pythons that have shardqa."""
 
     ports: list[int]
     http: int

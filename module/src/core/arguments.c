@@ -181,6 +181,7 @@ void arguments_init(void) {
 /* Those that are looked at each time: nobody was told their value. */
 static const char *const LIVE[] = {"HEARTBEAT", "MAXPENDING", "MODEL_CHUNK_SIZE", "MODEL_FILE_BYTES"};
 
+/* Gives one of them to CONFIG GET and REWRITE. */
 static long long config_get(const char *name, void *argument) {
     (void)name;
     return *(long long *)place(argument);

@@ -284,7 +284,7 @@ def read_questions(file: Path) -> QuestionSet:
 
 
 def _questions(target: Target, file: Path | None, corpus: str | None, from_feedback: bool) -> QuestionSet:
-    """Those of a file, or of what readers said. Raises WrongSetting where it is not one of both, BadData."""
+    """Returns those of a file, or of what readers said. Raises WrongSetting where it is not one of both, BadData."""
     if (file is None) != from_feedback:
         raise WrongSetting("name a file of questions, or --from-feedback: one of the two")
     if file is not None:

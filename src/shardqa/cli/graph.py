@@ -76,20 +76,24 @@ async def _passages(engine: Engine, corpus: str) -> AsyncIterator[CorpusPassage]
                 yield CorpusPassage(document.id, n, (title or b"").decode(), text.decode())
 
 
+def node_id(kind: str, *parts: object) -> str:
+    return ":".join(map(str, (kind, *parts)))
+
+
 def graph_of(passages: Iterable[CorpusPassage]) -> "DiGraph[str]":
     import networkx as nx
 
     graph: DiGraph[str] = nx.DiGraph()
     words_of, titles, frequency = dict[str, list[str]](), Titles(), Counter[str]()
-    for one in passages:
-        document, node = f"document:{one.document}", f"passage:{one.document}:{one.n}"
-        if one.n == 0:
-            titles.put(one.document, one.title, analyse(one.title))
-        graph.add_node(document, kind="document", label=one.title or one.document)
-        graph.add_node(node, kind="passage", label=one.text)
+    for passage in passages:
+        document, node = node_id("document", passage.document), node_id("passage", passage.document, passage.n)
+        if passage.n == 0:
+            titles.put(passage.document, passage.title, analyse(passage.title))
+        graph.add_node(document, kind="document", label=passage.title or passage.document)
+        graph.add_node(node, kind="passage", label=passage.text)
         graph.add_edge(node, document, kind="of", weight=1.0)
         graph.add_edge(document, node, kind="has", weight=1.0)
-        words_of[node] = analyse(one.text).content
+        words_of[node] = analyse(passage.text).content
         frequency.update(words_of[node])
     for node, words in words_of.items():
         for word, times in Counter(words).items():

@@ -1,4 +1,4 @@
-"""What readers say of answers: a stream a corpus, from which an evaluation takes its questions."""
+"""Feedback of readers on answers: a stream for each corpus, from which an evaluation takes its questions."""
 
 from shardqa import keys
 from shardqa.engine.connections import Shards

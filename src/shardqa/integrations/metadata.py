@@ -1,4 +1,4 @@
-"""What frameworks keep beside a passage. Needs none of them."""
+"""The metadata that frameworks keep beside a passage. It needs none of them."""
 
 from typing import Any
 
