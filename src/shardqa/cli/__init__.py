@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import shardqa
-from shardqa.cli.verbs import Verbs
+from shardqa.cli.verbs import HELP, Verbs, spell_switches
 from shardqa.errors import ShardqaError
 
 UsageError: Any = typer.BadParameter.__bases__[0]  # typer has no public name for it
@@ -21,7 +21,7 @@ app = typer.Typer(
     help="Question answering inside Redis Cluster. Start with: shardqa up",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP},
 )
 
 
@@ -41,8 +41,11 @@ def shardqa_(
 
 def main(program: typer.Typer = app) -> None:
     """Run a program, and turn a fault of its user into a line and an exit code."""
+    command: Any = typer.main.get_command(program)
+    if program is not app:
+        spell_switches(command)
     try:
-        ended = program(standalone_mode=False)
+        ended = command(standalone_mode=False)
     except (ShardqaError, OSError, UsageError, typer.Abort) as error:
         from shardqa.cli import faults  # what a run without a fault need not import
 

@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 VERBS = {name: verb for group in GROUPS.values() for name, verb in group.items()}
+HELP = ["-h", "--help"]
 WIDTH = 80  # columns of a small terminal
 FIRST_CLAUSE = re.compile(r"[^.;]+")
 
@@ -127,10 +128,17 @@ def _command(name: str, module: str, member: str) -> Any:
     group: Any = typer.main.get_group(holder)
     for _, command in leaves(group.commands[name], name):
         command.epilog = f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}."
-        for param in command.params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""  # else its help has <bool>, as if it took a value
+    spell_switches(group.commands[name])
     return group.commands[name]
+
+
+def spell_switches(command: Any) -> None:
+    """Takes <bool> from the help of switches, --help too: they take no value."""
+    for param in command.get_params(typer.Context(command, help_option_names=HELP)):
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    for below in getattr(command, "commands", {}).values():
+        spell_switches(below)
 
 
 def leaves(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:

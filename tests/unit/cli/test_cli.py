@@ -92,6 +92,11 @@ def test_help_is_one_screen(run: Run) -> None:
     assert (len(lines) <= 40, max(map(len, lines)) <= 80) == (True, True)
 
 
+@pytest.mark.parametrize("words", [["corpus"], ["corpus", "rm"], ["config", "show"]])
+def test_a_switch_takes_no_value_in_help(run: Run, words: list[str]) -> None:
+    assert "<bool>" not in run(*words, "--help").out
+
+
 def test_a_corpus_is_an_option_and_there_is_one_word_to_list_and_one_to_remove() -> None:
     arguments = [
         name for name, command in COMMANDS.items() for param in command.params

@@ -3,6 +3,7 @@
 import typer
 
 from shardqa import cli
+from shardqa.cli.verbs import HELP
 from shardqa_toolchain.cli import (
     calibration,
     conversion,
@@ -20,7 +21,7 @@ app = typer.Typer(
     help="Train, shrink, check and package readers. 'shardqa models' stores them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": HELP},
 )
 app.add_typer(training.train_app, name="train")
 training.train_app.command("multitask")(multitask.train_multitask)
