@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,6 +105,27 @@ def test_a_folder_is_kept_equal_to_its_files(run: Run, tmp_path: Path) -> None:
         path.unlink()
     assert "'corpus rm'" in run("ingest", "docs", "--prune", code=2).stderr
     assert len(documents(run)) == 2
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+def test_a_repository_is_kept_as_a_folder_is_and_drawn_as_a_graph(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+
+    def commit(**texts: str) -> None:
+        for name, text in texts.items():
+            (folder / f"{name}.txt").write_text(text)
+        for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-qmx"]):
+            subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+    commit(mill="The mill is old.", weir="The weir is old.")
+    assert run("ingest", f"git+file://{folder}", "--json").json["documents"] == 2
+    (folder / "weir.txt").unlink()
+    commit(ferry="The ferry is old.")
+    changed = run("ingest", f"git+file://{folder}", "--prune", "--json").json
+    assert (changed["documents"], changed["unchanged"], changed["removed"]) == (1, 1, 1)
+    nodes = {one["id"] for one in run("graph", "--json").json["nodes"]}
+    assert {"document:mill.txt", "passage:ferry.txt:0", "term:old"} <= nodes
 
 
 def test_pruning_leaves_what_came_from_elsewhere_and_what_can_not_be_read(run: Run, tmp_path: Path) -> None:
