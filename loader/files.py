@@ -14,7 +14,7 @@ from pathlib import Path
 from shardqa.errors import BadDocument
 from shardqa.http_schema import text_id
 from shardqa.loader import formats
-from shardqa.loader.known import FileRead, KnownFiles, Stamp
+from shardqa.loader.known import FileRead, KnownFiles, Stamp, page_digest
 from shardqa.loader.source_file import Item, NotAFile, Skipped, SourceFile, Textless, printable
 from shardqa.schema import Document
 
@@ -51,6 +51,7 @@ class SourceFiles:
         ocr: bool = False,
     ) -> None:
         self.read: dict[str, FileRead] = {}  # by origin, of the files that were read
+        self._pages: dict[str, str] = {}  # ids of files' documents, by the digests of what they say
         self.passed_over = 0  # documents of files that `known` knows to be unchanged
         self._known = known
         self._ocr = ocr
@@ -88,6 +89,8 @@ class SourceFiles:
         ids = self._known.unchanged(origin, file.stamp) if self._known is not None else None
         if ids is not None:
             self.passed_over += len(ids)
+            if ids and self._known is not None:
+                self._pages.setdefault(self._known.page(origin), ids[0])
             return
         try:
             source = SourceFile.open(file.path, self._prefix + file.name, formats.read)
@@ -100,10 +103,20 @@ class SourceFiles:
         source.ocr = self._ocr
         self._source = source
         try:
-            yield from self.read.setdefault(origin, FileRead(file.stamp)).noted(formats.read(source))
+            items = self.read.setdefault(origin, FileRead(file.stamp)).noted(formats.read(source))
+            yield from self._once(items, source.name)
         finally:
             self._source = None
             source.close()
+
+    def _once(self, items: Iterable[Item], name: str) -> Iterator[Item]:
+        """Leaves out the document of a file that says just what another file's said: manuals have pages twice."""
+        for item in items:
+            page = page_digest(item) if isinstance(item, Document) and item.id == name else ""
+            if page and self._pages.setdefault(page, name) != name:
+                yield Textless(printable(name), "copies of other files")
+            else:
+                yield item
 
     def _read_stdin(self) -> Iterator[Item]:
         """Lines of JSON from stdin. A line without an id is named by its text: its number says nothing."""

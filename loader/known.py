@@ -17,7 +17,7 @@ from shardqa.loader.source_file import Item, Textless
 from shardqa.schema import Document
 
 MAX_IDS = 10_000  # documents of one file; one with more is read anew each time, and the shards say what is unchanged
-VERSION = 1
+VERSION = 2
 
 Stamp = tuple[int | str, ...]
 """(time of change in ns, bytes) of a file; (ETag, time of change, digest) of a page, as its server told"""
@@ -30,6 +30,7 @@ class FileRead:
     stamp: Stamp
     ids: list[str] = field(default_factory=list)
     is_complete: bool = True  # nothing of it was skipped or lost
+    page: str = ""  # digest of the last document (`page_digest`)
 
     def noted(self, items: Iterable[Item]) -> Iterator[Item]:
         """Passes a file's documents on and notes their ids; it is complete at the end of what loses nothing."""
@@ -38,10 +39,17 @@ class FileRead:
         for item in items:
             if isinstance(item, Document):
                 self.ids.append(item.id)
+                self.page = page_digest(item)
             elif not isinstance(item, Textless):
                 is_whole = False
             yield item
         self.is_complete = is_whole
+
+
+def page_digest(document: Document) -> str:
+    """Equal for documents that differ by their file alone."""
+    page = orjson.dumps([document.text, document.metadata])
+    return blake2b(page, digest_size=12).hexdigest()
 
 
 def cache_of(cluster: str, corpus: str, prefix: str) -> Path:
@@ -75,11 +83,16 @@ class KnownFiles:
         known = self.last(origin)
         return known[1] if known is not None and known[0] == stamp else None
 
+    def page(self, origin: str) -> str:
+        """Returns the digest of a file's only document; empty where it has several."""
+        known = self._files[origin]
+        return str(known["page"]) if len(known["ids"]) == 1 else ""
+
     def learn(self, read: Mapping[str, FileRead], refused: set[str]) -> None:
         """Remembers the files of which everything was taken, and forgets the others that were read."""
         for origin, one in read.items():
             if one.is_complete and len(one.ids) <= MAX_IDS and not refused.intersection(one.ids):
-                self._files[origin] = {"stamp": one.stamp, "ids": one.ids}
+                self._files[origin] = {"stamp": one.stamp, "ids": one.ids, "page": one.page}
             else:
                 self._files.pop(origin, None)
 

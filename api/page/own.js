@@ -77,40 +77,46 @@ async function takeFiles(files, added) {
   }
   if (taken > 0) await added(corpus);
   const refused = rows.filter((row) => row.classList.contains("bad")).length;
+  const partly = rows.filter((row) => row.classList.contains("partly")).length;
   const done = taken > 0 ? `Added ${taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts")}: ${plural(passages, "passage", "passages")}. Ask away.` : "";
-  say([done, refused > 0 ? `${plural(refused, "file was", "files were")} not taken whole: the list says why.` : ""].filter(Boolean).join(" "), refused > 0);
+  const left = partly > 0 ? `${plural(partly, "file has", "files have")} parts without text: the list says which.` : "";
+  const none = refused > 0 ? `${plural(refused, "file was", "files were")} not taken: the list says why.` : "";
+  say([done, left, none].filter(Boolean).join(" "), refused > 0);
 }
 
 async function takeFile(file, corpus, row) {
   try {
     if (file.size > MAX_BYTES) throw new Error("it is larger than 64 MB; split it");
     const outcome = await upload(file, corpus, row.sent);
-    outcome.documents.slice(0, LISTED).forEach((one) => listAdded(one, one.document));
+    const texts = outcome.documents.slice(0, LISTED).map((one) => addedRow(one, one.document));
     const passages = outcome.documents.reduce((sum, one) => sum + one.passages, 0);
     const left = [...outcome.skipped, ...outcome.lost].map((one) => `${one.place}: ${one.reason}`);
-    row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED));
+    row.ended(plural(passages, "passage", "passages"), left.slice(0, LISTED), texts);
     return { documents: outcome.documents.length, passages };
   } catch (problem) {
-    row.ended("not added", [problem.message]);
+    row.ended("not added", [problem.message], []);
     return { documents: 0, passages: 0 };
   }
 }
 
-/** A line of the list of files: name, how much has been sent, then what became of it and why. */
+/** A line of the list of files: name, how much has been sent, then its texts (one stands for the file) and what is left out. */
 function fileRow(file) {
   const bar = make("progress", { max: 1, value: 0, "aria-label": `${file.name}, sent` });
   const outcome = make("span", { class: "quiet" });
   const reasons = make("ul", {});
-  const row = make("li", {}, foreign(file.name), bar, outcome, reasons);
+  const name = make("span", {}, foreign(file.name));
+  const row = make("li", {}, name, bar, outcome, reasons);
   row.sent = (share) => {
     bar.value = share;
     outcome.textContent = share < 1 ? percent(share) : "reading …";
   };
-  row.ended = (text, why) => {
+  row.ended = (text, why, texts) => {
     bar.hidden = true;
     outcome.textContent = text;
-    reasons.replaceChildren(...why.map((reason) => make("li", {}, reason)));
-    row.classList.toggle("bad", why.length > 0);
+    reasons.replaceChildren(...texts, ...why.map((reason) => make("li", {}, reason)));
+    if (texts.length === 1) for (const part of [name, outcome]) part.hidden = true;
+    row.classList.toggle("bad", texts.length === 0);
+    row.classList.toggle("partly", texts.length > 0 && why.length > 0);
   };
   byId("files-taken").prepend(row);
   return row;
@@ -133,7 +139,7 @@ async function addAll(documents, added) {
       say(`Adding ${document.title} …`);
       const ingested = await client.add({ ...document, corpus });
       passages += ingested.passages;
-      listAdded(ingested, document.title);
+      byId("added").append(addedRow(ingested, document.title));
     }
     const what = documents.length === 1 ? documents[0].title : `${documents.length} texts`;
     await added(corpus);
@@ -147,7 +153,8 @@ async function addAll(documents, added) {
   }
 }
 
-function listAdded(ingested, title) {
+/** A text that was added: it can be read and removed again. */
+function addedRow(ingested, title) {
   const row = make(
     "li",
     {},
@@ -164,7 +171,7 @@ function listAdded(ingested, title) {
       say(problem.message, true);
     }
   }
-  byId("added").append(row);
+  return row;
 }
 
 function say(sentence, bad = false) {

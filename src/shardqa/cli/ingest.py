@@ -199,7 +199,7 @@ def report(s: Summary, corpus: str) -> None:
     written = f"{counted(s.documents, 'document')} written, {s.unchanged:,} unchanged, {s.skipped:,} skipped"
     out.print(f"corpus {corpus}: {written}{gone}{partly}", markup=False)
     if textless:
-        out.print(f"without text: {textless}", markup=False)
+        out.print(f"passed by: {textless}", markup=False)
     size = f"{counted(s.passages, 'passage')}, {counted(s.characters, 'character')}"
     out.print(f"{size} in {s.seconds:.1f} s ({s.mb_per_minute:.1f} MB/min)")
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -77,7 +78,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: st
         for line in [list(columns), *cells]:
             sys.stdout.write("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in line) + "\n")
         return
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(
+        title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0
+    )
     for i, name in enumerate(columns):
         is_number = bool(cells) and all(row[i][:1].isdigit() or not row[i] for row in cells)
         table.add_column(name, justify="right" if is_number else "left")

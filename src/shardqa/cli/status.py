@@ -1,7 +1,7 @@
 """`shardqa status`: a table of the nodes and what they hold."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import typer
@@ -11,7 +11,7 @@ from redis.exceptions import RedisError, TimeoutError
 from shardqa import topology
 from shardqa.cli.connection import DEFAULT_DATA, node_client, seed_of
 from shardqa.cli.options import DataOption, JsonOption, Target, on_cluster
-from shardqa.cli.output import PARTLY, print_records
+from shardqa.cli.output import PARTLY, out, print_records, print_table
 from shardqa.cluster import tags
 from shardqa.config import Settings
 from shardqa.description import CorporaOfShard, StreamProgress
@@ -52,9 +52,25 @@ def status(
     nodes = _nodes(settings)
     with ThreadPoolExecutor(len(nodes) or 1) as threads:  # a node that hangs keeps nobody else waiting
         rows = list(threads.map(partial(_node_status, settings=settings), nodes))
-    print_records(rows, as_json, f"cluster of {settings.redis}")
+    if as_json or not out.is_terminal:
+        print_records(rows, as_json)
+    else:
+        _show(rows, f"cluster of {settings.redis}")
     if any(row.worker == "unreachable" for row in rows):
         raise typer.Exit(PARTLY)
+
+
+def _show(rows: list[NodeStatus], title: str) -> None:
+    """A table that fits a terminal of 100 columns; what is seldom there stands below it."""
+    below = ("writes", "streams")
+    records = [{name: value for name, value in asdict(row).items() if name not in below} for row in rows]
+    columns = [name.replace("_", " ") for name in records[0]]
+    print_table(columns, [list(record.values()) for record in records], title)
+    for row in rows:
+        if row.writes not in ("", "-", "taken"):
+            out.print(f"{row.node}: writes: {row.writes}", markup=False)
+        if row.streams not in ("", "-"):
+            out.print(f"{row.node}: streams: {row.streams}", markup=False)
 
 
 def _nodes(settings: Settings) -> list[Node]:

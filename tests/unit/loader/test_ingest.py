@@ -1,6 +1,7 @@
 """One document's fault does nothing to the others of a run."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 from shardqa.errors import AnswerTimeout
 from shardqa.loader import ingest
-from shardqa.loader.source_file import Item
+from shardqa.loader.files import SourceFiles
+from shardqa.loader.source_file import Item, Textless
 from shardqa.schema import Document, Ingested
 
 
@@ -79,3 +81,12 @@ class SlowEngine(LateEngine):
 async def test_a_document_that_a_later_try_finds_done_counts_as_written() -> None:
     summary = await ingest.ingest(SlowEngine(), Texts("slow", "same"), "c")  # type: ignore[arg-type]
     assert (summary.documents, summary.unchanged, summary.bytes_written) == (1, 1, len("A text."))
+
+
+def test_the_same_page_under_two_names_is_found_once_and_counted(tmp_path: Path) -> None:
+    for name, text in {"a.txt": "Ada rows.", "b.txt": "Bob sails.", "c.txt": "Ada rows."}.items():
+        (tmp_path / name).write_text(text)
+    first, second, copy = SourceFiles([tmp_path])
+    assert isinstance(first, Document)
+    assert isinstance(second, Document)
+    assert (first.id, second.id, copy) == ("a.txt", "b.txt", Textless("c.txt", "copies of other files"))
