@@ -81,7 +81,7 @@ async function takeFiles(files, added) {
   const done = taken > 0 ? `Added ${taken === 1 && files.length === 1 ? files[0].name : plural(taken, "text", "texts")}: ${plural(passages, "passage", "passages")}. Ask away.` : "";
   const left = partly > 0 ? `${plural(partly, "file has", "files have")} parts without text: the list says which.` : "";
   const none = refused > 0 ? `${plural(refused, "file was", "files were")} not taken: the list says why.` : "";
-  say([done, left, none].filter(Boolean).join(" "), refused > 0);
+  say([done, left, none].filter(Boolean).join(" "), taken === 0 && refused > 0);
 }
 
 async function takeFile(file, corpus, row) {

@@ -35,8 +35,16 @@ class ScoredSentence:
     def overlaps(self, other: "ScoredSentence") -> bool:
         return self.document == other.document and self.start < other.end and other.start < self.end
 
+    @property
+    def place(self) -> dict[str, Any] | None:
+        return places.at(self.passage.get("places") or [], self.start)
+
+    def is_below(self, headings: Sequence[str]) -> bool:
+        """Whether it stands below these headings: another entry's sentence supports nothing."""
+        return ((self.place or {}).get("headings") or [])[: len(headings)] == list(headings)
+
     def part(self) -> Part:
-        place = places.at(self.passage.get("places") or [], self.start)
+        place = self.place
         return Part(
             text=self.text,
             document=self.document,
@@ -86,7 +94,8 @@ def _repeats(sentence: ScoredSentence, other: ScoredSentence) -> bool:
 
 
 def supporting(sentences: Sequence[ScoredSentence], candidate: Candidate) -> list[Part]:
-    """A candidate's own sentence and those of its document that are likely enough; in order, neighbours joined."""
+    """A candidate's own sentence and those below the same headings that are likely enough; in order, neighbours
+    joined."""
     within = candidate.evidence[0]
     own = [
         sentence
@@ -94,7 +103,12 @@ def supporting(sentences: Sequence[ScoredSentence], candidate: Candidate) -> lis
         if (sentence.document, sentence.passage["start"]) == (candidate.document, candidate.passage_start)
         and within.start <= sentence.start < within.end
     ]
-    others = [sentence for sentence in sentences if sentence.shows and sentence.document == candidate.document]
+    headings = candidate.place.headings if candidate.place is not None else []
+    others = [
+        sentence
+        for sentence in sentences
+        if sentence.shows and sentence.document == candidate.document and sentence.is_below(headings)
+    ]
     return _joined(_within_parts([*own, *others]))
 
 

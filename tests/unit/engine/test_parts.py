@@ -75,6 +75,13 @@ def test_another_documents_sentences_do_not_support_it() -> None:
     assert supporting(reply(d0=passage({0: 5.0}), e0=passage({3: 4.0}))) == ["It rained."]
 
 
+def test_another_entrys_sentences_do_not_support_it() -> None:
+    marks = [[0, {"headings": ["Rain"]}], [TEXT.index("Tea"), {"headings": ["Tea"]}]]
+    read = reply(d0={**passage({0: 5.0, 3: 4.0}), "places": marks})
+    read["spans"][0]["place"] = {"headings": ["Rain"]}
+    assert supporting(read) == ["It rained."]
+
+
 def test_four_parts_are_shown_at_most_the_likeliest() -> None:
     text = " ".join(f"It is {n}." for n in range(12))
     found = supporting(reply(d0=passage({n: 10.0 - n for n in range(0, 12, 2)}, text)))
