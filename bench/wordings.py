@@ -1,0 +1,213 @@
+"""Questions on real manuals, each in four wordings: how often the right passage is found, with words alone and with
+vectors, and how often the reader answers from it.
+
+    python bench/wordings.py [--cache build/wordings] [--answers]
+
+`wordings.jsonl` has the questions, written by hand from the pages: the text's own words, other words, keywords, and as
+people ask aloud; each names its file and a short quote of the passage that answers. The manuals come from Debian's
+packages (`apt-get download`) and are read, cut and ranked as shards do, each package a corpus. Half of the questions,
+by their quotes' checksums, are held out: weights are chosen on the others. Vectors are kept in the cache.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+from zlib import crc32
+
+import numpy as np
+import typer
+from common import ROOT
+from retrieval import ranked
+
+from shardqa import keys, places
+from shardqa.analysis import query
+from shardqa.gears_functions.index.corpus_index import Index
+from shardqa.gears_functions.splitting import split
+from shardqa.loader.files import SourceFiles
+from shardqa.models import embedding, shipped
+from shardqa.models.embedding import StoredVector
+from shardqa.models.session import open_session
+from shardqa.models.tokenizer import Tokenizer
+from shardqa.schema import Document
+from shardqa.statistics import QuestionVector
+from shardqa_toolchain.packaging.answering import Answerer
+
+WORDINGS = ("text", "other", "keywords", "aloud")
+AT = (1, 5, 20)
+READ = 5  # passages that the reader gets
+PARTS = {  # of each package what is asked: English, and no reference of thousands of generated pages
+    "gimp-help-en": ["usr/share/gimp/2.0/help/en"],
+    "gnucash-docs": ["usr/share/doc/gnucash-docs/gnucash-guide-en", "usr/share/doc/gnucash-docs/gnucash-help-en"],
+    "libreoffice-help-en-us": [f"usr/share/libreoffice/help/en-US/text/{part}" for part in ("swriter", "scalc")],
+    "exim4-doc-html": ["usr/share/doc/exim4-doc-html/spec_html"],
+    "bind9-doc": ["usr/share/doc/bind9-doc/arm"],
+    "libvirt-doc": ["usr/share/doc/libvirt-doc/html/kbase", "usr/share/doc/libvirt-doc/html/manpages"],
+    "lilypond-doc-html": [
+        f"usr/share/doc/lilypond/html/Documentation/{part}" for part in ("learning", "usage", "music-glossary")
+    ],
+    "kicad-doc-en": ["usr/share/doc/kicad"],
+    "fish-common": ["usr/share/doc/fish"],
+    "seeds": ["documents"],
+}
+ENCODER = "0" * 16  # the id that its vectors have here
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    corpus: str
+    file: str
+    quote: str
+    wordings: dict[str, str]
+
+    @property
+    def is_held_out(self) -> bool:
+        return crc32(self.quote.encode()) % 2 == 0
+
+
+@dataclass(slots=True)
+class Corpus:
+    index: Index
+    texts: dict[str, str]  # by passage key
+    files: dict[str, str]  # by passage key: the id of its document
+
+
+class Encoder:
+    """Vectors of texts, kept in a file by the texts' digests."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._tokenizer = Tokenizer.load(shipped.folder())
+        self._session = open_session(shipped.encoder_folder(), 1)
+        stored = np.load(file) if file.exists() else {"digests": np.zeros(0, "V8"), "vectors": np.zeros((0, 0), "i1")}
+        digests: list[bytes] = [one.tobytes() for one in stored["digests"]]
+        self._known = dict(zip(digests, stored["vectors"], strict=True))
+
+    def passage(self, title: str, text: str) -> StoredVector:
+        digest = embedding.text_digest(title, text)
+        if digest not in self._known:
+            pieces = self._tokenizer.passage(title).ids, self._tokenizer.passage(text).ids
+            row = embedding.passage_row(*pieces)
+            feeds = {name: getattr(row, name)[None] for name in ("input_ids", "attention_mask", "token_type_ids")}
+            self._known[digest] = self._session.run([embedding.OUTPUT], feeds)[0][0]
+            if len(self._known) % 500 == 0:
+                self.save()
+        return StoredVector(ENCODER, digest, self._known[digest].tobytes())
+
+    def question(self, text: str) -> QuestionVector:
+        return QuestionVector(ENCODER, self.passage("", text).vector)
+
+    def save(self) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        digests = np.array([np.void(one) for one in self._known], dtype="V8")
+        np.savez(self._file, digests=digests, vectors=np.stack(list(self._known.values())))
+
+
+def read_questions() -> list[Posed]:
+    records = [json.loads(line) for line in Path(__file__).with_suffix(".jsonl").read_text().splitlines()]
+    return [Posed(r["corpus"], r["file"], r["quote"], {name: r[name] for name in WORDINGS}) for r in records]
+
+
+def documents_of(package: str, cache: Path) -> Iterator[Document]:
+    """The pages of a package that are asked, downloaded once; other languages' have a dot more in their names."""
+    folder = ROOT / "seeds" if package == "seeds" else cache.absolute() / package
+    if not folder.exists():
+        debs = cache.absolute() / "debs"
+        debs.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", "-q", package], cwd=debs, check=True)
+        subprocess.run(["dpkg", "-x", str(next(debs.glob(f"{package}_*.deb"))), str(folder)], check=True)
+    for page in sorted(page for part in PARTS[package] for page in (folder / part).rglob("*.*")):
+        if page.suffix in (".html", ".md") and "." not in page.stem and not page.is_symlink():
+            items = SourceFiles([page], prefix=f"{page.parent.relative_to(folder)}/")
+            yield from (item for item in items if isinstance(item, Document))
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    return Tokenizer.load(shipped.folder())
+
+
+def corpus_of(documents: Iterable[Document], encoder: Encoder | None) -> Corpus:
+    corpus = Corpus(Index(), {}, {})
+    for document in documents:
+        for n, passage in enumerate(split(document.text, tokenizer(), places.check(places.encode(document.places)))):
+            key, path = keys.passage("wordings", document.id, n), places.below(document.title, passage.path)
+            corpus.index.put(key, document.title, passage.text, passage.end, path=path)
+            corpus.texts[key], corpus.files[key] = plain(passage.text), document.id
+            if encoder is not None:
+                corpus.index.put_vector(key, encoder.passage(document.title, passage.text))
+    return corpus
+
+
+def ranks(corpus: Corpus, question: str, near: QuestionVector | None) -> list[str]:
+    return [key for key, _ in ranked([corpus.index], query(keys.normalise_question(question)), AT[-1], near)]
+
+
+def answering(corpus: Corpus, posed: Posed) -> set[str]:
+    """Keys of the passages that answer."""
+    return {key for key, text in corpus.texts.items() if posed.quote in text}
+
+
+class Figures:
+    def __init__(self, reader: Answerer | None) -> None:
+        self._reader = reader
+        self._outcomes: dict[tuple[bool, str, str], list[tuple[int, bool]]] = {}
+
+    def ask(self, corpus: Corpus, posed: Posed, encoder: Encoder) -> None:
+        right = answering(corpus, posed)
+        for wording, text in posed.wordings.items():
+            for way, near in (("words", None), ("vectors", encoder.question(text))):
+                found = ranks(corpus, text, near)
+                place = next((n for n, key in enumerate(found) if key in right), AT[-1])
+                said = bool(self._reader) and self._answers(text, found[:READ], corpus, right)
+                self._outcomes.setdefault((posed.is_held_out, wording, way), []).append((place, said))
+
+    def _answers(self, question: str, passages: Sequence[str], corpus: Corpus, right: set[str]) -> bool:
+        assert self._reader is not None
+        answer = self._reader.answer(question, [corpus.texts[key] for key in passages]) if passages else None
+        return answer is not None and answer.passage is not None and passages[answer.passage] in right
+
+    def show(self) -> None:
+        for (is_held_out, wording, way), outcomes in sorted(self._outcomes.items()):
+            found = np.array([place for place, _ in outcomes])
+            recalls = [100 * float(np.mean(found < at)) for at in AT]
+            answers = f"  answers {100 * np.mean([said for _, said in outcomes]):5.1f}" if self._reader else ""
+            part = "held out" if is_held_out else "to fit on"
+            print(f"{part:9} {wording:9} {way:8}", *(f"{one:6.1f}" for one in recalls), answers)
+
+
+def main(
+    cache: Annotated[Path, typer.Option(help="folder of packages and vectors that are kept")] = Path("build/wordings"),
+    answers: Annotated[bool, typer.Option("--answers", help="read the first five passages, too")] = False,
+) -> None:
+    """Prints recall at 1, 5 and 20 for each wording."""
+    questions = read_questions()
+    figures = Figures(Answerer(shipped.folder()) if answers else None)
+    for name in dict.fromkeys(one.corpus for one in questions):
+        encoder = Encoder(cache / f"{name}.npz")
+        corpus = corpus_of(documents_of(name, cache), encoder)
+        own = [one for one in questions if one.corpus == name]
+        lost = [one.quote for one in own if not answering(corpus, one)]
+        print(
+            f"{name}: {corpus.index.documents} documents, {len(corpus.index)} passages, {len(own)} questions",
+            flush=True,
+        )
+        for quote in lost:
+            print(f"  no passage has: {quote}")
+        for one in own:
+            figures.ask(corpus, one, encoder)
+        encoder.save()
+    print(f"recall@{'/'.join(map(str, AT))}, {len(questions)} questions")
+    figures.show()
+
+
+if __name__ == "__main__":
+    typer.run(main)
