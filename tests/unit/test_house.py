@@ -15,6 +15,7 @@ from tests.unit.house import PACKAGE, ROOMS, ROOT, parsed, room_of, sources
 PLAIN = {
     "address",
     "analysis",
+    "answer_forms",
     "answer_lines",
     "bridges",
     "request",
