@@ -61,6 +61,11 @@ class AnswerWeights:
     length: float
 
 
+SENTENCES = AnswerWeights(bias=-2.09, margin=0.295, lag=-5.32, gap=0.03, fall=2.85, length=0.46)
+SENTENCES_BELOW = Lines(unsure=0.1, balanced=0.3, sure=0.5)
+"""Fitted to reader-v2 as `calibrate` does; a sentence is right that holds a reference answer, or is part of one."""
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceWeights:
     """A logistic regression over a sentence's signals; log-odds."""
@@ -112,7 +117,10 @@ class Scoring:
     no_answer_below: float
     """Of a span alone: where one passage is given and read, the score under which it does not say."""
     evidence: EvidenceWeights = EvidenceWeights()
-    """Readers that were calibrated without marked sentences have the defaults."""
+    """Readers that were calibrated without marked sentences have the defaults, here and below."""
+    sentences: AnswerWeights = SENTENCES
+    """Of an answer in sentences, by the signals of the best one."""
+    sentences_below: Lines = SENTENCES_BELOW
 
     # ---- files and labels
 
@@ -138,6 +146,8 @@ class Scoring:
             _weights(Lines, record["below"]),
             _finite(record["no_answer_below"]),
             _weights(EvidenceWeights, record["evidence"]) if "evidence" in record else EvidenceWeights(),
+            _weights(AnswerWeights, record["sentences"]) if "sentences" in record else SENTENCES,
+            _weights(Lines, record["sentences_below"]) if "sentences" in record else SENTENCES_BELOW,
         )
 
     def record(self) -> dict[str, Any]:
@@ -175,13 +185,21 @@ class Scoring:
 
     def confidence(self, signals: Signals) -> float:
         """The probability, above 0 and below 1, that the best of a question's candidates answers it."""
-        bias, *weights = astuple(self.answer)
-        return chance(bias + sum(weight * value for weight, value in zip(weights, astuple(signals), strict=True)))
+        return _answer_chance(self.answer, signals)
+
+    def sentences_chance(self, signals: Signals) -> float:
+        """The probability, above 0 and below 1, that the best of all sentences answers the question."""
+        return _answer_chance(self.sentences, signals)
 
     def evidence_chance(self, margin: float, near: float) -> float:
         """The probability, above 0 and below 1, that a sentence is evidence; see EvidenceWeights."""
         weights = self.evidence
         return chance(weights.bias + weights.margin * margin + weights.near * near)
+
+
+def _answer_chance(weights: AnswerWeights, signals: Signals) -> float:
+    bias, *slopes = astuple(weights)
+    return chance(bias + sum(slope * value for slope, value in zip(slopes, astuple(signals), strict=True)))
 
 
 def _weights(kind: type[Weights], record: Mapping[str, Any]) -> Weights:

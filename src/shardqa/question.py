@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self, TypedDict, Unpack
 
 from shardqa import checks, filters, keys
+from shardqa.answer_forms import FormChoice, asks_for_several
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, Settings
 from shardqa.errors import BadLimit
@@ -19,6 +20,7 @@ class Choices(TypedDict, total=False):
     n_best: int | None
     min_score: float | None
     answer_when: AnswerWhen | None
+    form: FormChoice | None
     fresh: bool
     filter: DocumentFilter | None
 
@@ -32,8 +34,10 @@ class Question:
     n_best: int  # candidates of the reply
     min_score: float | None  # in place of the line that `answer_when` names
     answer_when: AnswerWhen
+    form: FormChoice
     filter: str  # canonical, see shardqa.filters; empty lets every document through
     view: str  # the part of the filter that hides documents
+    sure: float  # score of a span from which no further passage is read
     fresh: bool  # passes by all caches of answers, and what is remembered of terms
 
     @classmethod
@@ -47,6 +51,7 @@ class Question:
         if min_score is not None and not 0 <= min_score <= 1:
             raise BadLimit(f"min_score={min_score} is outside 0 to 1; it is a probability")
         text = checks.question(wording)
+        form = choices.get("form") or "auto"
         canonical = filters.canonical(choices.get("filter"))
         return cls(
             wording=wording,
@@ -56,6 +61,8 @@ class Question:
             n_best=n_best,
             min_score=min_score,
             answer_when=choices.get("answer_when") or settings.answer_when,
+            form=form,
+            sure=settings.sure if form == "span" or (form == "auto" and not asks_for_several(text)) else 1.0,
             filter=canonical,
             view=filters.view_of(canonical),
             fresh=choices.get("fresh", False),

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shardqa.answer_forms import Form
 from shardqa.answer_lines import Lines
 from shardqa.places import Mark, Place
 
@@ -154,7 +155,7 @@ class Evidence(BaseModel):
 
 
 class Part(BaseModel):
-    """An exact excerpt of a document: a sentence, or several in a row."""
+    """An exact excerpt of a document: a sentence or several in a row, or an item of a list."""
 
     text: str
     document: str
@@ -162,7 +163,9 @@ class Part(BaseModel):
     start: int
     end: int
     place: Place | None = None  # where it begins in the file
-    score: float  # probability that it is evidence: of several sentences the likeliest one's
+    score: (
+        float  # probability that it is evidence, of several sentences the likeliest one's; of an item, that it answers
+    )
 
 
 class Candidate(BaseModel):
@@ -210,13 +213,14 @@ class Answer(BaseModel):
 
     question: str
     corpus: str
-    answer: str | None
-    score: float  # of the answer; of the best candidate when there is no answer
+    form: Form = "span"  # what `answer` is; where there is none, what it would have been
+    answer: str | None  # a span's text; of other forms the texts of `parts`, a line each
+    score: float  # of the answer; of the best one that was found when there is no answer
     no_answer: bool
     needed: float = 0.0  # the score that an answer had to reach
     lines: Lines  # what it would have had to reach with each choice of `answer_when`
     calibrated: bool = False  # scores and lines are fitted to this corpus, by `shardqa calibrate`
-    document: str | None
+    document: str | None  # these of a span itself, of other forms of the first of `parts`
     title: str | None
     start: int | None
     end: int | None
@@ -225,8 +229,9 @@ class Answer(BaseModel):
     place: Place | None = None
     evidence: list[Evidence] = Field(default_factory=list)  # `parts` of an answer
     parts: list[Part] = Field(default_factory=list)
-    """With an answer: the sentences that hold and support it, of its document, in order. Without one: the best
-    sentences of all passages that were read, best first; none where no passage was."""
+    """Of a span the sentences that hold and support it, of its document, in order; of `sentences` these, of a `list`
+    its items. Without an answer: the best sentences of all passages that were read, best first; none where no passage
+    was."""
     metadata: dict[str, Any] | None = None  # of its document
     n_best: list[Candidate]
     cached: bool
@@ -239,13 +244,29 @@ class Answer(BaseModel):
     timing: Timing
 
 
+class Composed(BaseModel):
+    """An answer in one form, sure or not."""
+
+    head: Part  # the span; of other forms the first part
+    parts: list[Part]
+    score: float  # probability that it is right
+    below: Lines  # scores under which it is not given
+    passage: str  # around the head
+    passage_start: int
+    metadata: dict[str, Any]  # of the head's document
+
+    def text(self, form: Form) -> str:
+        return self.head.text if form == "span" else "\n".join(part.text for part in self.parts)
+
+
 class MergedCandidates(BaseModel):
-    """The cached part of an answer: all candidates, before n_best and min_score are applied."""
+    """The cached part of an answer: all candidates, before n_best, form and min_score are applied."""
 
     candidates: list[Candidate]
-    below: Lines  # scores under which nothing is answered
+    below: Lines  # scores under which no span is answered
     shards: list[ShardUse]
-    supporting: list[Part] = Field(default_factory=list)  # parts where the first candidate is the answer
+    composed: dict[Form, Composed]  # none where there is no candidate
+    auto: Form  # the one for who leaves that open
     likeliest: list[Part] = Field(default_factory=list)  # parts where there is no answer
     calibrated: bool = False  # scores and lines are the corpus's own, not the reader's
 

@@ -160,7 +160,7 @@ class Asking:
             try:
                 with span("read", passages=len(ranked.passages)):
                     reading = await self._readers.staged(ranked, ranking == RANKINGS, progress.read, own)
-                    candidates = reading.merged(self._settings.sure)
+                    candidates = reading.merged()
                 break
             except WrongShard:
                 if ranking == RANKINGS:  # no shard is left that could be asked
@@ -184,7 +184,7 @@ class Asking:
             keys.corpus_epoch(epochs),
             self._settings.model,
             question.k,
-            self._settings.sure,
+            question.sure,
             question.text,
             question.filter,
             own.name if own else "",

@@ -1,7 +1,7 @@
 """Reads what a corpus's own scores are fitted on: the passages of a question with every span in them."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardqa.config import Settings
 from shardqa.engine.connections import Shards
@@ -23,13 +23,13 @@ class Calibration:
     def __init__(self, settings: Settings, shards: Shards, ranking: Ranking) -> None:
         self._timeout = settings.timeout
         self._ranking = ranking
-        self._readers = Readers(_all_of(settings), shards)
+        self._readers = Readers(settings, shards)
 
     async def read(self, question: Question) -> ReadQuestion:
         """The best `k` passages, all of them read. Raises as `ask`, and ClusterUnavailable where a shard is missing."""
         try:
             async with asyncio.timeout(self._timeout):
-                ranked = await self._ranking.rank(question, question.k)
+                ranked = await self._ranking.rank(replace(question, sure=1.0), question.k)
                 reading = await self._readers.staged(ranked)
         except TimeoutError:
             raise AnswerTimeout(f"reading {question.k} passages took more than {self._timeout:g} s") from None
@@ -45,8 +45,3 @@ class Calibration:
             for passage in ranked.passages
         )
         return ReadQuestion(tuple(passages), spans[0].span.scoring if spans else shipped_scoring())
-
-
-def _all_of(settings: Settings) -> Settings:
-    """No stage is sure enough to stop."""
-    return settings.model_copy(update={"sure": 1.0})

@@ -52,6 +52,10 @@ class ScoredSpan:
     signals: Signals
     score: float
 
+    @property
+    def margin(self) -> float:
+        return self.signals.margin
+
 
 def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[ScoredSpan]:
     """The spans of all shards, likeliest by themselves first, those that overlap too.
@@ -130,31 +134,35 @@ def conclude(
     failed: list[str],
     timing: Timing,
 ) -> Answer:
-    """The best candidate where its score reaches the question's `min_score` (default: the reader's line), or no answer.
+    """The answer in the question's form where its score reaches `min_score` (default: the form's line), or none.
 
     For whom documents are hidden (`question.view`), neither the shards' times nor their keys, with epochs in them, are
     told.
     """
-    threshold = merged.below.of(question.answer_when) if question.min_score is None else question.min_score
-    best = merged.candidates[0] if merged.candidates else None
+    form = merged.auto if question.form == "auto" else question.form
+    best = merged.composed.get(form)
+    lines = best.below if best else merged.below
+    threshold = lines.of(question.answer_when) if question.min_score is None else question.min_score
     answer = best if best is not None and best.score >= threshold else None
-    parts = merged.supporting if answer else merged.likeliest
+    head = answer.head if answer else None
+    parts = answer.parts if answer else merged.likeliest
     return Answer(
         question=question.wording,
         corpus=question.corpus,
-        answer=answer.answer if answer else None,
+        form=form,
+        answer=answer.text(form) if answer else None,
         score=best.score if best else 0.0,
         no_answer=answer is None,
         needed=threshold,
-        lines=merged.below,
+        lines=lines,
         calibrated=merged.calibrated,
-        document=answer.document if answer else None,
-        title=answer.title if answer else None,
-        start=answer.start if answer else None,
-        end=answer.end if answer else None,
+        document=head.document if head else None,
+        title=head.title if head else None,
+        start=head.start if head else None,
+        end=head.end if head else None,
         passage=answer.passage if answer else None,
         passage_start=answer.passage_start if answer else None,
-        place=answer.place if answer else None,
+        place=head.place if head else None,
         metadata=answer.metadata if answer else None,
         evidence=[Evidence(text=part.text, start=part.start, end=part.end) for part in parts] if answer else [],
         parts=parts,

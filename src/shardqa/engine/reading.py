@@ -19,7 +19,7 @@ from redis.asyncio.cluster import ClusterNode
 
 from shardqa import keys
 from shardqa.config import Settings
-from shardqa.engine import parts
+from shardqa.engine import forms, parts
 from shardqa.engine.connections import Shards
 from shardqa.engine.merging import ScoredSpan, candidates_of, lines_of, scored, scoring_of
 from shardqa.engine.rank import RankedList
@@ -74,11 +74,11 @@ class Readers:
         """
         reading = StagedReading(self, ranked, is_last, own)
         try:
-            for stage in stages(min(ranked.question.k, max(len(ranked.passages), 1)), self._settings.sure):
+            for stage in stages(min(ranked.question.k, max(len(ranked.passages), 1)), ranked.question.sure):
                 await reading.upto(stage)
                 if on_stage is not None:
                     on_stage(reading, min(stage, len(ranked.passages)))
-                if reading.is_sure(stage, self._settings.sure) or reading.is_late:
+                if reading.is_sure(stage, ranked.question.sure) or reading.is_late:
                     break
             return reading
         finally:
@@ -216,18 +216,22 @@ class StagedReading:
         """Every shard's reply that covers most passages, in an order that does not depend on who was fast."""
         return [self._reads[place][-1].reply for place in sorted(self._reads)]
 
-    def merged(self, sure: float) -> MergedCandidates:
+    def merged(self) -> MergedCandidates:
         """The candidates of the first stage that is sure, or of all that was read."""
-        stage = self.last_stage(sure)
+        stage = self.last_stage(self._ranked.question.sure)
         candidates = self.candidates(stage)
-        sentences = parts.sentences_of(self._replies(stage))
+        replies = self._replies(stage)
+        sentences = parts.sentences_of(replies)
+        question = self._ranked.question.text
+        answers = forms.answers(candidates, self.scored(stage), sentences, replies, question, self._ranks)
         return MergedCandidates(
             candidates=candidates,
             below=lines_of(self._latest()),
             shards=[_use(place, reads) for place, reads in sorted(self._reads.items())],
-            calibrated=self.is_calibrated,
-            supporting=parts.supporting(sentences, candidates[0]) if candidates else [],
+            composed=answers.composed,
+            auto=answers.auto,
             likeliest=parts.likeliest(sentences),
+            calibrated=self.is_calibrated,
         )
 
     @property

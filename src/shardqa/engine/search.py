@@ -82,7 +82,7 @@ class Searching:
                 reading = await self._readers.staged(ranked, own=own)
         except TimeoutError:
             raise self._too_long("explanation") from None
-        stage = reading.last_stage(self._settings.sure)
+        stage = reading.last_stage(question.sure)
         scored = reading.scored(stage)
         spans = [span_of(one) for one in scored]
         scoring = scored[0].span.scoring if scored else shipped_scoring()
@@ -94,7 +94,7 @@ class Searching:
             terms=terms_of(terms.statistics, passages),
             passages=passages,
             read=min(stage, len(passages)),
-            sure=self._settings.sure,
+            sure=question.sure,
             spans=spans,
             weights=scoring.record(),
             answer=answer,

@@ -24,6 +24,8 @@ USES = st.builds(
 )
 ANSWERS = st.builds(
     MergedCandidates,
+    auto=st.just("span"),
+    composed=st.just({}),
     candidates=st.lists(st.builds(Candidate, **FIELDS), max_size=8),
     below=st.builds(Lines, NUMBER, NUMBER, NUMBER),
     shards=st.lists(USES),
@@ -31,7 +33,7 @@ ANSWERS = st.builds(
 
 
 def answer(number: int) -> MergedCandidates:
-    return MergedCandidates(candidates=[], below=Lines(0, number / 1000, 1), shards=[])
+    return MergedCandidates(candidates=[], below=Lines(0, number / 1000, 1), shards=[], composed={}, auto="span")
 
 
 def test_an_answer_that_was_used_stays_and_the_one_that_was_not_goes() -> None:
@@ -78,7 +80,7 @@ def test_a_passage_is_stored_once_however_many_candidates_it_has() -> None:
         passage_start=0, shard="06S", rank_score=9.5, margin=1.5,
     )  # fmt: skip
     second = first.model_copy(update={"answer": "built", "start": 15, "end": 20})
-    packed = pack(MergedCandidates(candidates=[first, second], below=Lines(0.1, 0.4, 0.6), shards=[]))
+    packed = pack(answer(1).model_copy(update={"candidates": [first, second]}))
     assert packed.count(b"In 1742 it was built.") == packed.count(b"The mill") == 1
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shardqa.answer_forms import Form, FormChoice
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.config import Settings
 from shardqa.engine import merging
@@ -13,7 +14,7 @@ from shardqa.engine.merging import conclude, lines_of
 from shardqa.filters import View
 from shardqa.models.scoring import WIDEST, AnswerWeights, Scoring, Signals, SpanWeights
 from shardqa.question import Question
-from shardqa.schema import Candidate, MergedCandidates, Part, ShardUse, Timing
+from shardqa.schema import Candidate, Composed, MergedCandidates, Part, ShardUse, Timing
 
 Span = tuple[dict[str, Any], float]  # and the rank score of its passage
 
@@ -47,8 +48,10 @@ def candidates_of(replies: list[dict[str, Any]], question: str = "q?") -> list[C
     return merging.candidates_of(replies, question, ranks)
 
 
-def conclusion(merged: MergedCandidates, min_score: float | None, when: AnswerWhen = "balanced") -> Any:
-    question = Question.of("q?", Settings(n_best=3), answer_when=when, min_score=min_score)
+def conclusion(
+    merged: MergedCandidates, min_score: float | None, when: AnswerWhen = "balanced", form: FormChoice = "auto"
+) -> Any:
+    question = Question.of("q?", Settings(n_best=3), answer_when=when, min_score=min_score, form=form)
     return conclude(merged, question, "m", None, [], Timing())
 
 
@@ -108,54 +111,63 @@ def test_the_order_of_the_shards_does_not_matter() -> None:
     assert candidates_of([one, two]) == candidates_of([two, one])
 
 
-@pytest.mark.parametrize(("below", "refused"), [(0.0, False), (1.0, True)])
-def test_without_min_score_the_readers_threshold_decides(below: float, refused: bool) -> None:
-    found = candidates_of([shard("a", span("d", 0, 3, 1.0))])
-    asked = MergedCandidates(candidates=found, below=Lines(0.5, below, 0.5), shards=[])
-    assert conclusion(asked, None).no_answer is refused
+def part(text: str, start: int = 0) -> Part:
+    return Part(text=text, document="d", title="T", start=start, end=start + len(text), score=0.5)
+
+
+PARTS: dict[Form, list[Part]] = {
+    "span": [part("It is red.")],
+    "sentences": [part("It is red."), part("It glows.", 40)],
+    "list": [part("red"), part("blue", 9)],
+}
+
+
+def merged(score: float = 0.5, below: Lines = SCORING.below, auto: Form = "span") -> MergedCandidates:
+    """An answer of this score in each form; its span is the word "red"."""
+    heads = {form: part("red", 6) if form == "span" else parts[0] for form, parts in PARTS.items()}
+    composed = {
+        form: Composed(
+            head=heads[form], parts=parts, score=score, below=below, passage="p", passage_start=0, metadata={}
+        )
+        for form, parts in PARTS.items()
+    }
+    near = [part("comes near")]
+    return MergedCandidates(candidates=[], below=below, shards=[], composed=composed, auto=auto, likeliest=near)
 
 
 @pytest.mark.parametrize(("when", "refused"), [("unsure", False), ("balanced", False), ("sure", True)])
 def test_the_user_chooses_how_sure_an_answer_has_to_be(when: AnswerWhen, refused: bool) -> None:
-    found = candidates_of([shard("a", span("d", 0, 3, 1.0))])
-    lines = Lines(unsure=0.0, balanced=found[0].score, sure=found[0].score + 0.01)
-    answer = conclusion(MergedCandidates(candidates=found, below=lines, shards=[]), None, when)
-    assert answer.no_answer is refused
-    assert answer.needed == lines.of(when)
-
-
-def test_no_candidate_is_no_answer() -> None:
-    answer = conclusion(MergedCandidates(candidates=[], below=SCORING.below, shards=[]), None)
-    assert (answer.answer, answer.no_answer, answer.score) == (None, True, 0.0)
-
-
-def part(text: str) -> Part:
-    return Part(text=text, document="d", title="T", start=0, end=len(text), score=0.5)
-
-
-@pytest.mark.parametrize(("min_score", "parts"), [(0.0, "holds it"), (1.0, "comes near")])
-def test_parts_support_an_answer_or_come_nearest_to_one(min_score: float, parts: str) -> None:
-    asked = MergedCandidates(
-        candidates=candidates_of([shard("a", span("d", 0, 3, 1.0))]), below=SCORING.below, shards=[],
-        supporting=[part("holds it")], likeliest=[part("comes near")],
-    )  # fmt: skip
-    answer = conclusion(asked, min_score)
-    assert [one.text for one in answer.parts] == [parts]
-    assert [one.text for one in answer.evidence] == ([] if answer.no_answer else [parts])
+    lines = Lines(unsure=0.0, balanced=0.5, sure=0.51)
+    answer = conclusion(merged(below=lines), None, when)
+    assert (answer.no_answer, answer.needed, answer.lines) == (refused, lines.of(when), lines)
 
 
 @pytest.mark.parametrize(("min_score", "refused"), [(0.0, False), (1.0, True)])
 def test_min_score_decides_between_answer_and_refusal(min_score: float, refused: bool) -> None:
-    found = candidates_of([shard("a", span("d", 0, 3, 1.0))])
-    answer = conclusion(MergedCandidates(candidates=found, below=SCORING.below, shards=[]), min_score)
-    assert answer.no_answer is refused
-    assert (answer.answer is None) is refused
-    assert len(answer.n_best) == 1
+    answer = conclusion(merged(), min_score)
+    assert (answer.no_answer, answer.answer) == (refused, None if refused else "red")
+    assert [one.text for one in answer.parts] == ["comes near" if refused else "It is red."]
+    assert [one.text for one in answer.evidence] == ([] if refused else ["It is red."])
+
+
+def test_no_candidate_is_no_answer() -> None:
+    answer = conclusion(merged().model_copy(update={"composed": {}}), None)
+    assert (answer.answer, answer.no_answer, answer.score) == (None, True, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "start"),
+    [("span", "red", 6), ("sentences", "It is red.\nIt glows.", 0), ("list", "red\nblue", 0)],
+)
+def test_an_answer_has_the_form_that_is_asked_for(form: Form, text: str, start: int) -> None:
+    asked, auto = conclusion(merged(), 0.0, form=form), conclusion(merged(auto=form), 0.0)
+    assert (asked.form, asked.answer, asked.start, asked.parts) == (form, text, start, PARTS[form])
+    assert auto == asked
 
 
 def test_whom_documents_are_hidden_from_sees_neither_times_nor_keys_of_shards() -> None:
     use = ShardUse(node="a:1", tag="06S", passages=1, cached=False, key="answer:c:{06S}:7", us={"run": 5})
-    merged = MergedCandidates(candidates=[], below=SCORING.below, shards=[use])
+    asked = merged().model_copy(update={"shards": [use]})
     for view, expected in ((None, use), (View(title="T"), use.model_copy(update={"us": {}, "key": ""}))):
         question = Question.of("q?", Settings(), filter=view)
-        assert conclude(merged, question, "m", None, [], Timing()).shards == [expected]
+        assert conclude(asked, question, "m", None, [], Timing()).shards == [expected]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shardqa import keys
-from shardqa.engine import parts
+from shardqa.engine import merging, parts
 from shardqa.models.scoring import EvidenceWeights, Scoring, shipped_scoring
 from tests.unit.engine.test_merging import candidates_of
 
@@ -121,6 +121,39 @@ def test_parts_are_the_same_however_passages_are_spread_over_shards() -> None:
     together = [reply("a", e0=other, d0=one)]
     for of in (supporting, likeliest):
         assert of(*apart) == of(*reversed(apart)) == of(*together)
+
+
+def answering(*replies: dict[str, Any]) -> list[str]:
+    return [one.text for one in parts.answering(parts.sentences_of(replies))]
+
+
+def test_sentences_answer_in_the_order_of_the_one_document_that_has_the_best() -> None:
+    other = passage({1: 6.0, 2: 4.0}, "A b. C d. E f.")
+    assert answering(reply(d0=passage({3: 5.0, 0: 7.0, 5: -9.0})), reply("b", e0=other)) == [
+        "It rained.",
+        "Tea was served.",
+    ]
+
+
+def test_the_best_sentence_answers_though_no_sentence_is_likely() -> None:
+    assert answering(reply(d0=passage({3: -5.0, 0: -7.0}))) == ["Tea was served."]
+
+
+def items(*replies: dict[str, Any]) -> list[str]:
+    ranks = [one["rank_score"] for reply in replies for one in reply["passages"].values()]
+    return [one.text for one in parts.items(merging.scored(replies, "q", ranks))]
+
+
+def listing(document: str, text: str, logit: float) -> dict[str, Any]:
+    """A reply with a passage that is all one span."""
+    whole = reply(document, **{f"{document}0": passage({0: logit}, f"{text}.")})
+    whole["spans"][0] |= {"text": text, "end": len(text)}
+    return whole
+
+
+def test_a_list_holds_what_the_likely_spans_of_all_documents_enumerate_once_each() -> None:
+    first, near = listing("d", "red, green and blue", 5.0), listing("e", "Blue; or yellow", 3.0)
+    assert items(first, near, listing("f", "black", 1.0)) == ["red", "green", "blue", "yellow"]
 
 
 def test_a_sentence_of_signs_alone_is_no_part() -> None:

@@ -71,7 +71,7 @@ def _counted(folder: Path, rows: dict[str, list[EvidenceRecord]], threads: int) 
     }
 
 
-def _compare(record: EvidenceRecord, best: Sequence[parts.ScoredSentence]) -> EvidenceCounts:
+def _compare(record: EvidenceRecord, best: Sequence[parts.Excerpt]) -> EvidenceCounts:
     return evidence_metrics.counted(record.context, [(one.start, one.end) for one in best], record.spans)
 
 

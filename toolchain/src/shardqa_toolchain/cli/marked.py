@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from shardqa.engine.parts import ScoredSentence
+from shardqa.engine.parts import Excerpt
 from shardqa_toolchain.cli.marked_texts import MarkedTexts, spread
 from shardqa_toolchain.evidence_calibration import MarkedRow
 from shardqa_toolchain.evidence_lines import EvidenceRecord
@@ -18,7 +18,7 @@ def rows(texts: MarkedTexts, file: Path, split_name: str | None, limit: int) -> 
     return [_marked(*one) for one in zip(records, texts.read(records, file.name), strict=True)]
 
 
-def _marked(record: EvidenceRecord, sentences: Sequence[ScoredSentence]) -> MarkedRow:
+def _marked(record: EvidenceRecord, sentences: Sequence[Excerpt]) -> MarkedRow:
     each = [counted(record.context, [(one.start, one.end)], record.spans) for one in sentences]
     return MarkedRow(
         np.array([one.margin for one in sentences]),

@@ -9,7 +9,7 @@ from rich.progress import track
 from shardqa import keys
 from shardqa.cli.output import err
 from shardqa.engine import parts
-from shardqa.engine.parts import ScoredSentence
+from shardqa.engine.parts import Excerpt
 from shardqa.errors import BadData, QuestionTooLong
 from shardqa.gears_functions.splitting import split
 from shardqa.models import evidence, reader, sentences
@@ -44,12 +44,12 @@ class MarkedTexts:
         self._session = ReaderSession(folder, threads)
         self.scoring = Scoring.load(folder)
 
-    def read(self, records: Sequence[EvidenceRecord], name: str) -> Iterator[list[ScoredSentence]]:
+    def read(self, records: Sequence[EvidenceRecord], name: str) -> Iterator[list[Excerpt]]:
         """All sentences of each text, likeliest first, none twice; none where the question is too long to be read."""
         for record in track(records, f"Reading {name}", console=err, disable=not err.is_terminal):
             yield self._sentences(record)
 
-    def _sentences(self, record: EvidenceRecord) -> list[ScoredSentence]:
+    def _sentences(self, record: EvidenceRecord) -> list[Excerpt]:
         try:
             question = self._tokenizer.question(keys.normalise_question(record.question))
         except QuestionTooLong:

@@ -1,0 +1,67 @@
+"""Puts an answer together in each form, of one reading: a span, sentences, or a list. Pure functions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shardqa import answer_forms, metadata
+from shardqa.answer_forms import Form
+from shardqa.answer_lines import Lines
+from shardqa.engine import parts
+from shardqa.engine.merging import ScoredSpan, lines_of
+from shardqa.engine.parts import Excerpt
+from shardqa.models.scoring import Spanned, signals_of
+from shardqa.schema import Candidate, Composed, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answer to a question in each form."""
+
+    composed: dict[Form, Composed]  # empty where nothing was found
+    auto: Form  # the one for who leaves that open
+
+
+def answers(
+    candidates: Sequence[Candidate],
+    spans: Sequence[ScoredSpan],
+    sentences: Sequence[Excerpt],
+    replies: Sequence[dict[str, Any]],
+    question: str,
+    ranks: Sequence[float],
+) -> Answers:
+    """`spans`, `sentences` and `candidates`, of those that are apart, come best first; `ranks` are the rank scores of
+    all passages found, read or not."""
+    if not candidates or not sentences:
+        return Answers({}, "span")
+    best, below = spans[0], lines_of(replies)
+    span, chosen, items = parts.of_span(best), parts.answering(sentences), parts.items(spans)
+    supporting, joined = parts.supporting(sentences, candidates[0]), parts.joined(chosen)
+    composed: dict[Form, Composed] = {
+        "span": _composed(span, span.part(), supporting, best.score, below),
+        "sentences": _composed(chosen[0], joined[0], joined, *_sureness(sentences, best, question, ranks)),
+        "list": _composed(items[0], items[0].part(), [one.part() for one in items], best.score, below),
+    }
+    return Answers(composed, answer_forms.chosen(question, len(items)))
+
+
+def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: Lines) -> Composed:
+    """`first` is where the head begins."""
+    return Composed(
+        head=head,
+        parts=of,
+        score=score,
+        below=below,
+        passage=first.passage["text"],
+        passage_start=first.passage["start"],
+        metadata=metadata.unpack(first.passage.get("metadata")),
+    )
+
+
+def _sureness(
+    sentences: Sequence[Excerpt], best: ScoredSpan, question: str, ranks: Sequence[float]
+) -> tuple[float, Lines]:
+    """The probability that the best sentence answers, and the lines for it; the sentences are scored by one reader."""
+    spanned = [Spanned(one.text, one.margin, 0.0, one.passage["rank_score"]) for one in sentences]
+    scoring = best.span.scoring
+    return scoring.sentences_chance(signals_of(spanned, ranks, question)[0]), scoring.sentences_below
