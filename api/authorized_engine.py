@@ -74,6 +74,7 @@ class AuthorizedEngine:
             n_best=request.n_best,
             min_score=request.min_score,
             answer_when=request.answer_when,
+            form=request.form,
             fresh=request.fresh,
             filter=self._filter(request.filter),
         )

@@ -32,6 +32,8 @@ def with_answer(html: str, corpus: str, answer: str) -> str:
 def of_answer(answer: Answer) -> str:
     if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
         return _card(_unsure(answer))
+    if answer.form != "span":
+        return _card(f"{_excerpts(answer)}<p class='facts'>{_percent(answer.score)} sure</p>")
     first = answer.start - answer.passage_start
     before, after = answer.passage[:first], answer.passage[first + len(answer.answer) :]
     where = f", {escape(str(answer.place))}" if answer.place is not None else ""
@@ -46,13 +48,17 @@ def of_answer(answer: Answer) -> str:
 def _unsure(answer: Answer) -> str:
     if not answer.parts:
         return f"<p class='answer-text'>The documents don’t say.</p><p class='lead'>{_nothing_near(answer)}</p>"
-    sentences = "".join(
+    lead = "<p class='answer-text'>No sure answer.</p><p class='lead'>These sentences come nearest.</p>"
+    return f"{lead}{_excerpts(answer)}"
+
+
+def _excerpts(answer: Answer) -> str:
+    return "".join(
         f"<blockquote class='passage' dir='auto'>{escape(part.text)}</blockquote>"
         f"<p class='facts'>{_percent(part.score)} sure, from {_link(answer.corpus, part.document, part.title)}"
         f"{f', {escape(str(part.place))}' if part.place is not None else ''}</p>"
         for part in answer.parts
     )
-    return f"<p class='answer-text'>No sure answer.</p><p class='lead'>These sentences come nearest.</p>{sentences}"
 
 
 def _nothing_near(answer: Answer) -> str:

@@ -49,9 +49,12 @@ async function copy(text) {
 }
 
 function citation(answer) {
-  const place = placeText(answer.place);
-  const where = [answer.title || answer.document, place, `characters ${answer.start}–${answer.end}`].filter(Boolean);
-  return `“${answer.answer}” (${where.join(", ")})`;
+  return (answer.form === "span" ? [{ ...answer, text: answer.answer }] : answer.parts).map(cited).join("\n");
+}
+
+function cited({ text, title, document, place, start, end }) {
+  const where = [title || document, placeText(place), `characters ${start}–${end}`].filter(Boolean);
+  return `“${text}” (${where.join(", ")})`;
 }
 
 // ---- the same question from elsewhere

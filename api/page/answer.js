@@ -31,6 +31,7 @@ export function spoken(answer) {
 }
 
 function answerCard(answer, again) {
+  if (answer.form !== "span") return partsCard(answer, again);
   return make(
     "article",
     { class: "card answer", "aria-label": "Answer" },
@@ -49,6 +50,17 @@ function answerCard(answer, again) {
   );
 }
 
+/** Sentences or the items of a list, each with the way to its place. */
+function partsCard(answer, again) {
+  return make(
+    "article",
+    { class: "card answer", "aria-label": "Answer" },
+    answer.parts.map((part) => excerpt(answer, part, "answer-text long")),
+    make("p", { class: "facts" }, sure(answer), cacheChip(answer, again)),
+    actions(answer),
+  );
+}
+
 function noAnswerCard(answer, again) {
   const isNear = answer.parts.length > 0;
   return make(
@@ -60,18 +72,17 @@ function noAnswerCard(answer, again) {
       { class: "lead" },
       isNear ? "These sentences come nearest." : `No passage of ${answer.corpus} has the words of this question.`,
     ),
-    answer.parts.map((part) => nearest(answer, part)),
+    answer.parts.map((part) => excerpt(answer, part)),
     make("p", { class: "facts" }, cacheChip(answer, again)),
     actions(answer),
   );
 }
 
-/** A sentence that may be the answer, with the way to its place. */
-function nearest(answer, part) {
+function excerpt(answer, part, look = null) {
   return make(
     "div",
     { class: "evidence" },
-    make("p", { dir: "auto" }, part.text),
+    make("p", { class: look, dir: "auto" }, part.text),
     make("p", { class: "facts" }, documentLink(answer, part.document, part.title, part.start, part.end), placeOf(part.place)),
   );
 }
@@ -140,7 +151,7 @@ function partialNote(answer) {
 }
 
 function candidatesSection(answer) {
-  const others = answer.no_answer ? answer.n_best : answer.n_best.filter((one) => !isAnswer(one, answer));
+  const others = answer.no_answer || answer.form !== "span" ? answer.n_best : answer.n_best.filter((one) => !isAnswer(one, answer));
   if (others.length === 0) return null;
   return make(
     "section",
@@ -150,7 +161,7 @@ function candidatesSection(answer) {
   );
 }
 
-/** The shard whose reader found the answer; the answer is always the first of the candidates. */
+/** The shard whose reader found the answer; a span is always the first of the candidates. */
 const shardOf = (answer) => answer.n_best[0].shard;
 
 const isAnswer = (one, answer) => one.document === answer.document && one.start === answer.start && one.end === answer.end;
@@ -179,7 +190,7 @@ const milliseconds = (value) => `${value < 10 ? value.toFixed(2) : Math.round(va
 
 /** What an operator wants to know, folded away. */
 function howSection(answer) {
-  const where = answer.no_answer ? null : `The answer is at characters ${count(answer.start)} to ${count(answer.end)} of ${answer.document}.`;
+  const where = answer.no_answer || answer.form !== "span" ? null : `The answer is at characters ${count(answer.start)} to ${count(answer.end)} of ${answer.document}.`;
   return make(
     "details",
     { class: "how" },
@@ -216,7 +227,7 @@ function timeSlice(part, total) {
 
 function shardsSection(answer) {
   if (answer.shards.length === 0) return null;
-  const winner = answer.no_answer ? null : shardOf(answer);
+  const winner = answer.no_answer || answer.form !== "span" ? null : shardOf(answer);
   const rows = answer.shards.map((shard) =>
     make(
       "tr",

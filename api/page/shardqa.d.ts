@@ -1,5 +1,6 @@
 /** Types of shardqa.js; the fields are those of the API's models (/openapi.json). */
 
+export type Form = "auto" | "span" | "sentences" | "list";
 export type AnswerWhen = "unsure" | "balanced" | "sure";
 export type Metadata = Record<string, unknown>;
 
@@ -64,6 +65,8 @@ export interface Candidate {
 export interface Answer {
   question: string;
   corpus: string;
+  form: Exclude<Form, "auto">;
+  /** A span's text; of other forms the texts of `parts`, a line each. */
   answer: string | null;
   score: number;
   no_answer: boolean;
@@ -78,7 +81,7 @@ export interface Answer {
   passage_start: number | null;
   place: Place | null;
   evidence: Evidence[];
-  /** Sentences that support the answer; without one, the best that were read. */
+  /** Sentences that support a span; sentences or items that are the answer; without one, the best that were read. */
   parts: Part[];
   metadata: Metadata | null;
   n_best: Candidate[];
@@ -118,6 +121,7 @@ export interface AskOptions {
   n_best?: number;
   min_score?: number;
   answer_when?: AnswerWhen;
+  form?: Form;
   fresh?: boolean;
 }
 

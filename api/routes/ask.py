@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from shardqa import filters
+from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.api import problems, streaming
 from shardqa.api.gate import needs
@@ -37,7 +38,8 @@ router = APIRouter(prefix="/v1", tags=["questions"], route_class=CachedRoute)
     dependencies=[needs("ask"), taking(JSON)],
 )
 async def post_ask(question: Question, request: Request, state: Shared) -> Response:
-    """The answer is a span of a document: `text[start:end] == answer`, counted in characters (code points).
+    """A span of a document, sentences of one, or a list. `text[start:end]` of each of `parts` is its text, counted in
+    characters (code points).
 
     Where no answer is sure, `no_answer` is true and `answer` is null: `parts` are then the sentences that come nearest,
     and `n_best` the best guesses. Without parts the documents don't say.
@@ -61,6 +63,7 @@ async def get_ask(
     n_best: Annotated[int | None, Query(description=f"Candidates returned, 1 to {MAX_N_BEST}.")] = None,
     min_score: Annotated[float | None, Query(allow_inf_nan=False, description="0 to 1.")] = None,
     answer_when: Annotated[AnswerWhen | None, Query(description="How sure an answer must be.")] = None,
+    form: Annotated[FormChoice | None, Query(description="A span, sentences, a list, or auto.")] = None,
     fresh: Annotated[bool, Query(description="Compute the answer anew.")] = False,
     filter: Annotated[
         str | None, Query(description="Documents that may answer, as the JSON of a DocumentFilter.")
@@ -74,6 +77,7 @@ async def get_ask(
         n_best=n_best,
         min_score=min_score,
         answer_when=answer_when,
+        form=form,
         fresh=fresh,
         filter=filters.of_text(filter) if filter is not None else None,
     )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.config import MAX_K, MAX_N_BEST, MAX_QUESTION
 from shardqa.filters import DocumentFilter
@@ -32,6 +33,9 @@ class Question(BaseModel):
     )
     answer_when: AnswerWhen | None = Field(
         None, description="How sure an answer must be; see docs/scores.md. Without it, the server's setting."
+    )
+    form: FormChoice | None = Field(
+        None, description="A span, sentences, a list, or auto: what suits the question. Without it, auto."
     )
     fresh: bool = Field(False, description="Leave the caches alone: compute the answer anew.")
     filter: DocumentFilter | None = Field(None, description="Documents that may answer, by title and metadata.")

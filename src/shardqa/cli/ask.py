@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.cli.connection import filter_of, with_engine
 from shardqa.cli.faults import WrongSetting
@@ -34,6 +35,7 @@ def ask(
     answer_when: Annotated[
         AnswerWhen | None, typer.Option("--when", help="When to answer: how sure it must be.", show_default=False)
     ] = None,
+    form: Annotated[FormChoice, typer.Option("--form", help="What to answer: a span, sentences or a list.")] = "auto",
     filter_: FilterOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compute it even when it is cached.")] = False,
     as_json: JsonOption = False,
@@ -53,6 +55,7 @@ def ask(
             n_best=n_best,
             min_score=min_score,
             answer_when=answer_when,
+            form=form,
             fresh=fresh,
             filter=documents,
         )
@@ -87,23 +90,30 @@ def show(answer: Answer, names_corpus: bool = False) -> None:
         _line("corpus", Text(answer.corpus))
     if answer.answer is None or answer.start is None or answer.passage is None or answer.passage_start is None:
         _show_unsure(answer.parts)
+    elif answer.form != "span":
+        for n, part in enumerate(answer.parts):
+            _line("" if n else "answer", Text(_one_line(part.text), style="bold green"))
+            _line("in", Text(_where(part)))
     else:
         start = answer.start - answer.passage_start
         _line("answer", Text(answer.answer, style="bold green"))
         _line("in", sentence(answer.passage, start, start + len(answer.answer)))
-        where = f", {answer.place}" if answer.place is not None else ""
-        place = f"{answer.document}{where} ({answer.title}), characters {answer.start} to {answer.end}"
-        _line("document", Text(place))
+        _line("document", Text(_where(answer)))
         for more in further(answer):
             _line("because", Text(more))
     _line("score", Text(_score(answer)))
-    for candidate in answer.n_best[1 if answer.answer is not None else 0 :]:
+    for candidate in answer.n_best[1 if answer.answer is not None and answer.form == "span" else 0 :]:
         _line("also", _candidate(candidate))
     _line("time", Text(times(answer)))
     for warning in answer.warnings:
         _line("warning", Text(warning, style="yellow"))
     if answer.partial:
         _line("partial", Text(f"without the documents of {', '.join(answer.failed)}", style="bold red"))
+
+
+def _where(part: Part | Answer) -> str:
+    place = f", {part.place}" if part.place is not None else ""
+    return f"{part.document}{place} ({part.title}), characters {part.start} to {part.end}"
 
 
 def _show_unsure(parts: list[Part]) -> None:

@@ -166,7 +166,7 @@ def eval_ask(
         start = monotonic()
 
         async def answer(question: SquadQuestion) -> QuestionOutcome:
-            reply = await engine.ask(question.text, k=k, n_best=1, fresh=True)
+            reply = await engine.ask(question.text, k=k, n_best=1, form="span", fresh=True)
             return QuestionOutcome(
                 question, reply.answer or "", reply.n_best[0].answer if reply.n_best else "", reply.score
             )

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import httpx2
 
+from shardqa.answer_forms import FormChoice
 from shardqa.answer_lines import AnswerWhen
 from shardqa.client import calls
 from shardqa.client.calls import DEFAULT_URL, TIMEOUT, Call, Filter, headers
@@ -86,10 +87,11 @@ class AsyncClient:
         n_best: int | None = None,
         min_score: float | None = None,
         answer_when: AnswerWhen | None = None,
+        form: FormChoice | None = None,
         fresh: bool = False,
         filter: Filter | None = None,
     ) -> Answer:
-        """The answer, a span of a document that `filter` lets through; `answer` is None where they don't say."""
+        """The answer from documents that `filter` lets through, in a `form`; `answer` is None where they don't say."""
         request = Question.model_construct(  # the server checks it, so that every client has the same faults
             question=question,
             corpus=corpus,
@@ -97,6 +99,7 @@ class AsyncClient:
             n_best=n_best,
             min_score=min_score,
             answer_when=answer_when,
+            form=form,
             fresh=fresh,
         )
         return await self._send(calls.ask(request, filter))

@@ -10,16 +10,17 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
 import shardqa
+from shardqa.answer_forms import FormChoice
 from shardqa.config import Settings
 from shardqa.engine import Engine
 from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownDocument
 from shardqa.schema import Answer, Corpora, Document, DocumentList, SearchResult
 
 INSTRUCTIONS = (
-    "Answers from the user's own documents. 'ask' gives a span of a document word for word, with its exact place and a "
-    "calibrated score. Where none is sure, `answer` is null and `parts` are the sentences that come nearest: say that "
-    "they are not sure. Cite document and place. 'search' ranks passages, "
-    "'list_corpora' and 'list_documents' say what there is, 'fetch' reads a document whole."
+    "Answers from the user's own documents, word for word: 'ask' gives a span, sentences or a list, as `form` says, "
+    "with a calibrated score and the exact place of each of `parts`. Where none is sure, `answer` is null and `parts` "
+    "are the sentences that come nearest: say that they are not sure. Cite document and place. 'search' ranks "
+    "passages, 'list_corpora' and 'list_documents' say what there is, 'fetch' reads a document whole."
 )
 
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -71,9 +72,11 @@ def server(settings: Settings) -> MCPServer:
     )
 
     @mcp.tool(annotations=READING)
-    async def ask(question: str, corpus: str | None = None, k: int | None = None) -> Answer:
+    async def ask(
+        question: str, corpus: str | None = None, k: int | None = None, form: FormChoice | None = None
+    ) -> Answer:
         """Answer one plain question from the documents of a corpus; null where none is sure: then see `parts`."""
-        return await _with_tool_errors(engine().ask(question, corpus=corpus, k=k))
+        return await _with_tool_errors(engine().ask(question, corpus=corpus, k=k, form=form))
 
     @mcp.tool(annotations=READING)
     async def search(question: str, corpus: str | None = None, limit: int = 10) -> SearchResult:

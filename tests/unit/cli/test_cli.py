@@ -277,11 +277,26 @@ PART = Part(text="It is\n287 m deep.", document="lake.md", title="The lake", sta
             refusal(failed=[]).model_copy(update={"parts": [PART]}),
             ["answer    no sure answer", "perhaps   It is 287 m deep. (0.125, lake.md)"],
         ),
+        (
+            refusal(failed=[]).model_copy(
+                update={
+                    "form": "list",
+                    "answer": "287 m",
+                    "start": 6,
+                    "passage": "p",
+                    "passage_start": 0,
+                    "parts": [PART],
+                }
+            ),
+            ["answer    It is 287 m deep.", "in        lake.md (The lake), characters 0 to 16"],
+        ),
         (refusal(failed=["a:1", "b:2"]), ["partial   without the documents of a:1, b:2"]),
     ],
-    ids=["nothing was read", "nothing is sure", "shards are missing"],
+    ids=["nothing was read", "nothing is sure", "it has parts", "shards are missing"],
 )
-def test_what_is_no_answer_is_said(answer: Answer, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answers_parts_and_what_is_none_are_said(
+    answer: Answer, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     ask.show(answer)
     output = capsys.readouterr().out
     assert [line for line in lines if line not in output] == []
