@@ -21,9 +21,9 @@ from shardqa.errors import BadData, BadDocument, QuestionTooLong, ShardqaError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_QUESTION_TOKENS = 64
-"""Wordpieces of a question, its question mark included. SQuAD's longest has 61; what is left of the reader's 512
-belongs to the passage."""
+MAX_QUESTION_TOKENS = 128
+"""Wordpieces of a question, its question mark included. Real ones of meetings have up to 76; passages have 320 at most,
+so that a row stays below the reader's 512."""
 
 QUESTION_MARK = "?"
 

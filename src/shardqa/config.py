@@ -20,7 +20,7 @@ from shardqa.answer_lines import AnswerWhen
 
 MAX_K = 100  # passages read per question; each costs one run of the reader
 MAX_N_BEST = 20  # candidates a shard keeps in its answer
-MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 64 word pieces is looked at
+MAX_QUESTION = 2_000  # characters accepted before the reader's own bound of 128 word pieces is looked at
 MAX_DOCUMENT = 5_000_000  # UTF-8 bytes of one text (War and Peace: 3.2 million); 4 s of a shard
 
 OPENINGS = ("openai", "dify", "feedback")  # routes of the API that a server has where it is told so

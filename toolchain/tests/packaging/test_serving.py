@@ -99,7 +99,7 @@ def test_an_event_of_another_form_is_told_so(server: Server, event: object) -> N
     ("event", "code"),
     [
         ({"question": " ?? ", "passage": PASSAGE}, "empty_question"),
-        ({"question": "why " * 100, "passage": PASSAGE}, "question_too_long"),
+        ({"question": "why " * 200, "passage": PASSAGE}, "question_too_long"),
         ({"question": QUESTION, "passage": " \n"}, "bad_document"),
         ({"question": QUESTION, "passage": "\ud800"}, "bad_document"),
         ({"question": QUESTION, "passages": []}, "bad_limit"),
@@ -130,7 +130,7 @@ def test_an_http_body_that_is_no_question_is_told_so_as_http(server: Server, eve
 
 
 def test_faults_keep_their_http_status(server: Server) -> None:
-    long = json.dumps({"question": "why " * 100, "passage": PASSAGE}).encode()
+    long = json.dumps({"question": "why " * 200, "passage": PASSAGE}).encode()
     large = json.dumps({"question": QUESTION, "passage": "a" * (MAX_CHARACTERS + 1)}).encode()
     assert server.http("POST", long)[0] == QuestionTooLong.status
     assert server.http("POST", large)[0] == DocumentTooLarge.status
