@@ -4,9 +4,11 @@
     shardqa-models candidates READER --domain qed-nq.json.gz --out qed.jsonl
     shardqa-models calibrate READER --candidates squad.jsonl --candidates qed.jsonl
 
-Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..], "ranks": [..], "candidates":
-[{"text", "span_logit", "null_logit", "rank_score"}, ..]}``. Kinds: **answerable**; **absent**, whose document is not
-in the corpus; **trick**, which the corpus only seems to answer. A line without a kind is answerable if it has answers.
+Input: a question a line, ``{"id", "domain", "kind", "question", "answers": [..], "corpus", "ranks": [..], "candidates":
+[{"text", "span_logit", "null_logit", "rank_score"}, ..], "passages": [{"text", "null_logit", "rank_score", "sentences":
+[[start, end, logit], ..]}, ..]}``; passages fit the scores of answers in sentences. Kinds: **answerable**; **absent**,
+whose document is not in the corpus; **trick**, which the corpus only seems to answer. A line without a kind is
+answerable if it has answers.
 
 The span's model is a logistic regression over all candidates, levelled on the best of each question of the domains
 with trick questions. The answer's is one over each question's best candidate. In both, domains weigh the same and kinds
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -29,7 +31,7 @@ import numpy as np
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.errors import BadData
 from shardqa.models import metrics
-from shardqa.models.scoring import FARTHEST, AnswerWeights, Scoring, Signals, Spanned, SpanWeights, signals_of
+from shardqa.models.scoring import FARTHEST, AnswerWeights, Ranks, Scoring, Signals, Spanned, SpanWeights, signals_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,8 +56,9 @@ AS_GOOD = 0.0025
 """Shares of questions nearer than this are the same: of 3,000 questions a share is known to 0.8 %, and the best line
 among many near ones is an accident."""
 
-KEPT_UNSURE, REFUSED_SURE = 0.98, 0.96
-"""The line "unsure" keeps this share of the right answers, "sure" refuses this share of the absent questions."""
+KEPT_UNSURE, KEPT_BALANCED, REFUSED_SURE = 0.98, 0.9, 0.96
+"""The line "unsure" keeps the first share of the right answers, "balanced" the second; "sure" refuses the third share
+of the absent questions. A wrong answer with a low score and its sentence is worth more to people than silence."""
 
 RIDGE = 1e-3
 """Keeps Newton's method from running away where right and wrong can be told apart perfectly."""
@@ -110,10 +113,19 @@ class ScoringOutcome:
 
 def read_candidates(path: Path) -> list[CalibrationQuestion]:
     """Read questions with candidates; raises BadData with the line, OSError as open() does."""
+    return _read(path, _question)
+
+
+def read_sentences(path: Path) -> list[CalibrationQuestion]:
+    """The same questions, each with the best sentence of all as its only candidate; raises as `read_candidates`."""
+    return _read(path, _of_sentences)
+
+
+def _read(path: Path, parse: Callable[[dict[str, Any], str], CalibrationQuestion]) -> list[CalibrationQuestion]:
     questions = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            questions.append(_question(json.loads(line), path.stem))
+            questions.append(parse(json.loads(line), path.stem))
         except (ValueError, TypeError, KeyError) as error:
             raise BadData(
                 f"{path}, line {number}: {error!r}; write it again with 'shardqa-models candidates'"
@@ -128,7 +140,7 @@ def _question(record: dict[str, Any], domain: str) -> CalibrationQuestion:
         for one in record["candidates"]
     )
     kind = _kind(record.get("kind") or ("answerable" if answers else "trick"))
-    ranks = [float(rank) for rank in record.get("ranks") or [one.rank_score for one in candidates]]
+    ranks = _ranks(record, candidates)
     question = str(record["question"])
     signals = signals_of(candidates, ranks, question)
     right = np.array([bool(answers) and is_right(one.text, answers) for one in candidates], dtype=np.bool_)
@@ -140,6 +152,36 @@ def _kind(name: object) -> Kind:
         if kind == name:
             return cast("Kind", kind)
     raise ValueError(f"kind {name!r} is none of {', '.join(MIX)}")
+
+
+def _ranks(record: dict[str, Any], candidates: Sequence[Spanned]) -> Ranks:
+    scores = [float(rank) for rank in record.get("ranks") or [one.rank_score for one in candidates]]
+    return Ranks(scores, int(record.get("corpus", len(scores))))
+
+
+def _of_sentences(record: dict[str, Any], domain: str) -> CalibrationQuestion:
+    question = _question({**record, "candidates": []}, domain)
+    sentences = [
+        Spanned(text, logit, passage["null_logit"], passage["rank_score"])
+        for passage in record.get("passages", [])
+        for start, end, logit in passage["sentences"]
+        if any(map(str.isalnum, text := passage["text"][start:end]))
+    ]
+    if not sentences:
+        return question
+    ranks = _ranks(record, sentences)
+    best = max(range(len(sentences)), key=lambda n: sentences[n].margin)
+    signals = signals_of(sentences, ranks, question.question)[best]
+    right = question.answerable and holds(sentences[best].text, record["answers"])
+    return replace(question, found=(sentences[best],), signals=(signals,), right=np.array([right]))
+
+
+def holds(sentence: str, references: Sequence[str]) -> bool:
+    """Whether a reference answer stands in a sentence, or the sentence in it."""
+    words = f" {metrics.normalize(sentence)} "
+    return any(
+        one in words or words in one for one in (f" {metrics.normalize(reference)} " for reference in references)
+    )
 
 
 def is_right(answer: str, references: Sequence[str]) -> bool:
@@ -167,9 +209,15 @@ def fit(questions: Sequence[CalibrationQuestion], base: Scoring | None = None) -
             "give shardqa-models candidates a file of each, one in the form of SQuAD 2.0, or --domain"
         )
     span, no_answer_below = (base.span, base.no_answer_below) if base else _fit_span(questions)
-    level = Scoring(span, AnswerWeights(0, 0, 0, 0, 0, 0), Lines(0, 0, 0), no_answer_below)
+    level = Scoring(span, AnswerWeights(0, 0, 0, 0, 0, 0, 0), Lines(0, 0, 0), no_answer_below)
     level = replace(level, answer=_fit_answer(level, questions))
     return replace(level, below=lines(level, questions))
+
+
+def fit_sentences(questions: Sequence[CalibrationQuestion], base: Scoring) -> Scoring:
+    """Adds weights and lines of answers in sentences, for what `read_sentences` gives."""
+    fitted = fit(questions, base)
+    return replace(base, sentences=fitted.answer, sentences_below=fitted.below)
 
 
 def _fit_span(questions: Sequence[CalibrationQuestion]) -> tuple[SpanWeights, float]:
@@ -256,10 +304,9 @@ def shares(questions: Sequence[CalibrationQuestion]) -> NDArray[np.float64]:
 def lines(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Lines:
     """Chooses lines by the shares of right answers kept and absent questions refused, both averaged over domains."""
     kept, refused = _trade(level, questions)
-    both = kept + refused
     return Lines(
         unsure=float(LINES[kept >= min(KEPT_UNSURE, kept.max())].max()),
-        balanced=round(float(np.median(LINES[both >= both.max() - AS_GOOD])), 2),
+        balanced=float(LINES[kept >= min(KEPT_BALANCED, kept.max())].max()),
         sure=float(LINES[refused >= min(REFUSED_SURE, refused.max())].min()),
     )
 

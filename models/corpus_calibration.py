@@ -1,6 +1,6 @@
 """Fit a corpus's own scores on its own questions: `shardqa calibrate`, engine/calibration.py.
 
-Thirty questions are few for six weights, so the reader's own are where the fit begins and what it is drawn back to:
+Thirty questions are few for seven weights, so the reader's own are where the fit begins and what it is drawn back to:
 the most likely weights given the questions and a normal distribution around the reader's (Bishop 2006, 4.5). The
 span's model, which orders candidates on the shards, stays. What the fit gains is told on questions it has not seen.
 """
@@ -17,7 +17,7 @@ from shardqa.errors import BadData
 from shardqa.models import calibrate
 from shardqa.models.calibrate import CalibrationQuestion, Kind, ScoringOutcome, is_right
 from shardqa.models.corpus_scoring import ReadPassage
-from shardqa.models.scoring import AnswerWeights, Scoring, signals_of
+from shardqa.models.scoring import AnswerWeights, Ranks, Scoring, signals_of
 from shardqa.models.squad import SquadQuestion
 
 LEAST = 30
@@ -25,8 +25,8 @@ LEAST = 30
 
 FOLDS = 5
 
-SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3])
-"""What is a usual difference of each signal (bias, margin, lag, gap, fall, length) between questions of a corpus."""
+SPREAD = np.array([0.5, 3.5, 0.2, 4.0, 0.2, 0.3, 0.4])
+"""Usual differences of bias, margin, lag, gap, fall, length and rank between questions of a corpus."""
 
 LEAST_STEP = 1e-6
 """Of any weight; smaller ones are no gain."""
@@ -59,24 +59,26 @@ def check_enough(questions: Sequence[SquadQuestion]) -> None:
         raise BadData(f"{answerable} questions with an answer are too few, {LEAST} are needed; write some more")
 
 
-def asked_of(question: SquadQuestion, passages: Sequence[ReadPassage], k: int) -> Iterator[CalibrationQuestion]:
+def asked_of(
+    question: SquadQuestion, passages: Sequence[ReadPassage], k: int, size: int
+) -> Iterator[CalibrationQuestion]:
     """Yields a question as it is fitted on, of its best passages, twice ``k`` of them.
 
     One with answers gives a second, absent one: without the documents that answer it, so the next ``k`` passages are
-    those that a corpus without them would have found.
+    those that a corpus without them would have found. ``size`` is the number of the corpus's passages.
     """
     if question.answers:
-        yield _asked("answerable", question, passages[:k])
+        yield _asked("answerable", question, passages[:k], size)
         answering = {one.document for one in passages[:k] if any(is_right(s.text, question.answers) for s in one.spans)}
         excluded = answering | {question.document}
-        yield _asked("absent", question, [one for one in passages if one.document not in excluded][:k])
+        yield _asked("absent", question, [one for one in passages if one.document not in excluded][:k], size)
     else:
-        yield _asked("absent" if question.document is None else "trick", question, passages[:k])
+        yield _asked("absent" if question.document is None else "trick", question, passages[:k], size)
 
 
-def _asked(kind: Kind, question: SquadQuestion, passages: Sequence[ReadPassage]) -> CalibrationQuestion:
+def _asked(kind: Kind, question: SquadQuestion, passages: Sequence[ReadPassage], size: int) -> CalibrationQuestion:
     candidates = tuple(span for one in passages for span in one.spans)
-    signals = signals_of(candidates, [one.rank_score for one in passages], question.text)
+    signals = signals_of(candidates, Ranks([one.rank_score for one in passages], size), question.text)
     is_answerable = kind == "answerable"
     right = np.array([is_answerable and is_right(one.text, question.answers) for one in candidates], dtype=np.bool_)
     return CalibrationQuestion("own", kind, question.text, candidates, tuple(signals), right)

@@ -4,7 +4,8 @@ Three logistic models, all the reader's own (``scoring.json`` beside its network
 
 * a **span** alone: its margin and its passage's lag. It orders the candidates, on each shard and over all.
 * an **answer** among the candidates of a question: also how far it lies above the next different one, how far the
-  best passage stands out, and how long the question is. It is the score that a user sees.
+  best passage stands out, how long the question is, and how well its passage ranks. It is the score that a user sees;
+  an answer in sentences has weights of its own, for the signals of the best sentence.
 * a **sentence** among all that were read: whether it is evidence.
 
 All signals are of what the shards' replies have together, so a score does not depend on how the corpus is sharded. The
@@ -16,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import MISSING, asdict, astuple, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,7 +27,9 @@ from shardqa.errors import BadModel
 from shardqa.models import metrics, shipped
 
 SCORING_FILE = "scoring.json"
-VERSION = 3
+VERSION = 4
+READABLE = (3, VERSION)
+"""Version 3 had no rank among the signals, and no weights of sentences."""
 
 FARTHEST = 30.0
 """Log-odds are held within +-this, so that no score is exactly 0 or 1."""
@@ -59,10 +62,11 @@ class AnswerWeights:
     gap: float
     fall: float
     length: float
+    rank: float = 0.0
 
 
-SENTENCES = AnswerWeights(bias=-2.09, margin=0.295, lag=-5.32, gap=0.03, fall=2.85, length=0.46)
-SENTENCES_BELOW = Lines(unsure=0.1, balanced=0.3, sure=0.5)
+SENTENCES = AnswerWeights(bias=-1.79, margin=0.212, lag=-1.81, gap=0.088, fall=0.756, length=-1.27, rank=2.4)
+SENTENCES_BELOW = Lines(unsure=0.13, balanced=0.33, sure=0.65)
 """Fitted to reader-v2 as `calibrate` does; a sentence is right that holds a reference answer, or is part of one."""
 
 
@@ -94,6 +98,19 @@ class Spanned:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranks:
+    """The rank scores of the passages found for a question, in any order, and how many passages the corpus has."""
+
+    scores: Sequence[float]
+    passages: int
+
+    def height(self, score: float) -> float:
+        """ln(1 + a rank score, counted in weights of a word that one passage alone has): so a corpus of any size has
+        much the same heights."""
+        return math.log1p(max(0.0, score) / math.log(1 + (max(1, self.passages) - 0.5) / 1.5))
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """Signals that tell a right answer from a wrong one, of one candidate among all of a question's."""
 
@@ -107,6 +124,8 @@ class Signals:
     """How far the best passage's rank score lies above the second's, as a share of it, 0 to 1."""
     length: float
     """ln(1 + words of the question)."""
+    rank: float
+    """How high its passage ranks; see `Ranks.height`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +157,7 @@ class Scoring:
         """The inverse of `record`. Raises ValueError, TypeError, KeyError."""
         if not isinstance(record, Mapping):
             raise TypeError(f"a {type(record).__name__} is no scoring, an object is")
-        if record["version"] != VERSION:
+        if record["version"] not in READABLE:
             raise ValueError(f"version {record['version']} of a scoring is not known here, {VERSION} is")
         return cls(
             _weights(SpanWeights, record["span"]),
@@ -203,7 +222,8 @@ def _answer_chance(weights: AnswerWeights, signals: Signals) -> float:
 
 
 def _weights(kind: type[Weights], record: Mapping[str, Any]) -> Weights:
-    return kind(**{name: _finite(record[name]) for name in kind.__dataclass_fields__})
+    names = [name for name, field in kind.__dataclass_fields__.items() if name in record or field.default is MISSING]
+    return kind(**{name: _finite(record[name]) for name in names})
 
 
 def _finite(value: object) -> float:
@@ -223,15 +243,22 @@ def lag(rank_score: float, best_rank: float) -> float:
     return min(1.0, max(0.0, 1 - rank_score / best_rank)) if best_rank > 0 else 0.0
 
 
-def signals_of(candidates: Sequence[Spanned], ranks: Sequence[float], question: str) -> list[Signals]:
-    """Returns the signals of each candidate; ``ranks`` are the rank scores of all passages read, in any order."""
-    best_rank, second = (*sorted(ranks, reverse=True), 0.0, 0.0)[:2]
+def signals_of(candidates: Sequence[Spanned], ranks: Ranks, question: str) -> list[Signals]:
+    """Returns the signals of each candidate; ``ranks`` are of all passages found, read or not."""
+    best_rank, second = (*sorted(ranks.scores, reverse=True), 0.0, 0.0)[:2]
     fall = lag(second, best_rank)
     length = math.log(1 + len(question.split()))
     words = [metrics.normalize(one.text) for one in candidates]
     best = _best_by_words(words, candidates)
     return [
-        Signals(one.margin, lag(one.rank_score, best_rank), _gap(own, one.margin, best), fall, length)
+        Signals(
+            margin=one.margin,
+            lag=lag(one.rank_score, best_rank),
+            gap=_gap(own, one.margin, best),
+            fall=fall,
+            length=length,
+            rank=ranks.height(one.rank_score),
+        )
         for own, one in zip(words, candidates, strict=True)
     ]
 

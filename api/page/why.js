@@ -9,6 +9,7 @@ const SIGNALS = [
   ["margin", "how far it lies above “the passage does not say”"],
   ["gap", "how far above the next answer with other words"],
   ["fall", "how far the best passage stands out"],
+  ["rank", "how well its passage ranks"],
   ["lag", "how far its passage ranks behind the best"],
   ["length", "how long the question is"],
 ];

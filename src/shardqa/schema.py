@@ -394,6 +394,7 @@ class ReadSpan(BaseModel):
     gap: float  # logits above the best span of other words
     fall: float  # how far the best passage's rank score lies above the second's, a share of it
     length: float  # ln(1 + words of the question)
+    rank: float  # how high its passage ranks, whatever the size of the corpus
     alone: float  # score by margin and lag, by which spans are ordered
     log_odds: dict[str, float]  # what each signal adds to the score's log-odds, bias included
     score: float

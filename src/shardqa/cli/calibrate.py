@@ -114,7 +114,7 @@ async def _read(
     sample = (
         one
         for question, read in zip(questions, replies, strict=True)
-        for one in fitting.asked_of(question, read.passages, k)
+        for one in fitting.asked_of(question, read.passages, k, read.size)
     )
     return list(sample), readers.pop()
 

@@ -17,6 +17,7 @@ from shardqa.question import Question
 class ReadQuestion:
     passages: tuple[ReadPassage, ...]  # best first
     readers: Scoring  # of the reader, whatever the corpus has
+    size: int  # passages of the corpus
 
 
 class Calibration:
@@ -44,4 +45,4 @@ class Calibration:
             )
             for passage in ranked.passages
         )
-        return ReadQuestion(tuple(passages), spans[0].span.scoring if spans else shipped_scoring())
+        return ReadQuestion(tuple(passages), spans[0].span.scoring if spans else shipped_scoring(), ranked.size)

@@ -10,7 +10,7 @@ from shardqa.answer_lines import Lines
 from shardqa.engine import parts
 from shardqa.engine.merging import ScoredSpan, lines_of
 from shardqa.engine.parts import Excerpt
-from shardqa.models.scoring import Spanned, signals_of
+from shardqa.models.scoring import Ranks, Spanned, signals_of
 from shardqa.schema import Candidate, Composed, Part
 
 
@@ -28,10 +28,10 @@ def answers(
     sentences: Sequence[Excerpt],
     replies: Sequence[dict[str, Any]],
     question: str,
-    ranks: Sequence[float],
+    ranks: Ranks,
 ) -> Answers:
-    """`spans`, `sentences` and `candidates`, of those that are apart, come best first; `ranks` are the rank scores of
-    all passages found, read or not."""
+    """`spans`, `sentences` and `candidates`, of those that are apart, come best first; `ranks` are of all passages
+    found, read or not."""
     if not candidates or not sentences:
         return Answers({}, "span")
     best, below = spans[0], lines_of(replies)
@@ -58,9 +58,7 @@ def _composed(first: Excerpt, head: Part, of: list[Part], score: float, below: L
     )
 
 
-def _sureness(
-    sentences: Sequence[Excerpt], best: ScoredSpan, question: str, ranks: Sequence[float]
-) -> tuple[float, Lines]:
+def _sureness(sentences: Sequence[Excerpt], best: ScoredSpan, question: str, ranks: Ranks) -> tuple[float, Lines]:
     """The probability that the best sentence answers, and the lines for it; the sentences are scored by one reader."""
     spanned = [Spanned(one.text, one.margin, 0.0, one.passage["rank_score"]) for one in sentences]
     scoring = best.span.scoring

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from shardqa import metadata
 from shardqa.answer_lines import Lines
 from shardqa.engine import languages
-from shardqa.models.scoring import Scoring, Signals, Spanned, shipped_scoring, signals_of
+from shardqa.models.scoring import Ranks, Scoring, Signals, Spanned, shipped_scoring, signals_of
 from shardqa.places import Place
 from shardqa.question import Question
 from shardqa.schema import Answer, Candidate, Evidence, MergedCandidates, ShardUse, Timing
@@ -57,13 +57,13 @@ class ScoredSpan:
         return self.signals.margin
 
 
-def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[ScoredSpan]:
+def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks) -> list[ScoredSpan]:
     """The spans of all shards, likeliest by themselves first, those that overlap too.
 
     Their final scores look at the others as well, so one that comes later never shows a higher score than one before
-    it. `ranks` are the rank scores of all passages found, read or not.
+    it. `ranks` are of all passages found, read or not.
     """
-    best_rank = max(ranks, default=0.0)
+    best_rank = max(ranks.scores, default=0.0)
     spans = [ShardSpan.of(reply, fields, best_rank) for reply in replies for fields in reply["spans"]]
     spans.sort(key=lambda span: span.order)
     every = signals_of([span.spanned for span in spans], ranks, question)
@@ -72,7 +72,7 @@ def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[flo
     return [ScoredSpan(*parts) for parts in zip(spans, every, scores, strict=True)]
 
 
-def candidates_of(replies: Sequence[dict[str, Any]], question: str, ranks: Sequence[float]) -> list[Candidate]:
+def candidates_of(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks) -> list[Candidate]:
     """The best of `scored`; of spans that overlap in one document the best only."""
     return _without_overlaps(map(_candidate, scored(replies, question, ranks)))[:MOST]
 

@@ -15,6 +15,7 @@ from shardqa.engine.bridging import Bridge
 from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.engine.epochs import Epochs
 from shardqa.errors import ClusterUnavailable, ShardqaError, UnknownCorpus
+from shardqa.models.scoring import Ranks
 from shardqa.question import Question
 from shardqa.statistics import CorpusStatistics, QuestionVector, total
 
@@ -72,6 +73,11 @@ class RankedList:
     terms_ms: float = 0.0
     rank_ms: float = 0.0
     bridges: Bridges | None = None  # what the first passages name
+    size: int = 0  # passages of the corpus
+
+    @property
+    def ranks(self) -> Ranks:
+        return Ranks([passage.score for passage in self.passages], self.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +217,7 @@ class Ranking:
             terms_ms=terms.ms,
             rank_ms=since(start),
             bridges=bridge.bridges,
+            size=terms.statistics.passages,
         )
         return ranked, is_current
 

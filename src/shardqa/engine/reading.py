@@ -132,7 +132,7 @@ class StagedReading:
         self._own = own  # the corpus's scores, in place of the reader's
         self._is_last = is_last
         self._ranked = ranked
-        self._ranks = [passage.score for passage in ranked.passages]
+        self._ranks = ranked.ranks
         self._order = [passage.key for passage in ranked.passages]
         self._places: list[Place] = [Place(passage.node, passage.tag) for passage in ranked.passages]
         self._reads: dict[Place, list[_Read]] = {}  # by place, each of more passages than the one before

@@ -12,7 +12,7 @@ from shardqa.config import Settings
 from shardqa.engine import merging
 from shardqa.engine.merging import conclude, lines_of
 from shardqa.filters import View
-from shardqa.models.scoring import WIDEST, AnswerWeights, Scoring, Signals, SpanWeights
+from shardqa.models.scoring import WIDEST, AnswerWeights, Ranks, Scoring, Signals, SpanWeights
 from shardqa.question import Question
 from shardqa.schema import Candidate, Composed, MergedCandidates, Part, ShardUse, Timing
 
@@ -45,7 +45,7 @@ def shard(tag: str, *spans: Span, scoring: Scoring = SCORING) -> dict[str, Any]:
 def candidates_of(replies: list[dict[str, Any]], question: str = "q?") -> list[Candidate]:
     """The candidates where all passages that were found have been read."""
     ranks = [passage["rank_score"] for reply in replies for passage in reply["passages"].values()]
-    return merging.candidates_of(replies, question, ranks)
+    return merging.candidates_of(replies, question, Ranks(ranks, 2))
 
 
 def conclusion(
@@ -81,7 +81,7 @@ def test_of_overlapping_spans_of_one_document_the_better_stays() -> None:
 
 def test_a_candidate_is_scored_as_its_reader_says() -> None:
     (found,) = candidates_of([shard("a", span("d", 0, 3, 2.0))], "two words")
-    alone = Signals(margin=2.0, lag=0.0, gap=WIDEST, fall=1.0, length=math.log(3))
+    alone = Signals(margin=2.0, lag=0.0, gap=WIDEST, fall=1.0, length=math.log(3), rank=math.log1p(10 / math.log(2)))
     assert found.score == pytest.approx(SCORING.confidence(alone))
 
 

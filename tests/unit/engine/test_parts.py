@@ -7,7 +7,7 @@ import pytest
 
 from shardqa import keys
 from shardqa.engine import merging, parts
-from shardqa.models.scoring import EvidenceWeights, Scoring, shipped_scoring
+from shardqa.models.scoring import EvidenceWeights, Ranks, Scoring, shipped_scoring
 from tests.unit.engine.test_merging import candidates_of
 
 TEXT = "It rained. So the race was put off. Nobody minded. Tea was served. Cakes came too. All went home."
@@ -141,7 +141,7 @@ def test_the_best_sentence_answers_though_no_sentence_is_likely() -> None:
 
 def items(*replies: dict[str, Any]) -> list[str]:
     ranks = [one["rank_score"] for reply in replies for one in reply["passages"].values()]
-    return [one.text for one in parts.items(merging.scored(replies, "q", ranks))]
+    return [one.text for one in parts.items(merging.scored(replies, "q", Ranks(ranks, 9)))]
 
 
 def listing(document: str, text: str, logit: float) -> dict[str, Any]:

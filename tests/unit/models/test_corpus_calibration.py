@@ -32,13 +32,13 @@ def corpus(count: int, surer_by: float) -> list[CalibrationQuestion]:
     for number in range(count):
         right = passage("mill", 10, ("1742", chance.gauss(surer_by, 1)))
         wrong = passage("kiln", 9, ("by monks", chance.gauss(-6, 1)))
-        asked += fitting.asked_of(question(number), [right, wrong, passage("forge", 8)], 2)
+        asked += fitting.asked_of(question(number), [right, wrong, passage("forge", 8)], 2, 9)
     return asked
 
 
 def test_a_question_is_asked_again_without_the_documents_that_answer_it() -> None:
     found = [passage("mill", 9, ("1742", 5)), passage("copy", 8, ("1742", 4)), passage("kiln", 7, ("monks", 1))]
-    answerable, absent = fitting.asked_of(question(), found, 2)
+    answerable, absent = fitting.asked_of(question(), found, 2, 9)
     assert (answerable.kind, [one.text for one in answerable.found], list(answerable.right)) == (
         "answerable", ["1742", "1742"], [True, True],
     )  # fmt: skip
@@ -46,8 +46,8 @@ def test_a_question_is_asked_again_without_the_documents_that_answer_it() -> Non
 
 
 def test_a_question_without_answers_is_asked_once() -> None:
-    (absent,) = fitting.asked_of(question(answers=(), document=None), [passage("mill", 9, ("1742", 5))], 2)
-    (trick,) = fitting.asked_of(question(answers=()), [passage("mill", 9, ("1742", 5))], 2)
+    (absent,) = fitting.asked_of(question(answers=(), document=None), [passage("mill", 9, ("1742", 5))], 2, 9)
+    (trick,) = fitting.asked_of(question(answers=()), [passage("mill", 9, ("1742", 5))], 2, 9)
     assert (absent.kind, trick.kind) == ("absent", "trick")
 
 

@@ -1,6 +1,7 @@
 """Scores of candidates: order, bounds, files, and fitting on made-up questions whose truth is known."""
 
 import json
+import math
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 
 from shardqa.answer_lines import AnswerWhen, Lines
 from shardqa.errors import BadData, BadModel
+from shardqa.gears_functions.index.bm25 import idf
 from shardqa.models import calibrate
 from shardqa.models.scoring import (
     SCORING_FILE,
+    SENTENCES,
     AnswerWeights,
     EvidenceWeights,
+    Ranks,
     Scoring,
     Signals,
     Spanned,
@@ -73,18 +77,23 @@ def test_a_confidence_lies_between_zero_and_one_exclusive(signals: Signals) -> N
 )
 def test_the_order_of_candidates_and_ranks_does_not_change_their_signals(candidates: list[Spanned]) -> None:
     ranks = [one.rank_score for one in candidates]
-    turned = signals_of(candidates[::-1], ranks[::-1], "who was it?")
-    assert signals_of(candidates, ranks, "who was it?") == turned[::-1]
+    turned = signals_of(candidates[::-1], Ranks(ranks[::-1], 9), "who was it?")
+    assert signals_of(candidates, Ranks(ranks, 9), "who was it?") == turned[::-1]
 
 
 def test_the_gap_is_to_the_best_candidate_with_other_words() -> None:
     found = [Spanned("Ada", 9, 0, 5), Spanned("the Ada.", 8, 0, 5), Spanned("Bob", 6, 0, 5), Spanned("Eve", 1, 0, 5)]
-    assert [one.gap for one in signals_of(found, [5.0], "who?")] == [3, 2, -3, -8]
+    assert [one.gap for one in signals_of(found, Ranks([5.0], 9), "who?")] == [3, 2, -3, -8]
 
 
 def test_the_fall_is_from_the_best_passage_to_the_second() -> None:
-    (only,) = signals_of([Spanned("Ada", 1, 0, 20)], [15.0, 20.0, 3.0], "who?")
+    (only,) = signals_of([Spanned("Ada", 1, 0, 20)], Ranks([15.0, 20.0, 3.0], 9), "who?")
     assert (only.fall, only.lag) == (0.25, 0.0)
+
+
+def test_a_passage_that_has_a_words_only_mention_ranks_about_as_high_in_a_small_corpus_as_in_a_large_one() -> None:
+    small, large = (Ranks([], passages).height(idf(1, passages)) for passages in (1, 100_000))
+    assert small == pytest.approx(large) == pytest.approx(math.log(2))
 
 
 def test_a_saved_scoring_loads_the_same(tmp_path: Path) -> None:
@@ -112,10 +121,13 @@ def test_a_label_without_a_whole_scoring_has_none(label: str) -> None:
     assert Scoring.of_label(label) is None
 
 
-def test_a_reader_that_knows_no_weights_of_evidence_has_the_default() -> None:
-    record = shipped_scoring().record()
-    del record["evidence"]
-    assert Scoring.parse(record).evidence == EvidenceWeights()
+def test_a_reader_of_before_there_were_some_weights_has_the_defaults() -> None:
+    record = {**shipped_scoring().record(), "version": 3}
+    for name in ("evidence", "sentences", "sentences_below"):
+        del record[name]
+    del record["answer"]["rank"]
+    parsed = Scoring.parse(record)
+    assert (parsed.evidence, parsed.sentences, parsed.answer.rank) == (EvidenceWeights(), SENTENCES, 0.0)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"bias": "high"}', '{"slope": 1}'])
@@ -180,6 +192,31 @@ def test_a_domain_is_reported_on_by_a_fit_without_it(questions: list[calibrate.C
     of_other = list(calibrate.left_out([*questions, *turned]))[1]
     assert of_other.domain == "other"
     assert of_other.calibration_error > 0.3
+
+
+def test_an_answer_in_sentences_is_scored_by_the_best_of_all_passages(tmp_path: Path) -> None:
+    def passage(logit: float, text: str) -> dict[str, Any]:
+        places = [[0, len(text), logit], [len(text) - 1, len(text), 99.0]]  # the second is a full stop alone
+        return {"text": text, "null_logit": 0.0, "rank_score": 9.0, "sentences": places}
+
+    dice = random.Random(5)
+    records = [
+        {**question(n, 0.0, answerable=n % 2 == 0, right=False), "ranks": [9.0],
+         "passages": [passage(dice.gauss(3 if n % 2 == 0 else -3, 2), "Ada built it."), passage(-20.0, "Bob did.")]}
+        for n in range(200)
+    ]  # fmt: skip
+    questions = calibrate.read_sentences(written(tmp_path, *records))
+    assert [one.found[0].text for one in questions[:2]] == ["Ada built it."] * 2
+    assert (questions[0].right.all(), questions[1].right.any()) == (True, False)
+    fitted = calibrate.fit_sentences(questions, SCORING)
+    assert replace(fitted, sentences=SCORING.sentences, sentences_below=SCORING.sentences_below) == SCORING
+    assert fitted.sentences.margin > 0
+
+
+def test_a_sentence_is_right_that_holds_an_answer_or_is_part_of_one() -> None:
+    assert calibrate.holds("It opened in 1871.", ["1871"])
+    assert calibrate.holds("It opened.", ["The mill burnt. It opened. It closed."])
+    assert not calibrate.holds("It opened in 1871.", ["187"])
 
 
 def test_words_out_of_a_long_reference_are_right() -> None:

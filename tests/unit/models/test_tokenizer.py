@@ -105,8 +105,8 @@ def test_a_question_may_fill_its_bound() -> None:
 
 
 def test_a_question_past_its_bound_is_refused_with_both_values() -> None:
-    with pytest.raises(QuestionTooLong, match="has 65 wordpieces, at most 64"):
-        TOKENIZER.question("why " * 64)
+    with pytest.raises(QuestionTooLong, match="has 129 wordpieces, at most 128"):
+        TOKENIZER.question("why " * 128)
 
 
 def test_a_question_gets_back_the_mark_that_keys_drop() -> None:

@@ -91,9 +91,14 @@ def calibrate(
     before = Scoring.load(reader) if keep_spans else None
     scoring = fitting.fit(questions, before)
     if (reader / SCORING_FILE).exists():
-        scoring = replace(scoring, evidence=Scoring.load(reader).evidence)
+        own = Scoring.load(reader)
+        scoring = replace(scoring, evidence=own.evidence, sentences=own.sentences, sentences_below=own.sentences_below)
+    sentences = [question for path in files for question in fitting.read_sentences(path)]
+    if any(one.found for one in sentences):
+        scoring = fitting.fit_sentences(sentences, scoring)
     results = {
         "left out": list(fitting.left_out(questions, base=before)),
+        "sentences, left out": list(fitting.left_out(sentences, base=scoring)),
         **{when: list(fitting.outcomes(scoring, [*questions, *tests], when)) for when in get_args(AnswerWhen)},
     }
     scoring.save(reader)

@@ -2,7 +2,7 @@
 
 One process, no Redis: the index, the splitter and the reader are those of the shards. A line is a question:
 ``{"id", "domain", "kind", "question", "answers", "ranks", "candidates": [{"text", "span_logit", "null_logit",
-"rank_score"}, ...]}``, as `shardqa.models.calibrate` reads it.
+"rank_score"}, ...], "passages": [...]}``, as `shardqa.models.calibrate` reads it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import track
 
@@ -22,10 +22,14 @@ from shardqa.cli.output import err
 from shardqa.errors import BadData
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
-from shardqa.models import sentences, squad
-from shardqa.models.reader import best_spans, join, null_logit
+from shardqa.models import evidence, evidence_lines, sentences, squad
+from shardqa.models.reader import Row, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SPANS = 2  # per passage: the second teaches the score what wrong ones look like
 
@@ -69,18 +73,42 @@ class Library:
         ids = self.tokenizer.question(question)
         found = [self.passages[key] for key, _ in ranked]
         rows = [join(ids, passage.ids) for passage in found]
+        read = [
+            self._read(key, score, row, *logits)
+            for (key, score), row, logits in zip(ranked, rows, session.read(rows), strict=True)
+        ]
+        terms = query(question)
+        statistics = self.index.statistics(terms)
+        return {
+            "ranks": [round(score, 4) for _, score in ranked],
+            "corpus": statistics.passages,
+            "df": {term: statistics.df.get(term, 0) for term in terms.terms},
+            "candidates": [one for spans, _ in read for one in spans],
+            "passages": [passage for _, passage in read],
+        }
+
+    def _read(
+        self, key: str, rank: float, row: Row, start: NDArray[np.float32], end: NDArray[np.float32]
+    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """(candidates, the passage with its sentences' logits) as the shards' replies have them."""
+        passage = self.passages[key]
+        offsets = self.tokenizer.passage(passage.text).offsets
+        numbers = sentences.numbers(passage.text, offsets)
+        scores = {"null_logit": round(null_logit(start, end), 4), "rank_score": round(rank, 4)}
+        best = best_spans(start, end, row.passage, SPANS, sentences=numbers)
         candidates = [
             {
                 "text": passage.text[offsets[span.start_token, 0] : offsets[span.end_token, 1]],
                 "span_logit": round(span.logit, 4),
-                "null_logit": round(null_logit(start, end), 4),
-                "rank_score": round(score, 4),
+                "start": passage.start + int(offsets[span.start_token, 0]),
+                "passage": key,
+                **scores,
             }
-            for passage, row, (start, end), (_, score) in zip(found, rows, session.read(rows), ranked, strict=True)
-            for offsets in (self.tokenizer.passage(passage.text).offsets,)
-            for span in best_spans(start, end, row.passage, SPANS, sentences=sentences.numbers(passage.text, offsets))
+            for span in best
         ]
-        return {"ranks": [round(score, 4) for _, score in ranked], "candidates": candidates}
+        likeliest = evidence.likeliest(start[row.passage], end[row.passage], offsets, numbers, best)
+        places = [(one.start, one.end, round(one.logit, 4)) for one in likeliest]
+        return candidates, {"key": key, "text": passage.text, "start": passage.start, "sentences": places, **scores}
 
 
 def seeds(folder: Path) -> Sample:
@@ -93,11 +121,26 @@ def seeds(folder: Path) -> Sample:
 
 
 def domain(file: Path, limit: int, seed: int) -> Sample:
-    """All paragraphs of a file of SQuAD's form, and ``limit`` of its questions of each kind, drawn at random."""
-    found = squad.read_squad(file)
+    """All paragraphs of a file of SQuAD's form or of marked texts, and ``limit`` of its questions of each kind, drawn
+    at random. Marked sentences count as answers."""
+    found = _marked(file) if evidence_lines.is_lines(file) else squad.read_squad(file)
     documents = [(one.id, one.title.replace("_", " "), one.text) for one in found.paragraphs]
-    name = file.name.removesuffix(".gz").removesuffix(".json")
+    name = file.name.split(".")[0]
     return Sample(documents, list(_drawn(list(found.questions), limit, seed)), name, absent=True)
+
+
+def _marked(file: Path) -> squad.QuestionSet:
+    records = [one for one in evidence_lines.read(file) if one.spans]
+    texts = {one.context: squad.Paragraph(one.id, one.title, one.context) for one in reversed(records)}
+    return squad.QuestionSet(
+        tuple(texts.values()),
+        tuple(
+            squad.SquadQuestion(
+                one.id, one.question, tuple(one.context[a:b] for a, b in one.spans), texts[one.context].id
+            )
+            for one in records
+        ),
+    )
 
 
 def articles(files: Sequence[Path], paragraphs: int, limit: int, held_out: float | None, seed: int) -> Sample:
