@@ -83,9 +83,10 @@ async def post_completions(chat: ChatRequest, request: Request, state: Shared) -
 def _message(answer: Answer) -> dict[str, Any]:
     """The content, and where each stretch of it stands in the documents."""
     content, annotations = "", list[dict[str, Any]]()
+    joint = "\n" if answer.form == "list" else " "
     for part in answer.parts:
         start = len(content) + bool(content)
-        content = f"{content} {part.text}".lstrip()
+        content = f"{content}{joint}{part.text}" if content else part.text
         address = f"/v1/documents/{quote(part.document, safe='')}?{urlencode({'corpus': answer.corpus})}"
         title = part.title or part.document
         cited = {

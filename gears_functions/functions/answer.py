@@ -320,7 +320,7 @@ class Answer:
         )
         phases.done("read")
         readings = {
-            passages[row].key: _reading(passages[row], pieces[row], rows[row], starts[line], ends[line])
+            passages[row].key: reading_of(passages[row], pieces[row], rows[row], starts[line], ends[line])
             for batch, (starts, ends) in zip(batches, logits, strict=True)
             for line, row in enumerate(batch.rows)
         }
@@ -372,7 +372,7 @@ def loaded(key: str, score: float, hash: Any, blob: Any, document: Any) -> Loade
     return Loaded(key, score, text.decode(), int(start), named, ids, places.stored(marks), packed, heading)
 
 
-def _reading(
+def reading_of(
     passage: Loaded, pieces: PassageTokens, row: reader.Row, starts: NDArray[np.float32], ends: NDArray[np.float32]
 ) -> PassageReading:
     """Sentences, and spans that say something: what overlaps a good one often leaves its comma or article over."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any, TypeVar
 
+import numpy as np
 import typer
 from rich.progress import track
 
@@ -26,7 +27,8 @@ from shardqa.loader.ingest import ingest
 from shardqa.loader.retry import retry
 from shardqa.loader.source_file import Item
 from shardqa.loader.tasks import run_all
-from shardqa.models import metrics, squad
+from shardqa.models import intervals, metrics, squad
+from shardqa.models.intervals import Interval
 from shardqa.models.squad import QuestionSet, SquadQuestion
 from shardqa.schema import Document
 
@@ -80,6 +82,7 @@ class AnswerShares:
     refused: float | None  # unanswerable that got none
     k: int
     seconds: float
+    f1_over: str | None = None  # F1 above the other reader's, with its interval
 
 
 @app.command("retrieval")
@@ -151,9 +154,17 @@ def eval_ask(
     wrong: Annotated[
         Path | None, typer.Option("--wrong", help="Write questions answered wrongly as JSON lines.")
     ] = None,
+    outcomes_file: Annotated[
+        Path | None, typer.Option("--outcomes", help="Write every question's answer as JSON lines.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", help="The outcomes of another reader: how much better is this one?")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """EM and F1 of the answers, and the shares answered and refused.
+
+    With --against, the difference of F1 over all questions has its 95 % interval (paired bootstrap).
 
     Example: shardqa eval ask dev-v1.1.json.gz --limit 1000 --k 5
     """
@@ -173,8 +184,12 @@ def eval_ask(
 
         outcomes = await ask_each(questions, answer, concurrency, "asking")
         if wrong is not None:
-            _write_wrong(wrong, outcomes)
-        return summed(outcomes, str(file or "feedback"), settings.corpus, k, round(monotonic() - start, 1))
+            _write(wrong, [one for one in outcomes if not one.is_right])
+        if outcomes_file is not None:
+            _write(outcomes_file, outcomes)
+        seconds = round(monotonic() - start, 1)
+        others = _read(against) if against else None
+        return summed(outcomes, str(file or "feedback"), settings.corpus, k, seconds, others)
 
     _print(asdict(with_engine(settings, work)), as_json)
 
@@ -191,8 +206,16 @@ class QuestionOutcome:
         return metrics.f1(self.answer, self.question.answers) >= RIGHT_F1  # an exact match has F1 1
 
 
-def summed(outcomes: Sequence[QuestionOutcome], file: str, corpus: str, k: int, seconds: float) -> AnswerShares:
-    """The table's row. EM and F1 are SQuAD's: the best over the accepted answers, averaged over questions."""
+def summed(
+    outcomes: Sequence[QuestionOutcome],
+    file: str,
+    corpus: str,
+    k: int,
+    seconds: float,
+    others: dict[str, str] | None = None,
+) -> AnswerShares:
+    """The table's row. EM and F1 are SQuAD's: the best over the accepted answers, averaged over questions; ``others``
+    are another reader's answers by question."""
     answerable = [o for o in outcomes if o.question.answers]
     unanswerable = [o for o in outcomes if not o.question.answers]
     return AnswerShares(
@@ -209,7 +232,21 @@ def summed(outcomes: Sequence[QuestionOutcome], file: str, corpus: str, k: int, 
         refused=_percent([float(not o.answer) for o in unanswerable]),
         k=k,
         seconds=seconds,
+        f1_over=None if others is None else str(_over(outcomes, others)),
     )
+
+
+def _over(outcomes: Sequence[QuestionOutcome], others: dict[str, str]) -> Interval:
+    """Raises BadData where the other reader was asked other questions."""
+    if {one.question.id for one in outcomes} - set(others):
+        raise BadData("the other outcomes are of other questions; write them with the same file and --limit")
+    before, after = (
+        np.array(
+            [(metrics.f1(answer, one.question.answers), 1.0) for one, answer in zip(outcomes, answers, strict=True)]
+        )
+        for answers in ([others[one.question.id] for one in outcomes], [one.answer for one in outcomes])
+    )
+    return intervals.compared(before, after, lambda sums: np.asarray(100 * sums[..., 0] / sums[..., 1]))
 
 
 def _percent(values: list[float]) -> float | None:
@@ -317,9 +354,17 @@ def _print(result: dict[str, Any], as_json: bool) -> None:
         print_table(["measure", "value"], list(result.items()))
 
 
-def _write_wrong(path: Path, outcomes: Sequence[QuestionOutcome]) -> None:
+def _write(path: Path, outcomes: Sequence[QuestionOutcome]) -> None:
     with open(path, "w", encoding="utf-8") as file:
         for o in outcomes:
-            if not o.is_right:
-                row = {**asdict(o.question), "answered": o.answer, "best": o.best, "score": round(o.score, 4)}
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            row = {**asdict(o.question), "answered": o.answer, "best": o.best, "score": round(o.score, 4)}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _read(path: Path) -> dict[str, str]:
+    """Reads answers by question. Raises BadData."""
+    try:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return {str(row["id"]): str(row["answered"]) for row in rows}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadData(f"{path} can't be read: {error!r}; write it with 'shardqa eval ask --outcomes'") from None

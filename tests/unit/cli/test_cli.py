@@ -21,6 +21,7 @@ from shardqa.cli import ask, connection, documents, eval, foreground, output, st
 from shardqa.cli.faults import WrongSetting
 from shardqa.cli.verbs import VERBS, leaves, summary_of
 from shardqa.config import Settings
+from shardqa.errors import BadData
 from shardqa.http_schema import Problem
 from shardqa.models.squad import SquadQuestion
 from shardqa.schema import Answer, FoundPassage, Highlight, Part, Timing
@@ -320,6 +321,16 @@ def test_an_eval_counts_refusals_and_forced_answers_apart() -> None:
     fooled = eval.QuestionOutcome(SquadQuestion("4", "?", (), None), "x", "x", 0.9)
     row = eval.summed([right, shy, refused, fooled], "f", "c", 5, 1.0)
     assert (row.em_forced, row.em, row.right, row.answered, row.refused) == (100.0, 50.0, 50.0, 50.0, 50.0)
+
+
+def test_two_readers_are_compared_on_the_same_questions(tmp_path: Path) -> None:
+    questions = [SquadQuestion(str(n), "?", ("a mill",), "d") for n in range(50)]
+    right, wrong = ([eval.QuestionOutcome(one, text, text, 0.9) for one in questions] for text in ("mill", "weir"))
+    eval._write(tmp_path / "wrong.jsonl", wrong)
+    row = eval.summed(right, "f", "c", 5, 1.0, eval._read(tmp_path / "wrong.jsonl"))
+    assert row.f1_over == "+100.0 (+100.0 to +100.0)"
+    with pytest.raises(BadData, match="other questions"):
+        eval.summed(right, "f", "c", 5, 1.0, {"7": "mill"})
 
 
 def test_a_line_of_redis_log_becomes_readable_and_noise_goes() -> None:

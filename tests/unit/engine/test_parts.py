@@ -146,7 +146,7 @@ def items(*replies: dict[str, Any]) -> list[str]:
 
 def listing(document: str, text: str, logit: float) -> dict[str, Any]:
     """A reply with a passage that is all one span."""
-    whole = reply(document, **{f"{document}0": passage({0: logit}, f"{text}.")})
+    whole = reply(document, PLAIN, **{f"{document}0": passage({0: logit}, f"{text}.")})
     whole["spans"][0] |= {"text": text, "end": len(text)}
     return whole
 

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from shardqa.models import intervals
+from shardqa.models.intervals import Interval
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -26,9 +29,6 @@ MATCHED = 0.5
 
 CONTAINED = 0.8
 """Share of a predicted span that lies in one marked span, from which it counts as contained."""
-
-RESAMPLES = 2000
-"""Of a bootstrap: its 95 % interval is then known to a few hundredths of its width."""
 
 WORD = re.compile(r"\S+")
 
@@ -61,15 +61,6 @@ class EvidenceScores:
     iou_f1: float
     """Of spans with an intersection over union of MATCHED or more."""
     containment_f1: float
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A difference of word F1 with its 95 % interval, in percent."""
-
-    difference: float
-    low: float
-    high: float
 
 
 def counted(text: str, predicted: Sequence[Extent], marked: Sequence[Extent]) -> EvidenceCounts:
@@ -149,17 +140,13 @@ def _share(part: int, whole: int) -> float:
     return 100 * part / whole if whole else 0.0
 
 
-def compared(before: Sequence[EvidenceCounts], after: Sequence[EvidenceCounts], seed: int = 0) -> Interval:
-    """Compares the word F1 of the same rows, the second's less the first's: a paired bootstrap over rows."""
-    assert len(before) == len(after), (len(before), len(after))
-    of_words = np.array(
-        [[(row.true_words, row.predicted_words + row.marked_words) for row in rows] for rows in (before, after)],
-        dtype=np.float64,
-    ).reshape(2, len(before), 2)
-    draws = np.random.default_rng(seed).multinomial(len(before), [1 / len(before)] * len(before), RESAMPLES)
-    low, high = np.percentile(np.diff(_f1(draws @ of_words), axis=0), (2.5, 97.5))
-    (difference,) = np.diff(_f1(of_words.sum(axis=1)), axis=0)
-    return Interval(float(difference), float(low), float(high))
+def compared(before: Sequence[EvidenceCounts], after: Sequence[EvidenceCounts]) -> Interval:
+    """Compares the word F1 of the same rows, the second's less the first's."""
+    first, second = (
+        np.array([(row.true_words, row.predicted_words + row.marked_words) for row in rows], dtype=np.float64)
+        for rows in (before, after)
+    )
+    return intervals.compared(first, second, _f1)
 
 
 def _f1(totals: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,9 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from shardqa.cli import app as shardqa
 from shardqa.errors import BadData
 from shardqa.models import shipped
 from shardqa.models.scoring import Scoring
@@ -79,12 +77,22 @@ def test_weights_of_evidence_outlast_those_of_answers(mine: Path, candidates_fil
 
 
 def test_evidence_is_measured_without_a_cluster_and_compared(marked: Path) -> None:
-    words = ["eval", "evidence", marked, "--against", shipped.folder(), "--json"]
-    report = json.loads(CliRunner().invoke(shardqa, list(map(str, words)), catch_exceptions=False).stdout)
+    report = json.loads(run("measure-evidence", marked, "--against", shipped.folder(), "--json"))
     scores = report["scores"]["marked.jsonl"]
     assert scores["rows"] == 3
     assert 0 < scores["recall"] <= 50, "half of what is marked belongs to the long question"
     assert report["compared"]["marked.jsonl"] == {"difference": 0, "low": 0, "high": 0}
+
+
+def test_lists_of_multispanqas_form_are_measured(tmp_path: Path) -> None:
+    tokens = ["The", "lamps", "are", "red", ",", "green", "and", "blue", "."]
+    entry = {
+        "id": "1", "question": ["which", "lamps"], "context": tokens, "label": list("OOOBOBOBO"), "num_span": 3
+    }  # fmt: skip
+    (tmp_path / "valid.json").write_text(json.dumps({"data": [entry]}))
+    report = json.loads(run("measure-lists", tmp_path / "valid.json", "--against", shipped.folder(), "--json"))
+    assert report["scores"]["valid.json"]["f1"] == 100
+    assert report["compared"]["valid.json"] == {"difference": 0, "low": 0, "high": 0}
 
 
 def test_measure_tells_both_kinds_of_scores_or_without_a_scoring_the_forced_ones(mine: Path, tmp_path: Path) -> None:

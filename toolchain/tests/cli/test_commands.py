@@ -24,6 +24,7 @@ NOTHING_THERE = {  # a command line of each command that can't succeed here, in 
     "calibrate": ["nowhere", "--candidates", "nowhere.jsonl"],
     "calibrate-evidence": ["nowhere", "nowhere.jsonl"], "measure": ["nowhere", "nowhere.json"],
     "measure-evidence": ["nowhere.jsonl"],
+    "measure-lists": ["nowhere.json"],
     "export": ["nowhere", "--out", "out"], "quantize": ["nowhere", "--out", "out"],
     "dequantize": ["nowhere", "--out", "out"], "mix": ["nowhere.toml", "--out", "out"],
     "optimize": ["nowhere", "--out", "out"], "verify": ["nowhere", "nowhere"], "curve": ["nowhere"],

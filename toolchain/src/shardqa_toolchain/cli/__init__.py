@@ -10,6 +10,7 @@ from shardqa_toolchain.cli import (
     encoder,
     evidence,
     ladder,
+    lists,
     multitask,
     packaging,
     training,
@@ -36,6 +37,7 @@ app.command("calibrate")(calibration.calibrate)
 app.command("calibrate-evidence")(calibration.calibrate_evidence)
 app.command("measure")(calibration.measure)
 app.command("measure-evidence")(evidence.measure_evidence)
+app.command("measure-lists")(lists.measure_lists)
 app.command("export")(conversion.export)
 app.command("quantize")(conversion.quantize)
 app.command("dequantize")(conversion.dequantize)

@@ -11,7 +11,9 @@ from shardqa.cli.options import JsonOption
 from shardqa.cli.output import print_json, print_table
 from shardqa.engine import parts
 from shardqa.models import shipped
+from shardqa.models.intervals import Interval
 from shardqa_toolchain import evidence_metrics
+from shardqa_toolchain.cli import marked_texts
 from shardqa_toolchain.cli.marked_texts import MarkedTexts, spread
 from shardqa_toolchain.evidence_lines import EvidenceRecord
 from shardqa_toolchain.evidence_metrics import EvidenceCounts, EvidenceScores
@@ -64,8 +66,8 @@ def _counted(folder: Path, rows: dict[str, list[EvidenceRecord]], threads: int) 
     texts = MarkedTexts(folder, threads)
     return {
         name: [
-            _compare(record, parts.likely(sentences))
-            for record, sentences in zip(records, texts.read(records, name), strict=True)
+            _compare(record, parts.likely(marked_texts.sentences(reply)))
+            for record, reply in zip(records, texts.read(records, name), strict=True)
         ]
         for name, records in rows.items()
     }
@@ -75,7 +77,6 @@ def _compare(record: EvidenceRecord, best: Sequence[parts.Excerpt]) -> EvidenceC
     return evidence_metrics.counted(record.context, [(one.start, one.end) for one in best], record.spans)
 
 
-def _row(name: str, scores: EvidenceScores, interval: evidence_metrics.Interval | None) -> tuple[str, ...]:
+def _row(name: str, scores: EvidenceScores, interval: Interval | None) -> tuple[str, ...]:
     shares = (scores.precision, scores.recall, scores.f1, scores.iou_f1, scores.containment_f1)
-    difference = "" if interval is None else f"{interval.difference:+.1f} ({interval.low:+.1f} to {interval.high:+.1f})"
-    return (name, str(scores.rows), *(f"{share:.1f}" for share in shares), difference)
+    return (name, str(scores.rows), *(f"{share:.1f}" for share in shares), str(interval or ""))

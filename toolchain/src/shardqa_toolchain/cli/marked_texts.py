@@ -11,8 +11,9 @@ from shardqa.cli.output import err
 from shardqa.engine import parts
 from shardqa.engine.parts import Excerpt
 from shardqa.errors import BadData, QuestionTooLong
-from shardqa.gears_functions.splitting import split
-from shardqa.models import evidence, reader, sentences
+from shardqa.gears_functions.functions.answer import Loaded, reading_of
+from shardqa.gears_functions.splitting import Passage, split
+from shardqa.models import reader
 from shardqa.models.scoring import Scoring
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
@@ -44,28 +45,35 @@ class MarkedTexts:
         self._session = ReaderSession(folder, threads)
         self.scoring = Scoring.load(folder)
 
-    def read(self, records: Sequence[EvidenceRecord], name: str) -> Iterator[list[Excerpt]]:
-        """All sentences of each text, likeliest first, none twice; none where the question is too long to be read."""
+    def read(self, records: Sequence[EvidenceRecord], name: str) -> Iterator[dict[str, Any] | None]:
+        """Yields of each text the reply of a shard that holds it alone; None where the question is too long."""
         for record in track(records, f"Reading {name}", console=err, disable=not err.is_terminal):
-            yield self._sentences(record)
+            yield self._reply(record)
 
-    def _sentences(self, record: EvidenceRecord) -> list[Excerpt]:
+    def _reply(self, record: EvidenceRecord) -> dict[str, Any] | None:
         try:
             question = self._tokenizer.question(keys.normalise_question(record.question))
         except QuestionTooLong:
-            return []
+            return None
         cut = split(record.context, self._tokenizer)
         rows = [reader.join(question, passage.ids) for passage in cut]
-        passages: dict[str, dict[str, Any]] = {}
-        for number, (passage, row, (start, end)) in enumerate(zip(cut, rows, self._session.read(rows), strict=True)):
-            offsets = self._tokenizer.passage(passage.text).offsets
-            numbers = sentences.numbers(passage.text, offsets)
-            likeliest = evidence.likeliest(start[row.passage], end[row.passage], offsets, numbers)
-            passages[keys.passage(CORPUS, record.id, number)] = {
-                "title": record.title,
-                "text": passage.text,
-                "start": passage.start,
-                "null_logit": reader.null_logit(start, end),
-                "sentences": [(passage.start + a, passage.start + b, logit) for a, b, logit in likeliest],
-            }
-        return parts.distinct(parts.sentences_of([{"tag": TAG, "passages": passages, "scores": self.scoring}]))
+        readings = [
+            reading_of(self._loaded(record, number, passage), self._tokenizer.passage(passage.text), row, *logits)
+            for number, (passage, row, logits) in enumerate(zip(cut, rows, self._session.read(rows), strict=True))
+        ]
+        return {
+            "tag": TAG,
+            "scores": self.scoring,
+            "spans": [span.record() for one in readings for span in one.spans],
+            "passages": {one.passage.key: one.record() for one in readings},
+        }
+
+    @staticmethod
+    def _loaded(record: EvidenceRecord, number: int, passage: Passage) -> Loaded:
+        key = keys.passage(CORPUS, record.id, number)
+        return Loaded(key, 1.0, passage.text, passage.start, record.title, None, [], "")
+
+
+def sentences(reply: dict[str, Any] | None) -> list[Excerpt]:
+    """All sentences of a text, likeliest first, none twice."""
+    return parts.distinct(parts.sentences_of([reply])) if reply else []
