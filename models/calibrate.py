@@ -117,7 +117,7 @@ def read_candidates(path: Path) -> list[CalibrationQuestion]:
 
 
 def read_sentences(path: Path) -> list[CalibrationQuestion]:
-    """The same questions, each with the best sentence of all as its only candidate; raises as `read_candidates`."""
+    """Reads the same questions with the best sentence of each as its only candidate; raises as `read_candidates`."""
     return _read(path, _of_sentences)
 
 

@@ -105,8 +105,8 @@ class Ranks:
     passages: int
 
     def height(self, score: float) -> float:
-        """ln(1 + a rank score, counted in weights of a word that one passage alone has): so a corpus of any size has
-        much the same heights."""
+        """Returns ln(1 + a rank score, counted in weights of a word that one passage alone has): a corpus of any size
+        has much the same heights."""
         return math.log1p(max(0.0, score) / math.log(1 + (max(1, self.passages) - 0.5) / 1.5))
 
 

@@ -39,18 +39,18 @@ class ListScores:
 def counted(predicted: Iterable[str], marked: Iterable[str]) -> NDArray[np.float64]:
     """The COUNTS of one row, items in any order; a row without items on one side counts as one that is missed."""
     ours, theirs = ({metrics.normalize(item) for item in items} - {""} for items in (predicted, marked))
-    common = np.array([[_longest_run(one, other) for other in sorted(theirs)] for one in sorted(ours)])
+    common = np.array([[_longest_run(item, other) for other in sorted(theirs)] for item in sorted(ours)])
     precision = recall = 0.0
     if ours and theirs:
-        precision = float((common.max(axis=1) / [len(one) for one in sorted(ours)]).sum())
+        precision = float((common.max(axis=1) / [len(item) for item in sorted(ours)]).sum())
         recall = float((common.max(axis=0) / [len(other) for other in sorted(theirs)]).sum())
     elif not ours and not theirs:
         precision = recall = 1.0
     return np.array([precision, recall, len(ours & theirs), max(1, len(ours)), max(1, len(theirs))])
 
 
-def _longest_run(one: str, other: str) -> int:
-    return SequenceMatcher(None, one, other).find_longest_match().size
+def _longest_run(item: str, other: str) -> int:
+    return SequenceMatcher(None, item, other).find_longest_match().size
 
 
 def summed(rows: Sequence[NDArray[np.float64]]) -> ListScores:

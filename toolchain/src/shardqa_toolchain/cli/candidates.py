@@ -22,10 +22,11 @@ from shardqa.cli.output import err
 from shardqa.errors import BadData
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
-from shardqa.models import evidence, evidence_lines, sentences, squad
+from shardqa.models import evidence, sentences, squad
 from shardqa.models.reader import Row, best_spans, join, null_logit
 from shardqa.models.session import ReaderSession
 from shardqa.models.tokenizer import Tokenizer
+from shardqa_toolchain import evidence_lines
 
 if TYPE_CHECKING:
     import numpy as np
