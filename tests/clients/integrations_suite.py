@@ -15,6 +15,7 @@ from haystack.document_stores.types import DuplicatePolicy
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from openai import OpenAI
 
 import shardqa
 from shardqa.integrations.haystack import ShardqaDocumentStore, ShardqaExtractiveReader
@@ -89,6 +90,16 @@ def test_haystack_keeps_documents_in_a_corpus() -> None:
     store.delete_documents(["a", "b", "none"])
     assert store.count_documents() == 0
     assert ShardqaDocumentStore.from_dict(store.to_dict()).corpus == store.corpus
+
+
+def test_openais_client_chats_with_a_corpus() -> None:
+    with OpenAI(base_url=f"{URL}/v1", api_key="none") as client:
+        assert CORPUS in [one.id for one in client.models.list()]
+        question = {"role": "user", "content": "Who built the mill?"}
+        message = client.chat.completions.create(model=CORPUS, messages=[question]).choices[0].message
+        assert (message.content, message.annotations[0].url_citation.title) == (MILL, "The mill")
+        chunks = client.chat.completions.create(model=CORPUS, messages=[question], stream=True)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == MILL
 
 
 def test_mcp_asks_searches_lists_and_fetches() -> None:

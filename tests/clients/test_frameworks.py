@@ -21,13 +21,14 @@ PACKAGES = [
     "langchain-tests==1.1.9",
     "llama-index-core==0.14.25",
     "mcp==2.3.0",
+    "openai==3.57.0",
 ]
 
 
 @pytest.mark.timeout(900)  # made once, the environment is downloaded
 def test_the_libraries_work_on_shardqa(cluster: LocalCluster, corpus: str, tmp_path: Path) -> None:
     python = interpreter_of("frameworks", PACKAGES)
-    with running_api(tmp_path, redis=cluster.seed(), timeout=30) as api:
+    with running_api(tmp_path, redis=cluster.seed(), timeout=30, http_openings="openai") as api:
         env = {**os.environ, "API_URL": api.url, "API_CORPUS": corpus, "SHARDQA_REDIS": cluster.seed()}
         env |= {"HAYSTACK_TELEMETRY_ENABLED": "False", "OTEL_SDK_DISABLED": "true"}
         words = [str(python), "-m", "pytest", "-q", "--noconftest", "-c", os.devnull, "--rootdir", str(tmp_path)]
