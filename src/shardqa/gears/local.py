@@ -47,6 +47,13 @@ from shardqa.module.worker.threads import Threads
 T = TypeVar("T")
 NODE = "0" * 40
 STALL = 10.0  # seconds a function may compute, as in the worker where requests have no deadline
+# of a module without arguments: what arguments.h has for those that the worker is told
+ARGUMENTS = {
+    "maxexecutions": "1000",
+    "maxexecutionsperregistration": "100",
+    "executionmaxidletime": "5000",
+    "profileexecutions": "0",
+}
 USER = "default"
 RIGHTS = Rights.of_request(1, USER)
 
@@ -89,7 +96,7 @@ class LocalShard:
         self._io = _io(_LocalLink(_answering(self._space, replies or {}, redis), self.logged))
         self._threads = self._io.threads
         cluster, models = Cluster(self._io.calls, NODE, False, "master"), cast(Models, _NoModels())
-        self._gears = Gears(self._io, cluster, models, Requirements(None), WorkerStatistics(), {})
+        self._gears = Gears(self._io, cluster, models, Requirements(None), WorkerStatistics(), ARGUMENTS)
 
     @property
     def keys(self) -> dict[str, Any]:
