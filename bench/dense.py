@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shardqa import keys
 from shardqa.analysis import query
-from shardqa.gears_functions.index import vectors
+from shardqa.gears_functions.index import bm25, vectors
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import split
 from shardqa.models import embedding, shipped, squad
@@ -37,7 +37,7 @@ SETS = {
     "reports": ("domains/tatqa-text",),
     "stories": ("domains/fairytaleqa",),
 }
-WEIGHTS = (0.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 50.0, 60.0, 80.0)
+WEIGHTS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 AT = (1, 5, 10, 20)
 SHIPPED = shipped.encoder_folder()
 DEEP = 200  # passages by words, and as many by vectors, whose sums are looked at
@@ -62,6 +62,8 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class Scores:
     """Scores of one question's best passages."""
+
+    idf: float  # of the question
 
     words: NDArray[np.float64]
     cosines: NDArray[np.float64]
@@ -136,7 +138,15 @@ def scores(
             words[places[key]] = score
         cosines = embedding.cosine(of @ vector)
         best = np.union1d(np.argsort(-words)[:DEEP], np.argsort(-cosines)[:DEEP])
-        scored.append(Scores(words[best], cosines[best], [names[n] for n in best], need.documents))
+        scored.append(
+            Scores(
+                bm25.total_idf(terms, index.statistics(terms)),
+                words[best],
+                cosines[best],
+                [names[n] for n in best],
+                need.documents,
+            )
+        )
     return scored
 
 
@@ -151,7 +161,7 @@ def recalls(scored: Sequence[Scores], score: Callable[[Scores], NDArray[np.float
 
 
 def summed(weight: float) -> Callable[[Scores], NDArray[np.float64]]:
-    return lambda one: one.words + weight / vectors.NEAR * vectors.near_score(one.cosines)
+    return lambda one: one.words + weight / vectors.NEAR * vectors.near_score(one.cosines, one.idf)
 
 
 def main(

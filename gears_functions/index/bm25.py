@@ -17,6 +17,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from shardqa.analysis import Query
+    from shardqa.statistics import CorpusStatistics
+
 K1 = 0.8  # BM25: how soon more occurrences of a term stop to count; passages are short
 B = 0.5  # BM25: how much longer passages are held back, 0 to 1
 TITLE = 0.5  # weight of the title's BM25
@@ -32,3 +35,8 @@ def idf(df: int, passages: int) -> float:
 def bm25(tf: NDArray[np.int32], lengths: NDArray[np.int32], average: float, b: float) -> NDArray[np.float64]:
     """BM25 of one term without idf, float64 [n], 0 to K1 + 1: tf (k1 + 1) / (tf + k1 (1 - b + b length / average))."""
     return np.asarray(tf * (K1 + 1) / (tf + K1 * (1 - b + b * (lengths / average))), dtype=np.float64)
+
+
+def total_idf(query: Query, statistics: CorpusStatistics) -> float:
+    """The weight of all terms of a question, those that no passage has as well."""
+    return sum(idf(statistics.df.get(term, 0), statistics.passages) for term in query.terms)

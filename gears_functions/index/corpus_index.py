@@ -284,8 +284,8 @@ class Index:
         scores = _bm25(selection, query, statistics)
         scores += pagerank.graph_score(_pagerank(selection, query, statistics), statistics.passages)
         if statistics.near is not None:
-            near = self._near(statistics.near)
-            scores += near if chosen is None else near[chosen.slots]
+            cosines = self._vectors.cosines(statistics.near.encoder, statistics.near.vector, len(self._keys))
+            scores += _near(cosines if chosen is None else cosines[chosen.slots], scores, query, statistics)
         if chosen is None:
             scores[_view(self._alive, np.int8) == 0] = 0.0
         return scores
@@ -381,10 +381,6 @@ class Index:
             carried = self._carried(self._scores(query, statistics, None), statistics.bridges, None).get(slot)
         return explained.explain(self._seen(slot, statistics.near), query, statistics, carried)
 
-    def _near(self, question: QuestionVector) -> NDArray[np.float64]:
-        """Returns what nearness adds, float64 [slots]."""
-        return vectors.near_score(self._vectors.cosines(question.encoder, question.vector, len(self._keys)))
-
     def _cosine(self, slot: int, question: QuestionVector | None) -> float | None:
         """None without a vector of the question's encoder."""
         if question is None or not self._vectors.has(slot, question.encoder):
@@ -427,6 +423,14 @@ def _bm25(selection: Selection, query: Query, statistics: CorpusStatistics) -> N
         rows, tf = selection.body.pair(first, second)
         scores[rows] += weight * bm25.bm25(tf, selection.words[rows], average, bm25.B)
     return scores
+
+
+def _near(
+    cosines: NDArray[np.float64], words: NDArray[np.float64], query: Query, statistics: CorpusStatistics
+) -> NDArray[np.float64]:
+    """Returns what nearness adds to the scores of the words, float64 [rows]."""
+    idf = bm25.total_idf(query, statistics)
+    return vectors.near_score(vectors.filled(cosines, words, idf), idf)
 
 
 def _pagerank(selection: Selection, query: Query, statistics: CorpusStatistics) -> NDArray[np.float64]:

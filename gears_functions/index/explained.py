@@ -39,10 +39,18 @@ def explain(seen: Seen, query: Query, statistics: CorpusStatistics, carried: Car
     for part in pairs:
         score += part["score"]
     graph = _graph(seen, query, statistics)
-    near = 0.0 if seen.cosine is None else float(vectors.near_score(np.array(seen.cosine)))
+    near = _near(seen, score + graph["graph"], query, statistics)
     told = {"terms": terms, "pairs": pairs, **graph, "cosine": seen.cosine, "near": near}
     bridge = None if carried is None else carried.record()
     return {**told, "bridge": bridge, "score": score + graph["graph"] + near + (carried.score if carried else 0.0)}
+
+
+def _near(seen: Seen, words: float, query: Query, statistics: CorpusStatistics) -> float:
+    if statistics.near is None:
+        return 0.0
+    idf = bm25.total_idf(query, statistics)
+    cosine = np.array(np.nan if seen.cosine is None else seen.cosine)
+    return float(vectors.near_score(vectors.filled(cosine, np.array(words), idf), idf))
 
 
 def _term(seen: Seen, term: str, statistics: CorpusStatistics) -> dict[str, Any]:

@@ -19,16 +19,28 @@ from shardqa.models.embedding import WIDTH, cosine
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NEAR = 35.0  # what a cosine of 1 would add to a score; BM25 of a good passage is 10 to 30
-FLOOR = 0.2  # cosine from which on a passage counts as near: of BM25's first twenty, half lie below
+NEAR = 2.5  # what a cosine of 1 adds to a score, in sums of the question's idf: all its words together add about 2
+COVERED = 2.0  # score of a passage with all of the question's words, in sums of their idf
 BLOCK = 512  # rows turned to float32 at a time: they stay in the processor's cache
 FIRST_ROWS = 256
 GROWTH = 8  # rows grow by an eighth when they are full
 
 
-def near_score(cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns what nearness adds to a score, 0 to NEAR; never takes from it, so that shared words still count."""
-    return NEAR * np.maximum(cosines - FLOOR, 0.0)
+def near_score(cosines: NDArray[np.float64], idf: float) -> NDArray[np.float64]:
+    """Returns what nearness adds to a score; never takes from it, so that shared words still count.
+
+    It grows with the sum of the question's `idf`, as the most that words can add does: so many unknown or common words
+    in a question don't drown what it means.
+    """
+    return NEAR * idf * np.maximum(cosines, 0.0)
+
+
+def filled(cosines: NDArray[np.float64], words: NDArray[np.float64], idf: float) -> NDArray[np.float64]:
+    """Returns the cosines; where there is none, the share of the question that a passage's `words` (their score) cover.
+
+    A document that was put in a moment ago is so found beside those that have vectors.
+    """
+    return np.where(np.isnan(cosines), words / (COVERED * idf) if idf else 0.0, cosines)
 
 
 class Vectors:
@@ -61,8 +73,8 @@ class Vectors:
         return {encoder: len(rows) for encoder, rows in self._of.items()}
 
     def cosines(self, encoder: str, question: bytes, slots: int) -> NDArray[np.float64]:
-        """Returns the cosines of the passages of all slots, float64 [slots]; without a vector of this encoder FLOOR."""
-        cosines = np.full(slots, FLOOR)
+        """Returns the cosines of the passages of all slots, float64 [slots]; NaN without a vector of this encoder."""
+        cosines = np.full(slots, np.nan)
         rows = self._of.get(encoder)
         if rows is not None:
             of, products = rows.products(np.frombuffer(question, dtype=np.int8))

@@ -138,7 +138,7 @@ def test_an_explanation_is_the_score_to_the_last_bit() -> None:
         assert told["score"] == score
     without = index.explain(key_of("d3"), ASKED, statistics)
     assert without is not None
-    assert (without["cosine"], without["near"]) == (None, 0.0)
+    assert without["cosine"] is None
 
 
 def test_vectors_count_once_enough_passages_have_one() -> None:
@@ -158,6 +158,11 @@ def test_a_vector_is_kept_as_it_was() -> None:
     assert StoredVector.unpack(stored("d5").packed()) == stored("d5")
 
 
-def test_nearness_never_takes_from_a_score() -> None:
-    assert vectors.near_score(np.array([-1.0, 0.0, vectors.FLOOR])).tolist() == [0.0, 0.0, 0.0]
-    assert vectors.near_score(np.array([1.0]))[0] == pytest.approx(vectors.NEAR * (1 - vectors.FLOOR))
+def test_nearness_never_takes_from_a_score_and_grows_with_what_words_can_add() -> None:
+    assert vectors.near_score(np.array([-1.0, 0.0]), 9.0).tolist() == [0.0, 0.0]
+    assert vectors.near_score(np.array([0.5]), 8.0)[0] == 2 * vectors.near_score(np.array([0.5]), 4.0)[0]
+
+
+def test_without_a_vector_a_passage_is_as_near_as_its_words_cover_the_question() -> None:
+    cosines, words = np.array([0.3, np.nan, np.nan]), np.array([9.0, 9.0, 0.0])
+    assert vectors.filled(cosines, words, 9.0).tolist() == [0.3, 1 / vectors.COVERED, 0.0]
