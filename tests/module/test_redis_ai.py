@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import ResponseError
 
 from tests.nodes import Node
 
@@ -111,18 +112,88 @@ def test_without_any_argument_the_worker_runs_in_the_environment_the_module_lies
     assert executable == str(ROOT / ".venv/bin/python").encode()
 
 
-def as_redis_ai(dump: bytes) -> bytes:
-    """A payload as of encoding version 4, which the last 10 bits of the type's id say."""
-    id = int.from_bytes(dump[2:10], "big")
-    return dump[:2] + (id & ~1023 | 4).to_bytes(8, "big") + dump[10:]
+# ---- what RedisAI has saved: numbers and strings of each version, in its order
+
+SAVED_TENSORS = [(version, [1, 0, 32, 0, 1, 2, 2, 1, 1, 1, 0, b"\1\0\0\0\2\0\0\0"]) for version in (0, 1, 3)]
+SAVED_TENSORS.append((4, [0, 32, 2, 2, 1, b"\1\0\0\0\2\0\0\0"]))
+NAMES = [1, b"a\0", 1, b"c\0"]
+SAVED_MODELS = [
+    (0, [0, b"CPU\0", b"tag\0", 0, 0, *NAMES, b"graph"]),
+    (1, [0, b"CPU\0", b"tag", 0, 0, *NAMES, 5, 1, b"graph"]),
+    (2, [0, b"CPU\0", b"tag", 4, 2, 1000, *NAMES, 5, 2, b"gra", b"ph"]),
+    (4, [0, b"CPU\0", b"tag", 4, 2, 1000, *NAMES, 5, 1, b"graph"]),
+]
+SAVED_SCRIPTS = [(version, [b"CPU\0", b"tag", b"def f(): pass\0"]) for version in (0, 2)]
+SAVED_SCRIPTS.append((3, [b"CPU\0", b"tag", b"def f(): pass\0", 2, b"f\0", b"g\0"]))
 
 
-@pytest.mark.parametrize("what", ["tensor", "model"])
-def test_what_redis_ai_has_saved_is_refused_in_one_clear_line(server: Server, what: str) -> None:
+def payload(client: Any, type: str, version: int, items: list[Any]) -> bytes:
+    """A DUMP of a value of this type, which some key of the server has now, as RedisAI would have written it."""
+    known = client.dump(type)
+    id = int.from_bytes(known[2:10], "big") & ~1023 | version
+    body = b"".join(
+        b"\2\x80" + i.to_bytes(4, "big") if isinstance(i, int) else b"\5" + bytes([len(i)]) + i for i in items
+    )
+    return b"\x07\x81" + id.to_bytes(8, "big") + body + b"\0" + known[-10:]
+
+
+@pytest.fixture
+def saved(server: Server) -> Any:
     client = server.client()
     client.execute_command("AI.TENSORSET", "tensor", "FLOAT", 1)
     client.execute_command("AI.MODELSTORE", "model", "ONNX", "CPU", "BLOB", "x")
+    client.execute_command("AI.SCRIPTSTORE", "script", "CPU", "ENTRY_POINTS", 1, "f", "SOURCE", "def f(): pass")
     client.execute_command("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", 1)
-    assert server.error("RESTORE", "old", 0, as_redis_ai(client.dump(what))) == "ERR Bad data format"
-    assert f"a {what} that RedisAI has saved (version 4) can't be read" in server.log
-    assert "docs/ai.md" in server.log
+    return client
+
+
+@pytest.mark.parametrize(("version", "items"), SAVED_TENSORS)
+def test_a_tensor_that_redis_ai_has_saved_is_read(saved: Any, version: int, items: list[Any]) -> None:
+    saved.restore("old", 0, payload(saved, "tensor", version, items))
+    assert saved.execute_command("AI.TENSORGET", "old", "META", "VALUES") == [
+        b"dtype", b"INT32", b"shape", [2, 1], b"values", [1, 2]
+    ]  # fmt: skip
+
+
+def test_strings_that_redis_ai_has_saved_are_read(saved: Any) -> None:
+    saved.restore("old", 0, payload(saved, "tensor", 4, [7, 8, 1, 2, b"one\0two\0", 0, 4]))
+    assert saved.execute_command("AI.TENSORGET", "old", "VALUES") == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(("version", "items"), SAVED_MODELS)
+def test_a_model_that_redis_ai_has_saved_is_read_and_saved_in_our_form(
+    saved: Any, version: int, items: list[Any]
+) -> None:
+    saved.restore("old", 0, payload(saved, "model", version, items))
+    saved.restore("new", 0, saved.dump("old"))
+    batching = [4, 2] if version > 1 else [0, 0]
+    for key in "old", "new":
+        meta = saved.execute_command("AI.MODELGET", key)
+        assert meta[1:8:2] == [b"TF", b"CPU", b"tag", batching[0]]
+        assert meta[9:] == [
+            batching[1], b"inputs", [b"a"], b"outputs", [b"c"], b"minbatchtimeout", 1000 if version > 1 else 0, b"blob",
+            b"graph",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "items"), SAVED_SCRIPTS)
+def test_a_script_that_redis_ai_has_saved_is_read(saved: Any, version: int, items: list[Any]) -> None:
+    saved.restore("old", 0, payload(saved, "script", version, items))
+    assert saved.execute_command("AI.SCRIPTGET", "old") == [
+        b"device", b"CPU", b"tag", b"tag", b"Entry Points", [b"f", b"g"] if version == 3 else [], b"source",
+        b"def f(): pass",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("type", ["tensor", "model", "script"])
+def test_what_is_not_of_the_form_that_redis_ai_wrote_is_refused(server: Server, saved: Any, type: str) -> None:
+    forms = {"tensor": SAVED_TENSORS, "model": SAVED_MODELS, "script": SAVED_SCRIPTS}[type]
+    for version, items in forms:
+        first = b"?" if isinstance(items[0], int) else 9999
+        for wrong in (items[:-1], [*items, 1], [first, *items[1:]], [*items[:-1], 1 << 31]):
+            with pytest.raises(ResponseError, match="Bad data format"):
+                saved.restore("old", 0, payload(saved, type, version, wrong))
+    with pytest.raises(ResponseError, match="Bad data format"):
+        saved.restore("old", 0, payload(saved, type, 5, forms[-1][1]))
+    assert f"a {type} is saved in version 5" in server.log
+    assert saved.ping()

@@ -6,11 +6,12 @@
 #include "ai/ai_state.h"
 #include "ai/model_file.h"
 #include "ai/model_internal.h"
+#include "ai/redisai_dump.h"
 #include "core/state.h"
 #include "core/text.h"
 
 enum {
-    MODEL_ENCODING = 101, /* RedisAI wrote up to 4; its payloads are refused, not guessed at */
+    MODEL_ENCODING = 101, /* RedisAI wrote up to 4: redisai_dump.c */
     ENCODING_WITHOUT_PADDED = 100,
     CHUNK = 16 << 20      /* bytes per string in the RDB: Redis allocates a buffer as large to try compression */
 };
@@ -147,7 +148,8 @@ static bool accept(RedisIO *io, struct model *model) {
 
 /* From RDB, from RESTORE or on a replica. */
 static void *load(RedisIO *io, int encoding, enum model_kind kind) {
-    if (encoding != MODEL_ENCODING && encoding != ENCODING_WITHOUT_PADDED)
+    bool theirs = encoding <= REDISAI_ENCODING_MOST;
+    if (!theirs && encoding != MODEL_ENCODING && encoding != ENCODING_WITHOUT_PADDED)
         return kind == KIND_SCRIPT ? refuse_version(io, "script", encoding, MODEL_ENCODING, "AI.SCRIPTSTORE")
                                    : refuse_version(io, "model", encoding, MODEL_ENCODING, "AI.MODELSTORE");
     size_t length = 0;
@@ -155,7 +157,10 @@ static void *load(RedisIO *io, int encoding, enum model_kind kind) {
     const char *key = name ? redis.StringPtrLen(name, &length) : "";
     struct model *model = model_new(key, length);
     model->kind = kind;
-    if (!load_fields(io, model, encoding) || !accept(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
+    bool good = !theirs                ? load_fields(io, model, encoding)
+                : kind == KIND_SCRIPT ? redisai_load_script(io, encoding, model)
+                                      : redisai_load_model(io, encoding, model);
+    if (!good || !accept(io, model)) { /* a key of any length: a file that can't be read would keep Redis from starting */
         model_destroy(model);
         return NULL;
     }

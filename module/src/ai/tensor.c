@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "ai/ai_state.h"
+#include "ai/redisai_dump.h"
 #include "core/buffer.h"
 #include "core/state.h"
 #include "core/text.h"
 
-enum { TENSOR_ENCODING = 100 }; /* RedisAI wrote up to 4; its payloads are refused, not guessed at */
+enum { TENSOR_ENCODING = 100 }; /* RedisAI wrote up to 4: redisai_dump.c */
 
 /* Takes `data` over, and copies the shape. */
 static struct tensor *tensor_new(const struct dtype *dtype, const long long *shape, int rank, char *data, size_t bytes) {
@@ -283,11 +284,13 @@ static const struct dtype *load_dtype(RedisIO *io) {
     return dtype;
 }
 
-/* False where there are more than 32 dimensions or the file ends. */
-static bool load_shape(RedisIO *io, long long *shape, uint64_t *rank) {
-    *rank = redis.LoadUnsigned(io);
-    if (redis.IsIOError(io) || *rank > TENSOR_MAX_RANK) return false;
-    for (uint64_t i = 0; i < *rank; i++) {
+/* False where the type is unknown, there are more than 32 dimensions, or the file ends. */
+static bool load_layout(RedisIO *io, const struct dtype **dtype, long long *shape, int *rank) {
+    if ((*dtype = load_dtype(io)) == NULL) return false;
+    uint64_t dimensions = redis.LoadUnsigned(io);
+    if (redis.IsIOError(io) || dimensions > TENSOR_MAX_RANK) return false;
+    *rank = (int)dimensions;
+    for (int i = 0; i < *rank; i++) {
         shape[i] = (long long)redis.LoadUnsigned(io);
         if (redis.IsIOError(io)) return false;
     }
@@ -297,18 +300,20 @@ static bool load_shape(RedisIO *io, long long *shape, uint64_t *rank) {
 /* NULL for all that AI.TENSORSET would have refused. */
 static void *rdb_load(RedisIO *io, int encoding) {
     long long shape[TENSOR_MAX_RANK];
-    uint64_t rank;
+    int rank;
     size_t elements, bytes;
-    if (encoding != TENSOR_ENCODING) return refuse_version(io, "tensor", encoding, TENSOR_ENCODING, "AI.TENSORSET");
-    const struct dtype *dtype = load_dtype(io);
-    if (dtype == NULL || !load_shape(io, shape, &rank) || !tensor_elements(dtype, shape, (int)rank, &elements)) return NULL;
+    const struct dtype *dtype;
+    bool theirs = encoding <= REDISAI_ENCODING_MOST;
+    if (!theirs && encoding != TENSOR_ENCODING) return refuse_version(io, "tensor", encoding, TENSOR_ENCODING, "AI.TENSORSET");
+    if (!(theirs ? redisai_load_layout(io, encoding, &dtype, shape, &rank) : load_layout(io, &dtype, shape, &rank))) return NULL;
+    if (!tensor_elements(dtype, shape, rank, &elements)) return NULL;
     char *data = redis.LoadStringBuffer(io, &bytes);
     if (redis.IsIOError(io) || data == NULL) return NULL;
-    if (tensor_data_error(dtype, elements, data, bytes) != NULL) {
+    if (tensor_data_error(dtype, elements, data, bytes) != NULL || (theirs && !redisai_skip_offsets(io, dtype, elements))) {
         redis.Free(data);
         return NULL;
     }
-    return tensor_new(dtype, shape, (int)rank, data, bytes);
+    return tensor_new(dtype, shape, rank, data, bytes);
 }
 
 /* Only for `aof-use-rdb-preamble no`. */

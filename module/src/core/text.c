@@ -115,14 +115,7 @@ void *value_open(RedisCtx *ctx, RedisString *name, RedisType *type, const char *
 
 /* Logs what the operator can do. Always NULL, for rdb_load. */
 void *refuse_version(RedisIO *io, const char *what, int version, int version_here, const char *command) {
-    enum { REDIS_AI = 4 }; /* the last that RedisAI wrote */
-    if (version <= REDIS_AI)
-        redis.LogIOError(io, "warning",
-                         "a %s that RedisAI has saved (version %d) can't be read: start RedisAI on this file once more, copy its keys with the "
-                         "commands of docs/ai.md, \"Moving from RedisAI\", and start with them",
-                         what, version);
-    else
-        redis.LogIOError(io, "warning", "a %s is saved in version %d, this module reads version %d; store it again with %s", what, version, version_here, command);
+    redis.LogIOError(io, "warning", "a %s is saved in version %d, this module reads version %d; store it again with %s", what, version, version_here, command);
     return NULL;
 }
 
