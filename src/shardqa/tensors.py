@@ -28,6 +28,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "UINT64": np.dtype("<u8"),
 }
 BFLOAT16 = DTYPES["BFLOAT16"]
+NOTHING = np.dtype("V1")  # of what a model gives that is no tensor: it takes a key, and nothing is stored
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 MAX_DIMENSIONS = 32  # more than any model has; bounds what a shape can make us do
 MAX_BYTES = 512 << 20  # of a tensor: a client can't send or receive a longer string
@@ -73,6 +74,8 @@ def _decode_strings(shape: tuple[int, ...], count: int, data: bytes) -> Array:
 def encode(array: Array) -> tuple[str, str, bytes]:
     """(type name, shape, data). Raises BadTensor for a type that has no name here."""
     name, shape, dtype = described(array.dtype, array.shape)
+    if array.dtype == NOTHING:
+        return name, shape, b""
     if dtype is None:
         data = b"".join(_string(item) + b"\0" for item in array.ravel())
     else:
@@ -82,6 +85,8 @@ def encode(array: Array) -> tuple[str, str, bytes]:
 
 def described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[str, str, np.dtype[Any] | None]:
     """Names of type and shape, and the type to send, None for strings. Raises BadTensor."""
+    if dtype == NOTHING:
+        return "NONE", "", None
     text = ",".join(map(str, shape))
     size = math.prod(shape) * (1 if dtype.kind in "OUS" else dtype.itemsize)
     if len(shape) > MAX_DIMENSIONS or not 0 < size <= MAX_BYTES:

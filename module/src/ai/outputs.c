@@ -7,7 +7,7 @@
 #include "core/call.h"
 
 struct output {
-    const struct dtype *dtype; /* static */
+    const struct dtype *dtype; /* static; NULL: a map or a sequence, of which nothing is stored */
     long long shape[TENSOR_MAX_RANK];
     int rank;
     struct frame_bytes data; /* borrowed from the frame */
@@ -29,6 +29,7 @@ static bool read_output(struct outputs *outputs, struct output *o) {
     struct frame_bytes shape = next_word(&outputs->layout, ';'), name = next_word(&shape, ' ');
     if (!frame_list_next(&outputs->data, &o->data)) return false;
     o->dtype = dtype_find(name.data, name.length);
+    if (frame_bytes_equal(&name, "NONE")) return o->data.length == 0 && shape.length == 0;
     o->rank = shape_parse(shape.data, shape.length, o->shape);
     return o->dtype && o->rank >= 0 && tensor_elements(o->dtype, o->shape, o->rank, &elements) &&
            tensor_data_error(o->dtype, elements, o->data.data, o->data.length) == NULL;
@@ -65,7 +66,7 @@ bool outputs_write(struct outputs *outputs, RedisString **keys, size_t count, ch
     struct output o;
     for (size_t i = 0; i < count; i++) {
         read_output(outputs, &o);
-        if (!write_output(keys[i], &o, error, error_size)) return false;
+        if (o.dtype && !write_output(keys[i], &o, error, error_size)) return false;
     }
     return true;
 }

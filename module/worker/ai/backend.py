@@ -17,11 +17,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+import numpy as np
+
 from shardqa.module.worker.ai.mapped_onnx import without_weights
 from shardqa.module.worker.ai.messages import ModelError as ModelError  # its users take it from here
 from shardqa.module.worker.ai.protobuf import BadProtobuf
 from shardqa.module.worker.ai.scripts import Reach
-from shardqa.tensors import Array
+from shardqa.tensors import NOTHING, Array
 
 ONNX_TYPES = frozenset(
     f"tensor({name})"
@@ -98,18 +100,21 @@ class OnnxModel:
         self._session = self._load(file, _providers(ort, file.device), threads)
         self._run = self._session._sess.run  # its own `run` first checks names, which hold here: 20 us beside a run
         inputs = self._session.get_inputs()
-        outputs = [
-            o for o in self._session.get_outputs() if o.type.startswith("tensor(")
-        ]  # others RedisAI ignores, too
+        outputs = self._session.get_outputs()
+        tensor_outputs = [output for output in outputs if output.type.startswith("tensor(")]
         _check_types("input", inputs)
-        _check_types("output", outputs)
-        if not outputs:
+        _check_types("output", tensor_outputs)
+        if not tensor_outputs:
             raise ModelError("ERR the model gives no tensor, but sequences or maps; export it with a tensor as output")
         self.inputs: Sequence[str] = [value.name for value in inputs]
         self.outputs: Sequence[str] = [value.name for value in outputs]
-        self.splits = all(_has_free_rows(value) for value in (*inputs, *outputs))
+        self._tensor_names = [value.name for value in tensor_outputs]
+        self._others = [place for place, value in enumerate(outputs) if value not in tensor_outputs]
+        self.splits = all(_has_free_rows(value) for value in (*inputs, *tensor_outputs))
         self.input_shapes: Mapping[str, Sequence[Any]] = {value.name: value.shape for value in inputs}
-        self.output_shapes: Sequence[Sequence[Any]] = [value.shape for value in outputs]
+        self.output_shapes: Sequence[Sequence[Any]] = [
+            value.shape if value in tensor_outputs else () for value in outputs
+        ]
 
     def _load(self, file: File, providers: list[Any], threads: int) -> Any:
         settings = self._ort.SessionOptions()
@@ -140,10 +145,12 @@ class OnnxModel:
         if len(arrays) != len(self.inputs):
             raise ModelError("ERR Number of keys given as INPUTS here does not match model definition")
         try:
-            outputs: list[Array] = self._run(self.outputs, dict(zip(self.inputs, arrays, strict=True)), options)
-            return outputs
+            outputs: list[Array] = self._run(self._tensor_names, dict(zip(self.inputs, arrays, strict=True)), options)
         except self._errors as error:
             raise ModelError(f"ERR {_line(error)}") from None
+        for place in self._others:  # maps and sequences, as scikit-learn's ZipMap gives: of as many rows
+            outputs.insert(place, np.empty(outputs[0].shape[:1] or (1,), NOTHING))
+        return outputs
 
     def sequence_cuts(self, padded: frozenset[str]) -> Sequence[Sequence[int] | None]:
         return sequence_cuts(padded, self.input_shapes, self.output_shapes)

@@ -235,6 +235,8 @@ class DagExecution:
 
 def tensor_reply(array: Array, fields: int) -> bytes:
     """RESP of AI.TENSORGET. Arrays that Redis has no type for are an error reply."""
+    if array.dtype == tensors.NOTHING:
+        return resp.error("ERR the model gives a map or a sequence here, which is no tensor")
     try:
         dtype, _, data = tensors.encode(array)
     except BadTensor as error:

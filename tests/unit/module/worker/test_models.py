@@ -179,12 +179,13 @@ def splitter() -> tuple[Any, Any]:
     return helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0), parts
 
 
-def test_outputs_that_are_sequences_are_left_out(worker: WorkerClient) -> None:
+def test_outputs_that_are_sequences_take_a_key_and_give_nothing(worker: WorkerClient) -> None:
     node, parts = splitter()
     negative = helper.make_node("Neg", ["x"], ["y"])
     blob = model([node, negative], [value("x", ["n"])], [parts, value("y", ["n"])])
-    assert load(worker, "sequence", blob) == [[b"x"], [b"y"]]
-    assert arrays_of(worker.reply(execute(worker, "sequence", floats([1])[0])))[0].tolist() == [-1]
+    assert load(worker, "sequence", blob) == [[b"x"], [b"parts", b"y"]]
+    _, layout, *data = worker.reply(execute(worker, "sequence", floats([1])[0], outputs=2))
+    assert (layout, data[0], np.frombuffer(data[1], "<f4").tolist()) == (b"NONE ;FLOAT 1", b"", [-1])
 
 
 def test_a_model_that_gives_sequences_alone_is_refused(worker: WorkerClient) -> None:
