@@ -68,7 +68,7 @@ class WorkerSettings:
             return SAVED
         least = KNOWN[known].least
         if least is None:
-            return resp.error(f"ERR {known} can not be changed at run time")
+            return resp.error(f"ERR (error) {known} can not be changed at run time")
         try:
             number = int(value)
         except ValueError:

@@ -81,6 +81,15 @@ def run(
     return LocalShard(keys, replies=replies, redis=redis).run(what, records, convert=convert)
 
 
+ARGUMENTS = {
+    "maxexecutions": "1000",
+    "maxexecutionsperregistration": "100",
+    "executionmaxidletime": "5000",
+    "profileexecutions": "0",
+}
+"""The module's, as its defaults are."""
+
+
 class LocalShard:
     """A shard in this process. Its methods may be called from any thread but one of its own functions'."""
 

@@ -38,8 +38,8 @@ class InnerCommands:
         name = word.decode("utf-8", "replace").upper()
         if name in WAITING:
             raise ResponseError(
-                f"{name} may have to wait, so a function can't execute it; a client can, and GB().run() runs "
-                "a pipeline from inside a function"
+                f"blocking is not allowed: {name} may have to wait, so a function can't execute it; a client can, "
+                "and GB().run() runs a pipeline from inside a function"
             )
         first(self._io.calls.run(rights, [command], CHECK))
         assert self.answer is not None, "functions run after the worker is built"

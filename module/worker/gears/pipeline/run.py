@@ -6,6 +6,7 @@ A step that raises loses its record and leaves an error. `current()` gives any c
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ from shardqa.module.worker.statistics import bound_on_memory
 from shardqa.module.worker.threads import Breakable, Cancelled, Threads
 
 MAX_ERRORS = 1000  # error texts one run keeps; the rest is counted
+CALLED_WRONGLY = re.compile(r"Builder\.\w+\(\) (takes|missing)")  # a step, by a script
 PROGRESS_EVERY = 0.25  # seconds between two words of progress
 
 
@@ -129,5 +131,6 @@ def describe(error: BaseException) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/module/worker/" not in f.filename]
     if isinstance(error, SyntaxError):
         return f"ERR SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
+    wrong = "wrong number of args: " if name == "TypeError" and CALLED_WRONGLY.match(str(error)) else ""
     place = f' (File "{frames[-1].filename}", line {frames[-1].lineno}, in {frames[-1].name})' if frames else ""
-    return f"ERR {name}: {error}{place}"
+    return f"ERR {name}: {wrong}{error}{place}"

@@ -24,8 +24,10 @@ class Builder:
     def __init__(
         self, session: Session, reader: str = "KeysReader", defaultArg: Any = "*", desc: str | None = None
     ) -> None:
+        if not isinstance(reader, str):
+            raise TypeError(f"reader argument must be a string, not {type(reader).__name__}")
         if reader not in READERS:
-            raise ValueError(f"reader {reader!r} does not exist here; choose one of {', '.join(READERS)}")
+            raise ValueError(f"reader does not exists: {reader!r}; choose one of {', '.join(READERS)}")
         if desc is not None and not isinstance(desc, str):
             raise TypeError(f"desc wants a string, not {type(desc).__name__}")
         self._session = session
@@ -62,7 +64,7 @@ class Builder:
         """At most `length` records of each shard, from the `start`-th on; behind `collect`, of all."""
         for name, number in (("length", length), ("start", start)):
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-                raise ValueError(f"limit wants a {name} from 0 on, not {number!r}")
+                raise ValueError(f"limit: {name} argument must be a number from 0 on, not {number!r}")
         self._steps.append(GearsStep(Kind.LIMIT, numbers=(length, start)))
         return self
 
@@ -187,7 +189,7 @@ def _check_mode(mode: str) -> None:
 
 def _check_function(name: str, function: Any) -> None:
     if not callable(function):
-        raise TypeError(f"{name} wants a function, not {type(function).__name__}")
+        raise TypeError(f"{name} argument must be a function, not {type(function).__name__}")
 
 
 def _extractor(name: str, function: Any) -> Function:

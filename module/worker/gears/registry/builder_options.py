@@ -52,16 +52,20 @@ def run_plan_of(
 ) -> RunPlan:
     """Raises TypeError and ValueError with what is wrong."""
     if reader == "CommandReader":
-        raise ValueError("a CommandReader has nothing to run over; register it with a trigger")
+        raise ValueError("reader do not support run: a CommandReader has no records; register it with a trigger")
     for name in ("prefix", "pattern"):
         argument = options.get(name, argument)
     if reader == "PythonReader" and not callable(argument):
-        raise TypeError(f"PythonReader wants a generator function, not {type(argument).__name__}")
+        raise TypeError(f"pyreader argument must be a function that generates records, not {type(argument).__name__}")
     if reader in ("KeysReader", "KeysOnlyReader", "StreamReader") and not isinstance(argument, str):
         raise TypeError(f"{reader} wants a pattern of keys as a string, not {type(argument).__name__}")
     generator = options.get("patternGenerator")
     if generator is not None and not callable(generator):
         raise TypeError(f"patternGenerator wants a function, not {type(generator).__name__}")
+    if not isinstance(options.get("fromId", ""), str):
+        raise TypeError(f"fromId wants the id of a message as a string, not {options['fromId']!r}")
+    _flag(options, "noScan", False)
+    _flag(options, "readValue", True)
     if "count" in options:
         _number("count", options["count"], 1)
     kept = {name: value for name, value in options.items() if name not in ("prefix", "pattern")}
@@ -124,9 +128,11 @@ def _command_reader(session: Session, registration: Registration, options: Mappi
         return
     if options.get("keyprefix") is not None:
         raise ValueError("keyprefix= belongs to hook=; a trigger is sent by its name")
-    if not trigger or not isinstance(trigger, str):
+    if trigger is not None and not isinstance(trigger, str):
+        raise TypeError(f"trigger argument is not string but {type(trigger).__name__}")
+    if not trigger:
         raise ValueError(
-            "a CommandReader's register needs trigger='name', the word after RG.TRIGGER, or hook='command'"
+            "no trigger or hook argument was given: trigger='name' is the word after RG.TRIGGER, hook= a command"
         )
     registration.trigger = trigger
 
@@ -138,7 +144,7 @@ def _hook(session: Session, registration: Registration, hook: Any, prefix: Any) 
         raise TypeError(f"keyprefix wants a string, not {type(prefix).__name__}")
     start = (prefix or "").removesuffix("*")
     registration.prefix = f"{start}*"
-    registration.hooked = (hooked_command(session.execute, hook, bool(start)),)
+    registration.hooked = (hooked_command(session.execute, hook, bool(start), "override"),)
     registration.commands = (registration.hooked[0].name,)
 
 
@@ -150,10 +156,12 @@ def _keys_reader(session: Session, registration: Registration, options: Mapping[
             raise ValueError(f"key type {name!r} does not exist; choose of {', '.join(KEY_TYPES)}")
     registration.commands = _names("commands", options.get("commands"))
     prefixed = registration.prefix != "*"
-    registration.hooked = tuple(hooked_command(session.execute, name, prefixed) for name in registration.commands or ())
+    registration.hooked = tuple(
+        hooked_command(session.execute, name, prefixed, "hook") for name in registration.commands or ()
+    )
     if registration.mode == "sync" and registration.commands is None:
         registration.hooked = writing_commands(session.execute)
-    registration.read_value = bool(options.get("readValue", True))
+    registration.read_value = _flag(options, "readValue", True)
 
 
 def _stream_options(options: Mapping[str, Any]) -> StreamOptions:
@@ -168,7 +176,7 @@ def _stream_options(options: Mapping[str, Any]) -> StreamOptions:
         duration=_number("duration", options.get("duration", 0), 0),
         policy=policy,
         retry=float(interval),
-        trim=bool(options.get("trimStream", True)),
+        trim=_flag(options, "trimStream", True),
     )
 
 
@@ -186,9 +194,16 @@ def _number(name: str, value: Any, least: int) -> int:
     return value
 
 
+def _flag(options: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = options.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name} wants True or False, not {value!r}")
+    return default if value is None else value
+
+
 def _prefix(prefix: Any) -> str:
     if not isinstance(prefix, str):
-        raise TypeError(f"prefix wants a string, not {type(prefix).__name__}")
+        raise TypeError(f"prefix or regex argument must be a string, not {type(prefix).__name__}")
     return prefix
 
 
@@ -196,5 +211,5 @@ def _names(what: str, names: Any) -> tuple[str, ...] | None:
     if names is None:
         return None
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{what} wants a list of strings, not {names!r}")
+        raise TypeError(f"{what}: type is not string in {names!r}; give a list of strings")
     return tuple(name.lower() for name in names)

@@ -33,8 +33,8 @@ Execute = Callable[[Command], Any]
 GET = HookedCommand("get", writes=False, first=1, last=1)
 
 
-def hooked_command(execute: Execute, name: str, prefixed: bool) -> HookedCommand:
-    """Any thread but the reading one. Raises ValueError for what can't be hooked."""
+def hooked_command(execute: Execute, name: str, prefixed: bool, verb: str) -> HookedCommand:
+    """`verb` is RedisGears' for what is done to the command. Any thread but the reading one. Raises ValueError."""
     name = name.lower()
     if name.startswith(OURS) or name in REFUSED:
         raise ValueError(f"command {name!r} can't be hooked: functions may not run it, so call_next could not")
@@ -42,8 +42,8 @@ def hooked_command(execute: Execute, name: str, prefixed: bool) -> HookedCommand
         return GET  # the commonest needs no right to COMMAND
     (info,) = execute(("COMMAND", "INFO", name))
     if info is None:
-        raise ValueError(f"command {name!r} does not exist, so it can't be hooked")
-    return _checked(info, name, prefixed)
+        raise ValueError(f"Can not {verb} an unexisting command: {name!r}")
+    return _checked(info, name, prefixed, verb)
 
 
 def writing_commands(execute: Execute) -> tuple[HookedCommand, ...]:
@@ -54,23 +54,25 @@ def writing_commands(execute: Execute) -> tuple[HookedCommand, ...]:
         if b"write" not in info[2] or name.startswith(OURS) or name in REFUSED:
             continue
         with suppress(ValueError):
-            commands.append(replace(_checked(info, name, True), awaits=True))
+            commands.append(replace(_checked(info, name, True, "hook"), awaits=True))
     return tuple(commands)
 
 
-def _checked(info: list[Any], name: str, prefixed: bool) -> HookedCommand:
+def _checked(info: list[Any], name: str, prefixed: bool, verb: str) -> HookedCommand:
     """Raises ValueError for what can't be hooked."""
     flags = {bytes(flag).decode() for flag in info[2]}
     if len(info) > 9 and info[9]:
         raise ValueError(f"command {name!r} can't be hooked: it is a family of commands")
+    movable = "movablekeys" in flags or not info[3]
+    if movable and (prefixed or "blocking" in flags):
+        raise ValueError(f"Can not {verb} a command with moveable keys by key prefix: {name!r}; leave the prefix out")
+    if "noscript" in flags:
+        raise ValueError(f"Can not {verb} a command which are not allowed inside a script: {name!r}")
     for flag, why in (
-        ("noscript", "it is not allowed in scripts"),
         ("blocking", "it blocks its client"),
         ("admin", "it is about the server itself"),
         ("pubsub", "it changes its connection"),
     ):
         if flag in flags and not (flag == "pubsub" and name == "publish"):
             raise ValueError(f"command {name!r} can't be hooked: {why}")
-    if prefixed and ("movablekeys" in flags or not info[3]):
-        raise ValueError(f"command {name!r} can't be hooked for a prefix: its keys have no fixed place; leave it out")
     return HookedCommand(name, "write" in flags, int(info[3]), int(info[4]))

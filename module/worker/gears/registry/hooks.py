@@ -65,10 +65,12 @@ class HookCall:
 
 
 def reply_of(run: Run, results: list[Any]) -> Any:
-    """One result is the reply itself, as Redis' own replies are."""
+    """One result is the reply itself, as Redis' own replies are. Raises ResponseError for several."""
     if run.reply is not Unset.UNSET:
         return run.reply
-    return results[0] if len(results) == 1 else results
+    if len(results) != 1:
+        raise ResponseError(f"ERR Command hook must return exactly one result, not {len(results)}")
+    return results[0]
 
 
 class Hooks:

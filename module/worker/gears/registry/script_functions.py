@@ -87,6 +87,8 @@ def namespace(host: ScriptHost, session: Session) -> dict[str, Any]:
 
     def execute(*command: Argument) -> Any:
         """One Redis command; strings come back as str. Raises redis.ResponseError."""
+        if command and not isinstance(command[0], str | bytes):
+            raise TypeError(f"the given command must be a string, not {type(command[0]).__name__}")
         return text(session.execute(command))
 
     def gears_context(session: Run | str | None = None, *arguments: Any) -> Any:
@@ -185,7 +187,10 @@ def call_next(*arguments: Argument) -> Any:
     """In a function that hooks a command: the next hook of it, or the command itself, with these arguments."""
     run = current()
     if run is None or run.hook is None:
-        raise RuntimeError("call_next works only in a function that hooks a command (register(hook='hset'))")
+        raise RuntimeError(
+            "Can not get CommandHook ctx: call_next works only in a function that hooks a command "
+            "(register(hook='hset'))"
+        )
     return run.hook.next(run, arguments)
 
 

@@ -250,7 +250,8 @@ class Sessions:
                 continue
             other = self._registry.registrations.triggered_by(registration.trigger)
             if registration.trigger in seen or (other is not None and other.session not in replaced):
-                raise ValueError(f"trigger {registration.trigger!r} is already registered; choose another name")
+                here = " in this session" if registration.trigger in seen else ""
+                raise ValueError(f"trigger already registered{here}: {registration.trigger!r}; choose another name")
             seen.add(registration.trigger)
 
     def _commit(self, session: Session) -> None:

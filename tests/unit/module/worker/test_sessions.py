@@ -78,28 +78,28 @@ def test_a_script_that_raises_leaves_nothing_registered(worker: WorkerClient) ->
         ("raise StopIteration", "StopIteration"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("import nothing_of_this_name", "ModuleNotFoundError"),
-        ("GB('TreeReader')", "reader 'TreeReader' does not exist here"),
+        ("GB('TreeReader')", "reader does not exists: 'TreeReader'"),
         ("GB().register(mode='later')", "unknown execution mode 'later'"),
         ("GB().run(mode='later')", "unknown execution mode 'later'"),
         ("GB('KeysOnlyReader').register()", "KeysOnlyReader can't be registered"),
-        ("GB('PythonReader').run(7)", "wants a generator function"),
+        ("GB('PythonReader').run(7)", "pyreader argument must be a function"),
         ("GB().run(7)", "wants a pattern of keys"),
         ("GB('StreamReader').register(batch=0)", "batch wants a number from 1 on"),
         ("GB('StreamReader').register(duration=-1)", "duration wants a number from 0 on"),
         ("GB('StreamReader').register(onFailedPolicy='pray')", "onFailedPolicy 'pray' does not exist"),
         ("GB('StreamReader').register(onFailedRetryInterval='1')", "wants seconds from 0 on"),
-        ("GB().limit(-1)", "limit wants a length from 0 on"),
-        ("GB().limit('5')", "limit wants a length from 0 on"),
-        ("GB().accumulate(7)", "accumulate wants a function"),
-        ("async def e(r): pass\nGB().repartition(e)", "can't be async"),
-        ("GB().register(onRegistered=1)", "onRegistered wants a function"),
+        ("GB().limit(-1)", "limit: length argument must be a number from 0 on"),
+        ("GB().limit('5')", "limit: length argument must be a number from 0 on"),
+        ("GB().accumulate(7)", "accumulate argument must be a function"),
+        ("async def e(r): pass\nGB().localgroupby(e, len)", "can't be async"),
+        ("GB().register(onRegistered=1)", "onRegistered argument must be a function"),
         ("GB(desc=1)", "desc wants a string"),
         ("flat_error('no more today')", "no more today"),
         ("GB().register(commands=['rg.trigger'])", "can't be hooked"),
         ("GB().register(keyTypes=['tree'])", "key type 'tree'"),
-        ("GB().register(eventTypes='del')", "wants a list"),
-        ("GB().map(3)", "map wants a function"),
-        ("GB('CommandReader').register()", "needs trigger="),
+        ("GB().register(eventTypes='del')", "give a list"),
+        ("GB().map(3)", "map argument must be a function"),
+        ("GB('CommandReader').register()", "no trigger or hook argument"),
         ("GB('CommandReader').register(hook='migrate')", "can't be hooked"),
         ("GB('CommandReader').register(hook='hset', trigger='x')", "not both"),
         ("call_next()", "call_next works only"),
@@ -171,7 +171,7 @@ def test_replace_with_drops_the_other_session(worker: WorkerClient) -> None:
 
 def test_a_trigger_of_another_session_can_not_be_taken(worker: WorkerClient) -> None:
     worker.execute(echo("mine"))
-    assert "'mine' is already registered" in str(worker.execute(echo("mine", "thief")))
+    assert "trigger already registered: 'mine'" in str(worker.execute(echo("mine", "thief")))
     assert worker.request("RG.TRIGGER", "mine") == [b"yes"]
 
 
