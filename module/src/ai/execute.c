@@ -154,6 +154,15 @@ static void send(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan,
     shardqa.counters.executes++;
 }
 
+/* A wrong number of inputs is told before what is wrong behind them, as in RedisAI. */
+static int refuse_plan(RedisCtx *ctx, RedisString **argv, const struct run_plan *plan, const char *error) {
+    if (plan->script || !plan->counted || plan->inputs.count == 0) return redis.ReplyWithError(ctx, error);
+    const struct model *model = model_open(ctx, argv[plan->key]);
+    if (model == NULL) return REDIS_OK;
+    bool fit = model->inputs.count == 0 || model->inputs.count == (size_t)plan->inputs.count;
+    return redis.ReplyWithError(ctx, fit ? error : "Number of keys given as INPUTS here does not match model definition");
+}
+
 /* AI.MODELEXECUTE key INPUTS count key ... OUTPUTS count key ... [TIMEOUT ms]
  * AI.MODELRUN key [TIMEOUT ms] INPUTS key ... OUTPUTS key ...
  * AI.SCRIPTEXECUTE key function [KEYS count key ...] [INPUTS count key ...] [ARGS count word
@@ -165,7 +174,7 @@ int ai_execute(RedisCtx *ctx, RedisString **argv, int argc) {
     if (redis.IsKeysPositionRequest(ctx)) return report_keys(ctx, argv, argc);
     run_plan_begin(argv[0], &plan);
     if (argc < (plan.script ? plan.counted ? 5 : 3 : plan.counted ? 8 : 3)) return redis.WrongArity(ctx);
-    if (!run_plan_read(argv, 0, argc, false, &plan, error)) return redis.ReplyWithError(ctx, error);
+    if (!run_plan_read(argv, 0, argc, false, &plan, error)) return refuse_plan(ctx, argv, &plan, error);
     if (!pending_may_block(ctx, AI_REFUSAL)) return REDIS_OK;
     struct model *model = plan.script ? script_open(ctx, argv[plan.key]) : model_open(ctx, argv[plan.key]);
     if (model == NULL) return REDIS_OK;

@@ -132,7 +132,7 @@ bool redisai_load_model(RedisIO *io, int encoding, struct model *model) {
     size_t length;
     if (!load(io, &backend) || backend >= sizeof backends / sizeof *backends) return false;
     model->backend = text_copy(backends[backend], strlen(backends[backend]));
-    bool named = backend == 0; /* TF: its client names them */
+    bool named = backend == 0 || backend == 3; /* TF's client names them; ONNX says the same once it is loaded */
     return (model->device = load_string(io, MODEL_MAX_TEXT, &length)) != NULL &&
            (model->tag = load_string(io, MODEL_MAX_TEXT, &model->tag_length)) != NULL && load_number(io, &model->batch_size) &&
            load_number(io, &model->min_batch_size) && (encoding < 2 || load_number(io, &model->min_batch_timeout)) &&

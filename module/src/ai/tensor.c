@@ -246,11 +246,11 @@ const char *tensor_read_format(RedisString **argv, int argc, int *format) {
 int ai_tensorget(RedisCtx *ctx, RedisString **argv, int argc) {
     int format;
     if (argc < 2 || argc > 4) return redis.WrongArity(ctx);
+    struct tensor *t = tensor_open(ctx, argv[1]);
+    if (t == NULL) return REDIS_OK;
     const char *error = tensor_read_format(argv, argc, &format);
     if (error) return redis.ReplyWithError(ctx, error);
     bool meta = format & TENSOR_META, blob = format & TENSOR_BLOB, values = format & TENSOR_VALUES;
-    struct tensor *t = tensor_open(ctx, argv[1]);
-    if (t == NULL) return REDIS_OK;
     if (!meta) {
         reply_data(ctx, t, values);
         return REDIS_OK;

@@ -131,7 +131,7 @@ class OnnxModel:
         try:
             session = self._ort.InferenceSession(file.blob, settings, providers=providers)
         except self._errors as error:
-            if NOWHERE in str(error):
+            if NOWHERE in str(error) or "external tensors" in str(error):
                 raise ModelError("ERR Initializer tensors with external data is not allowed.") from None
             raise ModelError(f"ERR {_line(error)}") from None
         if session.get_providers()[0] != _name(providers[0]):  # onnxruntime goes on without it and says so in its log
@@ -281,7 +281,9 @@ PREFIX = re.compile(r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")  # of Python's;
 
 
 def _line(error: Exception) -> str:
-    return PREFIX.sub("", " ".join(str(error).split()))[:600] or type(error).__name__
+    """One line, with a space for each line's end, as RedisAI's users know these texts."""
+    text = PREFIX.sub("", str(error).strip().replace("\n", " "))
+    return text.replace("the inputs/outputs or", "the inputs or")[:600] or type(error).__name__
 
 
 def _check_types(what: str, values: Sequence[Any]) -> None:
