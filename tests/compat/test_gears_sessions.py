@@ -9,11 +9,12 @@ from tests.nodes import wait_until
 
 def test_a_session_is_listed_with_its_registrations(client: Redis) -> None:
     send(client, "RG.PYEXECUTE", echo("dumped"), "ID", "dumped", "UPGRADE", "DESCRIPTION", "what it is for")
-    (session,) = send(client, "RG.PYDUMPSESSIONS", "SESSIONS", "dumped", "nobody")
-    names = "ID sessionDescription refCount Linked TS requirementInstallationNeeded requirements registrations"
+    session, missing = send(client, "RG.PYDUMPSESSIONS", "SESSIONS", "dumped", "nobody")
+    assert missing == "Session nobody does not exists"
+    names = "ID sessionDescription refCount linked dead requirementInstallationNeeded requirements registrations"
     assert session[::2] == names.split()
     entry = fields(session)
-    assert (entry["ID"], entry["sessionDescription"], entry["Linked"]) == ("dumped", "what it is for", "true")
+    assert (entry["ID"], entry["sessionDescription"], entry["linked"]) == ("dumped", "what it is for", "primary")
     (id,) = entry["registrations"]
     (session,) = send(client, "RG.PYDUMPSESSIONS", "VERBOSE", "SESSIONS", "dumped")
     (registration,) = fields(session)["registrations"]
@@ -21,7 +22,7 @@ def test_a_session_is_listed_with_its_registrations(client: Redis) -> None:
     assert fields(registration)["reader"] == "CommandReader"
     assert "dumped" in [fields(session)["ID"] for session in send(client, "RG.PYDUMPSESSIONS")]
     assert send(client, "RG.PYDUMPSESSIONS", "TS") == []
-    with pytest.raises(ResponseError, match="unknown"):
+    with pytest.raises(ResponseError, match="Unknown option"):
         send(client, "RG.PYDUMPSESSIONS", "WHAT")
 
 

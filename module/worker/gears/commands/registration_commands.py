@@ -47,9 +47,13 @@ class RegistrationCommands:
         for id in ids:
             registration = self._registrations.get(id)
             if registration is None:
-                return resp.error(f"ERR registration {id[:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+                return resp.error(
+                    f"ERR Execution {id[:80]} does not exists on this shard; RG.DUMPREGISTRATIONS lists what does"
+                )
             if registration.reader != "StreamReader":
-                return resp.error(f"ERR registration {id[:80]} can not be paused: it is no StreamReader")
+                return resp.error(
+                    f"ERR Reader {registration.reader} does not support pause: registration {id[:80]} follows no stream"
+                )
             registrations.append(registration)
         for registration in registrations:
             if not paused:

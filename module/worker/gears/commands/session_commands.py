@@ -17,7 +17,7 @@ from shardqa.module.worker.gears.registry.session import Session
 from shardqa.module.worker.gears.registry.sessions import Sessions
 from shardqa.module.worker.gears.settings import WorkerSettings
 
-USAGE = "RG.PYDUMPSESSIONS [TS] [VERBOSE] [CODE] [SESSIONS id…]"
+USAGE = "RG.PYDUMPSESSIONS [TS|DEAD] [VERBOSE] [CODE] [SESSIONS id…]"
 
 
 class SessionCommands:
@@ -34,17 +34,22 @@ class SessionCommands:
 
     async def _dump(self, _run: Run, words: list[str]) -> bytes:
         """See USAGE. A session that is replaced or unregistered is gone at once: TS shows none."""
-        ids: set[str] | None = None
+        ids: list[str] | None = None
         options = set[str]()
         for at, word in enumerate(map(str.upper, words)):
             if word == "SESSIONS":
-                ids = set(words[at + 1 :])
+                ids = words[at + 1 :]
                 break
-            if word not in ("VERBOSE", "CODE", "TS"):
-                return resp.error(f"ERR argument {word[:40]!r} is unknown; {USAGE}")
+            if word not in ("VERBOSE", "CODE", "TS", "DEAD"):
+                return resp.error(f"ERR Unknown option {word[:40]!r}; {USAGE}")
             options.add(word)
-        sessions = [] if "TS" in options else [s for s in self._sessions if ids is None or s.id in ids]
-        return resp.encode([self._session(session, options) for session in sessions])
+        if options & {"TS", "DEAD"}:
+            return resp.encode([])
+        if ids is None:
+            return resp.encode([self._session(session, options) for session in self._sessions])
+        sessions = [(id, self._sessions.get(id)) for id in ids]
+        missing = "Session {} does not exists"
+        return resp.encode([missing.format(id) if s is None else self._session(s, options) for id, s in sessions])
 
     def _session(self, session: Session, options: set[str]) -> list[Any]:
         queue_of, verbose = self._registrations.queue_of, "VERBOSE" in options
@@ -52,10 +57,10 @@ class SessionCommands:
         fields = resp.pairs(
             ID=session.id,
             sessionDescription=session.description,
-            refCount=len(registrations) + 1,
-            Linked="true",
-            TS="false",
-            requirementInstallationNeeded=0,
+            refCount=len(registrations),
+            linked="primary",
+            dead="false",
+            requirementInstallationNeeded=len(session.requirements),
             requirements=list(session.requirements),
             registrations=registrations,
         )

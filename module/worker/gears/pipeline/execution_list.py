@@ -120,8 +120,7 @@ class Executions:
             run.name = f"execution {id} of session {session}, by {run.rights.user}".encode("utf-8", "replace")
         if registration:
             self._keep_within(self._of_registration.setdefault(registration, deque()), id)
-        else:
-            self._make_room()
+        self._make_room()
         return execution
 
     def finished(self, execution: Execution, results: list[Any]) -> None:
@@ -151,7 +150,7 @@ class Executions:
 
     def _make_room(self) -> None:
         """Drops the oldest that are done."""
-        of_scripts = [execution for execution in self._by_id.values() if not execution.registration]
-        over = len(of_scripts) - self._settings.number("MaxExecutions")
-        for execution in [execution for execution in of_scripts if execution.is_done()][: max(over, 0)]:
-            self.drop(execution)
+        over = len(self._by_id) - self._settings.number("MaxExecutions")
+        if over > 0:
+            for execution in list(itertools.islice(filter(Execution.is_done, self._by_id.values()), over)):
+                self.drop(execution)

@@ -50,15 +50,13 @@ def parse_script(arguments: list[bytes]) -> Script:
                 script.reinstall = True
             case "REQUIREMENTS":
                 script.requirements = list(rest)  # all that follow
-                if not script.requirements:
-                    raise BadArguments(f"{word} needs a value")
             case _:
-                raise BadArguments(f"argument {word[:80]!r} is unknown to RG.PYEXECUTE")
+                raise BadArguments(f"Unknown arguments were given: {word[:80]!r} is none of RG.PYEXECUTE")
     return script
 
 
 def _value(word: str, rest: Iterator[str]) -> str:
     value = next(rest, None)
     if not value:
-        raise BadArguments(f"{word} needs a value")
+        raise BadArguments(f"{word} is missing: the word needs a value behind it")
     return value

@@ -110,10 +110,12 @@ class Sessions:
     async def execute(self, run: Run, script: Script) -> Session:
         """Runs a new script, whose requirements are there. Raises SessionExists, or what the script raised."""
         id, replaced = script.id, script.replace
+        if replaced is not None and id is not None and id in self._sessions:
+            raise SessionExists(f"Can not replace an existing session {id} with {replaced}; send UPGRADE in its place")
         if id is not None and id in self._sessions and not script.upgrade:
             raise SessionExists(f"Session {id} already exists; send UPGRADE to replace it")
         if replaced is not None and replaced not in self._sessions:
-            raise SessionExists(f"Session {replaced}, given as REPLACE_WITH, does not exist; leave it out")
+            raise SessionExists(f"Can not replace with {replaced}, session does not exists; leave REPLACE_WITH out")
         session = self._session(id or self.new_id(), run.rights, script.code)
         session.description, session.is_new = script.description, True
         session.require(script.requirements)
