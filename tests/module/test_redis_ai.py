@@ -114,22 +114,24 @@ def test_without_any_argument_the_worker_runs_in_the_environment_the_module_lies
 
 # ---- what RedisAI has saved: numbers and strings of each version, in its order
 
-SAVED_TENSORS = [(version, [1, 0, 32, 0, 1, 2, 2, 1, 1, 1, 0, b"\1\0\0\0\2\0\0\0"]) for version in (0, 1, 3)]
+SAVED_TENSORS: list[tuple[int, list[Any]]] = [
+    (version, [1, 0, 32, 0, 1, 2, 2, 1, 1, 1, 0, b"\1\0\0\0\2\0\0\0"]) for version in (0, 1, 3)
+]
 SAVED_TENSORS.append((4, [0, 32, 2, 2, 1, b"\1\0\0\0\2\0\0\0"]))
-NAMES = [1, b"a\0", 1, b"c\0"]
-SAVED_MODELS = [
+NAMES: list[Any] = [1, b"a\0", 1, b"c\0"]
+SAVED_MODELS: list[tuple[int, list[Any]]] = [
     (0, [0, b"CPU\0", b"tag\0", 0, 0, *NAMES, b"graph"]),
     (1, [0, b"CPU\0", b"tag", 0, 0, *NAMES, 5, 1, b"graph"]),
     (2, [0, b"CPU\0", b"tag", 4, 2, 1000, *NAMES, 5, 2, b"gra", b"ph"]),
     (4, [0, b"CPU\0", b"tag", 4, 2, 1000, *NAMES, 5, 1, b"graph"]),
 ]
-SAVED_SCRIPTS = [(version, [b"CPU\0", b"tag", b"def f(): pass\0"]) for version in (0, 2)]
+SAVED_SCRIPTS: list[tuple[int, list[Any]]] = [(version, [b"CPU\0", b"tag", b"def f(): pass\0"]) for version in (0, 2)]
 SAVED_SCRIPTS.append((3, [b"CPU\0", b"tag", b"def f(): pass\0", 2, b"f\0", b"g\0"]))
 
 
 def payload(client: Any, type: str, version: int, items: list[Any]) -> bytes:
     """A DUMP of a value of this type, which some key of the server has now, as RedisAI would have written it."""
-    known = client.dump(type)
+    known: bytes = client.dump(type)
     id = int.from_bytes(known[2:10], "big") & ~1023 | version
     body = b"".join(
         b"\2\x80" + i.to_bytes(4, "big") if isinstance(i, int) else b"\5" + bytes([len(i)]) + i for i in items
