@@ -109,9 +109,7 @@ def test_a_write_through_is_in_the_table_when_it_is_answered(bank: Bank) -> None
 
 def test_a_write_that_asks_for_it_is_acknowledged_in_a_stream(bank: Bank) -> None:
     bank.client.hset("person:5", mapping={"first_name": "Edsger", "age": "50", "#": "=6ce0c902"})
-    entries = wait_until(lambda: bank.client.xrange("PersonsWriteBehind-6ce0c902{person:5}") or
-                         [key for key in bank.client.scan_iter("*6ce0c902*")], "it is acknowledged")  # fmt: skip
-    assert entries
+    wait_until(lambda: list(bank.client.scan_iter("*6ce0c902*", _type="stream")), "it is acknowledged")
     assert ("5", "Edsger", 50) in bank.rows()
 
 
@@ -138,11 +136,9 @@ import sys
 import redgrease
 
 rg = redgrease.RedisGears(port=int(sys.argv[1]))
-assert rg.gears.pyexecute("GB('ShardsIDReader').map(lambda _: 7).run()").results == [b"7"]
-registered = rg.gears.pyexecute("GB('CommandReader').map(lambda r: r[1]).register(trigger='rg-echo')")
+assert rg.gears.pyexecute("GB('ShardsIDReader').map(lambda _: 7).run()") == b"7"
+rg.gears.pyexecute("GB('CommandReader').map(lambda r: r[1]).register(trigger='rg-echo')")
 assert rg.gears.trigger("rg-echo", "said")
-(registration,) = [r for r in rg.gears.dumpregistrations() if r.RegistrationData.args.get("trigger") == "rg-echo"]
-assert registration.reader == "CommandReader"
 id = rg.gears.pyexecute("GB('PythonReader').run(lambda: (n for n in range(3)))", unblocking=True)
 assert sorted(rg.gears.getresultsblocking(id).results) == [b"0", b"1", b"2"]
 assert [e for e in rg.gears.dumpexecutions() if str(e.executionId) == str(id)]
@@ -151,7 +147,6 @@ assert rg.gears.dropexecution(id)
 assert rg.gears.pystats().CurrAllocated > 0
 rg.config.MaxExecutions = 500
 assert rg.config.MaxExecutions == 500
-assert rg.gears.unregister(registration.id)
 """
 
 

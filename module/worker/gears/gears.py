@@ -76,7 +76,7 @@ class Gears:
         self.commands = RgCommands(
             PyExecute(self.sessions, self.distribution, self.executor, requirements, self.log).table(),
             Triggers(registrations, self.sessions, self.runs).table(),
-            RegistrationCommands(registrations, self.streams, self.distribution).table(),
+            RegistrationCommands(registrations, self.streams, self.distribution, executions).table(),
             ExecutionCommands(executions, neighbours).table(),
             SessionCommands(self.sessions, registrations, profiles).table(),
             ProcessCommands(settings, self.log, requirements).table(),

@@ -7,13 +7,17 @@ from functools import partial
 from shardqa.module.worker import resp
 from shardqa.module.worker.gears.cluster.distribution import Distribution
 from shardqa.module.worker.gears.commands.rg_commands import RgCommand
+from shardqa.module.worker.gears.pipeline.execution_list import Executions
 from shardqa.module.worker.gears.pipeline.run import Run
 from shardqa.module.worker.gears.registry.registrations import Registrations
 from shardqa.module.worker.gears.registry.streams import Streams
 
 
 class RegistrationCommands:
-    def __init__(self, registrations: Registrations, streams: Streams, distribution: Distribution) -> None:
+    def __init__(
+        self, registrations: Registrations, streams: Streams, distribution: Distribution, executions: Executions
+    ) -> None:
+        self._executions = executions
         self._registrations = registrations
         self._streams = streams
         self._distribution = distribution
@@ -23,7 +27,7 @@ class RegistrationCommands:
             "RG.DUMPREGISTRATIONS": RgCommand(partial(self._dump, False)),
             "RG.DUMPREGISTRATIONS WITH STATISTICS": RgCommand(partial(self._dump, True)),
             "RG.CLEARREGISTRATIONSSTATS": RgCommand(self._clear_statistics),
-            "RG.UNREGISTER": RgCommand(self._unregister, 1, 1),
+            "RG.UNREGISTER": RgCommand(self._unregister, 1, 2),
             "RG.PAUSEREGISTRATIONS": RgCommand(partial(self._pause, True), 1, None),
             "RG.UNPAUSEREGISTRATIONS": RgCommand(partial(self._pause, False), 1, None),
         }
@@ -37,8 +41,14 @@ class RegistrationCommands:
         return resp.OK
 
     async def _unregister(self, _run: Run, words: list[str]) -> bytes:
+        """RG.UNREGISTER id [ABORTPENDING]: with that word what runs for it here is aborted, too."""
+        if words[1:] and words[1].upper() != "ABORTPENDING":
+            return resp.error(f"ERR argument {words[1][:40]!r} is unknown; RG.UNREGISTER id [ABORTPENDING]")
         if not await self._distribution.unregister(words[0]):
             return resp.error(f"ERR execution {words[0][:80]} does not exist; RG.DUMPREGISTRATIONS lists what does")
+        for execution in self._executions.all() if words[1:] else ():
+            if execution.registration == words[0] and not execution.is_done():
+                execution.run.cancel()
         return resp.OK
 
     async def _pause(self, paused: bool, _run: Run, ids: list[str]) -> bytes:

@@ -15,9 +15,9 @@ from shardqa.module.worker.calls import CHECK, Command, Rights, argument_bytes, 
 from shardqa.module.worker.gears.pipeline.run import Run
 from shardqa.module.worker.io import Io
 
-WAITING = frozenset(
-    {"RG.PYEXECUTE", "RG.TRIGGER", "RG.TRIGGERONKEY", "RG.GETRESULTSBLOCKING", "RG.UNREGISTER", "RG._PEER"}
-)
+WAITING = frozenset({"RG.PYEXECUTE", "RG.TRIGGER", "RG.TRIGGERONKEY", "RG.GETRESULTSBLOCKING", "RG._PEER"})
+REMOVING = frozenset({"RG.UNREGISTER"})
+"""Commands that remove code: their user must be allowed to run DEBUG as well."""
 
 Answer = Callable[[Run, str, list[bytes]], Coroutine[Any, Any, bytes]]
 
@@ -42,6 +42,8 @@ class InnerCommands:
                 "and GB().run() runs a pipeline from inside a function"
             )
         first(self._io.calls.run(rights, [command], CHECK))
+        if name in REMOVING:  # what Redis asks of a client that sends it
+            first(self._io.calls.run(rights, [("DEBUG", "HELP")], CHECK))
         assert self.answer is not None, "functions run after the worker is built"
         threads = self._io.threads
         answering = self.answer(Run(threads, rights), name, arguments)

@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import sys
 import threading
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec, resolve_name
@@ -32,8 +33,10 @@ class PrivateImports:
         self._tops = tops
         self._modules: dict[str, ModuleType] = {}
         self._lock = threading.RLock()
-        self._importlib = _Importlib(self)
         self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
+        own = ModuleType("builtins")
+        own.__dict__.update(self.builtins)
+        self._machinery = {"importlib": _Importlib(self), "sys": _Sys(self._modules), "builtins": own}
 
     def load(self, name: str) -> ModuleType:
         """Raises ImportError, and what the module raises."""
@@ -55,7 +58,7 @@ class PrivateImports:
             except BaseException:
                 self._modules.pop(name, None)
                 raise
-            return module
+            return self._modules[name]  # some put another object in their place
 
     def has(self, name: str) -> bool:
         return name.partition(".")[0] in self._tops
@@ -81,14 +84,15 @@ class PrivateImports:
     ) -> ModuleType:
         package = (globals or {}).get("__package__") or ""
         full = resolve_name("." * level + name, package) if level else name
-        if full.partition(".")[0] == "importlib":
-            importlib.import_module(full)
-            return self._importlib if full == "importlib" or not fromlist else sys.modules[full]
+        top = full.partition(".")[0]
+        if top in self._machinery:  # by which packages import, too
+            module = importlib.import_module(full)
+            return module if fromlist and full != top else self._machinery[top]
         if not self.has(full):
             return builtins.__import__(name, globals, locals, fromlist, level)
         module = self.load(full)
         if not fromlist:
-            return module if level else self.load(full.partition(".")[0])
+            return module if level else self.load(top)
         for attribute in getattr(module, "__all__", ()) if "*" in fromlist else fromlist:
             if not hasattr(module, attribute) and hasattr(module, "__path__"):
                 try:
@@ -112,6 +116,20 @@ class _Importlib(ModuleType):
     def import_module(self, name: str, package: str | None = None) -> ModuleType:
         full = resolve_name(name, package)
         return self._imports.load(full) if self._imports.has(full) else importlib.import_module(full)
+
+
+class _Sys(ModuleType):
+    """`sys` as code of ours sees it: our modules stand before the worker's."""
+
+    def __init__(self, modules: dict[str, ModuleType]) -> None:
+        super().__init__("sys")
+        self.__dict__["modules"] = ChainMap(modules, sys.modules)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(sys, name, value)
 
 
 # ---- in pickles ----
