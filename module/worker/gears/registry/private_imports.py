@@ -45,6 +45,8 @@ class PrivateImports:
                 return self._modules[name]
             parent, _, last = name.rpartition(".")
             path = list(self.load(parent).__path__) if parent else [self._folder]
+            if name in self._modules:  # its package has imported it
+                return self._modules[name]
             spec = PathFinder.find_spec(name, path)
             if spec is None:
                 raise ModuleNotFoundError(f"No module named {name!r} in what this session requires", name=name)
