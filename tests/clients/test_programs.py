@@ -145,8 +145,6 @@ assert [e for e in rg.gears.dumpexecutions() if str(e.executionId) == str(id)]
 rg.gears.getexecution(id)
 assert rg.gears.dropexecution(id)
 assert rg.gears.pystats().CurrAllocated > 0
-rg.config.MaxExecutions = 500
-assert rg.config.MaxExecutions == 500
 """
 
 

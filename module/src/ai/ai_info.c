@@ -50,6 +50,7 @@ static void backends_section(RedisInfoCtx *ctx) {
     version(ctx, "Torch_version", "torch=");
     version(ctx, "onnxruntime_version", "onnxruntime=");
     number(ctx, "onnxruntime_memory", onnx ? resident_bytes(shardqa.link.pid) : 0);
+    number(ctx, "onnxruntime_memory_access_num", 0); /* RedisAI's own allocator's, which is not used here */
     number(ctx, "onnxruntime_maximum_run_sessions_number", onnx);
 }
 
@@ -94,7 +95,7 @@ void ai_info_sections(RedisInfoCtx *ctx) {
     text(ctx, "git_sha", "unknown");
     redis.InfoAddSection(ctx, "load_time_configs");
     number(ctx, "threads_per_queue", s->threads_per_queue);
-    number(ctx, "inter_op_parallelism", 0);
+    number(ctx, "inter_op_parallelism", s->inter_op);
     number(ctx, "intra_op_parallelism", s->threads);
     number(ctx, "model_execution_timeout", s->execution_timeout_ms);
     number(ctx, "backend_memory_limit", 0);

@@ -351,7 +351,7 @@ static void send(struct builder *b, struct pending *pending) {
 int ai_dag(RedisCtx *ctx, RedisString **argv, int argc) {
     struct builder b = {.ctx = ctx, .argv = argv, .argc = argc};
     if (redis.IsKeysPositionRequest(ctx)) return report_keys(ctx, argv, argc);
-    if (argc < 2) return text_is(argv[0], "AI.DAGEXECUTE_RO") ? redis.ReplyWithError(ctx, "ERR missing arguments for 'AI.DAGEXECUTE_RO' command") : redis.WrongArity(ctx);
+    if (argc < 2) return redis.WrongArity(ctx);
     if (!pending_may_block(ctx, AI_REFUSAL)) return REDIS_OK;
     if (!read_header(argv, argc, &b.header, b.error)) return redis.ReplyWithError(ctx, b.error);
     if (!pending_has_room(ctx)) return REDIS_OK;

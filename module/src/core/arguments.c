@@ -130,12 +130,14 @@ static const struct {
      "functions run in the worker's own Python"},
 };
 
-/* Whether it is one of them. AI.CONFIG GET shows what BACKENDSPATH was. */
+/* Whether it is one of them. AI.CONFIG GET shows BACKENDSPATH, INFO
+ * INTER_OP_PARALLELISM. */
 static bool take_without_effect(const char *name, const RedisString *value) {
     for (size_t i = 0; i < sizeof WITHOUT_EFFECT / sizeof *WITHOUT_EFFECT; i++)
         for (const char *const *word = WITHOUT_EFFECT[i].names; *word; word++) {
             if (!bytes_are(name, strlen(name), *word)) continue;
             redis.Log(NULL, "notice", "module argument %s has no effect here: %s", *word, WITHOUT_EFFECT[i].why);
+            if (strcmp(*word, "INTER_OP_PARALLELISM") == 0) redis.StringToLongLong(value, &shardqa.arguments.inter_op);
             if (strcmp(*word, "BACKENDSPATH") != 0) return true;
             size_t length;
             const char *text = redis.StringPtrLen(value, &length);

@@ -58,6 +58,7 @@ enum module_name { NAME_SHARDQA, NAME_AI, NAME_RG };
 struct module_arguments {
     ARGUMENTS(NUMBER_FIELD, CHOICE_FIELD, TEXT_FIELD)
     bool workerless;     /* PYTHON none */
+    long long inter_op;  /* RedisAI's INTER_OP_PARALLELISM, which is only remembered */
     char *backends_path; /* owned; RedisAI's, which is only remembered; NULL: none was given */
 };
 #undef NUMBER_FIELD
