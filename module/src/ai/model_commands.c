@@ -414,14 +414,16 @@ int ai_scan(RedisCtx *ctx, RedisString **argv, int argc) {
     long count = 0;
     enum model_kind kind = text_is(argv[0], "AI._SCRIPTSCAN") ? KIND_SCRIPT : KIND_MODEL;
     if (argc != 1) return redis.WrongArity(ctx);
-    for (struct model *m = ai.models; m; m = m->next) count += m->kind == kind && is_in_place(ctx, m);
+    const struct model **all = redis.Alloc(sizeof *all * (size_t)(ai.model_count + 1));
+    for (struct model *m = ai.models; m; m = m->next)
+        if (m->kind == kind && is_in_place(ctx, m)) all[count++] = m;
     redis.ReplyWithArray(ctx, count);
-    for (struct model *m = ai.models; m; m = m->next) {
-        if (m->kind != kind || !is_in_place(ctx, m)) continue;
+    while (count-- > 0) { /* the list has the newest first */
         redis.ReplyWithArray(ctx, 2);
-        redis.ReplyWithStringBuffer(ctx, m->key, m->key_length);
-        redis.ReplyWithStringBuffer(ctx, m->tag, m->tag_length);
+        redis.ReplyWithStringBuffer(ctx, all[count]->key, all[count]->key_length);
+        redis.ReplyWithStringBuffer(ctx, all[count]->tag, all[count]->tag_length);
     }
+    redis.Free(all);
     return REDIS_OK;
 }
 

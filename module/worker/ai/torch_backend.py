@@ -270,4 +270,4 @@ def _device(device: str, threads: int) -> torch.device:
 
 
 def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:LONGEST] or type(error).__name__
+    return str(error).lstrip().replace("\n", " ")[:LONGEST] or type(error).__name__
