@@ -230,7 +230,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, 
 def test_an_estimator_of_scikit_learn_runs_as_it_is_exported(
     node: Node, exported: dict[str, tuple[Path, list[float]]], estimator: str
 ) -> None:
-    file, wanted = exported[estimator]
+    file, expected = exported[estimator]
     client: Callable[..., Any] = node.client().execute_command
     assert client("AI.MODELSTORE", estimator, "ONNX", "CPU", "BLOB", file.read_bytes()) == b"OK"
     outputs = client("AI.MODELGET", estimator, "META")[13]
@@ -238,7 +238,7 @@ def test_an_estimator_of_scikit_learn_runs_as_it_is_exported(
     client("AI.TENSORSET", "flowers", "FLOAT", *flowers.shape, "BLOB", flowers.tobytes())
     keys = [f"{estimator}:{output.decode()}" for output in outputs]
     assert client("AI.MODELEXECUTE", estimator, "INPUTS", 1, "flowers", "OUTPUTS", len(keys), *keys) == b"OK"
-    assert [float(value) for value in client("AI.TENSORGET", keys[0], "VALUES")] == pytest.approx(wanted, abs=1e-3)
+    assert [float(value) for value in client("AI.TENSORGET", keys[0], "VALUES")] == pytest.approx(expected, abs=1e-3)
 
 
 FLOWERS = [(5.1, 3.5, 1.4, 0.2), (4.8, 3.1, 1.6, 0.2), (5.0, 2.0, 3.5, 1.0), (5.5, 2.6, 4.4, 1.2), (6.9, 3.2, 5.7, 2.3)]
