@@ -213,8 +213,8 @@ class Answer(BaseModel):
 
     question: str
     corpus: str
-    form: Form = "span"  # what `answer` is; where there is none, what it would have been
     answer: str | None  # a span's text; of other forms the texts of `parts`, a line each
+    form: Form = "span"  # what `answer` is; where there is none, what it would have been
     score: float  # of the answer; of the best one that was found when there is no answer
     no_answer: bool
     needed: float = 0.0  # the score that an answer had to reach

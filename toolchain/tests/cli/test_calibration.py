@@ -40,7 +40,7 @@ def test_every_question_has_candidates_with_text_logits_and_rank(candidates_file
 
 def test_a_domain_asks_each_answerable_question_without_its_document_too(mine: Path, tmp_path: Path) -> None:
     out = tmp_path / "candidates.jsonl"
-    run("candidates", mine, "--domain", tiny.question_set(tmp_path / "set.json"), "--out", out)
+    run("candidates", mine, "--domain", tiny.question_set(tmp_path / "set.json"), "--vectors", "--out", out)
     kinds = {(record["id"], record["kind"]) for record in map(json.loads, out.read_text().splitlines())}
     assert kinds == {(name, kind) for name in ("r1", "r2", "l1") for kind in ("answerable", "absent")} | {
         ("r3", "trick")

@@ -40,6 +40,7 @@ def candidates(
     paragraphs: Annotated[int, typer.Option("--paragraphs", help="Documents to take.", min=1)] = 3000,
     limit: Annotated[int, typer.Option("--limit", help="Questions of each kind.", min=1)] = 1000,
     k: Annotated[int, typer.Option("--k", help="Passages read per question.", min=1, max=100)] = 5,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Rank with the shipped encoder's vectors, too.")] = False,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice.")] = 0,
     threads: ThreadsOption = 1,
     as_json: JsonOption = False,
@@ -58,7 +59,7 @@ def candidates(
         samples = [sampling.seeds(seeds)]
     else:
         samples = [sampling.articles(squad or [], paragraphs, limit, held_out, seed)]
-    passages = sampling.write(samples, reader, out, k, threads)
+    passages = sampling.write(samples, reader, out, k, threads, shipped.encoder_folder() if vectors else None)
     questions = sum(len(sample.questions) for sample in samples)
     if as_json:
         print_json({"questions": questions, "passages": passages, "out": str(out)})

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.progress import track
 
 from shardqa import keys
@@ -22,15 +23,18 @@ from shardqa.cli.output import err
 from shardqa.errors import BadData
 from shardqa.gears_functions.index.corpus_index import Index
 from shardqa.gears_functions.splitting import Passage, split
-from shardqa.models import evidence, sentences, squad
-from shardqa.models.reader import Row, best_spans, join, null_logit
-from shardqa.models.session import ReaderSession
+from shardqa.models import embedding, evidence, sentences, squad
+from shardqa.models.embedding import StoredVector
+from shardqa.models.reader import Row, batches, best_spans, join, null_logit
+from shardqa.models.session import ReaderSession, open_session
 from shardqa.models.tokenizer import Tokenizer
+from shardqa.statistics import QuestionVector
 from shardqa_toolchain import evidence_lines
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+ENCODER = "0" * 16  # its id: there is one here
 
 SPANS = 2  # per passage: the second teaches the score what wrong ones look like
 
@@ -47,11 +51,33 @@ class Sample:
     absent: bool = False  # ask each answerable question once more, without the document it is about
 
 
+class Encoder:
+    """A sentence encoder in this process, as shards run theirs."""
+
+    def __init__(self, folder: Path, threads: int) -> None:
+        """Load an encoder's folder; raises BadModel."""
+        self._tokenizer = Tokenizer.load(folder)
+        self._session = open_session(folder, threads)
+
+    def passage(self, title: str, text: str) -> StoredVector:
+        row = embedding.passage_row(self._tokenizer.passage(title).ids, self._tokenizer.passage(text).ids)
+        return StoredVector(ENCODER, embedding.text_digest(title, text), self._run(row))
+
+    def question(self, question: str) -> QuestionVector:
+        return QuestionVector(ENCODER, self._run(embedding.row(self._tokenizer.question(question))))
+
+    def _run(self, row: Row) -> bytes:
+        (batch,) = batches([row])
+        (vectors,) = self._session.run([embedding.OUTPUT], batch.feeds())
+        return bytes(vectors[0].astype(np.int8).tobytes())
+
+
 @dataclass(slots=True)
 class Library:
     """Documents, split and indexed."""
 
     tokenizer: Tokenizer
+    encoder: Encoder | None = None
     index: Index = field(default_factory=Index)
     passages: dict[str, Passage] = field(default_factory=dict)
 
@@ -60,12 +86,15 @@ class Library:
             key = keys.passage(CORPUS, document, number)
             self.passages[key] = passage
             self.index.put(key, title, passage.text, passage.end)
+            if self.encoder is not None:
+                self.index.put_vector(key, self.encoder.passage(title, passage.text))
 
     def rank(self, question: str, k: int, without: str | None = None) -> list[tuple[str, float]]:
         """The best ``k`` passages and their scores, but for those of the document ``without``."""
         terms = query(question)
         hidden = set(self.index.passages_of(without)) if without is not None else set()
-        ranked = self.index.rank(terms, self.index.statistics(terms), k + len(hidden))
+        near = self.encoder.question(question) if self.encoder is not None else None
+        ranked = self.index.rank(terms, self.index.statistics(terms).compared(near), k + len(hidden))
         return [(key, score) for key, score in ranked if key not in hidden][:k]
 
     def ask(self, session: ReaderSession, question: str, k: int, without: str | None = None) -> dict[str, Any]:
@@ -190,13 +219,14 @@ def _drawn(questions: Sequence[squad.SquadQuestion], limit: int, seed: int) -> I
         yield from random.Random(seed).sample(of_kind, min(limit, len(of_kind)))
 
 
-def write(samples: Iterable[Sample], reader: Path, out: Path, k: int, threads: int) -> int:
+def write(samples: Iterable[Sample], reader: Path, out: Path, k: int, threads: int, vectors: Path | None = None) -> int:
     """Ask every question, write a line for each, and return the number of passages; raises BadModel."""
     session = ReaderSession(reader, threads)
+    encoder = Encoder(vectors, threads) if vectors is not None else None
     passages = 0
     with out.open("w", encoding="utf-8") as file:
         for sample in samples:
-            library = Library(Tokenizer.load(reader))
+            library = Library(Tokenizer.load(reader), encoder)
             for document in sample.documents:
                 library.add(*document)
             passages += len(library.passages)
