@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, astuple, dataclass
+from dataclasses import MISSING, asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -128,6 +128,10 @@ class Signals:
     """How high its passage ranks; see `Ranks.height`."""
 
 
+SIGNALS = tuple(Signals.__dataclass_fields__)
+"""Their names, which are those of the weights in AnswerWeights."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scoring:
     span: SpanWeights
@@ -217,8 +221,7 @@ class Scoring:
 
 
 def _answer_chance(weights: AnswerWeights, signals: Signals) -> float:
-    bias, *slopes = astuple(weights)
-    return chance(bias + sum(slope * value for slope, value in zip(slopes, astuple(signals), strict=True)))
+    return chance(weights.bias + sum(getattr(weights, name) * getattr(signals, name) for name in SIGNALS))
 
 
 def _weights(kind: type[Weights], record: Mapping[str, Any]) -> Weights:

@@ -75,7 +75,8 @@ class Rank:
         limit = arguments.number("limit", number, 1, MAX_LIMIT)
         demand = permissions.to_ask_with_statistics if rest else permissions.to_ask
         await demand(self._runtime, corpus)
-        self._tokenizer.question(question)  # an engine that remembers the statistics has not sent Terms
+        if not rest:  # else Terms has said it
+            self._tokenizer.question(question)
         argument = StatisticsArgument.parse(rest[0]) if rest else None
         filter_ = rest[1] if len(rest) > 1 else ""
         filters.parse(filter_)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class StreamProgress:
 def record_of(reply: Any) -> dict[str, Any]:
     """A function's reply: one record, JSON text."""
     record = reply[0] if isinstance(reply, list) else reply
-    loaded = json.loads(record)
+    loaded = orjson.loads(record)
     assert isinstance(loaded, dict), f"a function replied {type(loaded).__name__}, not an object"
     return loaded
 

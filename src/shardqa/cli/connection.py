@@ -1,6 +1,5 @@
 """The way to a cluster: settings, an engine for the length of one command, clients of single nodes."""
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -64,6 +63,8 @@ def _local_seed() -> str | None:
 
 def with_engine(settings: Settings, work: Callable[["Engine"], Awaitable[Result]]) -> Result:
     """Runs `work` with a connected engine, and closes it. Raises ShardqaError."""
+    import uvloop
+
     from shardqa.engine import Engine
 
     async def run() -> Result:
@@ -73,7 +74,7 @@ def with_engine(settings: Settings, work: Callable[["Engine"], Awaitable[Result]
         finally:
             await engine.close()
 
-    return asyncio.run(run())
+    return uvloop.run(run())
 
 
 def seed_of(settings: Settings) -> str:

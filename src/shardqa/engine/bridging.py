@@ -1,12 +1,13 @@
 """Asks the shards for the documents whose titles stand in a question's first passages (shardqa/bridges.py)."""
 
-import json
 from collections.abc import Sequence
+
+import orjson
 
 from shardqa import bridges
 from shardqa.bridges import Bridges, FirstPassage
 from shardqa.description import record_of
-from shardqa.engine.connections import Shards, values_and_failures
+from shardqa.engine.connections import Argument, Shards, values_and_failures
 from shardqa.question import Question
 
 
@@ -26,7 +27,12 @@ class Bridge:
         """Follows the words of the first passages, in a corpus of so many passages."""
         if not first:
             return
-        command = ["RG.TRIGGER", "Bridge", self._question.corpus, json.dumps([passage.words for passage in first])]
+        command: list[Argument] = [
+            "RG.TRIGGER",
+            "Bridge",
+            self._question.corpus,
+            orjson.dumps([passage.words for passage in first]),
+        ]
         command += [self._question.view] if self._question.view else []
         replies, self.failed = values_and_failures(
             await self._shards.everywhere(*command, but=self.others()), record_of, others_are_known=True

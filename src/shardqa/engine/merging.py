@@ -1,8 +1,8 @@
 """Merges many shards' replies into one: candidates and the conclusion. Pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Literal, Self
 
 from shardqa import metadata
@@ -72,9 +72,9 @@ def scored(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks) -> li
     return [ScoredSpan(*parts) for parts in zip(spans, every, scores, strict=True)]
 
 
-def candidates_of(replies: Sequence[dict[str, Any]], question: str, ranks: Ranks) -> list[Candidate]:
+def candidates_of(spans: Iterable[ScoredSpan]) -> list[Candidate]:
     """The best of `scored`; of spans that overlap in one document the best only."""
-    return _without_overlaps(map(_candidate, scored(replies, question, ranks)))[:MOST]
+    return [_candidate(span) for span in islice(_without_overlaps(spans), MOST)]
 
 
 def lines_of(replies: Sequence[dict[str, Any]]) -> Lines:
@@ -114,16 +114,17 @@ def _sentence(span: dict[str, Any], passage: dict[str, Any]) -> Evidence:
     return Evidence(text=passage["text"][start - first : end - first], start=start, end=end)
 
 
-def _without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
+def _without_overlaps(spans: Iterable[ScoredSpan]) -> Iterator[ScoredSpan]:
     """Passages overlap, so the same words may have been read twice."""
-    distinct: list[Candidate] = []
-    for candidate in candidates:
+    distinct: list[dict[str, Any]] = []
+    for scored_span in spans:
+        span = scored_span.span.fields
         if not any(
-            candidate.document == other.document and candidate.start < other.end and other.start < candidate.end
+            span["document"] == other["document"] and span["start"] < other["end"] and other["start"] < span["end"]
             for other in distinct
         ):
-            distinct.append(candidate)
-    return distinct
+            distinct.append(span)
+            yield scored_span
 
 
 def conclude(

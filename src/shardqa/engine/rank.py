@@ -1,12 +1,13 @@
 """Ranks passages across shards: sums the corpus-wide statistics first, then merges the shards' lists."""
 
 import asyncio
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Self
 from zlib import crc32
+
+import orjson
 
 from shardqa import keys, request
 from shardqa.bridges import FIRST, Bridges, first_passages
@@ -225,7 +226,7 @@ class Ranking:
         self, question: Question, limit: int, statistics: CorpusStatistics, but: Collection[str]
     ) -> tuple[list[ShardList], list[str]]:
         """The lists, and the nodes that did not answer."""
-        record = json.dumps({**statistics.record(), request.FIELD: request.current.get()})
+        record = orjson.dumps({**statistics.record(), request.FIELD: request.current.get()})
         command: list[Argument] = ["RG.TRIGGER", "Rank", question.corpus, question.text, limit, record]
         command += [question.filter] if question.filter else []
         replies = await self._shards.everywhere(*command, but=but)

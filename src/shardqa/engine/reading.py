@@ -138,7 +138,7 @@ class StagedReading:
         self._reads: dict[Place, list[_Read]] = {}  # by place, each of more passages than the one before
         self._tasks: set[asyncio.Task[None]] = set()
         self._unreachable: dict[Place, ClusterUnavailable] = {}
-        self._candidates: dict[int, list[Candidate]] = {}  # by stage, of what is read so far
+        self._scored: dict[int, list[ScoredSpan]] = {}  # by stage, of what is read so far
         self.is_late = False  # a stage took long, so all passages were asked for
         self.failed = list(ranked.failed)
 
@@ -182,7 +182,7 @@ class StagedReading:
         reads = self._reads.setdefault(place, [])
         reads.append(_scored_by(read, self._own))
         reads.sort(key=lambda read: read.passages)
-        self._candidates.clear()
+        self._scored.clear()
 
     def cancel(self) -> None:
         for task in self._tasks:
@@ -191,13 +191,11 @@ class StagedReading:
                 task.exception()  # seen: of several faults one is raised
 
     def is_sure(self, stage: int, sure: float) -> bool:
-        best = self.candidates(stage)[:1]
+        best = self.scored(stage)[:1]
         return bool(best) and best[0].score >= sure
 
     def candidates(self, stage: int) -> list[Candidate]:
-        if stage not in self._candidates:
-            self._candidates[stage] = candidates_of(self._replies(stage), self._ranked.question.text, self._ranks)
-        return self._candidates[stage]
+        return candidates_of(self.scored(stage))
 
     def last_stage(self, sure: float) -> int:
         """The passages that the answer is made of: those of the first stage that is sure, or all that were read."""
@@ -206,7 +204,9 @@ class StagedReading:
 
     def scored(self, stage: int) -> list[ScoredSpan]:
         """The spans behind `candidates`, with what each score is made of."""
-        return scored(self._replies(stage), self._ranked.question.text, self._ranks)
+        if stage not in self._scored:
+            self._scored[stage] = scored(self._replies(stage), self._ranked.question.text, self._ranks)
+        return self._scored[stage]
 
     def _replies(self, stage: int) -> list[dict[str, Any]]:
         """The shards' replies with the best `stage` passages alone."""

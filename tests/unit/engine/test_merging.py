@@ -45,7 +45,7 @@ def shard(tag: str, *spans: Span, scoring: Scoring = SCORING) -> dict[str, Any]:
 def candidates_of(replies: list[dict[str, Any]], question: str = "q?") -> list[Candidate]:
     """The candidates where all passages that were found have been read."""
     ranks = [passage["rank_score"] for reply in replies for passage in reply["passages"].values()]
-    return merging.candidates_of(replies, question, Ranks(ranks, 2))
+    return merging.candidates_of(merging.scored(replies, question, Ranks(ranks, 2)))
 
 
 def conclusion(
