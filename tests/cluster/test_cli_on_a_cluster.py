@@ -310,6 +310,7 @@ def test_the_seeds_are_ingested_once_evaluated_and_measured(run: Run) -> None:
     assert [(row["kind"], row["concurrency"]) for row in rows] == [
         (kind, level) for kind in ("computed", "redis", "process") for level in (1, 2)
     ]
+    assert min(rows[0]["row_times"], rows[0]["per_row_second"]) > 0
 
 
 def test_prepare_changes_nothing_that_is_there(run: Run) -> None:

@@ -8,16 +8,20 @@ from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from shardqa.cli.connection import with_engine
 from shardqa.cli.demo import shipped_seeds
 from shardqa.cli.eval import read_questions, spread
 from shardqa.cli.options import CorpusOption, JsonOption, KOption, Target, on_cluster
-from shardqa.cli.output import print_records
+from shardqa.cli.output import print_records, say
 from shardqa.cli.stages import bench_stages, numbers, percentile
 from shardqa.engine import Engine
 from shardqa.loader.tasks import run_all
+from shardqa.machine import label
+from shardqa.models import reader, shipped
+from shardqa.models.session import ReaderSession
 
 app = typer.Typer(help="Measure times.", no_args_is_help=True)
 app.command("stages")(bench_stages)
@@ -28,6 +32,8 @@ QuestionsOption = Annotated[
     ),
 ]
 MOST_AT_ONCE = 256  # questions in flight
+ROW_TOKENS, ROW_RUNS = 128, 40
+SOME_PIECE = 2000  # any word piece: what the row says does not matter
 KINDS = ("computed", "redis", "process")  # where the answer comes from
 
 
@@ -40,6 +46,8 @@ class BenchRow:
     p90_ms: float
     p99_ms: float
     per_second: float
+    row_times: float  # the p50 in times of a row
+    per_row_second: float  # questions in the time of a row
 
 
 @app.command("ask")
@@ -55,27 +63,42 @@ def bench_ask(
 ) -> None:
     """Latency percentiles and throughput: computed afresh, from Redis, from the process.
 
+    A row is one run of the shipped reader, 1 x 128 tokens on one thread: by its time machines can be compared.
+
     Example: shardqa bench ask --requests 200 --concurrency 1,8
     """
     levels = [int(level) for level in numbers(concurrency, 1, MOST_AT_ONCE)]
     file = questions or shipped_seeds() / "questions.jsonl"
     texts = [question.text for question in spread(read_questions(file).questions, requests)]
     rows: list[BenchRow] = []
+    row_ms = _row_ms()
+    say(f"{label()}; a row takes {row_ms:.2f} ms")
     for kind in KINDS:
         settings = target.settings(corpus=corpus, k=k, timeout=60.0, cache_megabytes=64 if kind == "process" else 0)
-        rows += with_engine(settings, partial(_rows, kind=kind, texts=texts, requests=requests, levels=levels))
+        rows += with_engine(settings, partial(_rows, kind, texts, requests, levels, row_ms))
     print_records(rows, as_json, "asking")
 
 
+def _row_ms() -> float:
+    session, pieces = ReaderSession(shipped.folder()), np.full(ROW_TOKENS, SOME_PIECE, np.int32)
+    row = reader.join(pieces[:10], pieces[13:])
+    times = []
+    for _ in range(ROW_RUNS):
+        start = perf_counter()
+        session.read([row])
+        times.append(1000 * (perf_counter() - start))
+    return percentile(times, 0.5)
+
+
 async def _rows(
-    engine: Engine, kind: str, texts: Sequence[str], requests: int, levels: Sequence[int]
+    kind: str, texts: Sequence[str], requests: int, levels: Sequence[int], row_ms: float, engine: Engine
 ) -> list[BenchRow]:
     for text in texts if kind != "computed" else texts[:3]:
         await engine.ask(text)  # warms connections; for the cached kinds, the caches
-    return [await _row(engine, kind, list(islice(cycle(texts), requests)), level) for level in levels]
+    return [await _row(engine, kind, list(islice(cycle(texts), requests)), level, row_ms) for level in levels]
 
 
-async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int) -> BenchRow:
+async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int, row_ms: float) -> BenchRow:
     left = iter(texts)
     times: list[float] = []
 
@@ -89,4 +112,6 @@ async def _row(engine: Engine, kind: str, texts: Sequence[str], concurrency: int
     await run_all(take() for _ in range(concurrency))
     seconds = perf_counter() - start
     p50, p90, p99 = (round(percentile(times, share), 2) for share in (0.5, 0.9, 0.99))
-    return BenchRow(kind, concurrency, len(times), p50, p90, p99, round(len(times) / seconds, 1))
+    per_second = len(times) / seconds
+    relative = (round(p50 / row_ms, 2), round(per_second * row_ms / 1000, 3))
+    return BenchRow(kind, concurrency, len(times), p50, p90, p99, round(per_second, 1), *relative)
