@@ -17,7 +17,7 @@ from shardqa import bridges, keys
 from shardqa.analysis import Query, analyse
 from shardqa.gears_functions.index import bm25, carrying, explained, pagerank, vectors
 from shardqa.gears_functions.index.catalogue import DocumentInfo, IndexCatalogue
-from shardqa.gears_functions.index.postings import NOBODY, Postings
+from shardqa.gears_functions.index.postings import NOBODY, Counts, Postings
 from shardqa.gears_functions.index.selection import Chosen, Field, Selection
 from shardqa.gears_functions.index.titles import Titles
 from shardqa.gears_functions.index.vectors import Vectors
@@ -414,15 +414,22 @@ def _bm25(selection: Selection, query: Query, statistics: CorpusStatistics) -> N
     title_average = max(statistics.title_length, 1) / statistics.passages
     for term in query.terms:
         weight = bm25.idf(statistics.df.get(term, 0), statistics.passages)
-        rows, tf = selection.body.term(term)
-        scores[rows] += weight * bm25.bm25(tf, selection.words[rows], average, bm25.B)
-        rows, tf = selection.title.term(term)
-        scores[rows] += bm25.TITLE * weight * bm25.bm25(tf, selection.title_words[rows], title_average, bm25.TITLE_B)
+        _add(scores, weight, selection.body.term(term), selection.words, average, bm25.B)
+        title = selection.title.term(term)
+        _add(scores, bm25.TITLE * weight, title, selection.title_words, title_average, bm25.TITLE_B)
     for first, second in query.pairs:
         weight = bm25.PAIRS * bm25.idf(statistics.df.get(f"{first} {second}", 0), statistics.passages)
-        rows, tf = selection.body.pair(first, second)
-        scores[rows] += weight * bm25.bm25(tf, selection.words[rows], average, bm25.B)
+        _add(scores, weight, selection.body.pair(first, second), selection.words, average, bm25.B)
     return scores
+
+
+def _add(
+    scores: NDArray[np.float64], weight: float, counts: Counts, lengths: NDArray[np.int32], average: float, b: float
+) -> None:
+    """Adds a term's part to the rows that hold it; most shards have no passage of most titles and pairs."""
+    rows, tf = counts
+    if len(rows):
+        scores[rows] += weight * bm25.bm25(tf, lengths[rows], average, b)
 
 
 def _near(

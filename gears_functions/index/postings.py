@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Counts: TypeAlias = "tuple[NDArray[np.int32], NDArray[np.int32]]"  # slots, each once, and how often it stands there
 
 NOBODY = -1  # owner of the places between passages
+NOWHERE = np.zeros(0, dtype=np.int32)
 
 
 class Postings:
@@ -64,11 +65,16 @@ class Postings:
         """Counts two terms in a row."""
         return self.counted(self.in_a_row(first, self.places(first), second, self.places(second)))
 
+    def times(self, term: str) -> int:
+        """Counts how often the term stands in all passages, removed ones included."""
+        number = self._numbers.get(term)
+        return 0 if number is None else len(self._places[number])
+
     def places(self, term: str) -> NDArray[np.int32]:
         """Returns the places of a term in the stream, rising."""
         number = self._numbers.get(term)
         # A view, never kept: an array can't grow while it is exported.
-        return np.zeros(0, dtype=np.int32) if number is None else np.frombuffer(self._places[number], dtype=np.int32)
+        return NOWHERE if number is None else np.frombuffer(self._places[number], dtype=np.int32)
 
     def among(self, places: NDArray[np.int32], mask: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Returns the places in the passages of `mask` (by slot)."""
@@ -87,7 +93,7 @@ class Postings:
     ) -> NDArray[np.int32]:
         """Returns those places of the first term that one of the second follows."""
         if not len(before) or not len(after):
-            return np.zeros(0, dtype=np.int32)
+            return NOWHERE
         stream = np.frombuffer(self._stream, dtype=np.int32)
         if len(before) <= len(after):
             found = before[stream[before + 1] == self._numbers[second]]
@@ -98,10 +104,13 @@ class Postings:
 
     def counted(self, places: NDArray[np.int32]) -> Counts:
         if not len(places):
-            return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+            return NOWHERE, NOWHERE
         owners = self._owners_of(places)
-        first = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
-        return owners[first], np.diff(first, append=len(owners)).astype(np.int32)
+        changes = np.flatnonzero(owners[1:] != owners[:-1])
+        edges = np.empty(len(changes) + 2, dtype=np.int64)  # where each owner's places begin, and the end
+        edges[0], edges[-1] = 0, len(owners)
+        np.add(changes, 1, out=edges[1:-1])
+        return owners[edges[:-1]], (edges[1:] - edges[:-1]).astype(np.int32)
 
     def _owners_of(self, places: NDArray[np.int32]) -> NDArray[np.int32]:
         return np.asarray(np.frombuffer(self._owners, dtype=np.int32)[places])

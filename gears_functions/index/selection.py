@@ -51,7 +51,7 @@ class Field:
 
     def times(self, term: str) -> int:
         """Counts how often the term stands in all of them."""
-        return len(self._of(term))
+        return self._postings.times(term) if self._mask is None else len(self._of(term))
 
     def pair(self, first: str, second: str) -> Counts:
         """Counts two terms in a row as `term` does one."""
