@@ -306,7 +306,7 @@ def lines(level: Scoring, questions: Sequence[CalibrationQuestion]) -> Lines:
     kept, refused = _trade(level, questions)
     return Lines(
         unsure=float(LINES[kept >= min(KEPT_UNSURE, kept.max())].max()),
-        balanced=float(LINES[kept >= min(KEPT_BALANCED, kept.max())].max()),
+        balanced=float(LINES[kept >= min(KEPT_BALANCED, kept.max()) - AS_GOOD].max()),
         sure=float(LINES[refused >= min(REFUSED_SURE, refused.max())].min()),
     )
 

@@ -65,8 +65,8 @@ class AnswerWeights:
     rank: float = 0.0
 
 
-SENTENCES = AnswerWeights(bias=-1.79, margin=0.212, lag=-1.81, gap=0.088, fall=0.756, length=-1.27, rank=2.4)
-SENTENCES_BELOW = Lines(unsure=0.13, balanced=0.33, sure=0.65)
+SENTENCES = AnswerWeights(bias=-1.68, margin=0.195, lag=-3.79, gap=0.0472, fall=2.67, length=-1.4, rank=1.84)
+SENTENCES_BELOW = Lines(unsure=0.13, balanced=0.41, sure=0.65)
 """Fitted to reader-v2 as `calibrate` does; a sentence is right that holds a reference answer, or is part of one."""
 
 
